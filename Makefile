@@ -1,0 +1,39 @@
+# `make` alone says what there is. Everything runs in .venv, which scripts/setup creates and keeps up to date.
+
+BIN := .venv/bin
+# One file's tests stay together in one process, so that what a file starts is not started twice.
+PYTEST_ARGS ?= -n 2 --dist loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench clean
+.NOTPARALLEL:
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+run: ## Run the example workflow
+	@scripts/setup core
+	PYTHONPATH=. $(BIN)/stepwell run examples.orders:OrderWorkflow --input order_id=7
+
+test: lint ## Run every check and every test (PYTEST_ARGS='-n 0 -k fence' for some)
+	@echo '== tests'
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+lint: ## Run the checks alone: style, format, types, import rules
+	@scripts/setup dev
+	@echo '== style'
+	$(BIN)/ruff check .
+	@echo '== format'
+	$(BIN)/ruff format --check .
+	@echo '== types'
+	$(BIN)/mypy
+	@echo '== imports'
+	$(BIN)/lint-imports --no-logo
+
+bench: ## Run the benchmarks
+	@scripts/setup dev
+	$(BIN)/python -m bench
+
+clean: ## Remove the environment, caches, build output and local runs
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .stepwell build dist bench/out
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

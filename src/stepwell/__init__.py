@@ -1,0 +1,99 @@
+"""Stepwell: a durable workflow engine.
+
+Names are loaded when they are first used, so `import stepwell` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .define import PREVIOUS, Builder, Workflow, step, task
+    from .errors import (
+        DefinitionError,
+        GraphError,
+        InputError,
+        MissingJob,
+        RetryLater,
+        RunCancelled,
+        RunConflict,
+        RunFailed,
+        RunNotFound,
+        RunStillActive,
+        StepwellError,
+        Stopped,
+        StoreError,
+    )
+    from .graph import Graph, NodeSpec, Retry
+    from .model import AttemptStatus, NodeStatus, RunStatus
+    from .runner import Context, Engine, Run
+
+_HOMES = {
+    "define": ("PREVIOUS", "Builder", "Workflow", "step", "task"),
+    "errors": (
+        "DefinitionError",
+        "GraphError",
+        "InputError",
+        "MissingJob",
+        "RetryLater",
+        "RunCancelled",
+        "RunConflict",
+        "RunFailed",
+        "RunNotFound",
+        "RunStillActive",
+        "StepwellError",
+        "Stopped",
+        "StoreError",
+    ),
+    "graph": ("Graph", "NodeSpec", "Retry"),
+    "model": ("AttemptStatus", "NodeStatus", "RunStatus"),
+    "runner": ("Context", "Engine", "Run"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "PREVIOUS",
+    "AttemptStatus",
+    "Builder",
+    "Context",
+    "DefinitionError",
+    "Engine",
+    "Graph",
+    "GraphError",
+    "InputError",
+    "MissingJob",
+    "NodeSpec",
+    "NodeStatus",
+    "Retry",
+    "RetryLater",
+    "Run",
+    "RunCancelled",
+    "RunConflict",
+    "RunFailed",
+    "RunNotFound",
+    "RunStatus",
+    "RunStillActive",
+    "StepwellError",
+    "Stopped",
+    "StoreError",
+    "Workflow",
+    "__version__",
+    "step",
+    "task",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'stepwell' has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

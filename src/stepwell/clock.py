@@ -1,0 +1,70 @@
+"""Clocks. Times are integers: microseconds since 1970, by the clock of the store.
+
+A lease must not end because somebody set the wall clock, so the embedded store does not use it directly. `BootClock`
+counts from the boot of the machine (suspended time included) and is shifted, once per boot, to where the wall clock
+stood then; every process on the machine that uses the same shift sees the same time, and it never goes back.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Protocol
+
+SECOND = 1_000_000
+
+
+class Clock(Protocol):
+    def now(self) -> int:
+        """Microseconds since 1970."""
+        ...
+
+
+class WallClock:
+    """The wall clock. The named fallback where the system has no boot-time clock (macOS, Windows)."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000
+
+
+class ManualClock:
+    """A clock that stands still until it is told to move, for tests and simulation."""
+
+    def __init__(self, start: int = 1_700_000_000 * SECOND) -> None:
+        self._now = start
+
+    def now(self) -> int:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        self._now += int(seconds * SECOND)
+
+
+class BootClock:
+    """Microseconds since boot plus a fixed shift."""
+
+    def __init__(self, shift: int) -> None:
+        self.shift = shift
+
+    def now(self) -> int:
+        return since_boot() + self.shift
+
+
+def has_boot_clock() -> bool:
+    return hasattr(time, "CLOCK_BOOTTIME") and boot_id() is not None
+
+
+def since_boot() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
+
+
+def boot_id() -> str | None:
+    """What tells this boot of the machine from every other, or None where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def microseconds(seconds: float) -> int:
+    return int(seconds * SECOND)

@@ -1,0 +1,136 @@
+"""The bridge to those who run workflows: what is to be run, and the callable behind each node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from ..errors import DefinitionError, MissingJob
+from ..graph import Graph, NodeSpec
+from .address import find
+from .builder import Builder
+from .invoke import Body, Job, JobBody, MethodBody
+from .options import OnFailure
+from .workflow import Workflow, call_of
+
+__all__ = ["Bodies", "Body", "Definition", "Target", "bodies_for", "definition_of", "load_target"]
+
+Target: TypeAlias = "type[Workflow] | Callable[..., Builder]"
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Bodies:
+    """Finds the callable of a node: a method of the workflow's class, a job given as a function, or one by address."""
+
+    def __init__(
+        self,
+        workflow: str | None = None,
+        methods: Mapping[str, MethodBody] = _NOTHING,
+        jobs: Mapping[str, Callable[..., Any]] = _NOTHING,
+    ) -> None:
+        self._workflow = workflow
+        self._methods = methods
+        self._functions = jobs
+        self._jobs: dict[str, Job] = {}
+
+    def find(self, spec: NodeSpec) -> Body:
+        """The body of a node; MissingJob says what is gone and what can be done."""
+        if spec.job is not None:
+            job = self._jobs.get(spec.job) or self._found(spec, spec.job)
+            return JobBody(job, spec.args, spec.needs)
+        body = self._methods.get(spec.id)
+        if body is None:
+            where = f"{self._workflow} has no step or task" if self._workflow else "no class of this run has a method"
+            raise MissingJob(_ways_out(spec, f"{where} {spec.name!r}"))
+        return body if body.needs == spec.needs else body.taking(spec.needs)
+
+    def _found(self, spec: NodeSpec, address: str) -> Job:
+        function = self._functions.get(address)
+        if function is None:
+            try:
+                function = find(address)
+            except DefinitionError as error:
+                raise MissingJob(_ways_out(spec, str(error))) from error
+        if not callable(function):
+            raise MissingJob(_ways_out(spec, f"{address} is {function!r}, which cannot be called"))
+        return self._jobs.setdefault(address, Job.of(function))
+
+
+def _ways_out(spec: NodeSpec, reason: str) -> str:
+    named = repr(spec.name) if spec.name == spec.id else f"{spec.name!r} ({spec.id})"
+    return (
+        f"the job of node {named} is missing: {reason}\n"
+        f"  restore it and retry the run, cancel the run, or edit the graph of the run"
+    )
+
+
+class Definition(NamedTuple):
+    """What a run needs of a workflow, whichever way it was written."""
+
+    workflow: str
+    target: str | None
+    """Where another process imports the class; None for a Builder, whose nodes name their jobs themselves."""
+    graph: Graph
+    input: Mapping[str, Any]
+    on_failure: OnFailure
+    timeout: float | None
+    bodies: Bodies
+
+
+def definition_of(thing: Workflow | Builder) -> Definition:
+    """What to run when somebody asks to run `thing`: an instance of a workflow class, or a Builder."""
+    if isinstance(thing, Workflow):
+        cls = type(thing)
+        return Definition(
+            cls.workflow_name,
+            cls.target,
+            cls.graph(),
+            thing.input(),
+            cls._compiled.options.on_failure,
+            cls._compiled.options.timeout,
+            _class_bodies(cls),
+        )
+    if isinstance(thing, Builder):
+        return Definition(
+            thing.workflow_name,
+            None,
+            thing.graph(),
+            {},
+            thing.options.on_failure,
+            thing.options.timeout,
+            Bodies(jobs=thing.jobs),
+        )
+    raise _cannot_run(thing)
+
+
+def _cannot_run(thing: object) -> TypeError:
+    if isinstance(thing, type) and issubclass(thing, Workflow):
+        return TypeError(f"{thing.__name__} is a class; what is run is an instance with its input: {call_of(thing)}")
+    return TypeError(f"{thing!r} cannot be run: give an instance of a Workflow class, or a Builder")
+
+
+def load_target(target: str) -> Target:
+    """The workflow class, or the function that makes a Builder, at `package.module:Name`."""
+    found = find(target)
+    if isinstance(found, type) and issubclass(found, Workflow):
+        return found
+    if callable(found) and not isinstance(found, type):
+        made: Callable[..., Builder] = found
+        return made
+    raise DefinitionError(f"{target} is {found!r}; a Workflow class is needed, or a function that returns a Builder")
+
+
+def bodies_for(target: str | None) -> Bodies:
+    """The bodies of a stored run: of the class at `target`, or without one by the jobs that its nodes name."""
+    if target is None:
+        return Bodies()
+    found = load_target(target)
+    if not isinstance(found, type):
+        raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
+    return _class_bodies(found)
+
+
+def _class_bodies(cls: type[Workflow]) -> Bodies:
+    return Bodies(cls.__name__, cls._compiled.methods, cls._compiled.jobs)

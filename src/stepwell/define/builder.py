@@ -1,0 +1,255 @@
+"""`Builder`: a workflow built at run time, node by node, whose jobs are functions known by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from hashlib import sha256
+from typing import Any, TypeAlias, TypeVar
+
+from ..errors import DefinitionError, GraphError
+from ..graph import DEFAULT_QUEUE, NO_ARGS, Graph, NodeSpec, OnLost, Problem, Retry
+from ..ids import NodeId
+from .decorators import PREVIOUS, Previous
+from .jobs import NamedJob, named_job
+from .options import Isolation, OnFailure, Options, checked_name, checked_options, checked_run_options
+from .parameters import CONTEXT
+from .place import Place, caller
+
+Item = TypeVar("Item")
+Job: TypeAlias = "Callable[..., Any] | str"
+Parents: TypeAlias = "str | Previous | Iterable[Parents] | None"
+
+_ID_DIGITS = 8
+
+
+class FanOut(list[NodeId]):
+    """The ids of the members of a `fan_out`. Given as `depends_on`, an empty one stands for its parents."""
+
+    def __init__(self, members: Iterable[NodeId], parents: tuple[NodeId, ...]) -> None:
+        super().__init__(members)
+        self.parents = parents
+
+
+class Builder:
+    """A workflow built at run time. The same calls always give the same graph, ids included.
+
+        w = Builder("process-mutations")
+        parts = w.fan_out([4, 8, 15], job=process, name=lambda i: f"mutation_{i}", args=lambda i: {"mutation_id": i})
+        w.node("aggregate", job=aggregate, args={"user_id": 7}, depends_on=parts)
+        w.node("notify", job="shop.mail:notify", args={"user_id": 7})       # after the previous node: aggregate
+        run = engine.start(w)
+
+    `depends_on` takes names or ids of nodes that exist already, what `fan_out` returned, or a list of these; left out
+    it means the previous node (after `fan_out`: all its members), None an entry point. A job is a function of a module,
+    or its address `package.module:function`; it receives `args`, and `ctx` if it asks for it.
+    """
+
+    def __init__(self, name: str, *, on_failure: OnFailure = "fail_fast", timeout: float | None = None) -> None:
+        self.place = caller()
+        self.workflow_name = checked_name(name, self.place)
+        self.options = checked_run_options(on_failure, timeout, self.place)
+        self._specs: list[NodeSpec] = []
+        self._places: list[Place] = []
+        self._previous: tuple[NodeId, ...] = ()
+        self._ids: set[str] = set()
+        self._named: dict[str, NodeId] = {}
+        self._same_name: dict[str, int] = {}
+        self._jobs: dict[Job, NamedJob] = {}
+        self._graph: Graph | None = None
+
+    @property
+    def jobs(self) -> Mapping[str, Callable[..., Any]]:
+        """The functions that were given as jobs, by address: this process needs no import to find them."""
+        return {job.address: job.function for job in self._jobs.values() if job.function is not None}
+
+    def node(
+        self,
+        name: str,
+        *,
+        job: Job,
+        args: Mapping[str, Any] = NO_ARGS,
+        depends_on: Parents = PREVIOUS,
+        retry: Retry | int | None = None,
+        timeout: float | None = None,
+        on_lost: OnLost = "rerun",
+        isolation: Isolation = "thread",
+        queue: str = DEFAULT_QUEUE,
+    ) -> NodeId:
+        """Add a node; its id is returned, to depend on."""
+        place = caller()
+        options = checked_options(
+            place, retry=retry, timeout=timeout, on_lost=on_lost, isolation=isolation, queue=queue
+        )
+        parents = self._parents(depends_on, place)
+        (added,) = self._add([(name, args)], self._job(job, place), parents, options, place)
+        self._previous = (added,)
+        return added
+
+    def fan_out(
+        self,
+        items: Iterable[Item],
+        *,
+        job: Job,
+        name: Callable[[Item], str] | str | None = None,
+        args: Callable[[Item], Mapping[str, Any]] | None = None,
+        depends_on: Parents = PREVIOUS,
+        retry: Retry | int | None = None,
+        timeout: float | None = None,
+        on_lost: OnLost = "rerun",
+        isolation: Isolation = "thread",
+        queue: str = DEFAULT_QUEUE,
+    ) -> FanOut:
+        """Add one node per item, all with the same parents and free to run at once; their ids are returned.
+
+        `name` makes a name of an item, or is the word before `_0`, `_1`, ... (by default that of the job); `args` makes
+        the args of an item (by default `{"item": item}`).
+        """
+        place = caller()
+        options = checked_options(
+            place, retry=retry, timeout=timeout, on_lost=on_lost, isolation=isolation, queue=queue
+        )
+        parents = self._parents(depends_on, place)
+        known = self._job(job, place)
+        if args is not None and not callable(args):
+            raise DefinitionError(
+                f"args={args!r}: a function is needed that makes the args of one item", where=str(place)
+            )
+        naming: Callable[[Item], str] | None = name if callable(name) else None
+        prefix = known.short_name if name is None else name
+        members = FanOut(
+            self._add(
+                (
+                    (
+                        f"{prefix}_{index}" if naming is None else naming(item),
+                        {"item": item} if args is None else args(item),
+                    )
+                    for index, item in enumerate(items)
+                ),
+                known,
+                parents,
+                options,
+                place,
+            ),
+            parents,
+        )
+        self._previous = tuple(members) or parents
+        return members
+
+    def graph(self) -> Graph:
+        """The graph as built so far, checked."""
+        if self._graph is None:
+            try:
+                self._graph = Graph(self._specs, where=str(self.place))
+            except GraphError as error:
+                raise GraphError(self._explained(error.problems), where=error.where) from None
+        return self._graph
+
+    def _job(self, job: Job, place: Place) -> NamedJob:
+        known = self._jobs.get(job) if isinstance(job, Hashable) else None
+        if known is None:
+            try:
+                known = self._jobs[job] = named_job(job)
+            except DefinitionError as error:
+                raise DefinitionError(str(error), where=str(place)) from None
+        return known
+
+    def _add(
+        self,
+        nodes: Iterable[tuple[str, Mapping[str, Any]]],
+        job: NamedJob,
+        parents: tuple[NodeId, ...],
+        options: Options,
+        place: Place,
+    ) -> list[NodeId]:
+        """Add nodes that differ in name and args only. This loop is what 100,000 nodes are waited for."""
+        retry, timeout, on_lost, queue = options.retry, options.timeout, options.on_lost, options.queue
+        body, address = options.body(job.is_async), job.address
+        # Checked before anything is added: making names and args may raise, and then nothing has happened.
+        checked = [
+            (checked_name(name, place), args if args is NO_ARGS else _checked_args(name, args, place))
+            for name, args in nodes
+        ]
+        added: list[NodeId] = []
+        for name, args in checked:
+            ordinal = self._same_name.get(name, 0)
+            self._same_name[name] = ordinal + 1
+            node = self._new_id(name, ordinal)
+            if ordinal == 0:
+                self._named[name] = node
+            self._specs.append(
+                NodeSpec(node, name, parents, address, args, (), "step", retry, timeout, on_lost, body, queue)
+            )
+            added.append(node)
+        self._places += [place] * len(added)
+        self._graph = None
+        return added
+
+    def _new_id(self, name: str, ordinal: int) -> NodeId:
+        """From the name and how many nodes had it before, as short as it can be: 32 bits are not enough for 100,000."""
+        digits = sha256(f"{name}\0{ordinal}".encode("utf-8", "surrogatepass")).hexdigest()
+        length = _ID_DIGITS
+        while (node := f"n_{digits[:length]}") in self._ids:
+            length += 1
+        self._ids.add(node)
+        return NodeId(node)
+
+    def _id(self, text: str, place: Place) -> NodeId:
+        """The id that a name or an id means."""
+        if text in self._ids:
+            return NodeId(text)
+        if text not in self._named:
+            raise DefinitionError(
+                f"depends_on={text!r}: {self.workflow_name} has no node of this name yet; add it first",
+                where=str(place),
+            )
+        if self._same_name[text] > 1:
+            raise DefinitionError(
+                f"depends_on={text!r}: {self._same_name[text]} nodes have this name; use the id that node() or "
+                f"fan_out() returned",
+                where=str(place),
+            )
+        return self._named[text]
+
+    def _parents(self, given: Parents, place: Place) -> tuple[NodeId, ...]:
+        """The ids that `depends_on` means, each once."""
+        found: dict[NodeId, None] = {}
+        waiting: list[Any] = [] if given is None else [given]
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, Previous):
+                found.update(dict.fromkeys(self._previous))
+            elif isinstance(each, str):
+                found[self._id(each, place)] = None
+            elif isinstance(each, Iterable):
+                waiting += reversed(each.parents if isinstance(each, FanOut) and not each else list(each))
+            else:
+                raise DefinitionError(
+                    f"depends_on={each!r}: names, ids, what fan_out returned, or a list of these is needed",
+                    where=str(place),
+                )
+        return tuple(found)
+
+    def _explained(self, problems: Iterable[Any]) -> list[Problem]:
+        """Problems with names and lines in them: people never saw the ids."""
+        positions = {spec.id: position for position, spec in enumerate(self._specs)}
+        explained = []
+        for where, message in problems:
+            position = positions.get(where)
+            if position is None:
+                explained.append(Problem(where, message))
+            else:
+                name = self._specs[position].name
+                explained.append(Problem(f"{name} ({where})", f"{message} ({self._places[position]})"))
+        return explained
+
+
+def _checked_args(name: str, args: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
+    """A copy of the args, so that what the caller does to them later changes nothing."""
+    if not isinstance(args, Mapping):
+        raise DefinitionError(f"the args of {name!r} are {args!r}, but a dict is needed", where=str(place))
+    if CONTEXT in args:
+        raise DefinitionError(
+            f"the args of {name!r} contain {CONTEXT!r}, which is the context that a job gets by itself",
+            where=str(place),
+        )
+    return dict(args)

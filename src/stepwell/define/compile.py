@@ -1,0 +1,187 @@
+"""From a complete class to a Graph: the chain is laid out, PREVIOUS is bound, parameters become needs."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..errors import DefinitionError, GraphError
+from ..graph import NO_ARGS, Graph, NodeSpec, Problem, check
+from ..ids import NodeId
+from .chain import Link, in_order
+from .decorators import Previous
+from .gather import Gathered, Node, Report, gathered
+from .inputs import Input, inputs_of
+from .invoke import MethodBody
+from .jobs import NamedJob, named_job
+from .options import RunOptions
+from .parameters import CONTEXT, parameters_of, yields
+from .place import Place
+
+
+class Compiled(NamedTuple):
+    """What a workflow class says, worked out once."""
+
+    place: Place
+    options: RunOptions
+    inputs: Mapping[str, Input]
+    graph: Graph | None
+    """None while a class has no nodes: a base for others."""
+    methods: Mapping[str, MethodBody]
+    jobs: Mapping[str, Callable[..., Any]]
+
+
+def compiled(cls: type, place: Place, reserved: frozenset[str], options: RunOptions) -> Compiled:
+    """Compile a class; a GraphError shows all its problems, each with the line it was written on."""
+    problems: list[Problem] = []
+
+    def report(where: str, message: str) -> None:
+        problems.append(Problem(where, message))
+
+    found = gathered(cls, report)
+    inputs = inputs_of(cls, report)
+    for name in sorted(reserved & {*vars(cls), *found.nodes, *inputs}):
+        report(name, "this name belongs to Stepwell; choose another")
+    for name in inputs:
+        if name in found.nodes:
+            report(name, f"is an input and a {found.nodes[name].declaration.kind}; one of them needs another name")
+    jobs = _jobs(found, report)
+    specs = _specs(found, inputs, jobs, report)
+    if specs:
+        problems += [_with_place(problem, found) for problem in check(specs)]
+    if problems:
+        raise GraphError(problems, where=str(place))
+    defaults = {name: each.default for name, each in inputs.items() if not each.required}
+    methods: dict[str, MethodBody] = {
+        spec.id: MethodBody(cls, defaults, method, spec.needs)
+        for spec in specs
+        if spec.job is None and (method := found.nodes[spec.id].method) is not None
+    }
+    functions = {job.address: job.function for job in jobs.values() if job.function is not None}
+    graph = Graph(specs, where=str(place)) if specs else None
+    return Compiled(place, options, inputs, graph, methods, functions)
+
+
+def _jobs(found: Gathered, report: Report) -> dict[str, NamedJob]:
+    jobs: dict[str, NamedJob] = {}
+    for node in found.nodes.values():
+        if node.is_job and node.declaration.job is not None:
+            try:
+                jobs[node.name] = named_job(node.declaration.job)
+            except DefinitionError as error:
+                report(node.name, f"{error} ({node.place})")
+    return jobs
+
+
+def _specs(found: Gathered, inputs: Iterable[str], jobs: Mapping[str, NamedJob], report: Report) -> list[NodeSpec]:
+    depends = _dependencies(found, report)
+    specs = []
+    for node in found.nodes.values():
+        job = jobs.get(node.name)
+        options = node.declaration.options
+        function = job.function if job is not None and job.function is not None else node.method
+        specs.append(
+            NodeSpec(
+                id=NodeId(node.name),
+                name=node.name,
+                depends_on=tuple(map(NodeId, depends[node.name])),
+                job=None if job is None else job.address,
+                args=NO_ARGS,
+                needs=_needs(node, function, depends, inputs, report),
+                kind=node.declaration.kind,
+                retry=options.retry,
+                timeout=options.timeout,
+                on_lost=options.on_lost,
+                body=options.body(inspect.iscoroutinefunction(function)),
+                queue=options.queue,
+            )
+        )
+    return specs
+
+
+def _dependencies(found: Gathered, report: Report) -> dict[str, list[str]]:
+    """What each node depends on, by name, PREVIOUS bound to the step before it in the finished chain."""
+    chain = in_order(_links(found, report))
+    previous = dict(zip(chain[1:], chain, strict=False))
+    depends: dict[str, list[str]] = {}
+    for node in found.nodes.values():
+        names: dict[str, None] = {}  # a set in the order of writing: a dependency named twice is one
+        for each in node.declaration.depends_on:
+            if not isinstance(each, Previous):
+                names[found.name_of(each)] = None
+            elif node.name in previous:
+                names[previous[node.name]] = None
+        depends[node.name] = list(names)
+    return depends
+
+
+def _links(found: Gathered, report: Report) -> list[Link]:
+    steps = {name: node for name, node in found.nodes.items() if node.declaration.kind == "step"}
+    links = []
+    for node in steps.values():
+        anchors = []
+        for option, reference in (("before_step", node.before), ("after_step", node.after)):
+            anchor = None if reference is None else found.name_of(reference)
+            if anchor is not None and anchor not in steps:
+                known = "a task, and not in the chain" if anchor in found.nodes else _unknown(anchor, steps)
+                report(node.name, f"{option}={anchor!r}: that is {known} ({node.place})")
+                anchor = None
+            anchors.append(anchor)
+        links.append(Link(node.name, *anchors))
+    placed = set(in_order(links))
+    for name, node in steps.items():
+        if name not in placed:
+            report(name, f"before_step and after_step put it next to itself, in a circle ({node.place})")
+    return links
+
+
+def _needs(
+    node: Node,
+    function: Callable[..., Any] | None,
+    depends: Mapping[str, list[str]],
+    inputs: Iterable[str],
+    report: Report,
+) -> tuple[NodeId, ...]:
+    """The nodes whose outputs a body takes: its parameters that are named like a node."""
+    if function is None:
+        return ()
+    if yields(function):
+        report(node.name, f"it yields, but a body returns its result once: return a list instead ({node.place})")
+    is_method = function is node.method
+    parameters = parameters_of(function, method=is_method)
+    if is_method and not parameters.has_self:
+        report(node.name, f"a method takes self as its first parameter ({node.place})")
+    names = sorted(name for name in parameters.names if name in depends)
+    for name in parameters.required:
+        if name not in names and (name != CONTEXT or not parameters.takes_ctx):
+            allowed = ", ".join([CONTEXT, *sorted(_ancestors(node.name, depends))])
+            hint = f"; the input is self.{name}" if is_method and name in inputs else ""
+            report(
+                node.name,
+                f"nothing fills its parameter {name!r}; a parameter without a default can be one of {allowed}{hint} "
+                f"({node.place})",
+            )
+    return tuple(map(NodeId, names))
+
+
+def _ancestors(name: str, depends: Mapping[str, list[str]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = [*depends[name]]
+    while waiting:
+        each = waiting.pop()
+        if each in depends and each not in seen:
+            seen.add(each)
+            waiting += depends[each]
+    return seen
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"no step; did you mean {close[0]!r}?" if close else "no step of this class"
+
+
+def _with_place(problem: Problem, found: Gathered) -> Problem:
+    node = found.nodes.get(problem.where)
+    return problem if node is None else Problem(problem.where, f"{problem.message} ({node.place})")

@@ -1,0 +1,174 @@
+"""`@step` and `@task`: what a class body says about a method.
+
+They hand the method back unchanged, with a Declaration attached; nothing is decided before the class is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from types import FunctionType
+from typing import Any, Final, TypeAlias, TypeVar, overload
+
+from ..errors import DefinitionError
+from ..graph import DEFAULT_QUEUE, Kind, OnLost, Retry
+from .options import Isolation, Options, checked_options
+from .place import Place, caller, place_of
+
+
+class Previous(Enum):
+    """The type of PREVIOUS."""
+
+    PREVIOUS = "the previous step"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+PREVIOUS: Final = Previous.PREVIOUS
+"""The step before this one in the chain, known when the class is complete. It is never stored."""
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+Job: TypeAlias = "Callable[..., Any] | str"
+Reference: TypeAlias = "str | Callable[..., Any]"
+Dependency: TypeAlias = "Reference | Previous"
+Dependencies: TypeAlias = "Dependency | Iterable[Dependency] | None"
+
+_ATTRIBUTE = "__stepwell_node__"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Declaration:
+    """A node as it was written: `step(...)` or `task(...)`, before or after it was put on a method.
+
+    Assigned to a name in a class body it needs a `job`; that name is then the node's.
+    """
+
+    kind: Kind
+    depends_on: tuple[Dependency, ...]
+    before: Reference | None
+    after: Reference | None
+    job: Job | None
+    options: Options
+    place: Place
+
+    def __call__(self, method: Method, /) -> Method:
+        if not isinstance(method, FunctionType):
+            raise DefinitionError(
+                f"@{self.kind} goes on a method (def or async def), not on {method!r}", where=str(self.place)
+            )
+        setattr(method, _ATTRIBUTE, replace(self, place=place_of(method)))
+        return method
+
+
+def declared(value: object) -> Declaration | None:
+    """The declaration that a value in a class body is, or carries."""
+    if isinstance(value, Declaration):
+        return value
+    return getattr(value, _ATTRIBUTE, None) if isinstance(value, FunctionType) else None
+
+
+@overload
+def step(method: Method, /) -> Method: ...
+@overload
+def step(
+    *,
+    depends_on: Dependencies = PREVIOUS,
+    also_depends_on: Reference | Iterable[Reference] | None = None,
+    before_step: Reference | None = None,
+    after_step: Reference | None = None,
+    job: Job | None = None,
+    retry: Retry | int | None = None,
+    timeout: float | None = None,
+    on_lost: OnLost = "rerun",
+    isolation: Isolation = "thread",
+    queue: str = DEFAULT_QUEUE,
+) -> Declaration: ...
+def step(
+    method: Callable[..., Any] | None = None,
+    /,
+    *,
+    depends_on: Dependencies = PREVIOUS,
+    also_depends_on: Reference | Iterable[Reference] | None = None,
+    before_step: Reference | None = None,
+    after_step: Reference | None = None,
+    job: Job | None = None,
+    retry: Retry | int | None = None,
+    timeout: float | None = None,
+    on_lost: OnLost = "rerun",
+    isolation: Isolation = "thread",
+    queue: str = DEFAULT_QUEUE,
+) -> Any:
+    """A member of the chain: it runs after the step before it, unless `depends_on` says otherwise.
+
+        class OrderWorkflow(Workflow):
+            @step
+            def validate(self): ...
+            @step(retry=3)
+            def charge(self): ...
+            @step(after_step=validate)          # validate -> audit -> charge
+            def audit(self): ...
+            notify = step(job="shop.mail:send_receipt")
+
+    `depends_on` takes names, the methods themselves, or a list of them; None makes an entry point. `also_depends_on=x`
+    is short for `depends_on=[PREVIOUS, x]`.
+    """
+    place = caller()
+    if before_step is not None and after_step is not None:
+        raise DefinitionError(
+            "a step is inserted at one place: name before_step or after_step, not both", where=str(place)
+        )
+    if also_depends_on is not None and depends_on is not PREVIOUS:
+        raise DefinitionError(
+            "also_depends_on adds to the previous step; with depends_on, name everything there", where=str(place)
+        )
+    depends = _dependencies(depends_on, place)
+    if also_depends_on is not None:
+        depends += _dependencies(also_depends_on, place)
+    options = checked_options(place, retry=retry, timeout=timeout, on_lost=on_lost, isolation=isolation, queue=queue)
+    declaration = Declaration("step", depends, before_step, after_step, job, options, place)
+    return declaration if method is None else declaration(method)
+
+
+def task(
+    method: None = None,
+    /,
+    *,
+    depends_on: Dependencies = PREVIOUS,
+    job: Job | None = None,
+    retry: Retry | int | None = None,
+    timeout: float | None = None,
+    on_lost: OnLost = "rerun",
+    isolation: Isolation = "thread",
+    queue: str = DEFAULT_QUEUE,
+) -> Declaration:
+    """A node beside the chain: it runs after what `depends_on` names, and no step waits for it unless it says so.
+
+    @task(depends_on=validate, retry=Retry(max_attempts=3), timeout=30)
+    def check_fraud(self, validate): ...
+    """
+    place = caller()
+    depends = _dependencies(depends_on, place)
+    if method is not None or PREVIOUS in depends:
+        raise DefinitionError(
+            "a task is not in the chain, so nothing is previous to it: name what it runs after with "
+            "@task(depends_on=...), or None for an entry point",
+            where=str(place),
+        )
+    options = checked_options(place, retry=retry, timeout=timeout, on_lost=on_lost, isolation=isolation, queue=queue)
+    return Declaration("task", depends, None, None, job, options, place)
+
+
+def _dependencies(given: Dependencies, place: Place) -> tuple[Dependency, ...]:
+    if given is None:
+        return ()
+    if isinstance(given, str | Previous) or callable(given):
+        return (given,)
+    found = tuple(given) if isinstance(given, Iterable) else (given,)
+    for each in found:
+        if not isinstance(each, str | Previous) and not callable(each):
+            raise DefinitionError(
+                f"{each!r} cannot be a dependency: give names, methods, or a list of them", where=str(place)
+            )
+    return found

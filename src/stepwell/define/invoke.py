@@ -1,0 +1,95 @@
+"""How the body of a node is called: with a frozen instance or with the args of its job, and with what it asks for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from .parameters import CONTEXT, parameters_of
+
+_new_object: Callable[[type], Any] = object.__new__
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+class MethodBody:
+    """A method of a workflow class. Every call gets a frozen instance of its own."""
+
+    __slots__ = ("_defaults", "_method", "_takes_ctx", "_workflow", "is_async", "needs")
+
+    def __init__(
+        self, workflow: type, defaults: Mapping[str, Any], method: Callable[..., Any], needs: tuple[str, ...]
+    ) -> None:
+        self._workflow = workflow
+        self._defaults = defaults
+        self._method = method
+        self._takes_ctx = parameters_of(method, method=True).takes_ctx
+        self.is_async = inspect.iscoroutinefunction(method)
+        self.needs = needs
+
+    def taking(self, needs: tuple[str, ...]) -> MethodBody:
+        """The same body for a node of another version of the graph, which was promised other outputs."""
+        names = parameters_of(self._method, method=True).names
+        known = tuple(name for name in needs if name in names)
+        return MethodBody(self._workflow, self._defaults, self._method, known)
+
+    def invoke(self, input: Mapping[str, Any], ctx: object, outputs: Mapping[str, Any]) -> Any:
+        """The result of the body, or a coroutine that gives it when `is_async`.
+
+        A stored input was checked when its run began. Inputs that the class has learnt of since have their defaults.
+        """
+        instance = _new_object(self._workflow)
+        instance.__dict__.update(copied_values({**self._defaults, **input}))
+        given = {name: outputs[name] for name in self.needs}
+        if self._takes_ctx:
+            given[CONTEXT] = ctx
+        return self._method(instance, **given)
+
+
+class Job(NamedTuple):
+    """A function that nodes name as their job."""
+
+    function: Callable[..., Any]
+    is_async: bool
+    takes_ctx: bool
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Job:
+        return cls(function, inspect.iscoroutinefunction(function), parameters_of(function).takes_ctx)
+
+
+class JobBody(NamedTuple):
+    """A job with the args of one node."""
+
+    job: Job
+    args: Mapping[str, Any]
+    needs: tuple[str, ...]
+
+    @property
+    def is_async(self) -> bool:
+        return self.job.is_async
+
+    def invoke(self, input: Mapping[str, Any], ctx: object, outputs: Mapping[str, Any]) -> Any:
+        """The result of the job, or a coroutine that gives it when `is_async`."""
+        given = copied_values(self.args)
+        for name in self.needs:
+            given[name] = outputs[name]
+        if self.job.takes_ctx:
+            given[CONTEXT] = ctx
+        return self.job.function(**given)
+
+
+Body: TypeAlias = MethodBody | JobBody
+
+
+def copied_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of JSON data, lists for tuples as JSON has it: what one attempt changes, the next must not see."""
+    return {name: value if type(value) in _PLAIN else _copied(value) for name, value in values.items()}
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(item) for item in value]
+    return value

@@ -1,0 +1,82 @@
+"""The rules a node runs under, as people write them; checked where they are written."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple, TypeAlias
+
+from ..errors import DefinitionError
+from ..graph import Body, OnLost, Retry
+from .place import Place
+
+Isolation: TypeAlias = Literal["thread", "process"]
+OnFailure: TypeAlias = Literal["fail_fast", "finish"]
+
+
+class Options(NamedTuple):
+    """Checked options of one node."""
+
+    retry: Retry | None
+    timeout: float | None
+    on_lost: OnLost
+    isolation: Isolation
+    queue: str
+
+    def body(self, is_async: bool) -> Body:
+        """Where the body runs: a process of its own when asked for, else the loop for `async def`, else a thread."""
+        if self.isolation == "process":
+            return "process"
+        return "loop" if is_async else "thread"
+
+
+def checked_options(
+    place: Place,
+    *,
+    retry: Retry | int | None,
+    timeout: float | None,
+    on_lost: OnLost,
+    isolation: Isolation,
+    queue: str,
+) -> Options:
+    """The options of one node, or a DefinitionError that shows the line."""
+    _check_choice("on_lost", on_lost, ("rerun", "interrupt"), place)
+    _check_choice("isolation", isolation, ("thread", "process"), place)
+    if not isinstance(queue, str) or not queue or "/" in queue:
+        raise DefinitionError(f"queue={queue!r}: a name without '/' is needed", where=str(place))
+    try:
+        policy = Retry.of(retry)
+    except DefinitionError as error:
+        raise DefinitionError(str(error), where=str(place)) from None
+    return Options(policy, _checked_timeout(timeout, place), on_lost, isolation, queue)
+
+
+class RunOptions(NamedTuple):
+    """Checked options of every run of a workflow."""
+
+    on_failure: OnFailure = "fail_fast"
+    timeout: float | None = None
+
+
+def checked_run_options(on_failure: OnFailure, timeout: float | None, place: Place) -> RunOptions:
+    _check_choice("on_failure", on_failure, ("fail_fast", "finish"), place)
+    return RunOptions(on_failure, _checked_timeout(timeout, place))
+
+
+def checked_name(name: str, place: Place) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise DefinitionError(f"{name!r} cannot be a name: some text is needed", where=str(place))
+    return name
+
+
+def _checked_timeout(seconds: float | None, place: Place) -> float | None:
+    """Always a float, so that `timeout=30` and `timeout=30.0` are the same graph."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise DefinitionError(f"timeout={seconds!r}: a positive number of seconds is needed", where=str(place))
+    return float(seconds)
+
+
+def _check_choice(option: str, value: str, choices: tuple[str, ...], place: Place) -> None:
+    if value not in choices:
+        raise DefinitionError(f"{option}={value!r}: one of {', '.join(choices)} is needed", where=str(place))

@@ -1,0 +1,36 @@
+"""Where something was written: every definition remembers it, and every error shows it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Place(NamedTuple):
+    """A line of source, shown in the form that editors and terminals open: `orders.py:12`."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def caller() -> Place:
+    """The line outside this package (and outside `abc`, which builds classes) that led here."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def place_of(function: Callable[..., Any]) -> Place:
+    """The first line of a function, its decorators included; of a wrapped one, that of what it wraps."""
+    code = inspect.unwrap(function).__code__
+    return Place(code.co_filename, code.co_firstlineno)
+
+
+def _is_ours(module: str) -> bool:
+    return module == "abc" or module.startswith(f"{__package__}.")

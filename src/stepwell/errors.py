@@ -1,0 +1,170 @@
+"""Every error Stepwell raises, in one tree.
+
+    StepwellError
+    ├── DefinitionError            a workflow is written wrongly (shows the source line)
+    │   ├── GraphError             a graph has problems: all of them, at once
+    │   └── MissingJob             a node names a job that does not exist here
+    ├── InputError                 the input of a run is refused, before anything is stored
+    │   └── NotJson                a value cannot be kept as JSON
+    ├── StoreError                 the store cannot do what was asked; nothing was lost
+    │   ├── StoreBusy              another process holds the store's lock for too long
+    │   ├── StoreFull              the disk or the allowed space is used up
+    │   ├── StoreReadOnly          the store's file or folder may not be written
+    │   ├── SchemaTooNew           the store was written by a newer Stepwell
+    │   └── StoreCorrupt           what is stored contradicts itself
+    ├── RunError                   something about one run; has `run_id`
+    │   ├── RunNotFound
+    │   ├── RunConflict            the run exists already with other content, or its state forbids the request
+    │   ├── RunFailed              the run ended FAILED; names node, error and how to retry
+    │   ├── RunCancelled           the run ended CANCELLED
+    │   └── RunStillActive         waiting ended before the run did
+    ├── EngineClosed               the engine no longer takes work
+    ├── FrozenInstance             a body assigned to `self`
+    └── control flow inside bodies
+        ├── RetryLater             "try me again in this many seconds"
+        └── Stopped                the body was asked to stop, and did
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class StepwellError(Exception):
+    """The root of every error that Stepwell raises on purpose."""
+
+
+class DefinitionError(StepwellError):
+    """A workflow is written wrongly. `where` is the file and line of the definition, if it is known."""
+
+    def __init__(self, message: str, *, where: str | None = None) -> None:
+        super().__init__(f"{message}\n  defined at {where}" if where else message)
+        self.where = where
+
+
+class GraphError(DefinitionError):
+    """A graph has problems. `problems` lists all of them, each with the place it was found at."""
+
+    def __init__(self, problems: Sequence[object], *, where: str | None = None) -> None:
+        self.problems = tuple(problems)
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        lines = "\n".join(f"  - {problem}" for problem in self.problems)
+        super().__init__(f"the graph has {count}:\n{lines}", where=where)
+
+
+class MissingJob(DefinitionError):
+    """A node names a job that cannot be found."""
+
+
+class InputError(StepwellError):
+    """The input of a run is refused. Nothing was stored."""
+
+
+class NotJson(InputError):
+    """A value cannot be kept as JSON. `path` says where in the value the trouble is."""
+
+    def __init__(self, message: str, *, path: str = "$") -> None:
+        super().__init__(f"{message} (at {path})")
+        self.path = path
+
+
+class StoreError(StepwellError):
+    """The store cannot do what was asked. Nothing that was acknowledged is lost."""
+
+
+class StoreBusy(StoreError):
+    """Another process has held the write lock of the store for too long."""
+
+
+class StoreFull(StoreError):
+    """There is no space left for the store."""
+
+
+class StoreReadOnly(StoreError):
+    """The store's file or folder may not be written."""
+
+
+class SchemaTooNew(StoreError):
+    """The store was written by a newer version of Stepwell."""
+
+
+class StoreCorrupt(StoreError):
+    """What is stored contradicts itself."""
+
+
+class RunError(StepwellError):
+    """Something about one run."""
+
+    def __init__(self, message: str, *, run_id: str) -> None:
+        super().__init__(message)
+        self.run_id = run_id
+
+
+class RunNotFound(RunError):
+    """There is no run with this id in this store."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"no run {run_id!r} in this store; `stepwell ls` lists the runs there are", run_id=run_id)
+
+
+class RunConflict(RunError):
+    """The run exists with other content, or its present state forbids what was asked."""
+
+
+class RunFailed(RunError):
+    """The run ended FAILED. `node`, `error_type` and `error_message` describe the first failure."""
+
+    def __init__(
+        self, run_id: str, *, node: str, attempt: int, error_type: str, error_message: str, others: int = 0
+    ) -> None:
+        more = f" (and {others} more failed)" if others else ""
+        super().__init__(
+            f"run {run_id} failed at node {node!r}, attempt {attempt}: {error_type}: {error_message}{more}\n"
+            f"  completed nodes are kept; `run.retry()` or `stepwell retry {run_id}` runs only what did not complete",
+            run_id=run_id,
+        )
+        self.node = node
+        self.attempt = attempt
+        self.error_type = error_type
+        self.error_message = error_message
+
+
+class RunCancelled(RunError):
+    """The run ended CANCELLED."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"run {run_id} was cancelled; `run.retry()` or `stepwell retry {run_id}` runs what did not complete",
+            run_id=run_id,
+        )
+
+
+class RunStillActive(RunError, TimeoutError):
+    """Waiting ended before the run did. The run goes on."""
+
+
+class EngineClosed(StepwellError):
+    """The engine is closed and takes no more work."""
+
+
+class FrozenInstance(StepwellError, AttributeError):
+    """A body assigned to an attribute of `self`."""
+
+    def __init__(self, workflow: str, name: str) -> None:
+        super().__init__(
+            f"{workflow}.{name} cannot be assigned inside a body: every attempt has its own frozen instance, so the "
+            f"value would be lost. Return it (descendants receive it as a parameter named like this node), or add "
+            f"metadata with ctx.outcome[{name!r}] = ..."
+        )
+
+
+class RetryLater(StepwellError):
+    """Raise it in a body to be tried again after `seconds`, within the node's `max_attempts`."""
+
+    def __init__(self, seconds: float, message: str = "") -> None:
+        super().__init__(message or f"asked to be retried in {seconds} s")
+        self.seconds = seconds
+
+
+class Stopped(StepwellError):
+    """Raised by `ctx.check()` when the attempt was asked to stop."""

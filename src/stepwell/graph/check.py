@@ -1,0 +1,127 @@
+"""Everything that can be wrong with a graph, found at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..codec import encode
+from ..errors import NotJson
+from .order import topological
+from .spec import NO_ARGS, NodeSpec
+
+MAX_NODES = 1_000_000
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong, and where: the id of a node, or "graph"."""
+
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
+def check(specs: Sequence[NodeSpec]) -> list[Problem]:
+    """All problems of a graph; an empty list means it can run.
+
+    >>> a = NodeSpec("a", "a", depends_on=("b",))
+    >>> [str(p) for p in check([a])]
+    ["a: depends on 'b', which does not exist"]
+    """
+    if not specs:
+        return [Problem("graph", "it has no nodes")]
+    if len(specs) > MAX_NODES:
+        return [Problem("graph", f"it has {len(specs)} nodes; at most {MAX_NODES} are allowed")]
+    positions: dict[str, int] = {}
+    problems: list[Problem] = []
+    for position, spec in enumerate(specs):
+        if not spec.id:
+            problems.append(Problem(f"node {position + 1}", "its id is empty"))
+        elif spec.id in positions:
+            problems.append(Problem(spec.id, "two nodes have this id"))
+        positions.setdefault(spec.id, position)
+        problems += _options(spec)
+    parents: list[list[int]] = []
+    for spec in specs:
+        known = [positions[parent] for parent in spec.depends_on if parent in positions]
+        if len(known) != len(spec.depends_on):
+            problems += [
+                Problem(spec.id, f"depends on {parent!r}, which does not exist")
+                for parent in spec.depends_on
+                if parent not in positions
+            ]
+        if len(set(known)) != len(known):
+            problems.append(Problem(spec.id, "names a dependency twice"))
+        parents.append(known)
+    sequence, _ = topological(parents)
+    if len(sequence) != len(specs):
+        cycle = _cycle(parents, set(range(len(specs))) - set(sequence))
+        problems.append(Problem("graph", "it contains a cycle: " + " -> ".join(specs[i].id for i in cycle)))
+    else:
+        problems += _needs(specs, positions, parents)
+    return problems
+
+
+def _options(spec: NodeSpec) -> list[Problem]:
+    found = []
+    if spec.timeout is not None and not spec.timeout > 0:
+        found.append(Problem(spec.id, f"timeout={spec.timeout!r}: a positive number of seconds is needed"))
+    if spec.body not in ("thread", "loop", "process"):
+        found.append(Problem(spec.id, f"body={spec.body!r}: one of thread, loop, process is needed"))
+    if spec.on_lost not in ("rerun", "interrupt"):
+        found.append(Problem(spec.id, f"on_lost={spec.on_lost!r}: 'rerun' or 'interrupt' is needed"))
+    if spec.on_lost == "interrupt" and spec.retry is not None and spec.retry.retry_on is None:
+        found.append(
+            Problem(
+                spec.id, "on_lost='interrupt' promises at most one run per request; a retry needs an explicit retry_on"
+            )
+        )
+    if not spec.queue or "/" in spec.queue:
+        found.append(Problem(spec.id, f"queue={spec.queue!r}: a name without '/' is needed"))
+    if spec.args is not NO_ARGS:
+        try:
+            encode(dict(spec.args))
+        except NotJson as error:
+            found.append(Problem(spec.id, f"args: {error}"))
+    return found
+
+
+def _needs(specs: Sequence[NodeSpec], positions: Mapping[str, int], parents: Sequence[Sequence[int]]) -> list[Problem]:
+    found = []
+    for position, spec in enumerate(specs):
+        missing = [name for name in spec.needs if name not in spec.depends_on]
+        if not missing:
+            continue
+        above = _ancestors(position, parents)
+        found += [
+            Problem(spec.id, f"takes the output of {name!r}, which is not one of its ancestors")
+            for name in missing
+            if positions.get(name) not in above
+        ]
+    return found
+
+
+def _ancestors(position: int, parents: Sequence[Sequence[int]]) -> set[int]:
+    seen: set[int] = set()
+    stack = list(parents[position])
+    while stack:
+        at = stack.pop()
+        if at not in seen:
+            seen.add(at)
+            stack.extend(parents[at])
+    return seen
+
+
+def _cycle(parents: Sequence[Sequence[int]], stuck: set[int]) -> list[int]:
+    """One cycle among the positions that no order could reach, in the direction work flows, its first node repeated."""
+    at = min(stuck)
+    trail: dict[int, None] = {}  # in the order of walking; a list would make a long cycle slow to find
+    while at not in trail:
+        trail[at] = None
+        at = min(parent for parent in parents[at] if parent in stuck)
+    walked = list(trail)
+    cycle = walked[walked.index(at) :]
+    cycle.reverse()
+    return [*cycle, cycle[0]]

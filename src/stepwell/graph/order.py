@@ -1,0 +1,87 @@
+"""The order of a graph: levels, path hashes, order keys.
+
+`level` is the longest path from a root. The path hash of a node covers its id and the path hashes of its parents; the
+order key is drawn from the path hash of its smallest-id parent and its place among that parent's children. Everything
+that needs an order uses (level, order key, id), so it is the same on every machine, whatever finished first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from .spec import NodeSpec
+
+START = b"__start__"
+
+
+class Ordered(NamedTuple):
+    """The nodes of a graph in order, each list by place in it."""
+
+    positions: list[int]
+    """Place in the order -> position in the declaration."""
+    levels: list[int]
+    order_keys: list[int]
+    path_hashes: list[bytes]
+
+
+def topological(parents: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+    """(positions parents-first, level of each position). Positions on a cycle, or below one, are left out."""
+    waiting = [len(ps) for ps in parents]
+    children: list[list[int]] = [[] for _ in parents]
+    for child, ps in enumerate(parents):
+        for parent in ps:
+            children[parent].append(child)
+    level = [0] * len(parents)
+    found = [position for position, count in enumerate(waiting) if count == 0]
+    for position in found:  # grows while it is walked
+        below = level[position] + 1
+        for child in children[position]:
+            level[child] = max(level[child], below)
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                found.append(child)
+    return found, level
+
+
+def ordered(specs: Sequence[NodeSpec], parents: Sequence[Sequence[int]]) -> Ordered:
+    """Put acyclic `specs` in order; `parents[i]` are the positions of the parents of `specs[i]`."""
+    sequence, level = topological(parents)
+    smallest = [own[0] if len(own) == 1 else min(own, key=lambda p: specs[p].id, default=-1) for own in parents]
+    sibling = _places_among_siblings(parents, smallest)
+    path: list[bytes] = [b""] * len(specs)
+    for position in sequence:
+        own = parents[position]
+        below = path[own[0]] if len(own) == 1 else b"".join(sorted(path[p] for p in own)) if own else START
+        path[position] = sha256(specs[position].id.encode() + b"\0" + below).digest()
+    key = [
+        int.from_bytes(
+            sha256((path[smallest[i]] if smallest[i] >= 0 else START) + sibling[i].to_bytes(4, "big")).digest()[:8],
+            "big",
+        )
+        for i in range(len(specs))
+    ]
+    positions = sorted(range(len(specs)), key=lambda i: (level[i], key[i], specs[i].id))
+    return Ordered(
+        positions,
+        [level[i] for i in positions],
+        [key[i] for i in positions],
+        [path[i] for i in positions],
+    )
+
+
+def _places_among_siblings(parents: Sequence[Sequence[int]], smallest: Sequence[int]) -> list[int]:
+    """The index of each node among *all* children of its smallest-id parent (roots: among the roots)."""
+    children_so_far = [0] * len(parents)
+    roots_so_far = 0
+    places = []
+    for own, parent in zip(parents, smallest, strict=True):
+        if not own:
+            places.append(roots_so_far)
+            roots_so_far += 1
+            continue
+        places.append(children_so_far[parent])
+        for each in own:
+            children_so_far[each] += 1
+    return places

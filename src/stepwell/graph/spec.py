@@ -1,0 +1,97 @@
+"""What one node of a graph is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from ..errors import DefinitionError
+from ..ids import NodeId
+
+Body = Literal["thread", "loop", "process"]
+"""Where a body runs: a thread (`def`), the event loop (`async def`) or a process of its own (`isolation="process"`)."""
+
+OnLost = Literal["rerun", "interrupt"]
+Kind = Literal["step", "task"]
+
+NO_ARGS: Mapping[str, Any] = MappingProxyType({})
+DEFAULT_QUEUE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often, and after which delay, a failed node is tried again by itself.
+
+    The delay before attempt `n + 1` is `min(base_delay * 2**(n - 1) + jitter, max_delay)` seconds, the jitter between 0
+    and `base_delay`, drawn from the run's seed. `retry_on` limits it to some exceptions (and their subclasses).
+
+        @step(retry=Retry(max_attempts=5, base_delay=0.5, retry_on=(ConnectionError,)))
+    """
+
+    max_attempts: int
+    base_delay: float = 1.0
+    max_delay: float = 60.0
+    retry_on: type[BaseException] | str | tuple[type[BaseException] | str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.max_attempts, int) or isinstance(self.max_attempts, bool) or self.max_attempts < 1:
+            raise DefinitionError(f"Retry(max_attempts={self.max_attempts!r}): a whole number of at least 1 is needed")
+        if not (0 <= self.base_delay < math.inf and 0 <= self.max_delay < math.inf):
+            raise DefinitionError("Retry: base_delay and max_delay are seconds, finite and not negative")
+        if self.retry_on is not None:
+            given = (self.retry_on,) if isinstance(self.retry_on, str | type) else self.retry_on
+            object.__setattr__(self, "retry_on", tuple(_exception_name(item) for item in given))
+
+    @classmethod
+    def of(cls, value: Retry | int | None) -> Retry | None:
+        """`retry=3` is short for `retry=Retry(3)`."""
+        if value is None or isinstance(value, Retry):
+            return value
+        return cls(value)
+
+    def names(self) -> tuple[str, ...] | None:
+        return tuple(map(str, self.retry_on)) if isinstance(self.retry_on, tuple) else None
+
+
+def _exception_name(item: type[BaseException] | str) -> str:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, type) and issubclass(item, BaseException):
+        return f"{item.__module__}.{item.__qualname__}"
+    raise DefinitionError(f"Retry(retry_on=...): {item!r} is not an exception class")
+
+
+class NodeSpec(NamedTuple):
+    """A vertex of a graph: what it runs, after what, and under which rules."""
+
+    id: NodeId
+    name: str
+    depends_on: tuple[NodeId, ...] = ()
+    job: str | None = None
+    """`package.module:function`, or None when the node is the method `name` of the workflow's class."""
+    args: Mapping[str, Any] = NO_ARGS
+    needs: tuple[NodeId, ...] = ()
+    """Ancestors whose outputs the body takes as parameters."""
+    kind: Kind = "step"
+    retry: Retry | None = None
+    timeout: float | None = None
+    on_lost: OnLost = "rerun"
+    body: Body = "thread"
+    queue: str = DEFAULT_QUEUE
+
+    @property
+    def lane(self) -> str:
+        return lane_name(self.queue, self.body, self.on_lost)
+
+
+def lane_name(queue: str, body: str, on_lost: str = "rerun") -> str:
+    """The line READY nodes stand in. Nodes that must not be claimed ahead of a free slot have a line of their own."""
+    return f"{queue}/{body}!" if on_lost == "interrupt" else f"{queue}/{body}"
+
+
+def suspect_lane(lane: str) -> str:
+    """The line for nodes that may have killed their worker: each is claimed alone."""
+    return lane.partition("/")[0] + "/suspect"

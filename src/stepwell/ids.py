@@ -1,0 +1,60 @@
+"""Identifiers: what they are made of, and the types that keep them apart."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import NewType
+
+from .errors import InputError
+
+RunId = NewType("RunId", str)
+NodeId = NewType("NodeId", str)
+WorkerId = NewType("WorkerId", str)
+ClaimId = NewType("ClaimId", str)
+AttemptId = NewType("AttemptId", str)
+GateToken = NewType("GateToken", str)
+Digest = NewType("Digest", str)
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}\Z")
+
+
+def time_ordered() -> str:
+    """32 hex digits: 48 bits of milliseconds, then 80 random bits. Later ids sort later; nobody can guess one."""
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
+
+
+def new_run_id() -> RunId:
+    return RunId(time_ordered())
+
+
+def new_claim_id() -> ClaimId:
+    return ClaimId(time_ordered())
+
+
+def new_worker_id() -> WorkerId:
+    return WorkerId(time_ordered())
+
+
+def new_gate_token() -> GateToken:
+    return GateToken(time_ordered())
+
+
+def attempt_id(claim: str, ordinal: int) -> AttemptId:
+    """The id of the `ordinal`-th attempt that a claim was granted. It is also the attempt's fence."""
+    return AttemptId(f"{claim}.{ordinal}")
+
+
+def split_attempt_id(attempt: str) -> tuple[str, int]:
+    claim, _, ordinal = attempt.partition(".")
+    return claim, int(ordinal)
+
+
+def checked_run_id(text: str) -> RunId:
+    """A run id that people and file systems can live with, or an error that says what is allowed."""
+    if not isinstance(text, str) or not _RUN_ID.match(text):
+        raise InputError(
+            f"run id {text!r} is not allowed: use 1 to 200 letters, digits or . _ : @ + -, beginning with a letter or digit"
+        )
+    return RunId(text)

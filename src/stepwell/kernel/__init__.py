@@ -1,0 +1,1 @@
+"""Pure decisions: rows and events in, ops out. No clock, no I/O, no logging."""

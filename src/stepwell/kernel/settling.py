@@ -1,0 +1,73 @@
+"""How an attempt that ended should be settled: completed, tried again after a delay, or failed for good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from ..clock import microseconds
+from ..graph import NodeSpec, Retry
+from ..model import AttemptStatus, NodeStatus
+
+RETRY_LATER_ATTEMPTS = 3
+"""How often a node without a `retry=` may ask for itself again with RetryLater."""
+
+
+class Failure(NamedTuple):
+    """What the runner saw: the names of the exception's class and its bases, and a delay the body asked for."""
+
+    names: Sequence[str]
+    timed_out: bool = False
+    retry_after: float | None = None
+
+
+class Verdict(NamedTuple):
+    status: AttemptStatus
+    node: NodeStatus
+    delay: int | None = None
+
+
+COMPLETED = Verdict(AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
+CANCELLED = Verdict(AttemptStatus.CANCELLED, NodeStatus.CANCELLED)
+RELEASED = Verdict(AttemptStatus.RELEASED, NodeStatus.READY)
+
+
+def after_failure(spec: NodeSpec, failure: Failure, *, failures: int, seed: int) -> Verdict:
+    """What becomes of a failed attempt; `failures` counts the earlier ones since the node was last asked for."""
+    status = AttemptStatus.TIMED_OUT if failure.timed_out else AttemptStatus.FAILED
+    if failure.timed_out and spec.on_lost == "interrupt":
+        return Verdict(status, NodeStatus.INTERRUPTED)  # the body may still be at work, or half done
+    attempt = failures + 1
+    retry = spec.retry
+    if retry is None and failure.retry_after is not None:
+        retry = Retry(RETRY_LATER_ATTEMPTS)
+    if retry is None or attempt >= retry.max_attempts or not _wanted(retry, failure):
+        return Verdict(status, NodeStatus.FAILED)
+    if failure.retry_after is not None:
+        return Verdict(status, NodeStatus.WAITING, microseconds(max(0.0, failure.retry_after)))
+    return Verdict(status, NodeStatus.WAITING, microseconds(delay_seconds(retry, attempt, seed=seed, node=spec.id)))
+
+
+def lost(spec: NodeSpec) -> Verdict:
+    """The engine closes and this body does not end: what the sweeper would do, without waiting for it."""
+    return Verdict(AttemptStatus.LOST, NodeStatus.INTERRUPTED if spec.on_lost == "interrupt" else NodeStatus.READY)
+
+
+def delay_seconds(retry: Retry, attempt: int, *, seed: int, node: str) -> float:
+    """The delay after failed attempt number `attempt`. The same seed gives the same schedule.
+
+    >>> delay_seconds(Retry(5, base_delay=1.0, max_delay=3.0), 3, seed=1, node="charge")
+    3.0
+    """
+    jitter = retry.base_delay * _fraction(f"{seed}:{node}:{attempt}")
+    return min(retry.base_delay * 2 ** min(attempt - 1, 62) + jitter, retry.max_delay)
+
+
+def _fraction(text: str) -> float:
+    return int.from_bytes(sha256(text.encode()).digest()[:7], "big") / 2**56
+
+
+def _wanted(retry: Retry, failure: Failure) -> bool:
+    names = retry.names()
+    return names is None or not set(names).isdisjoint(failure.names)

@@ -1,0 +1,209 @@
+"""What can be asked of a store: a closed set of records. A batch of them is committed together.
+
+Each op stands or falls alone: a refused one undoes nothing of the others. Ops carry ids and durations, never times;
+times come from the store's clock. Repeating an op whose answer was lost is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from ..ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId
+from .rows import OnFailure
+from .status import AttemptStatus, NodeStatus, RunStatus
+
+CHUNK = 5_000
+"""How many nodes one op adds, rewrites or deletes at most, so that no commit blocks the others for long."""
+
+
+class LayoutRow(NamedTuple):
+    """A node as its graph numbers it."""
+
+    id: str
+    parents: tuple[int, ...]
+    needs: tuple[int, ...]
+    lane: str
+
+
+class AddGraph(NamedTuple):
+    """Store one chunk of a graph: `rows` are its nodes from `start` on. Complete when all `total` are there."""
+
+    digest: Digest
+    workflow: str
+    signature: str
+    document: bytes
+    total: int
+    start: int
+    rows: tuple[LayoutRow, ...]
+
+
+class Create(NamedTuple):
+    """A run of a stored graph, and its first CHUNK nodes. Loaded at once when it has no more; else see AddNodes."""
+
+    run_id: RunId
+    workflow: str
+    target: str | None
+    digest: Digest
+    input: bytes
+    seed: int
+    on_failure: OnFailure = "fail_fast"
+    priority: int = 0
+    timeout: int | None = None
+    idempotency_key: str | None = None
+
+
+class AddNodes(NamedTuple):
+    """The next CHUNK nodes of a run, from `start` on. The last chunk opens the gate."""
+
+    run_id: RunId
+    start: int
+
+
+class Claim(NamedTuple):
+    """Take READY nodes, lane by lane. The limits are cumulative: from each lane until the claim has `limit` nodes in all.
+
+    `runs` limits it to these runs; `serves` to runs of these (workflow, digest) pairs; neither: whatever is ready.
+    """
+
+    claim_id: ClaimId
+    worker: WorkerId
+    lanes: tuple[tuple[str, int], ...]
+    runs: tuple[RunId, ...] | None = None
+    serves: tuple[tuple[str, str], ...] | None = None
+
+
+class Settle(NamedTuple):
+    """The attempt ended as `status`; its node should become `node`. See SETTLEMENTS for what goes together."""
+
+    attempt: AttemptId
+    status: AttemptStatus
+    node: NodeStatus
+    output: bytes | None = None
+    error: bytes | None = None
+    outcome: bytes | None = None
+    delay: int | None = None
+    """With `node=WAITING`: microseconds until the node is due again."""
+
+
+class Append(NamedTuple):
+    """A line (log, progress, durable effect) of a running attempt, numbered by the worker."""
+
+    attempt: AttemptId
+    index: int
+    kind: str
+    data: bytes
+
+
+class Enlist(NamedTuple):
+    """A worker begins, under a lease of this many microseconds."""
+
+    worker: WorkerId
+    lease: int
+    info: bytes
+
+
+class Renew(NamedTuple):
+    """Extend a worker's lease. Attempts under it that are not `held`, claimed before the last renewal, are released.
+
+    `held=None` says nothing about what is held, because the answer to a claim is still on its way.
+    """
+
+    worker: WorkerId
+    lease: int
+    held: tuple[AttemptId, ...] | None
+
+
+class Dismiss(NamedTuple):
+    """A worker ends. What it still holds is lost at once rather than when its lease runs out."""
+
+    worker: WorkerId
+
+
+class Sweep(NamedTuple):
+    """Find what time has changed: expired leases, due nodes, passed deadlines, gates left held."""
+
+    limit: int = 1_000
+
+
+class Gate(NamedTuple):
+    """Hold the gate of a run for `lease` microseconds. An open gate, or one whose holder is late, is taken."""
+
+    run_id: RunId
+    token: GateToken
+    purpose: str
+    arguments: bytes
+    lease: int
+    stop: bool = False
+    """Ask the running attempts to stop, from this commit on."""
+    allowed: tuple[RunStatus, ...] = ()
+    """The statuses of the run for which this makes sense; empty: any."""
+
+
+class NodeChange(NamedTuple):
+    """One row of a Rewrite, and what it was computed from. A row that has changed since is refused."""
+
+    index: int
+    was: NodeStatus
+    was_attempt: int
+    status: NodeStatus
+    reason: str | None = None
+    fresh: bool = False
+    """Forget failures and losses: somebody asked for this node again."""
+
+
+class Finish(NamedTuple):
+    """The end of a rewrite: the run's new status; the gate opens (counters re-derived from the rows) or shuts."""
+
+    status: RunStatus
+    open_gate: bool
+    reason: str | None = None
+    grace: int | None = None
+    """With CANCELLING: microseconds until running attempts are fenced."""
+
+
+class Rewrite(NamedTuple):
+    """Apply rows that the kernel computed behind a closed gate. Only the holder of `token` may."""
+
+    run_id: RunId
+    token: GateToken
+    rows: tuple[NodeChange, ...] = ()
+    finish: Finish | None = None
+
+
+class Delete(NamedTuple):
+    """Forget an ended run, at most `limit` nodes at a time."""
+
+    run_id: RunId
+    limit: int = CHUNK
+
+
+Op: TypeAlias = (
+    AddGraph
+    | Create
+    | AddNodes
+    | Claim
+    | Settle
+    | Append
+    | Enlist
+    | Renew
+    | Dismiss
+    | Sweep
+    | Gate
+    | Rewrite
+    | Delete
+)
+
+Batch: TypeAlias = Sequence[Op]
+
+SUSPECT_AFTER = 2
+"""After this many lost workers a node is suspect: it is claimed alone, so that the next loss is certainly its own."""
+MAX_LOSSES = SUSPECT_AFTER + 3
+"""At this many losses the node is FAILED, reason `worker_lost`."""
+LOAD_LEASE = 30_000_000
+"""Microseconds after which a run that is still not loaded is reported, so that anybody can finish it."""
+
+WORKER_LOST_ERROR = (
+    b'{"message":"the worker that ran this attempt died or did not renew its lease in time","type":"WorkerLost"}'
+)
+

@@ -1,0 +1,127 @@
+"""What can be read from a store: a closed set, too. Lists are paged by key, never by offset."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from ..ids import AttemptId, Digest, RunId, WorkerId
+from .rows import AttemptRow, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
+from .status import NodeStatus, RunStatus
+
+
+class GetRun(NamedTuple):
+    run_id: RunId
+
+
+class ListRuns(NamedTuple):
+    """Newest first; `before` is the `cursor` of the page that came before."""
+
+    limit: int = 100
+    before: int | None = None
+    workflow: str | None = None
+    statuses: tuple[RunStatus, ...] = ()
+    ended_before: int | None = None
+
+
+class ListNodes(NamedTuple):
+    """In order; `after` is the index of the last node of the page before."""
+
+    run_id: RunId
+    after: int = -1
+    limit: int = 10_000
+    statuses: tuple[NodeStatus, ...] = ()
+
+
+class ListAttempts(NamedTuple):
+    """All attempts of one node, oldest first; of the whole run when `index` is None."""
+
+    run_id: RunId
+    index: int | None = None
+    after: tuple[int, int] = (-1, 0)
+    limit: int = 10_000
+
+
+class GetOutputs(NamedTuple):
+    """The outputs of completed nodes, by index; of all of them when `indexes` is None."""
+
+    run_id: RunId
+    indexes: tuple[int, ...] | None = None
+
+
+class GetGraph(NamedTuple):
+    digest: Digest
+
+
+class ListJournal(NamedTuple):
+    run_id: RunId
+    after: int = 0
+    limit: int = 10_000
+
+
+class ListLines(NamedTuple):
+    """What the attempts of a run appended."""
+
+    run_id: RunId
+    index: int | None = None
+    limit: int = 10_000
+
+
+class ListStops(NamedTuple):
+    """The running attempts of a worker that should stop."""
+
+    worker: WorkerId
+
+
+class ListWorkers(NamedTuple):
+    pass
+
+
+class CountNodes(NamedTuple):
+    """How many nodes of a run stand in each status."""
+
+    run_id: RunId
+
+
+class ReadyRuns(NamedTuple):
+    """Those of these runs that have READY nodes and an open gate."""
+
+    runs: tuple[RunId, ...]
+
+
+class ListUnfinished(NamedTuple):
+    """What unfinished runs need somebody to serve: each (workflow, target, digest) once."""
+
+
+class Unfinished(NamedTuple):
+    workflow: str
+    target: str | None
+    digest: Digest
+
+
+class RunPage(NamedTuple):
+    runs: tuple[RunRow, ...]
+    cursor: int | None
+    """Pass it as `before` for the next page; None at the end."""
+
+
+Query: TypeAlias = (
+    GetRun
+    | ListRuns
+    | ListNodes
+    | ListAttempts
+    | GetOutputs
+    | GetGraph
+    | ListJournal
+    | ListLines
+    | ListStops
+    | ListWorkers
+    | CountNodes
+    | ReadyRuns
+    | ListUnfinished
+)
+
+Answer: TypeAlias = (
+    "RunRow | None | RunPage | tuple[NodeRow, ...] | tuple[AttemptRow, ...] | dict[int, bytes] | bytes"
+    " | tuple[JournalRow, ...] | tuple[LineRow, ...] | tuple[AttemptId, ...] | tuple[WorkerRow, ...]"
+    " | dict[NodeStatus, int] | tuple[RunId, ...] | tuple[Unfinished, ...]"
+)

@@ -1,0 +1,152 @@
+"""What a store answers to each op: the record of what is now true, or why it was refused."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+from ..ids import AttemptId, Digest, RunId
+from .rows import GateState
+from .status import RunStatus
+
+
+class Refusal(StrEnum):
+    """Why an op was refused."""
+
+    FENCED = "fenced"
+    """The attempt is not the current one of its node."""
+    CONFLICT = "conflict"
+    """The same id exists with other content."""
+    UNKNOWN = "unknown"
+    """There is no such run, graph, worker or attempt."""
+    LEASE_EXPIRED = "lease_expired"
+    GATE_HELD = "gate_held"
+    """Somebody else holds the gate."""
+    GATE_LOST = "gate_lost"
+    """The gate is not held by this token."""
+    STATUS = "status"
+    """The status of the run does not allow it."""
+    CHANGED = "changed"
+    """Rows have changed since the rewrite was computed; compute it again."""
+    INCOMPLETE = "incomplete"
+    """The graph, or the run, is not loaded yet."""
+
+
+class Refused(NamedTuple):
+    reason: Refusal
+    detail: str = ""
+
+
+class RunNews(NamedTuple):
+    """How a run stands after a commit."""
+
+    run_id: RunId
+    status: RunStatus
+    gate: GateState
+    purpose: str | None
+    open: int
+    active: int
+    failed: int
+    seq: int
+
+
+class GraphAdded(NamedTuple):
+    digest: Digest
+    loaded: int
+    total: int
+
+
+class Created(NamedTuple):
+    run_id: RunId
+    existed: bool
+    loaded: int
+    total: int
+
+
+class Grant(NamedTuple):
+    """One node that was claimed: the attempt to make, and the outputs its body asked for, by node index."""
+
+    attempt: AttemptId
+    run_id: RunId
+    index: int
+    number: int
+    failures: int
+    losses: int
+    inputs: tuple[tuple[int, bytes], ...] = ()
+
+
+class Claimed(NamedTuple):
+    grants: tuple[Grant, ...]
+
+
+class Settled(NamedTuple):
+    """`repeated`: this same settlement was recorded before."""
+
+    repeated: bool
+    run: RunNews
+
+
+class Appended(NamedTuple):
+    pass
+
+
+class Enlisted(NamedTuple):
+    lease_until: int
+
+
+class Renewed(NamedTuple):
+    lease_until: int
+    stop: tuple[AttemptId, ...]
+    """Attempts of this worker that should stop."""
+    released: int
+
+
+class Dismissed(NamedTuple):
+    lost: int
+
+
+class HeldGate(NamedTuple):
+    """A gate somebody must finish the work of."""
+
+    run_id: RunId
+    purpose: str
+    arguments: bytes
+
+
+class Swept(NamedTuple):
+    lost: int
+    woken: int
+    runs: tuple[RunNews, ...]
+    """Runs that the sweep changed."""
+    gates: tuple[HeldGate, ...]
+    next_due: int | None
+    """When the next sweep will find something, as far as the rows say now."""
+
+
+class GateTaken(NamedTuple):
+    run: RunNews
+
+
+class Rewritten(NamedTuple):
+    run: RunNews
+
+
+class Deleted(NamedTuple):
+    finished: bool
+
+
+Receipt: TypeAlias = (
+    Refused
+    | GraphAdded
+    | Created
+    | Claimed
+    | Settled
+    | Appended
+    | Enlisted
+    | Renewed
+    | Dismissed
+    | Swept
+    | GateTaken
+    | Rewritten
+    | Deleted
+)

@@ -1,0 +1,105 @@
+"""What a store gives back when it is read: one record per stored thing."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, NamedTuple
+
+from ..ids import AttemptId, Digest, NodeId, RunId, WorkerId
+from .status import AttemptStatus, NodeStatus, RunStatus
+
+OnFailure = Literal["fail_fast", "finish"]
+
+
+class GateState(StrEnum):
+    """The switch of a run. While it is not OPEN, nothing moves forward."""
+
+    OPEN = "OPEN"
+    HELD = "HELD"
+    SHUT = "SHUT"
+
+
+class RunRow(NamedTuple):
+    id: RunId
+    workflow: str
+    target: str | None
+    """`module:name` of the class or builder function, so that another process can import it."""
+    digest: Digest
+    status: RunStatus
+    on_failure: OnFailure
+    input: bytes
+    seed: int
+    priority: int
+    idempotency_key: str | None
+    gate: GateState
+    purpose: str | None
+    stopping: bool
+    """Its running attempts are asked to stop."""
+    nodes: int
+    open: int
+    active: int
+    failed: int
+    seq: int
+    created_at: int
+    started_at: int | None
+    ended_at: int | None
+    deadline_at: int | None
+    reason: str | None
+
+
+class NodeRow(NamedTuple):
+    index: int
+    id: NodeId
+    status: NodeStatus
+    attempt: int
+    """The number of the latest attempt, 0 before the first."""
+    waiting: int
+    """Parents that are not yet satisfied."""
+    live: int
+    """Parents that were not skipped."""
+    failures: int
+    """Failed and timed-out attempts since somebody last asked for this node."""
+    losses: int
+    """Workers lost with this node since somebody last asked for it."""
+    lane: str
+    due_at: int | None
+    reason: str | None
+
+
+class AttemptRow(NamedTuple):
+    id: AttemptId
+    index: int
+    number: int
+    status: AttemptStatus
+    worker: WorkerId
+    started_at: int
+    ended_at: int | None
+    output: bytes | None
+    error: bytes | None
+    outcome: bytes | None
+
+
+class WorkerRow(NamedTuple):
+    id: WorkerId
+    lease_until: int
+    renewed_at: int
+    info: bytes
+
+
+class JournalRow(NamedTuple):
+    seq: int
+    at: int
+    kind: str
+    index: int | None
+    attempt: int | None
+    status: str | None
+
+
+class LineRow(NamedTuple):
+    """One thing a running attempt appended: a log line, a progress mark, a durable effect."""
+
+    attempt: AttemptId
+    index: int
+    at: int
+    kind: str
+    data: bytes

@@ -1,0 +1,105 @@
+"""Statuses and the legal moves between them. One table each; everything else is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class RunStatus(StrEnum):
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    CANCELLING = "CANCELLING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+    @property
+    def terminal(self) -> bool:
+        return self in TERMINAL_RUNS
+
+
+class NodeStatus(StrEnum):
+    PENDING = "PENDING"
+    READY = "READY"
+    RUNNING = "RUNNING"
+    WAITING = "WAITING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    UPSTREAM_FAILED = "UPSTREAM_FAILED"
+    SKIPPED = "SKIPPED"
+    CANCELLED = "CANCELLED"
+    INTERRUPTED = "INTERRUPTED"
+
+    @property
+    def terminal(self) -> bool:
+        return self in TERMINAL_NODES
+
+
+class AttemptStatus(StrEnum):
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+    LOST = "LOST"
+    RELEASED = "RELEASED"
+    CANCELLED = "CANCELLED"
+    SUPERSEDED = "SUPERSEDED"
+
+
+R, N, A = RunStatus, NodeStatus, AttemptStatus
+
+RUN_MOVES: Mapping[RunStatus, frozenset[RunStatus]] = {
+    R.PENDING: frozenset({R.RUNNING, R.PAUSED, R.CANCELLING, R.CANCELLED, R.FAILED, R.COMPLETED}),
+    R.RUNNING: frozenset({R.PAUSED, R.CANCELLING, R.COMPLETED, R.FAILED, R.CANCELLED}),
+    R.PAUSED: frozenset({R.RUNNING, R.CANCELLING, R.CANCELLED, R.FAILED, R.COMPLETED}),
+    R.CANCELLING: frozenset({R.CANCELLED}),
+    R.COMPLETED: frozenset({R.RUNNING}),  # only when somebody asks to reattempt
+    R.FAILED: frozenset({R.RUNNING}),  # only when somebody asks to retry
+    R.CANCELLED: frozenset({R.RUNNING}),
+}
+
+NODE_MOVES: Mapping[NodeStatus, frozenset[NodeStatus]] = {
+    N.PENDING: frozenset({N.READY, N.UPSTREAM_FAILED, N.SKIPPED, N.CANCELLED}),
+    N.READY: frozenset({N.RUNNING, N.PENDING, N.SKIPPED, N.CANCELLED}),
+    N.RUNNING: frozenset({N.COMPLETED, N.FAILED, N.WAITING, N.READY, N.SKIPPED, N.CANCELLED, N.INTERRUPTED}),
+    N.WAITING: frozenset({N.READY, N.PENDING, N.CANCELLED, N.COMPLETED, N.FAILED}),
+    # What follows is terminal and left only when somebody asks: retry, reattempt, heal.
+    N.COMPLETED: frozenset({N.PENDING}),
+    N.FAILED: frozenset({N.PENDING}),
+    N.UPSTREAM_FAILED: frozenset({N.PENDING}),
+    N.SKIPPED: frozenset({N.PENDING}),
+    N.CANCELLED: frozenset({N.PENDING}),
+    N.INTERRUPTED: frozenset({N.PENDING}),
+}
+
+ATTEMPT_MOVES: Mapping[AttemptStatus, frozenset[AttemptStatus]] = {
+    A.RUNNING: frozenset({A.COMPLETED, A.FAILED, A.TIMED_OUT, A.LOST, A.RELEASED, A.CANCELLED}),
+    A.COMPLETED: frozenset({A.SUPERSEDED}),
+    A.FAILED: frozenset(),
+    A.TIMED_OUT: frozenset(),
+    A.LOST: frozenset(),
+    A.RELEASED: frozenset(),
+    A.CANCELLED: frozenset(),
+    A.SUPERSEDED: frozenset(),
+}
+
+TERMINAL_RUNS = frozenset({R.COMPLETED, R.FAILED, R.CANCELLED})
+TERMINAL_NODES = frozenset({N.COMPLETED, N.FAILED, N.UPSTREAM_FAILED, N.SKIPPED, N.CANCELLED, N.INTERRUPTED})
+ACTIVE_NODES = frozenset({N.READY, N.RUNNING, N.WAITING})
+FAILED_NODES = frozenset({N.FAILED, N.INTERRUPTED})
+SATISFIED_NODES = frozenset({N.COMPLETED, N.SKIPPED})
+"""What a child needs each of its parents to be."""
+
+SETTLEMENTS: Mapping[AttemptStatus, frozenset[NodeStatus]] = {
+    A.COMPLETED: frozenset({N.COMPLETED}),
+    A.FAILED: frozenset({N.FAILED, N.WAITING}),
+    A.TIMED_OUT: frozenset({N.FAILED, N.WAITING, N.INTERRUPTED}),
+    A.CANCELLED: frozenset({N.CANCELLED}),
+    A.RELEASED: frozenset({N.READY}),
+    A.LOST: frozenset({N.READY, N.INTERRUPTED}),
+}
+"""How an attempt may end, and what its worker may then ask of the node."""
+
+del R, N, A

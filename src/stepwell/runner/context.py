@@ -1,0 +1,137 @@
+"""What a body is told about its attempt, and what it may say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..codec import decode
+from ..errors import Stopped
+from ..ids import NodeId, RunId
+from .work import Held
+
+ReadOutputs = Callable[[RunId, tuple[int, ...]], Mapping[int, bytes]]
+
+
+class Outputs(Mapping[str, Any]):
+    """The outputs of the ancestors of a node, read when they are asked for. A node is named by its name or id.
+
+    It never shows a node that is not an ancestor: whether that had finished would depend on timing.
+    """
+
+    def __init__(self, held: Held, read: ReadOutputs) -> None:
+        self._held = held
+        self._read = read
+        self._known: dict[int, Any] = {index: decode(output) for index, output in held.inputs}
+        self._ancestors: dict[str, int] | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        index = self._index(name)
+        if index not in self._known:
+            self._fetch((index,))
+        return self._known[index]
+
+    def __iter__(self) -> Iterator[str]:
+        graph = self._held.facts.graph
+        return iter([graph.order[index] for index in sorted(set(self._by_name().values()))])
+
+    def __len__(self) -> int:
+        return len(set(self._by_name().values()))
+
+    def all(self) -> dict[str, Any]:
+        """Every ancestor's output at once, by node id: one read instead of many."""
+        indexes = tuple(sorted(set(self._by_name().values())))
+        self._fetch(indexes)
+        graph = self._held.facts.graph
+        return {graph.order[index]: self._known[index] for index in indexes}
+
+    def _fetch(self, indexes: tuple[int, ...]) -> None:
+        found = self._read(self._held.facts.run_id, indexes)
+        self._known.update({index: decode(found[index]) if index in found else None for index in indexes})
+
+    def _index(self, name: str) -> int:
+        index = self._by_name().get(name)
+        if index is None:
+            raise KeyError(
+                f"{name!r} is not an ancestor of node {self._held.spec.name!r}: add it to depends_on, "
+                f"directly or through another node, to use its output"
+            )
+        return index
+
+    def _by_name(self) -> dict[str, int]:
+        """Ancestors by id and by name; a name that several have stands for none of them."""
+        if self._ancestors is None:
+            graph = self._held.facts.graph
+            above: set[int] = set()
+            stack = list(graph.parents[self._held.index])
+            while stack:
+                at = stack.pop()
+                if at not in above:
+                    above.add(at)
+                    stack.extend(graph.parents[at])
+            by_name: dict[str, list[int]] = {}
+            for index in above:
+                by_name.setdefault(self._held.facts.specs[index].name, []).append(index)
+            self._ancestors = {name: found[0] for name, found in by_name.items() if len(found) == 1}
+            self._ancestors |= {graph.order[index]: index for index in above}
+        return self._ancestors
+
+
+class Context:
+    """`ctx`: a body that has a parameter of this name receives it."""
+
+    __slots__ = ("_held", "_outputs", "_read", "outcome")
+
+    def __init__(self, held: Held, read: ReadOutputs) -> None:
+        self._held = held
+        self._read = read
+        self._outputs: Outputs | None = None
+        self.outcome: dict[str, Any] = {}
+        """Metadata for the attempt: shown to people, not data for other nodes."""
+
+    @property
+    def run_id(self) -> RunId:
+        return self._held.facts.run_id
+
+    @property
+    def workflow(self) -> str:
+        return self._held.facts.workflow
+
+    @property
+    def input(self) -> Mapping[str, Any]:
+        """The input of the run."""
+        return dict(self._held.facts.input)
+
+    @property
+    def node_id(self) -> NodeId:
+        return self._held.spec.id
+
+    @property
+    def node_name(self) -> str:
+        return self._held.spec.name
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first try at this node."""
+        return self._held.number
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt of this node in this run: hand it to services that can tell repeats apart."""
+        return f"{self._held.facts.run_id}:{self._held.spec.id}"
+
+    @property
+    def outputs(self) -> Outputs:
+        if self._outputs is None:
+            self._outputs = Outputs(self._held, self._read)
+        return self._outputs
+
+    @property
+    def stopping(self) -> bool:
+        """Somebody asked this attempt to stop, or its result would no longer be recorded."""
+        return self._held.stop or self._held.over
+
+    def check(self) -> None:
+        """Raise Stopped if this attempt should stop. Call it now and then in long loops."""
+        if self.stopping:
+            raise Stopped(f"node {self.node_name!r} of run {self.run_id} was asked to stop")

@@ -1,0 +1,392 @@
+"""`Engine`: start runs, work on them, look at them."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from ..clock import microseconds
+from ..codec import encode
+from ..define import Bodies, Builder, Definition, Workflow, bodies_for, definition_of
+from ..errors import EngineClosed, InputError, RunConflict, RunStillActive, StoreCorrupt, StoreError
+from ..graph import Graph
+from ..ids import Digest, RunId, checked_run_id, new_run_id, new_worker_id
+from ..model import CHUNK, AddGraph, Create, Created, LayoutRow, ListRuns, Op, Receipt, Refusal, Refused, RunRow, RunStatus
+from ..store import Store, open_store, reader
+from . import gates
+from .desk import Limits
+from .housekeeping import Housekeeping
+from .local import LocalRunner
+from .run import Run
+from .watch import Events, Watch
+from .work import RunFacts
+
+DEFAULT_URL = "sqlite:///.stepwell/stepwell.db"
+RUNS_PER_COMMIT = 500
+
+Startable = Workflow | Builder
+
+
+class Engine:
+    """Runs workflows on a store.
+
+        with Engine("sqlite:///orders.db") as engine:
+            run = engine.run(OrderWorkflow(order_id=7))
+            print(run.output("ship"))
+
+    It works on the runs it started or adopted, and on every run of `workflows`, also those another process left. With
+    `runner=None` it only starts and looks.
+    """
+
+    def __init__(
+        self,
+        url: str | Store | None = None,
+        *,
+        workflows: Iterable[type[Workflow]] = (),
+        runner: Literal["local"] | None = "local",
+        max_concurrent_nodes: int = 8,
+        max_async_nodes: int = 1_000,
+        max_processes: int = 2,
+        queue_depth: int = 1_024,
+        lease_seconds: float = 30.0,
+        close_seconds: float = 10.0,
+    ) -> None:
+        for name, value in (("max_concurrent_nodes", max_concurrent_nodes), ("max_async_nodes", max_async_nodes), ("max_processes", max_processes)):
+            if value < 1:
+                raise InputError(f"{name}={value}: at least 1 is needed")
+        if lease_seconds <= 0:
+            raise InputError(f"lease_seconds={lease_seconds}: a positive number is needed")
+        self.store: Store = open_store(url or DEFAULT_URL) if url is None or isinstance(url, str) else url
+        self.events = Events()
+        self._watch = Watch()
+        self._lock = threading.Lock()
+        self._graphs: dict[str, Graph] = {}
+        self._stored: set[str] = set()
+        self._classes = {workflow.workflow_name: workflow for workflow in workflows}
+        self._serves_all = False
+        self._served: dict[tuple[str, str | None, str], frozenset[str] | None] = {}
+        self._close_seconds = close_seconds
+        self._closed = False
+        self._started = False
+        self._runner: LocalRunner | None = None
+        if runner == "local":
+            limits = Limits(max_concurrent_nodes, max_async_nodes, max_processes, queue_depth)
+            self._runner = LocalRunner(
+                self.store,
+                new_worker_id(),
+                limits,
+                lease_seconds,
+                find_facts=self._find_facts,
+                on_news=self._on_news,
+                on_settled=self.events.settled,
+                on_trouble=self._watch.trouble,
+                finish_gate=lambda held: self._house.finish_gate(held),
+                do_chores=lambda due: self._house.do(due),
+            )
+            self._house = Housekeeping(self.store, self._runner, watched=self._watched, serve=self._discover)
+        if self._classes:
+            self._work()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close(0.5 if kind is not None and issubclass(kind, KeyboardInterrupt) else None)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._runner is not None and self._started:
+            self._runner.close(self._close_seconds if timeout is None else timeout)
+        self._watch.trouble(EngineClosed("the engine was closed while this run was still going on"))
+        self.store.close()
+
+    # Starting
+
+    def run(self, workflow: Startable, *, check: bool = True, timeout: float | None = None, **options: Any) -> Run:
+        """Start a run and wait for its end; raises RunFailed or RunCancelled unless `check=False`."""
+        run = self.start(workflow, **options).wait(timeout)
+        return run.check() if check else run
+
+    def start(
+        self,
+        workflow: Startable,
+        *,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+        priority: int = 0,
+        timeout: float | None = None,
+        seed: int | None = None,
+    ) -> Run:
+        """Start a run; it is durable when this returns.
+
+        The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there.
+        """
+        definition = definition_of(workflow)
+        create = _create(definition, run_id, idempotency_key, priority, timeout, seed)
+        return self._start([(definition, create)], fresh=run_id is None and idempotency_key is None)[0]
+
+    def start_many(self, workflows: Iterable[Startable], *, priority: int = 0) -> list[Run]:
+        """Start many runs, hundreds in one commit."""
+        runs: list[Run] = []
+        chunk: list[tuple[Definition, Create]] = []
+        for workflow in workflows:
+            definition = definition_of(workflow)
+            chunk.append((definition, _create(definition, None, None, priority, None, None)))
+            if len(chunk) == RUNS_PER_COMMIT:
+                runs += self._start(chunk, fresh=True)
+                chunk = []
+        return runs + (self._start(chunk, fresh=True) if chunk else [])
+
+    def _start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[Run]:
+        self._work()
+        ops: list[Op] = []
+        for definition, _ in items:
+            ops += self._graph_ops(definition)
+        ops += [create for _, create in items]
+        # A run that exists may have another graph, so nothing is claimed of it before the answer is there.
+        small = all(len(definition.graph) <= CHUNK for definition, _ in items)
+        facts = tuple(_facts(definition, create) for definition, create in items) if fresh and small else ()
+        receipts = self._commit(ops, facts)[-len(items) :]
+        return [
+            self._started_run(definition, create, receipt, known=bool(facts))
+            for (definition, create), receipt in zip(items, receipts, strict=True)
+        ]
+
+    def _started_run(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> Run:
+        if isinstance(receipt, Refused) and receipt.reason in (Refusal.UNKNOWN, Refusal.INCOMPLETE):
+            # The graph was collected meanwhile, or somebody else has not stored it whole yet.
+            self._stored.discard(create.digest)
+            receipt = self._commit([*self._graph_ops(definition), create], ())[-1]
+        if isinstance(receipt, Refused):
+            raise RunConflict(
+                f"run {receipt.detail} exists already, with another workflow or input; choose another run id or key",
+                run_id=create.run_id,
+            )
+        assert isinstance(receipt, Created)
+        run = Run(self, receipt.run_id)
+        if receipt.existed:
+            return self.adopt(run.id) if self._runner is not None else run
+        if receipt.loaded < receipt.total:
+            gates.load(self.store, run.id, receipt.loaded)
+        if self._runner is not None and not known:
+            self._runner.know(_facts(definition, create))
+        return run
+
+    def _graph_ops(self, definition: Definition) -> list[Op]:
+        """What stores the graph: nothing if it is there; a large one is stored here, chunk by chunk."""
+        graph = definition.graph
+        if graph.digest in self._stored:
+            return []
+        rows = _layout(graph)
+        chunks: list[Op] = [
+            AddGraph(graph.digest, definition.workflow, graph.signature, graph.document, len(graph), start, rows[start : start + CHUNK])
+            for start in range(0, len(rows), CHUNK)
+        ]
+        for chunk in chunks[:-1]:
+            self.store.commit([chunk])
+        self._stored.add(graph.digest)
+        self._graphs[graph.digest] = graph
+        return chunks[-1:]
+
+    def _commit(self, ops: list[Op], facts: tuple[RunFacts, ...]) -> list[Receipt]:
+        try:
+            return self.store.commit(ops) if self._runner is None else self._runner.submit(ops, facts)
+        except BaseException:
+            self._stored.clear()
+            raise
+
+    # Looking
+
+    def get(self, run_id: str) -> Run:
+        """The run with this id; raises RunNotFound."""
+        return Run(self, reader.require_run(self.store, run_id).id)
+
+    def runs(self, *, limit: int = 100, workflow: str | None = None, status: RunStatus | str | None = None) -> list[Run]:
+        """The newest runs."""
+        statuses = () if status is None else (RunStatus(status),)
+        page = reader.list_runs(self.store, ListRuns(limit, workflow=workflow, statuses=statuses))
+        return [Run(self, row.id) for row in page.runs]
+
+    def on(self, event: Literal["run", "node"], callback: Callable[[Any], None]) -> None:
+        """Call back for every "run" that ends or changes, or every "node" whose attempt is settled, in this process."""
+        self.events.on(event, callback)
+
+    def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus:
+        """Wait for the end of a run. Without a runner, somebody else must be working on it."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._watch.waiting(run_id) as waiter:
+            while True:
+                status = reader.require_run(self.store, run_id).status
+                if status.terminal:
+                    return status
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise RunStillActive(f"run {run_id} is still {status} after {timeout:g} s; it goes on", run_id=run_id)
+                waiter.wait(left if self._runner is not None else min(0.05, left or 0.05))
+
+    def graph_of(self, row: RunRow) -> Graph:
+        graph = self._graphs.get(row.digest)
+        if graph is None:
+            document = reader.get_graph(self.store, row.digest)
+            if document is None:
+                raise StoreCorrupt(f"the graph {row.digest} of run {row.id} is missing from the store")
+            graph = self._graphs[row.digest] = Graph.load(document)
+        return graph
+
+    # Working
+
+    def adopt(self, run_id: str) -> Run:
+        """Work on an unfinished run that another process started and left."""
+        row = reader.require_run(self.store, run_id)
+        if not row.status.terminal:
+            self._require_runner().know(self._facts_of(row))
+        return Run(self, row.id)
+
+    def serve(self) -> None:
+        """Work on every unfinished run whose code can be found here, now and until the engine is closed."""
+        self._serves_all = True
+        self._require_runner()
+        self._discover()
+
+    def retry(self, run_id: RunId) -> None:
+        row = reader.require_run(self.store, run_id)
+        facts = self._facts_of(row) if self._runner is not None else None
+        news = gates.retry(self.store, run_id)
+        if news is None:
+            status = reader.require_run(self.store, run_id).status
+            raise RunConflict(f"run {run_id} is {status}; only a FAILED or CANCELLED run can be retried", run_id=run_id)
+        if facts is not None:
+            self._require_runner().know(facts)
+
+    def cancel(self, run_id: RunId, grace_seconds: float = 5.0) -> None:
+        news = gates.cancel(self.store, run_id, grace=microseconds(grace_seconds))
+        if news is None:
+            status = reader.require_run(self.store, run_id).status
+            if status is RunStatus.CANCELLING or status is RunStatus.CANCELLED:
+                return
+            raise RunConflict(f"run {run_id} is {status}; it has ended and cannot be cancelled", run_id=run_id)
+        if self._runner is not None and self._started:
+            self._runner.stop_run(run_id)
+            self._runner.spread([news])
+            self._runner.chores.sweep_by(self._runner.now() + microseconds(grace_seconds) + 1_000)
+            self._runner.wake()
+
+    def delete(self, run_id: RunId) -> None:
+        reader.require_run(self.store, run_id)
+        gates.delete(self.store, run_id)
+
+    def _work(self) -> None:
+        """Start the runner with the first thing there is to do."""
+        if self._closed:
+            raise EngineClosed("the engine is closed; open a new one")
+        with self._lock:
+            if self._runner is not None and not self._started:
+                self._started = True
+                self._runner.start()
+
+    def _require_runner(self) -> LocalRunner:
+        if self._runner is None:
+            raise InputError("this engine was opened with runner=None: it only starts and looks")
+        self._work()
+        return self._runner
+
+    def _on_news(self, news: Iterable[Any]) -> None:
+        self._watch.tell(news)
+        self.events.runs(news)
+
+    def _watched(self) -> tuple[RunId, ...]:
+        assert self._runner is not None
+        return tuple(dict.fromkeys((*self._runner.desk.facts, *self._watch.runs())))
+
+    def _discover(self) -> None:
+        """Find unfinished runs whose code is here and serve them, whoever started them."""
+        if self._runner is None or not (self._serves_all or self._classes):
+            return
+        for item in reader.list_unfinished(self.store):
+            if item not in self._served:
+                self._served[item] = self._lanes_if_served(*item)
+        pairs = {(workflow, digest): lanes for (workflow, _, digest), lanes in self._served.items() if lanes}
+        self._runner.serve(pairs)
+
+    def _lanes_if_served(self, workflow: str, target: str | None, digest: Digest) -> frozenset[str] | None:
+        """The lanes of a graph this engine has all the code of, else None."""
+        if workflow not in self._classes and not self._serves_all:
+            return None
+        document = reader.get_graph(self.store, digest)
+        if document is None:
+            return None
+        graph = self._graphs.setdefault(digest, Graph.load(document))
+        try:
+            bodies = self._bodies(workflow, target)
+            for spec in {spec.job or spec.id: spec for spec in graph}.values():
+                bodies.find(spec)
+        except StoreError:
+            raise
+        except Exception:
+            return None
+        return graph.lanes
+
+    def _bodies(self, workflow: str, target: str | None) -> Bodies:
+        known = self._classes.get(workflow)
+        if known is not None:
+            target = known.target
+        return bodies_for(target)
+
+    def _facts_of(self, row: RunRow) -> RunFacts:
+        bodies = self._bodies(row.workflow, row.target)
+        return RunFacts(row.id, row.workflow, row.target, self.graph_of(row), row.input, row.seed, bodies)
+
+    def _find_facts(self, run_id: RunId) -> RunFacts:
+        return self._facts_of(reader.require_run(self.store, run_id))
+
+
+def _create(
+    definition: Definition,
+    run_id: str | None,
+    idempotency_key: str | None,
+    priority: int,
+    timeout: float | None,
+    seed: int | None,
+) -> Create:
+    chosen = new_run_id() if run_id is None else checked_run_id(run_id)
+    limit = definition.timeout if timeout is None else timeout
+    if limit is not None and limit <= 0:
+        raise InputError(f"timeout={limit}: a positive number of seconds is needed")
+    if seed is None:
+        seed = int.from_bytes(hashlib.sha256(chosen.encode()).digest()[:8], "big")
+    elif not 0 <= seed < 2**64:
+        raise InputError(f"seed={seed}: a whole number from 0 to 2**64 - 1 is needed")
+    return Create(
+        chosen,
+        definition.workflow,
+        definition.target,
+        definition.graph.digest,
+        encode(dict(definition.input)),
+        seed,
+        definition.on_failure,
+        priority,
+        None if limit is None else microseconds(limit),
+        idempotency_key,
+    )
+
+
+def _facts(definition: Definition, create: Create) -> RunFacts:
+    return RunFacts(
+        create.run_id, definition.workflow, definition.target, definition.graph, create.input, create.seed, definition.bodies
+    )
+
+
+def _layout(graph: Graph) -> tuple[LayoutRow, ...]:
+    index = graph.index
+    return tuple(
+        LayoutRow(spec.id, parents, tuple(index[need] for need in spec.needs) if spec.needs else (), spec.lane)
+        for spec, parents in zip(graph.in_order, graph.parents, strict=True)
+    )

@@ -1,0 +1,444 @@
+"""The local runner: carries out, in this process, what the desk decides.
+
+Threads and clocks are here and nowhere else in the runner. `def` bodies run in threads, `async def` bodies on one loop,
+`isolation="process"` bodies in processes of their own. The thread that finishes a body leads the next commit, keeps one
+node that became ready and hands out the rest; so a chain never changes threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ..clock import microseconds
+from ..errors import EngineClosed, StoreError
+from ..ids import RunId, WorkerId, new_claim_id
+from ..kernel import settling
+from ..model import Claimed, Dismiss, GateState, HeldGate, Op, Receipt, RunNews, Settle
+from ..store import Store, reader
+from .attempt import Attempt, settle
+from .chores import Chores, Due
+from .desk import Desk, Flight, Landing, Limits, Submission
+from .lease import Lease
+from .loop import LoopThread
+from .work import Held, RunFacts
+
+if TYPE_CHECKING:
+    from .process import ProcessBodies
+
+log = logging.getLogger("stepwell")
+
+MAX_RUNAWAYS = 64
+"""Threads whose body did not end in time: beyond this many, nothing more is claimed until some of them end."""
+
+
+class LocalRunner:
+    def __init__(
+        self,
+        store: Store,
+        worker: WorkerId,
+        limits: Limits,
+        lease_seconds: float,
+        *,
+        find_facts: Callable[[RunId], RunFacts],
+        on_news: Callable[[Iterable[RunNews]], None],
+        on_settled: Callable[[list[tuple[Held, Settle, bool]]], None],
+        on_trouble: Callable[[StoreError | None], None],
+        finish_gate: Callable[[HeldGate], None],
+        do_chores: Callable[[Due], None],
+    ) -> None:
+        self._store = store
+        self._find_facts = find_facts
+        self._on_news, self._on_settled, self._on_trouble = on_news, on_settled, on_trouble
+        self._finish_gate = finish_gate
+        self._do_chores = do_chores
+        self._lock = threading.Lock()
+        self.desk = Desk(worker, limits, new_claim_id)
+        self.chores = Chores()
+        self._queue: queue.SimpleQueue[Held | None] = queue.SimpleQueue()
+        self._to_commit: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._committer: threading.Thread | None = None
+        self._threads = 0
+        self._runaways = 0
+        self._pump_asked = False
+        self._trouble: StoreError | None = None
+        self._wake = threading.Event()
+        self._quiet = threading.Condition(self._lock)
+        self._loop = LoopThread(self._settled_elsewhere)
+        self._processes: ProcessBodies | None = None
+        self._attempts: dict[Held, Attempt] = {}
+        self._closed = False
+        self._lease = Lease(store, worker, lease_seconds, holding=self._holding, on_stop=self.stop)
+        self._housekeeper = threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True)
+
+    # What the engine asks of it
+
+    def start(self) -> None:
+        self._lease.start()
+        self._housekeeper.start()
+
+    def submit(self, ops: list[Op], facts: tuple[RunFacts, ...] = ()) -> list[Receipt]:
+        """Commit these ops together with whatever else is waiting, and return their receipts."""
+        ready = threading.Event()
+        submission = Submission(ops, facts, done=ready.set)
+        with self._lock:
+            if self._closed:
+                raise EngineClosed("the engine is closed")
+            self.desk.submit(submission)
+        self.pump()
+        ready.wait()
+        if submission.error is not None:
+            raise submission.error
+        assert submission.receipts is not None
+        return submission.receipts
+
+    def know(self, facts: RunFacts) -> None:
+        with self._lock:
+            self.desk.know(facts)
+        self.pump()
+
+    def hungry(self, runs: Iterable[RunId]) -> None:
+        with self._lock:
+            self.desk.hungry(runs)
+        self.pump()
+
+    def serve(self, pairs: Mapping[tuple[str, str], frozenset[str]]) -> None:
+        """Work for these (workflow, digest) pairs, whoever started the runs."""
+        with self._lock:
+            self.desk.serves = dict(pairs)
+            self.desk.look_around()
+        self.pump()
+
+    def look_around(self) -> None:
+        with self._lock:
+            self.desk.look_around()
+        self.pump()
+
+    def suspects_possible(self) -> None:
+        with self._lock:
+            self.desk.suspects_possible()
+        self.pump()
+
+    def stop(self, attempts: Iterable[str]) -> None:
+        """Ask these attempts to stop."""
+        with self._lock:
+            wanted = [self.desk.held[attempt] for attempt in attempts if attempt in self.desk.held]  # type: ignore[index]
+            wanted = [held for held in wanted if not held.stop]
+            for held in wanted:
+                held.stop = True
+        for held in wanted:
+            if held.interrupt is not None:
+                held.interrupt()
+
+    def stop_run(self, run_id: RunId) -> None:
+        with self._lock:
+            attempts = [held.attempt for held in self.desk.held.values() if held.facts.run_id == run_id]
+        self.stop(attempts)
+
+    def wake(self) -> None:
+        """There may be something to do before the next chore is due."""
+        self._wake.set()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.desk.held)
+
+    @property
+    def idle(self) -> bool:
+        with self._lock:
+            return self.desk.idle
+
+    # Group commit
+
+    def pump(self, *, keep: bool = False) -> Held | None:
+        """Commit what there is to commit, unless somebody does; `keep`: return one body for this thread to run."""
+        kept: Held | None = None
+        while True:
+            with self._lock:
+                self._pump_asked = False
+                flight = self.desk.next_flight(self.now())
+            if flight is None:
+                return kept
+            if kept is not None:
+                self._hand_out([kept])
+                kept = None
+            try:
+                receipts = self._store.commit(flight.ops)
+            except StoreError as error:
+                self._fell(flight, error)
+                return None
+            except BaseException as error:
+                self._fell(flight, StoreError(f"the store failed in an unexpected way: {error!r}"))
+                raise
+            self._meet_strangers(receipts)
+            with self._lock:
+                landing = self.desk.landed(flight, receipts, self.now())
+                for held, _, _ in landing.settled:
+                    self._attempts.pop(held, None)
+                if self._closed or self.desk.idle:
+                    self._quiet.notify_all()
+            kept = self._land(landing, keep=keep)
+
+    def _land(self, landing: Landing, *, keep: bool) -> Held | None:
+        """Carry out what follows from a commit."""
+        if self._trouble is not None:
+            self._trouble = None
+            self._on_trouble(None)
+        for submission in landing.answered:
+            submission.done()
+        kept = self._begin(landing.begin, keep=keep) if landing.begin else None
+        if landing.settled:
+            self._after_settling(landing)
+        if landing.lease_lost:
+            self._lease.lost()
+        return kept
+
+    def _after_settling(self, landing: Landing) -> None:
+        self._on_settled(landing.settled)
+        self.spread(landing.news.values())
+        soonest = min((op.delay for _, op, ok in landing.settled if ok and op.delay is not None), default=None)
+        if soonest is not None:
+            self.chores.sweep_by(self.now() + soonest + 500)
+            self._wake.set()
+
+    def spread(self, news: Iterable[RunNews]) -> None:
+        """Tell those who wait, and finish what a closed gate is held for."""
+        ended = []
+        for run in news:
+            if run.gate is GateState.HELD and run.purpose == "failed":
+                self._finish_gate(HeldGate(run.run_id, "failed", b""))
+                self.stop_run(run.run_id)
+            if run.status.terminal:
+                ended.append(run.run_id)
+        if ended:
+            with self._lock:
+                for run_id in ended:
+                    self.desk.forget(run_id)
+        self._on_news(news)
+
+    def _fell(self, flight: Flight, error: StoreError) -> None:
+        """The store did not take the batch. It is sent again by the housekeeper; those who wait are told now."""
+        with self._lock:
+            told = self.desk.fell(flight, error)
+        for submission in told:
+            submission.done()
+        if self._trouble is None:
+            log.warning("the store refuses to commit; trying again every second: %s", error)
+        self._trouble = error
+        self._on_trouble(error)
+
+    def _meet_strangers(self, receipts: list[Receipt]) -> None:
+        """Runs that others started and this worker was granted nodes of: learn what they are."""
+        for receipt in receipts:
+            if isinstance(receipt, Claimed):
+                for run in {grant.run_id for grant in receipt.grants} - self.desk.facts.keys():
+                    facts = self._find_facts(run)
+                    with self._lock:
+                        self.desk.know(facts)
+
+    # Bodies
+
+    def _begin(self, begin: list[Held], *, keep: bool) -> Held | None:
+        threads = [held for held in begin if held.spec.body == "thread"]
+        if len(threads) != len(begin):
+            on_loop = [held for held in begin if held.spec.body == "loop"]
+            self._limit_times(on_loop)
+            if on_loop:
+                self._loop.begin([self._attempt(held) for held in on_loop])
+            for held in begin:
+                if held.spec.body == "process":
+                    self._limit_times([held])
+                    self._process_bodies().put(self._attempt(held))
+        kept = threads.pop(0) if keep and threads else None
+        self._hand_out(threads)
+        return kept
+
+    def _hand_out(self, items: list[Held]) -> None:
+        for held in items:
+            self._queue.put(held)
+        with self._lock:
+            wanted = min(self.desk.count("thread"), self.desk.limits.threads) + self._runaways - self._threads
+            self._threads += max(0, wanted)
+        for _ in range(wanted):
+            threading.Thread(target=self._work, name="stepwell-body", daemon=True).start()
+
+    def _work(self) -> None:
+        """A thread that runs bodies, and leads commits between them."""
+        while True:
+            held = self._queue.get()
+            while held is not None:
+                if self._run(held):
+                    return
+                held = self.pump(keep=True)
+            if self._closed:
+                return
+
+    def _run(self, held: Held) -> bool:
+        """Run one body. True if it took so long that another thread has replaced this one."""
+        if held.stop or held.over:
+            with self._lock:
+                if not held.over:
+                    self.desk.finished(held, settle(held, settling.CANCELLED), self.now())
+            return False
+        attempt = Attempt(held, self._read_outputs)
+        if held.spec.timeout is not None:
+            self._attempts[held] = attempt
+            self._limit_times([held])
+        held.begun = True
+        try:
+            result = attempt.call()
+            if asyncio.iscoroutine(result):
+                self._attempts[held] = attempt
+                self._loop.go_on(attempt, result)
+                return False
+            settlement = attempt.returned(result)
+        except BaseException as error:
+            settlement = attempt.raised(error)
+        with self._lock:
+            if not held.over:
+                self.desk.finished(held, settlement, self.now())
+                return False
+            if held.runaway:
+                self._runaways -= 1
+                self._threads -= 1
+                self.desk.stalled = self._runaways >= MAX_RUNAWAYS
+            return held.runaway
+
+    def _settled_elsewhere(self, held: Held, settlement: Settle) -> None:
+        """A body on the loop or in a process has ended: let a thread of ours commit it."""
+        with self._lock:
+            if held.over:
+                return
+            self.desk.finished(held, settlement, self.now())
+            asked, self._pump_asked = self._pump_asked, True
+            if self._committer is None:
+                self._committer = threading.Thread(target=self._commit, name="stepwell-commit", daemon=True)
+                self._committer.start()
+        if not asked:
+            self._to_commit.put(None)
+
+    def _commit(self) -> None:
+        """Commits what ends outside the threads for bodies, which may all be busy."""
+        while not self._closed:
+            self._to_commit.get()
+            self.pump()
+
+    def _attempt(self, held: Held) -> Attempt:
+        attempt = self._attempts[held] = Attempt(held, self._read_outputs)
+        return attempt
+
+    def _limit_times(self, items: list[Held]) -> None:
+        for held in items:
+            if held.spec.timeout is not None:
+                with self._lock:
+                    self.chores.time_limit(held, self.now() + microseconds(held.spec.timeout))
+                self._wake.set()
+
+    def _end_overdue(self, items: list[Held]) -> None:
+        """Their time is up: settle them now; whatever their bodies still do is not recorded."""
+        for held in items:
+            with self._lock:
+                attempt = self._attempts.get(held)
+                if held.over or attempt is None:
+                    continue
+                self.desk.finished(held, attempt.timed_out(), self.now())
+                if held.spec.body == "thread" and held.interrupt is None:
+                    held.runaway = True
+                    self._runaways += 1
+                    self.desk.stalled = self._runaways >= MAX_RUNAWAYS
+                    log.warning(
+                        "node %r of run %s did not end within %g s; a thread cannot be killed, so its body goes on without "
+                        'being recorded (isolation="process" would end it)',
+                        held.spec.name,
+                        held.facts.run_id,
+                        held.spec.timeout,
+                    )
+            if held.interrupt is not None:
+                held.interrupt()
+        if items:
+            self.pump()
+
+    def _process_bodies(self) -> ProcessBodies:
+        if self._processes is None:
+            from .process import ProcessBodies
+
+            self._processes = ProcessBodies(self.desk.limits.processes, self._settled_elsewhere)
+        return self._processes
+
+    def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
+        return reader.get_outputs(self._store, run_id, indexes)
+
+    # Housekeeping
+
+    def now(self) -> int:
+        return time.monotonic_ns() // 1_000
+
+    def _holding(self) -> tuple[str, ...] | None:
+        with self._lock:
+            return self.desk.holding()
+
+    def _keep_house(self) -> None:
+        while not self._closed:
+            with self._lock:
+                pause = self.chores.next_at(self.now(), busy=self.busy) - self.now()
+            self._wake.wait(max(0.0, pause / 1_000_000))
+            self._wake.clear()
+            if self._closed:
+                return
+            try:
+                with self._lock:
+                    due = self.chores.due(self.now(), busy=self.busy)
+                self._end_overdue(due.overdue)
+                self._do_chores(due)
+                if due.stops:
+                    self.stop(reader.list_stops(self._store, self.desk.worker))
+                if self._trouble is not None:
+                    self.pump()
+            except StoreError as error:
+                log.warning("housekeeping: %s", error)
+                self._wake.wait(0.5)
+            except Exception:
+                log.exception("housekeeping failed; it goes on")
+                self._wake.wait(0.5)
+
+    # The end
+
+    def close(self, timeout: float) -> None:
+        """Let bodies end for a while, then give back what did not; nothing is lost either way."""
+        with self._lock:
+            self.desk.closing = True
+        self._give_back(lambda held: not held.begun, settling.RELEASED)
+        deadline = time.monotonic() + timeout
+        with self._lock:
+            while not self.desk.idle and self._trouble is None and time.monotonic() < deadline:
+                self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
+        self._give_back(lambda held: True, None)
+        with self._lock:
+            self._closed = True
+        self._wake.set()
+        self._lease.close()
+        for _ in range(self._threads):
+            self._queue.put(None)
+        self._to_commit.put(None)
+        self._loop.close()
+        if self._processes is not None:
+            self._processes.close()
+        if self._housekeeper.is_alive() and threading.current_thread() is not self._housekeeper:
+            self._housekeeper.join(5)
+        try:
+            self._store.commit([Dismiss(self.desk.worker)])
+        except StoreError as error:
+            log.warning("could not sign off; the lease will run out instead: %s", error)
+
+    def _give_back(self, which: Callable[[Held], bool], verdict: settling.Verdict | None) -> None:
+        with self._lock:
+            for held in [held for held in self.desk.held.values() if which(held)]:
+                self.desk.finished(held, settle(held, verdict or settling.lost(held.spec)), self.now())
+        self.pump()
+
+

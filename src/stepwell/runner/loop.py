@@ -1,0 +1,91 @@
+"""`async def` bodies: all of them on one event loop, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ..errors import Stopped
+from ..model import Settle
+from .attempt import Attempt
+from .work import Held
+
+
+class LoopThread:
+    """Runs coroutines and reports the settlement of each. Started when the first one comes."""
+
+    def __init__(self, settled: Callable[[Held, Settle], None]) -> None:
+        self._settled = settled
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lock = threading.Lock()
+
+    def begin(self, attempts: list[Attempt]) -> None:
+        """Call these bodies and run what they return."""
+        self._running_loop().call_soon_threadsafe(self._begin, attempts)
+
+    def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """A body that was called elsewhere turned out to be a coroutine."""
+        self._running_loop().call_soon_threadsafe(self._start, attempt, coroutine)
+
+    def close(self) -> None:
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._serve, args=(self._loop,), name="stepwell-loop", daemon=True).start()
+            return self._loop
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+            for task in self._tasks:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            loop.close()
+
+    def _begin(self, attempts: list[Attempt]) -> None:
+        for attempt in attempts:
+            held = attempt.held
+            if held.over or held.stop:
+                if not held.over:
+                    self._settled(held, attempt.raised(Stopped("asked to stop before it began")))
+                continue
+            held.begun = True
+            try:
+                result = attempt.call()
+            except BaseException as error:
+                self._settled(held, attempt.raised(error))
+                continue
+            if asyncio.iscoroutine(result):
+                self._start(attempt, result)
+            else:
+                self._settled(held, attempt.returned(result))
+
+    def _start(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(attempt, coroutine))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        loop = asyncio.get_running_loop()
+        attempt.held.interrupt = lambda: loop.call_soon_threadsafe(task.cancel) and None
+
+    async def _run(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
+        held = attempt.held
+        try:
+            settle = attempt.returned(await coroutine)
+        except asyncio.CancelledError as error:
+            settle = attempt.raised(Stopped("cancelled") if held.stop else error)
+        except BaseException as error:
+            settle = attempt.raised(error)
+        held.interrupt = None
+        self._settled(held, settle)

@@ -1,0 +1,213 @@
+"""`Run`: one execution, as its user sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..clock import SECOND
+from ..codec import decode
+from ..errors import RunCancelled, RunConflict, RunFailed
+from ..graph import Graph
+from ..ids import NodeId, RunId
+from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
+from ..store import reader
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+
+class NodeError(NamedTuple):
+    type: str
+    message: str
+    traceback: str | None
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}"
+
+
+class AttemptView(NamedTuple):
+    """One try at a node."""
+
+    id: str
+    number: int
+    status: AttemptStatus
+    worker: str
+    started_at: float
+    ended_at: float | None
+    error: NodeError | None
+    outcome: dict[str, Any]
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.ended_at is None else self.ended_at - self.started_at
+
+
+class NodeView(NamedTuple):
+    """A node of a run, as it stood when it was read."""
+
+    id: NodeId
+    name: str
+    status: NodeStatus
+    reason: str | None
+    due_at: float | None
+    attempts: tuple[AttemptView, ...]
+
+    @property
+    def error(self) -> NodeError | None:
+        """The error of the latest attempt that has one."""
+        return next((attempt.error for attempt in reversed(self.attempts) if attempt.error), None)
+
+
+class Run:
+    """A run in a store. It holds no state of its own: every property reads what is stored now."""
+
+    def __init__(self, engine: Engine, run_id: RunId) -> None:
+        self._engine = engine
+        self.id = run_id
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id}>"
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        """`await run` waits for its end without blocking the loop, and raises as `engine.run` does."""
+        return self._end().__await__()
+
+    async def _end(self) -> Run:
+        await asyncio.to_thread(self.wait)
+        return self.check()
+
+    @property
+    def row(self) -> RunRow:
+        return reader.require_run(self._engine.store, self.id)
+
+    @property
+    def status(self) -> RunStatus:
+        return self.row.status
+
+    @property
+    def workflow(self) -> str:
+        return self.row.workflow
+
+    @property
+    def input(self) -> dict[str, Any]:
+        found: dict[str, Any] = decode(self.row.input)
+        return found
+
+    @property
+    def graph(self) -> Graph:
+        return self._engine.graph_of(self.row)
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """The outputs of all completed nodes, by node id."""
+        order = self.graph.order
+        found = reader.get_outputs(self._engine.store, self.id)
+        return {order[index]: decode(output) for index, output in found.items()}
+
+    def output(self, node: str) -> Any:
+        """The output of one node, named by id or name; raises KeyError until it has completed."""
+        index = self.index_of(node)
+        found = reader.get_outputs(self._engine.store, self.id, (index,))
+        if index not in found:
+            raise KeyError(f"node {node!r} of run {self.id} has not completed")
+        return decode(found[index])
+
+    def index_of(self, node: str) -> int:
+        graph = self.graph
+        if node in graph.index:
+            return graph.index[node]
+        named = [index for index, spec in enumerate(graph.in_order) if spec.name == node]
+        if len(named) == 1:
+            return named[0]
+        known = ", ".join(list(graph.nodes)[:10])
+        why = "several nodes have this name; use an id" if named else f"there are: {known}{' ...' if len(graph) > 10 else ''}"
+        raise KeyError(f"run {self.id} has no node {node!r}: {why}")
+
+    def nodes(self) -> list[NodeView]:
+        """Every node, in order, with its attempts."""
+        attempts: dict[int, list[AttemptRow]] = {}
+        for attempt in reader.list_attempts(self._engine.store, self.id):
+            attempts.setdefault(attempt.index, []).append(attempt)
+        specs = self.graph.in_order
+        rows = reader.all_nodes(self._engine.store, self.id)
+        return [_node(row, specs[row.index].name, attempts.get(row.index, [])) for row in rows]
+
+    def node(self, name: str) -> NodeView:
+        index = self.index_of(name)
+        row = reader.get_node(self._engine.store, self.id, index)
+        attempts = reader.list_attempts(self._engine.store, self.id, index)
+        return _node(row, self.graph.in_order[index].name, attempts)
+
+    def __iter__(self) -> Iterator[NodeView]:
+        return iter(self.nodes())
+
+    def wait(self, timeout: float | None = None) -> Run:
+        """Wait until the run has ended, however; raises RunStillActive when that takes longer than `timeout` seconds."""
+        self._engine.wait(self.id, timeout)
+        return self
+
+    def check(self) -> Run:
+        """Raise RunFailed or RunCancelled unless the run completed."""
+        row = self.row
+        if row.status is RunStatus.FAILED:
+            raise self._failure(row)
+        if row.status is RunStatus.CANCELLED:
+            raise RunCancelled(self.id)
+        return self
+
+    def retry(self) -> Run:
+        """Run again only what did not complete. The run goes on in this engine, if it has a runner."""
+        self._engine.retry(self.id)
+        return self
+
+    def cancel(self, *, grace_seconds: float = 5.0) -> Run:
+        """Start nothing more, ask what runs to stop, and fence it after the grace."""
+        self._engine.cancel(self.id, grace_seconds)
+        return self
+
+    def delete(self) -> None:
+        """Forget an ended run: its rows, attempts, outputs and journal."""
+        self._engine.delete(self.id)
+
+    def _failure(self, row: RunRow) -> RunFailed | RunConflict:
+        store = self._engine.store
+        broken = reader.all_nodes(store, self.id, NodeStatus.FAILED, NodeStatus.INTERRUPTED)
+        if not broken:
+            reason = row.reason or "unknown reason"
+            return RunFailed(self.id, node="(run)", attempt=0, error_type=reason, error_message=_REASONS.get(reason, reason))
+        attempts = {node.index: reader.list_attempts(store, self.id, node.index) for node in broken}
+        first = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
+        view = _node(first, self.graph.in_order[first.index].name, attempts[first.index])
+        error = view.error or NodeError("Interrupted", "it is not known whether the body ran to its end", None)
+        return RunFailed(
+            self.id,
+            node=view.name,
+            attempt=first.attempt,
+            error_type=error.type,
+            error_message=error.message,
+            others=len(broken) - 1,
+        )
+
+
+_REASONS = {"deadline": "the run did not end within its timeout"}
+
+
+def _node(row: NodeRow, name: str, attempts: list[AttemptRow]) -> NodeView:
+    due_at = None if row.due_at is None else row.due_at / SECOND
+    return NodeView(row.id, name, row.status, row.reason, due_at, tuple(_attempt(attempt) for attempt in attempts))
+
+
+def _attempt(row: AttemptRow) -> AttemptView:
+    record = decode(row.error) if row.error else None
+    return AttemptView(
+        row.id,
+        row.number,
+        row.status,
+        row.worker,
+        row.started_at / SECOND,
+        None if row.ended_at is None else row.ended_at / SECOND,
+        None if record is None else NodeError(record["type"], record["message"], record.get("traceback")),
+        decode(row.outcome) if row.outcome else {},
+    )

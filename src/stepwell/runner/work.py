@@ -1,0 +1,56 @@
+"""What the runner knows of the runs it works on, and of the attempts it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..codec import decode
+from ..define import Bodies
+from ..graph import Graph, NodeSpec
+from ..ids import AttemptId, RunId
+
+
+class RunFacts:
+    """What stays the same about a run: its graph, its input, where its bodies are found."""
+
+    __slots__ = ("bodies", "graph", "input", "run_id", "seed", "specs", "target", "workflow")
+
+    def __init__(
+        self, run_id: RunId, workflow: str, target: str | None, graph: Graph, input: bytes, seed: int, bodies: Bodies
+    ) -> None:
+        self.run_id = run_id
+        self.workflow = workflow
+        self.target = target
+        self.graph = graph
+        self.input: Mapping[str, Any] = decode(input)
+        self.seed = seed
+        self.bodies = bodies
+        self.specs: tuple[NodeSpec, ...] = graph.in_order
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """An attempt this worker holds, from its claim to its settlement."""
+
+    attempt: AttemptId
+    facts: RunFacts
+    index: int
+    number: int
+    failures: int
+    inputs: tuple[tuple[int, bytes], ...]
+    suspect: bool = False
+    begun: bool = False
+    stop: bool = False
+    """It was asked to stop."""
+    over: bool = False
+    """Its settlement is decided; whatever its body still does is not recorded."""
+    runaway: bool = False
+    """Its body did not end in time and still occupies a thread."""
+    interrupt: Callable[[], None] | None = None
+    """How its body is made to stop, where that is possible: a task on the loop is cancelled, a process killed."""
+
+    @property
+    def spec(self) -> NodeSpec:
+        return self.facts.specs[self.index]

@@ -1,0 +1,49 @@
+"""Where runs are kept. `open_store(url)` is the one place that turns a URL into a store."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, unquote
+
+from ..clock import Clock
+from ..errors import InputError
+from .port import Store
+
+__all__ = ["Store", "open_store"]
+
+
+def open_store(url: str, *, clock: Clock | None = None) -> Store:
+    """Open the store that a URL names.
+
+    `memory://` | `sqlite:///relative.db` | `sqlite:////absolute.db`, with `?synchronous=normal` (a power cut may then
+    undo the last commits; a crash of the process does not) and `?busy_seconds=30`.
+    """
+    scheme, separator, rest = url.partition("://")
+    location, _, query = rest.partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if separator and scheme == "memory" and not location and not options:
+        from .memory import MemoryStore
+
+        return MemoryStore(clock)
+    if separator and scheme == "sqlite":
+        return _open_sqlite(url, unquote(location), options, clock)
+    raise InputError(f"store URL {url!r}: use memory:// or sqlite:///path/to/file.db")
+
+
+def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock | None) -> Store:
+    from .sql import SqliteStore
+
+    if not location.startswith("/") or len(location) < 2:
+        raise InputError(f"store URL {url!r}: three slashes and a path are needed, as in sqlite:///stepwell.db")
+    synchronous = options.pop("synchronous", "full")
+    busy_seconds = options.pop("busy_seconds", "30")
+    if synchronous not in ("full", "normal"):
+        raise InputError(f"store URL {url!r}: synchronous={synchronous!r} is not one of full, normal")
+    try:
+        seconds = float(busy_seconds)
+    except ValueError:
+        raise InputError(f"store URL {url!r}: busy_seconds={busy_seconds!r} is not a number of seconds") from None
+    if options:
+        raise InputError(f"store URL {url!r}: unknown option {', '.join(sorted(options))}; known: synchronous, busy_seconds")
+    return SqliteStore(
+        location[1:], clock=clock, synchronous="normal" if synchronous == "normal" else "full", busy_seconds=seconds
+    )

@@ -1,0 +1,110 @@
+"""`memory://`: the executable specification of a store. Simple before fast; nothing survives the process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, assert_never, cast
+
+from ...clock import Clock, WallClock
+from ...errors import StoreError
+from ...model import (
+    AddGraph,
+    AddNodes,
+    Append,
+    Batch,
+    Claim,
+    Create,
+    Delete,
+    Dismiss,
+    Enlist,
+    Gate,
+    Op,
+    Query,
+    Receipt,
+    Renew,
+    Rewrite,
+    Settle,
+    Sweep,
+)
+from ..port import groups
+from . import running, shaping
+from .reading import answer
+from .state import State
+
+
+class MemoryStore:
+    """Everything in one process, gone with it.
+
+    >>> store = MemoryStore()
+    >>> store.commit([])
+    []
+    """
+
+    url = "memory://"
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or WallClock()
+        self._state = State()
+        self._lock = threading.Lock()
+        self._version = 0
+        self._closed = False
+
+    def commit(self, batch: Batch) -> list[Receipt]:
+        with self._lock:
+            if self._closed:
+                raise StoreError("the store is closed")
+            self._version += 1
+            now = self._clock.now()
+            receipts: list[Receipt] = []
+            for kind, members in groups(batch):
+                receipts += self._apply(kind, [batch[position] for position in members], now)
+            return receipts
+
+    def _apply(self, kind: type[Op], ops: list[Op], now: int) -> list[Receipt]:
+        state = self._state
+        if kind is Settle:
+            return running.settle(state, cast("list[Settle]", ops), now)
+        if kind is Create:
+            return shaping.create(state, cast("list[Create]", ops), now)
+        if kind is Append:
+            return running.append(state, cast("list[Append]", ops), now)
+        (op,) = ops
+        match op:
+            case Claim():
+                return [running.claim(state, op, now)]
+            case AddGraph():
+                return [shaping.add_graph(state, op)]
+            case AddNodes():
+                return [shaping.add_nodes(state, op)]
+            case Enlist():
+                return [running.enlist(state, op, now)]
+            case Renew():
+                return [running.renew(state, op, now)]
+            case Dismiss():
+                return [running.dismiss(state, op, now)]
+            case Sweep():
+                return [running.sweep(state, op, now)]
+            case Gate():
+                return [shaping.gate(state, op, now)]
+            case Rewrite():
+                return [shaping.rewrite(state, op, now)]
+            case Delete():
+                return [shaping.delete(state, op)]
+            case Settle() | Create() | Append():
+                raise AssertionError("handled above")
+            case _:
+                assert_never(op)
+
+    def read(self, queries: Sequence[Query]) -> list[Any]:
+        with self._lock:
+            return [answer(self._state, query) for query in queries]
+
+    def now(self) -> int:
+        return self._clock.now()
+
+    def version(self) -> int:
+        return self._version
+
+    def close(self) -> None:
+        self._closed = True

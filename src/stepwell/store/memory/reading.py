@@ -1,0 +1,113 @@
+"""The questions a store answers, on plain records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, assert_never
+
+from ...model import (
+    AttemptRow,
+    AttemptStatus,
+    CountNodes,
+    GateState,
+    GetGraph,
+    GetOutputs,
+    GetRun,
+    ListAttempts,
+    ListJournal,
+    ListLines,
+    ListNodes,
+    ListRuns,
+    ListStops,
+    ListUnfinished,
+    ListWorkers,
+    NodeStatus,
+    Query,
+    ReadyRuns,
+    RunPage,
+    Unfinished,
+)
+from .running import stops
+from .state import RunRecord, State
+
+
+def answer(state: State, query: Query) -> Any:
+    match query:
+        case GetRun(run_id):
+            run = state.runs.get(run_id)
+            return None if run is None else run.row()
+        case ListRuns():
+            return _runs(state, query)
+        case GetGraph(digest):
+            graph = state.graphs.get(digest)
+            return None if graph is None or not graph.complete else graph.document
+        case ListWorkers():
+            return tuple(worker.row() for worker in sorted(state.workers.values(), key=lambda worker: worker.id))
+        case ListStops(worker):
+            return stops(state, worker)
+        case ReadyRuns(runs):
+            return tuple(run for run in runs if run in state.runs and _has_ready(state.runs[run]))
+        case ListUnfinished():
+            found = {
+                Unfinished(run.created.workflow, run.created.target, run.graph.digest)
+                for run in state.runs.values()
+                if not run.status.terminal
+            }
+            return tuple(sorted(found, key=lambda item: (item.workflow, item.target or "", item.digest)))
+        case ListNodes() | ListAttempts() | GetOutputs() | ListJournal() | ListLines() | CountNodes():
+            run = state.runs.get(query.run_id)
+            return ({} if isinstance(query, GetOutputs | CountNodes) else ()) if run is None else _of_run(run, query)
+        case _:
+            assert_never(query)
+
+
+def _of_run(run: RunRecord, query: ListNodes | ListAttempts | GetOutputs | ListJournal | ListLines | CountNodes) -> Any:
+    match query:
+        case ListNodes(_, after, limit, statuses):
+            nodes = (node for node in run.nodes if node.index > after and (not statuses or node.status in statuses))
+            return tuple(node.row() for node in nodes)[:limit]
+        case ListAttempts():
+            return _attempts(run, query)
+        case GetOutputs(_, indexes):
+            return {
+                attempt.index: attempt.output
+                for attempt in sorted(run.attempts, key=lambda attempt: attempt.index)
+                if attempt.status is AttemptStatus.COMPLETED and (indexes is None or attempt.index in indexes)
+            }
+        case ListJournal(_, after, limit):
+            return tuple(run.journal[after : after + limit])
+        case ListLines(_, index, limit):
+            of_node = {attempt.row().id for attempt in run.attempts if index is None or attempt.index == index}
+            lines = (line for line in run.lines.values() if line.attempt in of_node)
+            return tuple(sorted(lines, key=lambda line: (line.attempt, line.index)))[:limit]
+        case CountNodes():
+            return dict(Counter(node.status for node in run.nodes))
+        case _:
+            assert_never(query)
+
+
+def _attempts(run: RunRecord, query: ListAttempts) -> tuple[AttemptRow, ...]:
+    rows = sorted(run.attempts, key=lambda attempt: (attempt.index, attempt.number))
+    wanted = (
+        attempt.row()
+        for attempt in rows
+        if (attempt.index, attempt.number) > query.after and (query.index is None or attempt.index == query.index)
+    )
+    return tuple(wanted)[: query.limit]
+
+
+def _runs(state: State, query: ListRuns) -> RunPage:
+    found = [
+        run
+        for run in reversed(state.runs.values())
+        if (query.before is None or run.admission < query.before)
+        and (query.workflow is None or run.created.workflow == query.workflow)
+        and (not query.statuses or run.status in query.statuses)
+        and (query.ended_before is None or (run.ended_at is not None and run.ended_at < query.ended_before))
+    ]
+    page = found[: query.limit]
+    return RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)
+
+
+def _has_ready(run: RunRecord) -> bool:
+    return run.gate is GateState.OPEN and any(node.status is NodeStatus.READY for node in run.nodes)

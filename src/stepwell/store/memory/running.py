@@ -1,0 +1,369 @@
+"""Ops that move a run forward: claim, settle, append, leases, sweep. The rules every store must follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...graph import suspect_lane
+from ...ids import AttemptId, attempt_id, split_attempt_id
+from ...model import (
+    ACTIVE_NODES,
+    FAILED_NODES,
+    MAX_LOSSES,
+    SATISFIED_NODES,
+    SUSPECT_AFTER,
+    WORKER_LOST_ERROR,
+    Append,
+    Appended,
+    AttemptStatus,
+    Claim,
+    Claimed,
+    Dismiss,
+    Dismissed,
+    Enlist,
+    Enlisted,
+    GateState,
+    Grant,
+    HeldGate,
+    LineRow,
+    NodeStatus,
+    Receipt,
+    Refusal,
+    Refused,
+    Renew,
+    Renewed,
+    RunStatus,
+    Settle,
+    Settled,
+    Sweep,
+    Swept,
+)
+from .state import AttemptRecord, NodeRecord, RunRecord, State, WorkerRecord
+
+
+def settle(state: State, ops: Sequence[Settle], now: int) -> list[Receipt]:
+    """A set of settlements, judged against the gates as they stand before it."""
+    found = [state.attempt(*split_attempt_id(op.attempt)) for op in ops]
+    moving = {attempt.run.id: attempt.run.gate is GateState.OPEN for attempt in found if attempt}
+    verdicts = [_settle_one(op, attempt, moving, now) for op, attempt in zip(ops, found, strict=True)]
+    touched = {a.run.id: a.run for a, verdict in zip(found, verdicts, strict=True) if a and verdict == "accepted"}
+    for run in touched.values():
+        conclude(run, now)
+    return [
+        Refused(Refusal.FENCED)
+        if attempt is None or verdict == "fenced"
+        else Settled(verdict == "repeated", attempt.run.news())
+        for attempt, verdict in zip(found, verdicts, strict=True)
+    ]
+
+
+def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[str, bool], now: int) -> str:
+    if attempt is None:
+        return "fenced"
+    if attempt.status is not AttemptStatus.RUNNING:
+        same = (attempt.status, attempt.output, attempt.error, attempt.outcome) == (
+            op.status,
+            op.output,
+            op.error,
+            op.outcome,
+        )
+        return "repeated" if same else "fenced"
+    run, node = attempt.run, attempt.run.nodes[attempt.index]
+    attempt.output, attempt.error, attempt.outcome = op.output, op.error, op.outcome
+    status = settled_node_status(op.node, run)
+    due_at = now + (op.delay or 0) if status is NodeStatus.WAITING else None
+    failed = op.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
+    end(attempt, op.status, status, now, kind="settled")
+    node.due_at, node.reason = due_at, None
+    if failed:
+        node.failures += 1
+    if status is NodeStatus.COMPLETED and moving[run.id]:
+        for child in run.graph.children[node.index]:
+            lower(run, run.nodes[child])
+    return "accepted"
+
+
+def settled_node_status(asked: NodeStatus, run: RunRecord) -> NodeStatus:
+    """What becomes of the node: in a run that is stopping, nothing waits or becomes ready again.
+
+    A body that obeyed a stop which no longer holds, because the run was retried meanwhile, runs again.
+    """
+    if not run.stopping:
+        return NodeStatus.READY if asked is NodeStatus.CANCELLED else asked
+    if asked is NodeStatus.READY:
+        return NodeStatus.CANCELLED
+    if asked is NodeStatus.WAITING:
+        return NodeStatus.CANCELLED if run.status is RunStatus.CANCELLING else NodeStatus.FAILED
+    return asked
+
+
+def end(attempt: AttemptRecord, status: AttemptStatus, node_status: NodeStatus, now: int, *, kind: str) -> None:
+    """An attempt ends and its node moves with it."""
+    run, node = attempt.run, attempt.run.nodes[attempt.index]
+    attempt.status, attempt.ended_at = status, now
+    change(run, node, node_status)
+    run.note(now, kind, node.index, attempt.number, node_status)
+
+
+def change(run: RunRecord, node: NodeRecord, status: NodeStatus) -> None:
+    """Move a node and keep the run's counts equal to what a recount would say."""
+    run.open += node.status.terminal - status.terminal
+    run.active += (status in ACTIVE_NODES) - (node.status in ACTIVE_NODES)
+    run.failed += (status in FAILED_NODES) - (node.status in FAILED_NODES)
+    node.status = status
+
+
+def lower(run: RunRecord, child: NodeRecord) -> None:
+    """One parent of this child is satisfied; at zero the child is READY."""
+    child.waiting -= 1
+    if child.waiting == 0 and child.status is NodeStatus.PENDING:
+        change(run, child, NodeStatus.READY)
+
+
+def conclude(run: RunRecord, now: int) -> None:
+    """What follows for the run itself, after its nodes have moved."""
+    if run.gate is GateState.OPEN:
+        if run.open == 0 and run.failed == 0:
+            run.status, run.gate, run.ended_at = RunStatus.COMPLETED, GateState.SHUT, now
+            run.note(now, "run", None, None, RunStatus.COMPLETED)
+        elif run.active == 0 or (run.failed and run.created.on_failure == "fail_fast"):
+            close_gate(run, "failed", now)
+    elif run.status is RunStatus.CANCELLING and run.active == 0:
+        run.status, run.gate, run.ended_at, run.cancel_at = RunStatus.CANCELLED, GateState.SHUT, now, None
+        run.note(now, "run", None, None, RunStatus.CANCELLED)
+
+
+def close_gate(run: RunRecord, purpose: str, now: int) -> None:
+    """The gate is held by nobody: whoever sees it first finishes what it is held for."""
+    run.gate, run.token, run.purpose, run.arguments, run.expires_at = GateState.HELD, None, purpose, b"", now
+    run.stopping = True
+    run.note(now, "gate", None, None, purpose)
+
+
+def append(state: State, ops: Sequence[Append], now: int) -> list[Receipt]:
+    receipts: list[Receipt] = []
+    for op in ops:
+        attempt = state.attempt(*split_attempt_id(op.attempt))
+        if attempt is None or attempt.status is not AttemptStatus.RUNNING:
+            receipts.append(Refused(Refusal.FENCED))
+            continue
+        attempt.run.lines.setdefault((op.attempt, op.index), LineRow(op.attempt, op.index, now, op.kind, op.data))
+        receipts.append(Appended())
+    return receipts
+
+
+def claim(state: State, op: Claim, now: int) -> Receipt:
+    worker = state.workers.get(op.worker)
+    if worker is None or worker.lease_until <= now:
+        return Refused(Refusal.LEASE_EXPIRED)
+    if op.claim_id not in state.claims:
+        taken: list[tuple[RunRecord, NodeRecord]] = []
+        for lane, limit in op.lanes:
+            taken += list(_ready(state, op, lane))[: max(0, limit - len(taken))]
+        if taken:
+            state.claims[op.claim_id] = {
+                ordinal: _start(op, ordinal, run, node, now) for ordinal, (run, node) in enumerate(taken)
+            }
+    current = [a for a in state.claims.get(op.claim_id, {}).values() if a.status is AttemptStatus.RUNNING]
+    return Claimed(tuple(_grant(attempt) for attempt in current))
+
+
+def _ready(state: State, op: Claim, lane: str) -> Iterable[tuple[RunRecord, NodeRecord]]:
+    """READY nodes of a lane by priority, admission of the run, and the order of the graph."""
+    serves = None if op.serves is None else set(op.serves)
+    for run in sorted(state.runs.values(), key=lambda run: (-run.created.priority, run.admission)):
+        if run.gate is not GateState.OPEN or (op.runs is not None and run.id not in op.runs):
+            continue
+        if serves is not None and (run.created.workflow, run.graph.digest) not in serves:
+            continue
+        yield from ((run, node) for node in run.nodes if node.status is NodeStatus.READY and node.lane == lane)
+
+
+def _start(op: Claim, ordinal: int, run: RunRecord, node: NodeRecord, now: int) -> AttemptRecord:
+    node.attempt += 1
+    change(run, node, NodeStatus.RUNNING)
+    if run.status is RunStatus.PENDING:
+        run.status, run.started_at = RunStatus.RUNNING, now
+    attempt = AttemptRecord(op.claim_id, ordinal, run, node.index, node.attempt, op.worker, now)
+    run.attempts.append(attempt)
+    run.note(now, "claimed", node.index, node.attempt, None)
+    return attempt
+
+
+def _grant(attempt: AttemptRecord) -> Grant:
+    run, node = attempt.run, attempt.run.nodes[attempt.index]
+    outputs = ((need, output_of(run, need)) for need in sorted(node.layout.needs))
+    return Grant(
+        attempt_id(attempt.claim, attempt.ordinal),
+        run.id,
+        node.index,
+        attempt.number,
+        node.failures,
+        node.losses,
+        tuple((need, output) for need, output in outputs if output is not None),
+    )
+
+
+def output_of(run: RunRecord, index: int) -> bytes | None:
+    for attempt in run.attempts:
+        if attempt.index == index and attempt.status is AttemptStatus.COMPLETED:
+            return attempt.output
+    return None
+
+
+def enlist(state: State, op: Enlist, now: int) -> Receipt:
+    state.workers[op.worker] = WorkerRecord(op.worker, now + op.lease, now, op.info)
+    return Enlisted(now + op.lease)
+
+
+def renew(state: State, op: Renew, now: int) -> Receipt:
+    worker = state.workers.get(op.worker)
+    if worker is None or worker.lease_until <= now:
+        return Refused(Refusal.LEASE_EXPIRED)
+    stray = [
+        attempt
+        for attempt in (() if op.held is None else _running_under(state, op.worker))
+        if attempt.started_at < worker.renewed_at and attempt_id(attempt.claim, attempt.ordinal) not in set(op.held or ())
+    ]
+    for attempt in stray:
+        status = settled_node_status(NodeStatus.READY, attempt.run)
+        end(attempt, AttemptStatus.RELEASED, status, now, kind="released")
+    for run in {attempt.run.id: attempt.run for attempt in stray}.values():
+        conclude(run, now)
+    worker.lease_until, worker.renewed_at = now + op.lease, now
+    return Renewed(worker.lease_until, stops(state, op.worker), len(stray))
+
+
+def stops(state: State, worker: str) -> tuple[AttemptId, ...]:
+    return tuple(
+        attempt_id(attempt.claim, attempt.ordinal) for attempt in _running_under(state, worker) if attempt.run.stopping
+    )
+
+
+def dismiss(state: State, op: Dismiss, now: int) -> Receipt:
+    held = _running_under(state, op.worker)
+    for attempt in held:
+        lose(attempt, now)
+    for run in {attempt.run.id: attempt.run for attempt in held}.values():
+        conclude(run, now)
+    state.workers.pop(op.worker, None)
+    return Dismissed(len(held))
+
+
+def lose(attempt: AttemptRecord, now: int) -> None:
+    """The worker is gone. The node runs again, unless it promised not to, or it has taken too many workers with it."""
+    run, node = attempt.run, attempt.run.nodes[attempt.index]
+    attempt.error = WORKER_LOST_ERROR
+    node.losses += 1
+    if run.stopping:
+        status, reason = NodeStatus.CANCELLED, "worker_lost"
+    elif node.layout.lane.endswith("!"):
+        status, reason = NodeStatus.INTERRUPTED, "worker_lost"
+    elif node.losses >= MAX_LOSSES:
+        status, reason = NodeStatus.FAILED, "worker_lost"
+    else:
+        status, reason = NodeStatus.READY, None
+        if node.losses >= SUSPECT_AFTER:
+            node.lane = suspect_lane(node.lane)
+    end(attempt, AttemptStatus.LOST, status, now, kind="lost")
+    node.reason = reason
+
+
+def _running_under(state: State, worker: str) -> list[AttemptRecord]:
+    """In the order in which they were claimed."""
+    return [
+        attempt
+        for granted in state.claims.values()
+        for attempt in granted.values()
+        if attempt.worker == worker and attempt.status is AttemptStatus.RUNNING
+    ]
+
+
+def sweep(state: State, op: Sweep, now: int) -> Receipt:
+    lost = _lose_expired(state, op.limit, now)
+    touched = {attempt.run.id: attempt.run for attempt in lost}
+    touched |= {run.id: run for run in _fence_cancelled(state, now)}
+    for run in touched.values():
+        conclude(run, now)
+    woken = _wake_due(state, op.limit, now)
+    touched |= {run.id: run for run in woken}
+    for run in state.runs.values():
+        if run.gate is GateState.OPEN and run.deadline_at is not None and run.deadline_at <= now:
+            run.reason = "deadline"
+            close_gate(run, "failed", now)
+            touched[run.id] = run
+    news = tuple(run.news() for run in sorted(touched.values(), key=lambda run: run.admission))
+    return Swept(len(lost), len(woken), news, _left_held(state, now), _next_due(state))
+
+
+def _lose_expired(state: State, limit: int, now: int) -> list[AttemptRecord]:
+    """Attempts of workers whose lease ran out; a worker with none left is forgotten."""
+    lost: list[AttemptRecord] = []
+    for worker in sorted(state.workers.values(), key=lambda worker: (worker.lease_until, worker.id)):
+        if worker.lease_until > now or len(lost) >= limit:
+            break
+        held = _running_under(state, worker.id)
+        taken = held[: limit - len(lost)]
+        for attempt in taken:
+            lose(attempt, now)
+        lost += taken
+        if len(taken) == len(held):
+            del state.workers[worker.id]
+    return lost
+
+
+def _fence_cancelled(state: State, now: int) -> list[RunRecord]:
+    """Cancelled runs whose attempts had time enough to stop: what still runs can no longer write."""
+    overdue = [run for run in state.runs.values() if run.cancel_at is not None and run.cancel_at <= now]
+    for run in overdue:
+        for attempt in run.attempts:
+            if attempt.status is AttemptStatus.RUNNING:
+                end(attempt, AttemptStatus.CANCELLED, NodeStatus.CANCELLED, now, kind="fenced")
+    return overdue
+
+
+def _wake_due(state: State, limit: int, now: int) -> list[RunRecord]:
+    due = sorted(
+        (node.due_at, run.admission, node.index, run, node)
+        for run in state.runs.values()
+        if run.gate is GateState.OPEN
+        for node in run.nodes
+        if node.status is NodeStatus.WAITING and node.due_at is not None and node.due_at <= now
+    )[:limit]
+    for _, _, _, run, node in due:
+        change(run, node, NodeStatus.READY)
+        node.due_at = None
+        run.note(now, "woken", node.index, node.attempt, NodeStatus.READY)
+    return [run for _, _, _, run, _ in due]
+
+
+def _left_held(state: State, now: int) -> tuple[HeldGate, ...]:
+    return tuple(
+        HeldGate(run.id, run.purpose or "", run.arguments)
+        for run in state.runs.values()
+        if run.gate is GateState.HELD and run.expires_at is not None and run.expires_at <= now
+    )
+
+
+def _next_due(state: State) -> int | None:
+    times = [worker.lease_until for worker in state.workers.values()]
+    for run in state.runs.values():
+        if run.gate is GateState.OPEN:
+            times += [node.due_at for node in run.nodes if node.status is NodeStatus.WAITING and node.due_at is not None]
+            times += [] if run.deadline_at is None else [run.deadline_at]
+        elif run.gate is GateState.HELD and run.expires_at is not None:
+            times.append(run.expires_at)
+        if run.cancel_at is not None:
+            times.append(run.cancel_at)
+    return min(times, default=None)
+
+
+def rederive(run: RunRecord) -> None:
+    """Compute both parent counters of every unstarted node from the rows, and READY from them."""
+    for node in run.nodes:
+        parents = [run.nodes[parent].status for parent in node.layout.parents]
+        node.waiting = sum(status not in SATISFIED_NODES for status in parents)
+        node.live = sum(status is not NodeStatus.SKIPPED for status in parents)
+        if node.status is NodeStatus.PENDING and node.waiting == 0:
+            node.status = NodeStatus.READY
+    run.recount()

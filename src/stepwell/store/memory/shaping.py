@@ -1,0 +1,177 @@
+"""Ops that change what a run is: graphs, creation, gates, rewrites, deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...model import (
+    CHUNK,
+    LOAD_LEASE,
+    NODE_MOVES,
+    RUN_MOVES,
+    AddGraph,
+    AddNodes,
+    Create,
+    Created,
+    Delete,
+    Deleted,
+    Finish,
+    Gate,
+    GateState,
+    GateTaken,
+    GraphAdded,
+    NodeChange,
+    NodeStatus,
+    Receipt,
+    Refusal,
+    Refused,
+    Rewrite,
+    Rewritten,
+    RunStatus,
+)
+from .running import change, conclude, rederive
+from .state import GraphRecord, NodeRecord, RunRecord, State
+
+
+def add_graph(state: State, op: AddGraph) -> Receipt:
+    graph = state.graphs.get(op.digest)
+    if graph is None:
+        graph = state.graphs[op.digest] = GraphRecord(op.digest, op.workflow, op.signature, op.document, op.total)
+    if op.start > len(graph.rows):
+        return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
+    for row in op.rows[len(graph.rows) - op.start :]:
+        graph.rows.append(row)
+        graph.children.append([])
+        for parent in row.parents:
+            graph.children[parent].append(len(graph.rows) - 1)
+    return GraphAdded(op.digest, len(graph.rows), graph.total)
+
+
+def create(state: State, ops: Sequence[Create], now: int) -> list[Receipt]:
+    return [_create_one(state, op, now) for op in ops]
+
+
+def _create_one(state: State, op: Create, now: int) -> Receipt:
+    existing = state.runs.get(op.run_id)
+    if existing is None and op.idempotency_key is not None:
+        existing = next((r for r in state.runs.values() if r.created.idempotency_key == op.idempotency_key), None)
+    if existing is not None:
+        if (existing.created.workflow, existing.created.input) != (op.workflow, op.input):
+            return Refused(Refusal.CONFLICT, existing.id)
+        return Created(existing.id, True, len(existing.nodes), existing.graph.total)
+    graph = state.graphs.get(op.digest)
+    if graph is None or not graph.complete:
+        return Refused(Refusal.UNKNOWN if graph is None else Refusal.INCOMPLETE, f"graph {op.digest}")
+    state.admissions += 1
+    deadline = None if op.timeout is None else now + op.timeout
+    run = state.runs[op.run_id] = RunRecord(state.admissions, op, graph, now, deadline, expires_at=now + LOAD_LEASE)
+    run.note(now, "created", None, None, None)
+    _load(run)
+    return Created(op.run_id, False, len(run.nodes), graph.total)
+
+
+def add_nodes(state: State, op: AddNodes) -> Receipt:
+    run = state.runs.get(op.run_id)
+    if run is None:
+        return Refused(Refusal.UNKNOWN, op.run_id)
+    repeated = op.start < len(run.nodes)
+    if op.start > len(run.nodes):
+        return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
+    if not repeated and run.purpose == "load":
+        _load(run)
+    return Created(run.id, repeated, len(run.nodes), run.graph.total)
+
+
+def _load(run: RunRecord) -> None:
+    """Add the next chunk of nodes; after the last, open the gate."""
+    start = len(run.nodes)
+    for index, row in enumerate(run.graph.rows[start : start + CHUNK], start):
+        status = NodeStatus.PENDING if row.parents else NodeStatus.READY
+        run.nodes.append(NodeRecord(index, row, status, len(row.parents), len(row.parents), row.lane))
+    if len(run.nodes) == run.graph.total:
+        run.gate, run.purpose, run.expires_at = GateState.OPEN, None, None
+        run.recount()
+
+
+def gate(state: State, op: Gate, now: int) -> Receipt:
+    run = state.runs.get(op.run_id)
+    if run is None:
+        return Refused(Refusal.UNKNOWN, op.run_id)
+    if run.gate is GateState.HELD and run.token == op.token:
+        return GateTaken(run.news())
+    if run.gate is GateState.HELD and run.purpose in ("load", "delete"):
+        return Refused(Refusal.INCOMPLETE, run.purpose)
+    if op.allowed and run.status not in op.allowed:
+        return Refused(Refusal.STATUS, run.status)
+    if run.gate is GateState.HELD and run.token is not None and run.expires_at is not None and run.expires_at > now:
+        return Refused(Refusal.GATE_HELD, run.purpose or "")
+    run.gate, run.token, run.purpose, run.arguments = GateState.HELD, op.token, op.purpose, op.arguments
+    run.expires_at = now + op.lease
+    run.stopping = run.stopping or op.stop
+    run.note(now, "gate", None, None, op.purpose)
+    return GateTaken(run.news())
+
+
+def rewrite(state: State, op: Rewrite, now: int) -> Receipt:
+    run = state.runs.get(op.run_id)
+    if run is None:
+        return Refused(Refusal.UNKNOWN, op.run_id)
+    if run.gate is not GateState.HELD or run.token != op.token:
+        return Refused(Refusal.GATE_LOST)
+    changed = [row.index for row in op.rows if not _apply(run, row, now)]
+    if changed:
+        return Refused(Refusal.CHANGED, ",".join(map(str, changed)))
+    if op.finish is not None:
+        _finish(run, op.finish, now)
+    return Rewritten(run.news())
+
+
+def _apply(run: RunRecord, row: NodeChange, now: int) -> bool:
+    """Change one node if it still is what the kernel saw, or already is what the kernel wants."""
+    node = run.nodes[row.index]
+    if (node.status, node.attempt) != (row.was, row.was_attempt):
+        return False
+    assert row.status in NODE_MOVES[row.was], f"{row.was} -> {row.status} is not a legal move"
+    change(run, node, row.status)
+    node.reason, node.due_at = row.reason, None
+    if row.fresh:
+        node.failures = node.losses = 0
+        node.lane = node.layout.lane
+    run.note(now, "rewrote", row.index, node.attempt, row.status)
+    return True
+
+
+def _finish(run: RunRecord, finish: Finish, now: int) -> None:
+    assert finish.status is run.status or finish.status in RUN_MOVES[run.status], f"{run.status} -> {finish.status}"
+    run.token, run.purpose, run.arguments, run.expires_at = None, None, b"", None
+    run.status, run.reason = finish.status, finish.reason
+    run.ended_at = now if finish.status.terminal else None
+    run.cancel_at = now + (finish.grace or 0) if finish.status is RunStatus.CANCELLING else None
+    run.note(now, "run", None, None, finish.status)
+    if finish.open_gate:
+        run.gate, run.stopping = GateState.OPEN, False
+        if run.created.timeout is not None:
+            run.deadline_at = now + run.created.timeout
+        rederive(run)
+    else:
+        run.gate = GateState.SHUT
+        run.recount()
+    conclude(run, now)
+
+
+def delete(state: State, op: Delete) -> Receipt:
+    run = state.runs.get(op.run_id)
+    if run is None:
+        return Deleted(True)
+    if run.purpose != "delete" and not run.status.terminal:
+        return Refused(Refusal.STATUS, run.status)
+    run.gate, run.purpose, run.token, run.arguments, run.expires_at = GateState.HELD, "delete", None, b"", 0
+    del run.nodes[max(0, len(run.nodes) - op.limit) :]
+    for attempt in run.attempts:
+        if attempt.index >= len(run.nodes):
+            del state.claims[attempt.claim][attempt.ordinal]
+    run.attempts = [attempt for attempt in run.attempts if attempt.index < len(run.nodes)]
+    if run.nodes:
+        return Deleted(False)
+    del state.runs[op.run_id]
+    return Deleted(True)

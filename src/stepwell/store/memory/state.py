@@ -1,0 +1,197 @@
+"""What the memory store keeps: plain records, changed in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...ids import Digest, GateToken, RunId, attempt_id
+from ...model import (
+    ACTIVE_NODES,
+    FAILED_NODES,
+    AttemptRow,
+    AttemptStatus,
+    Create,
+    GateState,
+    JournalRow,
+    LayoutRow,
+    LineRow,
+    NodeRow,
+    NodeStatus,
+    RunNews,
+    RunRow,
+    RunStatus,
+    WorkerRow,
+)
+
+
+@dataclass(slots=True)
+class GraphRecord:
+    digest: Digest
+    workflow: str
+    signature: str
+    document: bytes
+    total: int
+    rows: list[LayoutRow] = field(default_factory=list)
+    children: list[list[int]] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        return len(self.rows) == self.total
+
+
+@dataclass(slots=True)
+class NodeRecord:
+    index: int
+    layout: LayoutRow
+    status: NodeStatus
+    waiting: int
+    live: int
+    lane: str
+    attempt: int = 0
+    failures: int = 0
+    losses: int = 0
+    due_at: int | None = None
+    reason: str | None = None
+
+    def row(self) -> NodeRow:
+        return NodeRow(
+            self.index,
+            self.layout.id,  # type: ignore[arg-type]
+            self.status,
+            self.attempt,
+            self.waiting,
+            self.live,
+            self.failures,
+            self.losses,
+            self.lane,
+            self.due_at,
+            self.reason,
+        )
+
+
+@dataclass(slots=True)
+class AttemptRecord:
+    claim: str
+    ordinal: int
+    run: RunRecord
+    index: int
+    number: int
+    worker: str
+    started_at: int
+    status: AttemptStatus = AttemptStatus.RUNNING
+    ended_at: int | None = None
+    output: bytes | None = None
+    error: bytes | None = None
+    outcome: bytes | None = None
+
+    def row(self) -> AttemptRow:
+        return AttemptRow(
+            attempt_id(self.claim, self.ordinal),
+            self.index,
+            self.number,
+            self.status,
+            self.worker,  # type: ignore[arg-type]
+            self.started_at,
+            self.ended_at,
+            self.output,
+            self.error,
+            self.outcome,
+        )
+
+
+@dataclass(slots=True)
+class RunRecord:
+    admission: int
+    created: Create
+    graph: GraphRecord
+    created_at: int
+    deadline_at: int | None
+    status: RunStatus = RunStatus.PENDING
+    gate: GateState = GateState.HELD
+    token: GateToken | None = None
+    purpose: str | None = "load"
+    arguments: bytes = b""
+    expires_at: int | None = None
+    stopping: bool = False
+    open: int = 0
+    active: int = 0
+    failed: int = 0
+    seq: int = 0
+    started_at: int | None = None
+    ended_at: int | None = None
+    cancel_at: int | None = None
+    reason: str | None = None
+    nodes: list[NodeRecord] = field(default_factory=list)
+    attempts: list[AttemptRecord] = field(default_factory=list)
+    journal: list[JournalRow] = field(default_factory=list)
+    lines: dict[tuple[str, int], LineRow] = field(default_factory=dict)
+
+    @property
+    def id(self) -> RunId:
+        return self.created.run_id
+
+    def note(self, at: int, kind: str, index: int | None, attempt: int | None, status: str | None) -> None:
+        """Add to the journal; `seq` numbers the entries without a gap."""
+        self.seq += 1
+        self.journal.append(JournalRow(self.seq, at, kind, index, attempt, status))
+
+    def recount(self) -> None:
+        self.open = sum(not node.status.terminal for node in self.nodes)
+        self.active = sum(node.status in ACTIVE_NODES for node in self.nodes)
+        self.failed = sum(node.status in FAILED_NODES for node in self.nodes)
+
+    def news(self) -> RunNews:
+        return RunNews(
+            self.id, self.status, self.gate, self.purpose, self.open, self.active, self.failed, self.seq
+        )
+
+    def row(self) -> RunRow:
+        created = self.created
+        return RunRow(
+            created.run_id,
+            created.workflow,
+            created.target,
+            self.graph.digest,
+            self.status,
+            created.on_failure,
+            created.input,
+            created.seed,
+            created.priority,
+            created.idempotency_key,
+            self.gate,
+            self.purpose,
+            self.stopping,
+            self.graph.total,
+            self.open,
+            self.active,
+            self.failed,
+            self.seq,
+            self.created_at,
+            self.started_at,
+            self.ended_at,
+            self.deadline_at,
+            self.reason,
+        )
+
+
+@dataclass(slots=True)
+class WorkerRecord:
+    id: str
+    lease_until: int
+    renewed_at: int
+    info: bytes
+
+    def row(self) -> WorkerRow:
+        return WorkerRow(self.id, self.lease_until, self.renewed_at, self.info)  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class State:
+    graphs: dict[str, GraphRecord] = field(default_factory=dict)
+    runs: dict[str, RunRecord] = field(default_factory=dict)
+    claims: dict[str, dict[int, AttemptRecord]] = field(default_factory=dict)
+    workers: dict[str, WorkerRecord] = field(default_factory=dict)
+    admissions: int = 0
+
+    def attempt(self, claim: str, ordinal: int) -> AttemptRecord | None:
+        return self.claims.get(claim, {}).get(ordinal)

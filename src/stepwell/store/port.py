@@ -1,0 +1,70 @@
+"""The one door into a store: `commit` for every change, `read` for every question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from ..model import Append, Batch, Claim, Create, Op, Query, Receipt, Settle
+
+
+class Store(Protocol):
+    """Where runs are kept.
+
+    `commit` applies the ops of a batch in order and returns one receipt for each; what it returned is durable. It is
+    all or nothing: when it raises StoreError, either nothing was applied or the whole batch was, and sending the same
+    batch again is safe and answers the same question again.
+    """
+
+    @property
+    def url(self) -> str: ...
+
+    def commit(self, batch: Batch) -> list[Receipt]: ...
+
+    def read(self, queries: Sequence[Query]) -> list[Any]:
+        """The answers, in order, all from one moment. `store.reader` has a typed function for each query."""
+        ...
+
+    def now(self) -> int:
+        """The store's clock: microseconds since 1970."""
+        ...
+
+    def version(self) -> int:
+        """A number that differs from an earlier one when anything was committed in between, by anybody. Cheap."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def groups(batch: Batch) -> Iterator[tuple[type[Op], list[int]]]:
+    """Positions of neighbouring ops that are applied as one set.
+
+    Neighbours of one kind form a set as long as no two of them are about the same attempt or run. Settlements of one set
+    are judged against the gate as it stood before the set, so that a store may apply them all in one statement.
+    """
+    kind: type[Op] | None = None
+    members: list[int] = []
+    subjects: set[str] = set()
+    for position, op in enumerate(batch):
+        about = _subjects(op)
+        if type(op) is not kind or about is None or not subjects.isdisjoint(about):
+            if kind is not None:
+                yield kind, members
+            kind, members, subjects = type(op), [], set()
+        members.append(position)
+        subjects.update(about or ())
+    if kind is not None:
+        yield kind, members
+
+
+def _subjects(op: Op) -> tuple[str, ...] | None:
+    """What an op is about, or None when it always stands alone."""
+    if isinstance(op, Settle):
+        return (op.attempt,)
+    if isinstance(op, Create):
+        return (op.run_id,) if op.idempotency_key is None else (op.run_id, "key " + op.idempotency_key)
+    if isinstance(op, Append):
+        return (f"{op.attempt} {op.index}",)
+    if isinstance(op, Claim):
+        return None
+    return None

@@ -1,0 +1,132 @@
+"""Typed questions to any store, written once on top of its one door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from ..errors import RunNotFound
+from ..ids import AttemptId, Digest, RunId, WorkerId
+from ..model import (
+    AttemptRow,
+    CountNodes,
+    GetGraph,
+    GetOutputs,
+    GetRun,
+    JournalRow,
+    LineRow,
+    ListAttempts,
+    ListJournal,
+    ListLines,
+    ListNodes,
+    ListRuns,
+    ListStops,
+    ListUnfinished,
+    ListWorkers,
+    NodeRow,
+    NodeStatus,
+    ReadyRuns,
+    RunPage,
+    RunRow,
+    RunStatus,
+    Unfinished,
+    WorkerRow,
+)
+from .port import Store
+
+
+def get_run(store: Store, run_id: str) -> RunRow | None:
+    return cast("RunRow | None", store.read([GetRun(RunId(run_id))])[0])
+
+
+def require_run(store: Store, run_id: str) -> RunRow:
+    row = get_run(store, run_id)
+    if row is None:
+        raise RunNotFound(run_id)
+    return row
+
+
+def list_runs(store: Store, query: ListRuns) -> RunPage:
+    return cast(RunPage, store.read([query])[0])
+
+
+def all_runs(store: Store, *statuses: RunStatus) -> Iterator[RunRow]:
+    """Every run, newest first, page by page."""
+    before: int | None = None
+    while True:
+        page = list_runs(store, ListRuns(before=before, statuses=statuses))
+        yield from page.runs
+        if page.cursor is None:
+            return
+        before = page.cursor
+
+
+def all_nodes(store: Store, run_id: str, *statuses: NodeStatus) -> list[NodeRow]:
+    nodes: list[NodeRow] = []
+    while True:
+        after = nodes[-1].index if nodes else -1
+        page = cast("tuple[NodeRow, ...]", store.read([ListNodes(RunId(run_id), after, statuses=statuses)])[0])
+        nodes += page
+        if len(page) < ListNodes(RunId("")).limit:
+            return nodes
+
+
+def get_node(store: Store, run_id: str, index: int) -> NodeRow:
+    """One node of a run that exists."""
+    page = cast("tuple[NodeRow, ...]", store.read([ListNodes(RunId(run_id), index - 1, 1)])[0])
+    if not page:
+        raise RunNotFound(run_id)
+    return page[0]
+
+
+def list_attempts(store: Store, run_id: str, index: int | None = None) -> list[AttemptRow]:
+    attempts: list[AttemptRow] = []
+    while True:
+        after = (attempts[-1].index, attempts[-1].number) if attempts else (-1, 0)
+        page = cast("tuple[AttemptRow, ...]", store.read([ListAttempts(RunId(run_id), index, after)])[0])
+        attempts += page
+        if len(page) < ListAttempts(RunId("")).limit:
+            return attempts
+
+
+def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:
+    return cast("dict[int, bytes]", store.read([GetOutputs(RunId(run_id), indexes)])[0])
+
+
+def get_graph(store: Store, digest: str) -> bytes | None:
+    """The document of a stored graph."""
+    return cast("bytes | None", store.read([GetGraph(Digest(digest))])[0])
+
+
+def list_journal(store: Store, run_id: str, after: int = 0) -> list[JournalRow]:
+    entries: list[JournalRow] = []
+    while True:
+        start = entries[-1].seq if entries else after
+        page = cast("tuple[JournalRow, ...]", store.read([ListJournal(RunId(run_id), start)])[0])
+        entries += page
+        if len(page) < ListJournal(RunId("")).limit:
+            return entries
+
+
+def list_lines(store: Store, run_id: str, index: int | None = None) -> tuple[LineRow, ...]:
+    return cast("tuple[LineRow, ...]", store.read([ListLines(RunId(run_id), index)])[0])
+
+
+def list_stops(store: Store, worker: WorkerId) -> tuple[AttemptId, ...]:
+    return cast("tuple[AttemptId, ...]", store.read([ListStops(worker)])[0])
+
+
+def list_workers(store: Store) -> tuple[WorkerRow, ...]:
+    return cast("tuple[WorkerRow, ...]", store.read([ListWorkers()])[0])
+
+
+def count_nodes(store: Store, run_id: str) -> dict[NodeStatus, int]:
+    return cast("dict[NodeStatus, int]", store.read([CountNodes(RunId(run_id))])[0])
+
+
+def ready_runs(store: Store, runs: tuple[RunId, ...]) -> tuple[RunId, ...]:
+    return cast("tuple[RunId, ...]", store.read([ReadyRuns(runs)])[0])
+
+
+def list_unfinished(store: Store) -> tuple[Unfinished, ...]:
+    return cast("tuple[Unfinished, ...]", store.read([ListUnfinished()])[0])

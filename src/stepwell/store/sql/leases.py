@@ -1,0 +1,199 @@
+"""Workers, their leases, and what time changes: enlist, renew, dismiss, sweep."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ...ids import AttemptId, RunId, attempt_id, split_attempt_id
+from ...model import (
+    MAX_LOSSES,
+    SUSPECT_AFTER,
+    WORKER_LOST_ERROR,
+    Dismiss,
+    Dismissed,
+    Enlist,
+    Enlisted,
+    HeldGate,
+    Receipt,
+    Refusal,
+    Refused,
+    Renew,
+    Renewed,
+    RunNews,
+    Sweep,
+    Swept,
+)
+from .codes import (
+    A_CANCELLED,
+    A_LOST,
+    A_RELEASED,
+    A_RUNNING,
+    G_HELD,
+    G_OPEN,
+    KIND_CODE,
+    N_CANCELLED,
+    N_FAILED,
+    N_INTERRUPTED,
+    N_READY,
+    N_WAITING,
+    ORDINALS,
+)
+from .ending import Transaction, apply_ending, close_gate, ended_runs, news
+
+_COLUMNS = "(attempt, run, idx, number, graph, verdict, status, node, error, loss, lane, reason, moving)"
+
+
+def enlist(tx: Transaction, op: Enlist) -> Receipt:
+    tx.db.execute(
+        "INSERT OR REPLACE INTO worker (id, lease_until, renewed_at, info) VALUES (?, ?, ?, ?)",
+        (op.worker, tx.now + op.lease, tx.now, op.info),
+    )
+    return Enlisted(tx.now + op.lease)
+
+
+# Claimed before the last renewal and not held: the answer to that claim never arrived.
+_STRAY = f"""
+INSERT INTO temp.ending {_COLUMNS}
+SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_RELEASED},
+       CASE WHEN r.stopping THEN {N_CANCELLED} ELSE {N_READY} END, NULL, 0, NULL, NULL, 0
+  FROM attempt a INDEXED BY attempt_held CROSS JOIN run r ON r.key = a.run
+ WHERE a.status = {A_RUNNING} AND a.worker = :worker AND a.started_at < :renewed_at
+   AND a.key NOT IN (SELECT c.key * {ORDINALS} + (j.value ->> 1)
+                       FROM json_each(:held) j CROSS JOIN claim c ON c.id = j.value ->> 0)
+ ORDER BY a.key
+"""
+
+
+def renew(tx: Transaction, op: Renew) -> Receipt:
+    row = tx.db.execute("SELECT lease_until, renewed_at FROM worker WHERE id = ?", (op.worker,)).fetchone()
+    if row is None or row[0] <= tx.now:
+        return Refused(Refusal.LEASE_EXPIRED)
+    released = 0
+    if op.held is not None:
+        held = json.dumps([split_attempt_id(attempt) for attempt in op.held])
+        released, _ = _end(tx, _STRAY, {"worker": op.worker, "renewed_at": row[1], "held": held}, "released")
+    until = tx.now + op.lease
+    tx.db.execute("UPDATE worker SET lease_until = ?, renewed_at = ? WHERE id = ?", (until, tx.now, op.worker))
+    return Renewed(until, stops(tx, op.worker), released)
+
+
+def stops(tx: Transaction, worker: str) -> tuple[AttemptId, ...]:
+    rows = tx.db.execute(
+        f"SELECT c.id, a.key % {ORDINALS} FROM attempt a INDEXED BY attempt_held CROSS JOIN run r ON r.key = a.run"
+        f" CROSS JOIN claim c ON c.key = a.key / {ORDINALS}"
+        f" WHERE a.status = {A_RUNNING} AND a.worker = ? AND r.stopping ORDER BY a.key",
+        (worker,),
+    ).fetchall()
+    return tuple(attempt_id(claim, ordinal) for claim, ordinal in rows)
+
+
+# The node runs again, unless it promised not to, or it has taken too many workers with it.
+_LOSE = f"""
+INSERT INTO temp.ending {_COLUMNS}
+SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_LOST},
+       CASE WHEN r.stopping THEN {N_CANCELLED} WHEN home.careful THEN {N_INTERRUPTED}
+            WHEN n.losses + 1 >= {MAX_LOSSES} THEN {N_FAILED} ELSE {N_READY} END,
+       :error, 1,
+       CASE WHEN r.stopping OR home.careful OR n.losses + 1 < {SUSPECT_AFTER} OR n.losses + 1 >= {MAX_LOSSES} THEN NULL
+            ELSE (SELECT key FROM lane WHERE name = substr(home.name, 1, instr(home.name, '/')) || 'suspect') END,
+       CASE WHEN r.stopping OR home.careful OR n.losses + 1 >= {MAX_LOSSES} THEN 'worker_lost' END,
+       0
+  FROM worker w CROSS JOIN attempt a INDEXED BY attempt_held ON a.worker = w.id
+       CROSS JOIN run r ON r.key = a.run CROSS JOIN node n ON n.run = a.run AND n.idx = a.idx
+       CROSS JOIN layout l ON l.graph = r.graph AND l.idx = a.idx CROSS JOIN lane home ON home.key = l.lane
+ WHERE a.status = {A_RUNNING} AND (w.id = :worker OR (:worker IS NULL AND w.lease_until <= :now))
+ ORDER BY w.lease_until, w.id, a.key LIMIT :limit
+"""
+
+
+def dismiss(tx: Transaction, op: Dismiss) -> Receipt:
+    lost, _ = _lose(tx, op.worker, -1)
+    tx.db.execute("DELETE FROM worker WHERE id = ?", (op.worker,))
+    return Dismissed(lost)
+
+
+def _lose(tx: Transaction, worker: str | None, limit: int) -> tuple[int, dict[int, RunNews]]:
+    parameters = {"worker": worker, "now": tx.now, "limit": limit, "error": WORKER_LOST_ERROR}
+    return _end(tx, _LOSE, parameters, "lost")
+
+
+def _end(tx: Transaction, statement: str, parameters: dict[str, Any], kind: str) -> tuple[int, dict[int, RunNews]]:
+    """End the attempts that the statement selects; how many there were, and how their runs stand."""
+    tx.db.execute("DELETE FROM temp.ending")
+    tx.db.execute(statement, parameters)
+    count = tx.db.changes()
+    if not count:
+        return 0, {}
+    apply_ending(tx, kind)
+    return count, news(tx, ended_runs(tx))
+
+
+_FENCE = f"""
+INSERT INTO temp.ending {_COLUMNS}
+SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_CANCELLED}, {N_CANCELLED}, NULL, 0, NULL, NULL, 0
+  FROM run r INDEXED BY run_cancel CROSS JOIN attempt a INDEXED BY attempt_running ON a.run = r.key
+ WHERE r.cancel_at <= :now AND a.status = {A_RUNNING} ORDER BY r.key, a.key
+"""
+_WAKING = f"""
+INSERT INTO temp.granted (run, idx, number)
+SELECT n.run, n.idx, n.attempt FROM node n INDEXED BY node_due CROSS JOIN run r ON r.key = n.run
+ WHERE n.status = {N_WAITING} AND n.due_at <= :now AND r.gate = {G_OPEN}
+ ORDER BY n.due_at, n.run, n.idx LIMIT :limit
+"""
+_WAKE = f"""
+UPDATE node SET status = {N_READY}, due_at = NULL FROM temp.granted g WHERE node.run = g.run AND node.idx = g.idx
+"""
+_COUNT_WOKEN = """
+UPDATE run SET seq = seq + t.woken
+  FROM (SELECT run, count(*) AS woken FROM temp.granted GROUP BY run) t WHERE run.key = t.run
+"""
+_NOTE_WOKEN = f"""
+INSERT INTO journal (run, seq, at, kind, idx, number, status)
+SELECT g.run, r.seq + 1 - row_number() OVER (PARTITION BY g.run ORDER BY g.ord DESC), :now, {KIND_CODE["woken"]},
+       g.idx, g.number, {N_READY}
+  FROM temp.granted g CROSS JOIN run r ON r.key = g.run
+"""
+_NEXT_DUE = f"""
+SELECT min(t) FROM (
+  SELECT (SELECT min(lease_until) FROM worker) AS t
+  UNION ALL SELECT (SELECT n.due_at FROM node n INDEXED BY node_due CROSS JOIN run r ON r.key = n.run
+                     WHERE n.status = {N_WAITING} AND r.gate = {G_OPEN} ORDER BY n.due_at LIMIT 1)
+  UNION ALL SELECT min(deadline_at) FROM run WHERE gate = {G_OPEN} AND deadline_at IS NOT NULL
+  UNION ALL SELECT min(expires_at) FROM run WHERE gate = {G_HELD}
+  UNION ALL SELECT min(cancel_at) FROM run WHERE cancel_at IS NOT NULL)
+"""
+
+
+def sweep(tx: Transaction, op: Sweep) -> Receipt:
+    lost, touched = _lose(tx, None, op.limit)
+    tx.db.execute(
+        "DELETE FROM worker WHERE lease_until <= ? AND NOT EXISTS"
+        f" (SELECT 1 FROM attempt a INDEXED BY attempt_held WHERE a.status = {A_RUNNING} AND a.worker = worker.id)",
+        (tx.now,),
+    )
+    touched |= _end(tx, _FENCE, {"now": tx.now}, "fenced")[1]
+    woken = _wake_due(tx, op.limit)
+    keys = set(touched) | (set(tx.json("SELECT json_group_array(DISTINCT run) FROM temp.granted")) if woken else set())
+    overdue = f"SELECT key FROM run WHERE gate = {G_OPEN} AND deadline_at IS NOT NULL AND deadline_at <= ?"
+    for (run,) in tx.db.execute(overdue, (tx.now,)).fetchall():
+        close_gate(tx, run, "failed", "deadline")
+        keys.add(run)
+    standing = tuple(news(tx, sorted(keys)).values()) if keys else ()
+    gates = tx.db.execute(
+        f"SELECT id, purpose, arguments FROM run WHERE gate = {G_HELD} AND expires_at <= ? ORDER BY key", (tx.now,)
+    ).fetchall()
+    ((next_due,),) = tx.db.execute(_NEXT_DUE).fetchall()
+    held = tuple(HeldGate(RunId(run), purpose, arguments) for run, purpose, arguments in gates)
+    return Swept(lost, woken, standing, held, next_due)
+
+
+def _wake_due(tx: Transaction, limit: int) -> int:
+    tx.db.execute("DELETE FROM temp.granted")
+    tx.db.execute(_WAKING, {"now": tx.now, "limit": limit})
+    woken = tx.db.changes()
+    if woken:
+        tx.db.execute(_WAKE)
+        tx.db.execute(_COUNT_WOKEN)
+        tx.db.execute(_NOTE_WOKEN, {"now": tx.now})
+    return woken

@@ -1,0 +1,218 @@
+"""The hot ops: settle, claim, append."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ...ids import attempt_id, split_attempt_id
+from ...model import (
+    Append,
+    Appended,
+    Claim,
+    Claimed,
+    Grant,
+    Receipt,
+    Refusal,
+    Refused,
+    Settle,
+    Settled,
+)
+from .codes import (
+    A_RUNNING,
+    ATTEMPT_CODE,
+    G_OPEN,
+    KIND_CODE,
+    N_CANCELLED,
+    N_FAILED,
+    N_READY,
+    N_RUNNING,
+    N_WAITING,
+    NODE_CODE,
+    ORDINALS,
+    R_CANCELLING,
+    R_PENDING,
+    R_RUNNING,
+)
+from .ending import Transaction, apply_ending, news
+from .payloads import Packer, forget, resolve
+
+# In a run that is stopping, nothing waits or becomes ready again. A body that obeyed a stop which no longer holds,
+# because the run was retried meanwhile, runs again.
+_SETTLING = f"""
+INSERT INTO temp.ending
+SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
+       CASE WHEN a.status = {A_RUNNING} THEN 1
+            WHEN a.status = j.value ->> 2 AND a.output IS substr(:bytes, j.value ->> 4, j.value ->> 5)
+             AND a.error IS substr(:bytes, j.value ->> 6, j.value ->> 7)
+             AND a.outcome IS substr(:bytes, j.value ->> 8, j.value ->> 9) THEN 2
+            ELSE 0 END,
+       j.value ->> 2,
+       CASE WHEN NOT r.stopping THEN iif(j.value ->> 3 = {N_CANCELLED}, {N_READY}, j.value ->> 3)
+            WHEN j.value ->> 3 = {N_READY} THEN {N_CANCELLED}
+            WHEN j.value ->> 3 <> {N_WAITING} THEN j.value ->> 3
+            WHEN r.status = {R_CANCELLING} THEN {N_CANCELLED}
+            ELSE {N_FAILED} END,
+       substr(:bytes, j.value ->> 4, j.value ->> 5),
+       substr(:bytes, j.value ->> 6, j.value ->> 7),
+       substr(:bytes, j.value ->> 8, j.value ->> 9),
+       CASE WHEN j.value ->> 3 = {N_WAITING} AND NOT r.stopping THEN :now + (j.value ->> 10) END,
+       0, NULL, NULL, r.gate = {G_OPEN}
+  FROM json_each(:ops) j
+       LEFT JOIN claim c ON c.id = j.value ->> 0
+       LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
+       LEFT JOIN run r ON r.key = a.run
+"""
+
+
+def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
+    packer = Packer(tx.db)
+    rows = [
+        (
+            *split_attempt_id(op.attempt),
+            ATTEMPT_CODE[op.status],
+            NODE_CODE[op.node],
+            *packer.add(op.output),
+            *packer.add(op.error),
+            *packer.add(op.outcome),
+            op.delay or 0,
+        )
+        for op in ops
+    ]
+    tx.db.execute("DELETE FROM temp.ending")
+    tx.db.execute(_SETTLING, {"ops": json.dumps(rows), "bytes": packer.joined, "now": tx.now})
+    apply_ending(tx, "settled")
+    verdicts = tx.json("SELECT json_group_array(json_array(verdict, run)) FROM (SELECT * FROM temp.ending ORDER BY ord)")
+    runs = news(tx, sorted({run for _, run in verdicts if run is not None}))
+    receipts: list[Receipt] = []
+    for op, (verdict, run) in zip(ops, verdicts, strict=True):
+        receipts.append(Settled(verdict == 2, runs[run]) if verdict else Refused(Refusal.FENCED))
+        if verdict != 1:
+            forget(tx.db, op.output, op.error, op.outcome)
+    return receipts
+
+
+_GRANT_FROM_RUNS = f"""
+INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
+SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
+  FROM (SELECT key, urgency, graph FROM run
+         WHERE id IN (SELECT value FROM json_each(:runs)) AND gate = {G_OPEN}
+         ORDER BY urgency, key LIMIT -1) r
+       CROSS JOIN node n INDEXED BY node_ready
+ WHERE n.status = {N_READY} AND n.lane = (SELECT key FROM lane WHERE name = :lane)
+   AND n.urgency = r.urgency AND n.run = r.key
+ LIMIT :limit
+"""
+_GRANT_FROM_ALL = f"""
+INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
+SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
+  FROM node n INDEXED BY node_ready CROSS JOIN run r ON r.key = n.run CROSS JOIN graph g ON g.key = r.graph
+ WHERE n.status = {N_READY} AND n.lane = (SELECT key FROM lane WHERE name = :lane) AND r.gate = {G_OPEN}
+   AND (:serves IS NULL
+        OR json_array(r.workflow, g.digest) IN (SELECT json_array(value ->> 0, value ->> 1) FROM json_each(:serves)))
+   AND (:runs IS NULL OR r.id IN (SELECT value FROM json_each(:runs)))
+ ORDER BY n.urgency, n.run, n.rank
+ LIMIT :limit
+"""
+_START_ATTEMPTS = f"""
+INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
+SELECT :claim * {ORDINALS} + ord - 1, run, idx, number, {A_RUNNING}, :worker, :now FROM temp.granted
+"""
+_START_NODES = f"""
+UPDATE node SET status = {N_RUNNING}, attempt = g.number
+  FROM temp.granted g WHERE node.run = g.run AND node.idx = g.idx
+"""
+_COUNT_STARTS = f"""
+UPDATE run
+   SET seq = seq + t.started, started_at = coalesce(started_at, :now),
+       status = CASE status WHEN {R_PENDING} THEN {R_RUNNING} ELSE status END
+  FROM (SELECT run, count(*) AS started FROM temp.granted GROUP BY run) t WHERE run.key = t.run
+"""
+_NOTE_STARTS = f"""
+INSERT INTO journal (run, seq, at, kind, idx, number)
+SELECT g.run, r.seq + 1 - row_number() OVER (PARTITION BY g.run ORDER BY g.ord DESC), :now, {KIND_CODE["claimed"]},
+       g.idx, g.number
+  FROM temp.granted g CROSS JOIN run r ON r.key = g.run
+"""
+_GRANTS = f"""
+SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses)), max(g.needy)
+  FROM (SELECT key, run, idx, number FROM attempt
+         WHERE key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND status = {A_RUNNING}
+         ORDER BY key) a
+       CROSS JOIN node n ON n.run = a.run AND n.idx = a.idx
+       CROSS JOIN run r ON r.key = a.run CROSS JOIN graph g ON g.key = r.graph
+"""
+_INPUTS = f"""
+SELECT a.key % {ORDINALS}, need.ancestor, p.output
+  FROM attempt a CROSS JOIN run r ON r.key = a.run CROSS JOIN need ON need.graph = r.graph AND need.child = a.idx
+       CROSS JOIN attempt p INDEXED BY attempt_completed ON p.run = a.run AND p.idx = need.ancestor AND p.status = 1
+ WHERE a.key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND a.status = {A_RUNNING}
+ ORDER BY a.key, need.ancestor
+"""
+
+
+def claim(tx: Transaction, op: Claim) -> Receipt:
+    known = "SELECT (SELECT 1 FROM worker WHERE id = ? AND lease_until > ?), (SELECT key FROM claim WHERE id = ?)"
+    ((alive, key),) = tx.db.execute(known, (op.worker, tx.now, op.claim_id)).fetchall()
+    if not alive:
+        return Refused(Refusal.LEASE_EXPIRED)
+    if key is None:
+        key = _grant(tx, op)
+    return Claimed(()) if key is None else Claimed(_grants(tx, op, key))
+
+
+def _grant(tx: Transaction, op: Claim) -> int | None:
+    """Take READY nodes; the key of the claim, or None when there were none."""
+    runs = None if op.runs is None else json.dumps(op.runs)
+    scope = {"runs": runs, "serves": None if op.serves is None else json.dumps(op.serves)}
+    statement = _GRANT_FROM_RUNS if op.runs is not None and op.serves is None else _GRANT_FROM_ALL
+    tx.db.execute("DELETE FROM temp.granted")
+    found = 0
+    for lane, limit in op.lanes:
+        if limit > found:
+            tx.db.execute(statement, scope | {"lane": lane, "limit": limit - found})
+            found += tx.db.changes()
+    if not found:
+        return None
+    tx.db.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
+    key = tx.db.last_insert_rowid()
+    tx.db.execute(_START_ATTEMPTS, {"claim": key, "worker": op.worker, "now": tx.now})
+    tx.db.execute(_START_NODES)
+    tx.db.execute(_COUNT_STARTS, {"now": tx.now})
+    tx.db.execute(_NOTE_STARTS, {"now": tx.now})
+    return key
+
+
+def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
+    """The attempts of a claim that still run, and the outputs their bodies ask for."""
+    ((rows, needy),) = tx.db.execute(_GRANTS, {"claim": key}).fetchall()
+    inputs: dict[int, list[tuple[int, bytes]]] = {}
+    if needy:
+        for ordinal, ancestor, output in tx.db.execute(_INPUTS, {"claim": key}).fetchall():
+            inputs.setdefault(ordinal, []).append((ancestor, resolve(tx.db, output) or b"null"))
+    return tuple(
+        Grant(attempt_id(op.claim_id, ordinal), run, idx, number, failures, losses, tuple(inputs.get(ordinal, ())))
+        for ordinal, run, idx, number, failures, losses in json.loads(rows)
+    )
+
+
+_APPENDABLE = f"""
+SELECT json_group_array(json_array(j.key, a.key))
+  FROM json_each(?) j CROSS JOIN claim c ON c.id = j.value ->> 0
+       CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1) WHERE a.status = {A_RUNNING}
+"""
+_APPEND = """
+INSERT OR IGNORE INTO line (attempt, idx, at, kind, data)
+SELECT j.value ->> 0, j.value ->> 1, :now, j.value ->> 2, substr(:bytes, j.value ->> 3, j.value ->> 4)
+  FROM json_each(:lines) j
+"""
+
+
+def append(tx: Transaction, ops: Sequence[Append]) -> list[Receipt]:
+    ids = json.dumps([split_attempt_id(op.attempt) for op in ops])
+    running = dict(tx.json(_APPENDABLE, (ids,)))
+    packer = Packer(tx.db)
+    lines = [(running[i], op.index, op.kind, *packer.add(op.data)) for i, op in enumerate(ops) if i in running]
+    if lines:
+        tx.db.execute(_APPEND, {"lines": json.dumps(lines), "bytes": packer.joined, "now": tx.now})
+    return [Appended() if i in running else Refused(Refusal.FENCED) for i in range(len(ops))]

@@ -1,0 +1,78 @@
+"""Payloads on their way in and out: many small ones as one parameter, large ones once, by content."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import apsw
+
+LARGE = 16 * 1024
+"""From this size on a payload is kept in the table `blob` and the row holds a reference."""
+_MARK = b"\x00"  # no JSON text begins with it
+
+
+class Packer:
+    """Joins the payloads of a batch into one parameter; statements cut them out again with substr().
+
+    One parameter means one step of the database, however many rows there are, and so one release of Python's lock.
+    """
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, payload: bytes | None) -> tuple[int, int] | tuple[None, None]:
+        """(first byte counted from 1, length) of the payload in `joined`; nulls when there is none."""
+        if payload is None:
+            return None, None
+        if len(payload) >= LARGE:
+            payload = keep(self._db, payload)
+        start = self._size + 1
+        self._parts.append(payload)
+        self._size += len(payload)
+        return start, len(payload)
+
+    @property
+    def joined(self) -> bytes:
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+
+def keep(db: apsw.Connection, payload: bytes) -> bytes:
+    """Keep a large payload once and return what the row holds instead."""
+    key = hashlib.sha256(payload).digest()
+    db.execute(
+        "INSERT INTO blob (hash, data, uses) VALUES (?, ?, 1) ON CONFLICT (hash) DO UPDATE SET uses = uses + 1",
+        (key, payload),
+    )
+    return _MARK + key
+
+
+def forget(db: apsw.Connection, *payloads: bytes | None) -> None:
+    """Undo `keep` for those of the payloads that are large: the row that was to point at them was refused."""
+    for payload in payloads:
+        if payload is not None and len(payload) >= LARGE:
+            _unuse(db, hashlib.sha256(payload).digest(), 1)
+
+
+def forget_references(db: apsw.Connection, query: str, parameters: tuple[object, ...]) -> None:
+    """Count down the large payloads that the first column of `query` refers to: its rows are about to go."""
+    found = f"SELECT value, count(*) FROM ({query}) WHERE substr(value, 1, 1) = x'00' GROUP BY value"
+    for value, uses in db.execute(found, parameters).fetchall():
+        _unuse(db, value[1:], uses)
+
+
+def _unuse(db: apsw.Connection, key: bytes, uses: int) -> None:
+    db.execute("UPDATE blob SET uses = uses - ? WHERE hash = ?", (uses, key))
+    db.execute("DELETE FROM blob WHERE hash = ? AND uses <= 0", (key,))
+
+
+def resolve(db: apsw.Connection, value: bytes | None) -> bytes | None:
+    """The payload that a row holds or points at."""
+    if value is None or value[:1] != _MARK:
+        return value
+    row = db.execute("SELECT data FROM blob WHERE hash = ?", (value[1:],)).fetchone()
+    assert row is not None, "a payload is referred to and missing"
+    return bytes(row[0])

@@ -1,0 +1,232 @@
+"""The questions a store answers, as statements."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, assert_never
+
+import apsw
+
+from ...ids import AttemptId, attempt_id
+from ...model import (
+    AttemptRow,
+    CountNodes,
+    GetGraph,
+    GetOutputs,
+    GetRun,
+    JournalRow,
+    LineRow,
+    ListAttempts,
+    ListJournal,
+    ListLines,
+    ListNodes,
+    ListRuns,
+    ListStops,
+    ListUnfinished,
+    ListWorkers,
+    NodeRow,
+    Query,
+    ReadyRuns,
+    RunPage,
+    RunRow,
+    Unfinished,
+    WorkerRow,
+)
+from .codes import (
+    A_COMPLETED,
+    ATTEMPT_STATUS,
+    G_OPEN,
+    GATE,
+    KINDS,
+    N_READY,
+    NODE_CODE,
+    NODE_STATUS,
+    ORDINALS,
+    R_COMPLETED,
+    RUN_CODE,
+    RUN_STATUS,
+)
+from .ending import Transaction
+from .leases import stops
+from .payloads import resolve
+
+_RUN = """
+SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.input, r.seed, r.urgency, r.idempotency_key,
+       r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq, r.created_at, r.started_at, r.ended_at,
+       r.deadline_at, r.reason
+  FROM run r JOIN graph g ON g.key = r.graph
+"""
+
+
+def answer(db: apsw.Connection, query: Query) -> Any:
+    match query:
+        case GetRun(run_id):
+            row = db.execute(_RUN + "WHERE r.id = ?", (run_id,)).fetchone()
+            return None if row is None else _run(db, row)
+        case ListRuns():
+            return _runs(db, query)
+        case ListNodes():
+            return _nodes(db, query)
+        case ListAttempts():
+            return _attempts(db, query)
+        case GetOutputs():
+            return _outputs(db, query)
+        case GetGraph(digest):
+            row = db.execute("SELECT document FROM graph WHERE digest = ? AND loaded = total", (digest,)).fetchone()
+            return None if row is None else row[0]
+        case ListJournal():
+            return _journal(db, query)
+        case ListLines():
+            return _lines(db, query)
+        case ListStops(worker):
+            return stops(Transaction(db, 0), worker)
+        case ListWorkers():
+            rows = db.execute("SELECT id, lease_until, renewed_at, info FROM worker ORDER BY id").fetchall()
+            return tuple(WorkerRow(*row) for row in rows)
+        case CountNodes(run_id):
+            counted = "SELECT status, count(*) FROM node WHERE run = (SELECT key FROM run WHERE id = ?) GROUP BY status"
+            return {NODE_STATUS[status]: count for status, count in db.execute(counted, (run_id,)).fetchall()}
+        case ListUnfinished():
+            unfinished = f"""
+SELECT DISTINCT r.workflow, r.target, g.digest FROM run r INDEXED BY run_unfinished CROSS JOIN graph g ON g.key = r.graph
+ WHERE r.status < {R_COMPLETED} ORDER BY r.workflow, coalesce(r.target, ''), g.digest
+"""
+            return tuple(Unfinished(*row) for row in db.execute(unfinished).fetchall())
+        case ReadyRuns(runs):
+            return _ready(db, runs)
+        case _:
+            assert_never(query)
+
+
+def _run(db: apsw.Connection, row: Any) -> RunRow:
+    (_, run_id, workflow, target, digest, status, on_failure, payload, seed, urgency, key, gate, purpose, stopping, *rest) = row
+    return RunRow(
+        run_id,
+        workflow,
+        target,
+        digest,
+        RUN_STATUS[status],
+        on_failure,
+        resolve(db, payload) or b"",
+        int(seed),
+        -urgency,
+        key,
+        GATE[gate],
+        purpose,
+        bool(stopping),
+        *rest,
+    )
+
+
+def _runs(db: apsw.Connection, query: ListRuns) -> RunPage:
+    where, parameters = ["1"], []
+    if query.before is not None:
+        where.append("r.key < ?")
+        parameters.append(query.before)
+    if query.workflow is not None:
+        where.append("r.workflow = ?")
+        parameters.append(query.workflow)  # type: ignore[arg-type]
+    if query.statuses:
+        where.append(f"r.status IN ({','.join(str(RUN_CODE[status]) for status in query.statuses)})")
+    if query.ended_before is not None:
+        where.append("r.ended_at < ?")
+        parameters.append(query.ended_before)
+    statement = f"{_RUN} WHERE {' AND '.join(where)} ORDER BY r.key DESC LIMIT ?"
+    rows = db.execute(statement, (*parameters, query.limit + 1)).fetchall()
+    page = rows[: query.limit]
+    return RunPage(tuple(_run(db, row) for row in page), page[-1][0] if len(rows) > len(page) else None)
+
+
+def _nodes(db: apsw.Connection, query: ListNodes) -> tuple[NodeRow, ...]:
+    codes = ",".join(str(NODE_CODE[status]) for status in query.statuses)
+    statement = f"""
+SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, failures, losses, lane, due_at, reason))
+  FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, lane.name AS lane, n.due_at,
+               n.reason
+          FROM run r CROSS JOIN node n ON n.run = r.key CROSS JOIN layout l ON l.graph = r.graph AND l.idx = n.idx
+               CROSS JOIN lane ON lane.key = n.lane
+         WHERE r.id = ? AND n.idx > ? {f"AND n.status IN ({codes})" if codes else ""}
+         ORDER BY n.idx LIMIT ?)
+"""
+    rows = Transaction(db, 0).json(statement, (query.run_id, query.after, query.limit))
+    return tuple(NodeRow(idx, node, NODE_STATUS[status], *rest) for idx, node, status, *rest in rows)
+
+
+def _attempts(db: apsw.Connection, query: ListAttempts) -> tuple[AttemptRow, ...]:
+    statement = f"""
+SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, a.output, a.error, a.outcome
+  FROM run r CROSS JOIN attempt a INDEXED BY attempt_number ON a.run = r.key
+       CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
+ WHERE r.id = ? AND (a.idx, a.number) > (?, ?) {"" if query.index is None else "AND a.idx = ?"}
+ ORDER BY a.idx, a.number LIMIT ?
+"""
+    index = () if query.index is None else (query.index,)
+    rows = db.execute(statement, (query.run_id, *query.after, *index, query.limit)).fetchall()
+    return tuple(
+        AttemptRow(
+            attempt_id(claim, ordinal),
+            idx,
+            number,
+            ATTEMPT_STATUS[status],
+            worker,
+            started_at,
+            ended_at,
+            resolve(db, output),
+            resolve(db, error),
+            resolve(db, outcome),
+        )
+        for claim, ordinal, idx, number, status, worker, started_at, ended_at, output, error, outcome in rows
+    )
+
+
+def _outputs(db: apsw.Connection, query: GetOutputs) -> dict[int, bytes | None]:
+    chosen = "" if query.indexes is None else "AND a.idx IN (SELECT value FROM json_each(?))"
+    statement = f"""
+SELECT a.idx, a.output FROM run r CROSS JOIN attempt a INDEXED BY attempt_completed ON a.run = r.key
+ WHERE r.id = ? AND a.status = {A_COMPLETED} {chosen} ORDER BY a.idx
+"""
+    parameters = (query.run_id,) if query.indexes is None else (query.run_id, json.dumps(query.indexes))
+    return {idx: resolve(db, output) for idx, output in db.execute(statement, parameters).fetchall()}
+
+
+def _journal(db: apsw.Connection, query: ListJournal) -> tuple[JournalRow, ...]:
+    statement = """
+SELECT j.seq, j.at, j.kind, j.idx, j.number, j.status, j.detail
+  FROM run r CROSS JOIN journal j ON j.run = r.key WHERE r.id = ? AND j.seq > ? ORDER BY j.seq LIMIT ?
+"""
+    rows = db.execute(statement, (query.run_id, query.after, query.limit)).fetchall()
+    return tuple(
+        JournalRow(seq, at, KINDS[kind], idx, number, _shown(KINDS[kind], status, detail))
+        for seq, at, kind, idx, number, status, detail in rows
+    )
+
+
+def _shown(kind: str, status: int | None, detail: str | None) -> str | None:
+    if status is None:
+        return detail
+    return RUN_STATUS[status] if kind == "run" else NODE_STATUS[status]
+
+
+def _lines(db: apsw.Connection, query: ListLines) -> tuple[LineRow, ...]:
+    chosen = "" if query.index is None else "AND a.idx = ?"
+    statement = f"""
+SELECT c.id, a.key % {ORDINALS}, l.idx, l.at, l.kind, l.data
+  FROM run r CROSS JOIN attempt a INDEXED BY attempt_number ON a.run = r.key CROSS JOIN line l ON l.attempt = a.key
+       CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
+ WHERE r.id = ? {chosen} ORDER BY c.id, a.key, l.idx LIMIT ?
+"""
+    index = () if query.index is None else (query.index,)
+    rows = db.execute(statement, (query.run_id, *index, query.limit)).fetchall()
+    return tuple(
+        LineRow(AttemptId(attempt_id(claim, ordinal)), idx, at, kind, resolve(db, data) or b"")
+        for claim, ordinal, idx, at, kind, data in rows
+    )
+
+
+def _ready(db: apsw.Connection, runs: tuple[str, ...]) -> tuple[str, ...]:
+    statement = f"""
+SELECT j.value FROM json_each(?) j CROSS JOIN run r ON r.id = j.value
+ WHERE r.gate = {G_OPEN} AND EXISTS (SELECT 1 FROM lane CROSS JOIN node n INDEXED BY node_ready
+   WHERE n.lane = lane.key AND n.urgency = r.urgency AND n.run = r.key AND n.status = {N_READY}) ORDER BY j.key
+"""
+    return tuple(run for (run,) in db.execute(statement, (json.dumps(runs),)).fetchall())

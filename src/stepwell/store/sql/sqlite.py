@@ -1,0 +1,268 @@
+"""`sqlite:///path`: the embedded store. One file, nothing to install, safe for several processes on one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, assert_never, cast
+
+import apsw
+
+from ...clock import BootClock, Clock, WallClock, boot_id, has_boot_clock, since_boot
+from ...errors import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
+from ...model import (
+    AddGraph,
+    AddNodes,
+    Append,
+    Batch,
+    Claim,
+    Create,
+    Delete,
+    Dismiss,
+    Enlist,
+    Gate,
+    Op,
+    Query,
+    Receipt,
+    Renew,
+    Rewrite,
+    Settle,
+    Sweep,
+)
+from ..port import groups
+from . import leases, moving, shaping
+from .ending import TEMPORARY_TABLES, Transaction
+from .reading import answer
+from .workers import WorkerLocks
+
+OLDEST_SQLITE = (3, 51, 3)
+"""Older ones have a race between two processes that can corrupt a database in WAL mode."""
+
+Synchronous = Literal["full", "normal"]
+
+
+class SqliteStore:
+    """Runs in one SQLite file.
+
+    Every commit is one `BEGIN IMMEDIATE` transaction and, with `synchronous="full"` (the default), on the disk when
+    `commit` returns. Reads have a connection of their own and never wait for a writer.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Clock | None = None,
+        synchronous: Synchronous = "full",
+        busy_seconds: float = 30.0,
+    ) -> None:
+        self.path = Path(path).absolute()
+        self.url = f"sqlite:///{self.path}"
+        self._busy_seconds = busy_seconds
+        self._give_up_at = 0.0
+        self._pid = os.getpid()
+        self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
+        self._closed = False
+        with self._translated():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = self._connect(synchronous)
+            try:
+                self._migrate()
+                self._writer.execute(TEMPORARY_TABLES)
+                self._clock = clock or self._boot_clock()
+                self._reader = self._connect(synchronous)
+            except BaseException:
+                self._writer.close()
+                raise
+        self._locks = WorkerLocks(self.path)
+
+    def commit(self, batch: Batch) -> list[Receipt]:
+        with self._write_lock, self._translated():
+            self._check_usable()
+            dead = self._locks.dead_workers(self._writer) if any(isinstance(op, Sweep) for op in batch) else ()
+            self._begin()
+            try:
+                tx = Transaction(self._writer, self._clock.now())
+                self._expire(tx, dead)
+                receipts: list[Receipt] = []
+                for kind, members in groups(batch):
+                    receipts += self._apply(tx, kind, [batch[position] for position in members])
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+            self._locks.follow(batch)
+            self._locks.bury(dead)
+            return receipts
+
+    def _apply(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
+        if kind is Settle:
+            return moving.settle(tx, cast("list[Settle]", ops))
+        if kind is Create:
+            return shaping.create(tx, cast("list[Create]", ops))
+        if kind is Append:
+            return moving.append(tx, cast("list[Append]", ops))
+        (op,) = ops
+        match op:
+            case Claim():
+                return [moving.claim(tx, op)]
+            case AddGraph():
+                return [shaping.add_graph(tx, op)]
+            case AddNodes():
+                return [shaping.add_nodes(tx, op)]
+            case Enlist():
+                return [leases.enlist(tx, op)]
+            case Renew():
+                return [leases.renew(tx, op)]
+            case Dismiss():
+                return [leases.dismiss(tx, op)]
+            case Sweep():
+                return [leases.sweep(tx, op)]
+            case Gate():
+                return [shaping.gate(tx, op)]
+            case Rewrite():
+                return [shaping.rewrite(tx, op)]
+            case Delete():
+                return [shaping.delete(tx, op)]
+            case Settle() | Create() | Append():
+                raise AssertionError("handled above")
+            case _:
+                assert_never(op)
+
+    def read(self, queries: Sequence[Query]) -> list[Any]:
+        with self._read_lock, self._translated():
+            self._check_usable()
+            self._reader.execute("BEGIN")
+            try:
+                return [answer(self._reader, query) for query in queries]
+            finally:
+                self._reader.execute("COMMIT")
+
+    def now(self) -> int:
+        return self._clock.now()
+
+    def version(self) -> int:
+        with self._read_lock, self._translated():
+            self._check_usable()
+            return cast(int, self._reader.pragma("data_version"))
+
+    def close(self) -> None:
+        with self._write_lock, self._read_lock:
+            if not self._closed:
+                self._closed = True
+                self._reader.close()
+                self._writer.close()
+                self._locks.close()
+
+    def _connect(self, synchronous: Synchronous) -> apsw.Connection:
+        version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+        if version < OLDEST_SQLITE:
+            raise StoreError(f"SQLite {apsw.sqlite_lib_version()} is too old; install a newer apsw wheel")
+        db = apsw.Connection(os.fspath(self.path), statementcachesize=300)
+        self._give_up_at = time.monotonic() + self._busy_seconds
+        db.set_busy_handler(self._wait_for_lock)
+        mode = db.pragma("journal_mode", "wal")
+        if mode != "wal":
+            raise StoreError(f"{self.path}: this file system does not support SQLite's write-ahead log (got {mode!r})")
+        db.pragma("synchronous", synchronous)
+        db.pragma("temp_store", "memory")
+        db.pragma("wal_autocheckpoint", 4000)
+        db.pragma("cache_size", -32_000)
+        return db
+
+    def _wait_for_lock(self, tries: int) -> bool:
+        """Another process writes: look again soon, at a random moment, so that both make progress."""
+        time.sleep(random.uniform(0.0001, min(0.0005 * (tries + 1), 0.005)))
+        return time.monotonic() < self._give_up_at
+
+    def _begin(self) -> None:
+        self._give_up_at = time.monotonic() + self._busy_seconds
+        self._writer.execute("BEGIN IMMEDIATE")
+
+    def _migrate(self) -> None:
+        """Bring the file to the newest schema, one numbered file at a time, each in a transaction of its own."""
+        newest = max(number for number, _ in migrations())
+        for number, text in migrations():
+            self._begin()
+            try:
+                version = cast(int, self._writer.pragma("user_version"))
+                if version > newest:
+                    raise SchemaTooNew(
+                        f"{self.path} was written by a newer Stepwell (schema {version}, this one knows {newest}): "
+                        "upgrade this installation; nothing was changed"
+                    )
+                if version < number:
+                    self._writer.execute(text)
+                    self._writer.pragma("user_version", number)
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    def _boot_clock(self) -> Clock:
+        """The clock all processes of this boot share; the first to come sets it by the wall clock."""
+        if not has_boot_clock():
+            return WallClock()
+        self._begin()
+        self._writer.execute(
+            "INSERT OR IGNORE INTO boot (id, shift) VALUES (?, ?)", (boot_id(), WallClock().now() - since_boot())
+        )
+        if self._writer.changes():
+            # Leases of an earlier boot are over: their processes are gone, whatever the clock says.
+            self._writer.execute("UPDATE worker SET lease_until = 0")
+        ((shift,),) = self._writer.execute("SELECT shift FROM boot WHERE id = ?", (boot_id(),)).fetchall()
+        self._writer.execute("COMMIT")
+        return BootClock(shift)
+
+    def _expire(self, tx: Transaction, dead: Sequence[str]) -> None:
+        """End the leases of workers whose process is known to be gone."""
+        for worker in dead:
+            tx.db.execute("UPDATE worker SET lease_until = min(lease_until, ?) WHERE id = ?", (tx.now, worker))
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreError(f"the store {self.url} is closed")
+        if self._pid != os.getpid():
+            raise StoreError("a store cannot be used in a forked process; open a new one there")
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        """SQLite's errors in our words: what happened and what to do."""
+        try:
+            yield
+        except (apsw.BusyError, apsw.LockedError) as error:
+            raise StoreBusy(
+                f"{self.path}: another process has held the write lock for more than {self._busy_seconds:g} s; "
+                "nothing was written, try again when it is done"
+            ) from error
+        except apsw.FullError as error:
+            raise StoreFull(f"{self.path}: no space left on the disk; nothing was written, free some and retry") from error
+        except apsw.ReadOnlyError as error:
+            raise StoreReadOnly(f"{self.path} is read-only: give this user write permission to it and its folder") from error
+        except (apsw.CantOpenError, PermissionError, NotADirectoryError, FileExistsError) as error:
+            raise StoreReadOnly(
+                f"{self.path} cannot be opened for writing ({error}): check that the folder exists and may be written"
+            ) from error
+        except apsw.NotADBError as error:
+            raise StoreCorrupt(f"{self.path} is not a SQLite database; choose another path") from error
+        except apsw.CorruptError as error:
+            raise StoreCorrupt(f"{self.path} is damaged ({error}); restore it from a backup") from error
+        except apsw.IOError as error:
+            raise StoreError(f"{self.path}: the disk reported an error ({error}); it is safe to try again") from error
+        except OSError as error:
+            raise StoreError(f"{self.path}: {error}") from error
+
+
+def migrations() -> list[tuple[int, str]]:
+    """(number, SQL) of every migration, in order."""
+    folder = resources.files(__package__) / "migrations"
+    found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
+    return sorted((int(entry.name[:4]), entry.read_text("utf-8")) for entry in found)

@@ -1,0 +1,261 @@
+"""READY nodes are taken: in order, by one worker only, and with what their bodies need."""
+
+from __future__ import annotations
+
+from ...clock import ManualClock
+from ...graph import Graph, NodeSpec
+from ...ids import NodeId
+from ...model import CHUNK, Claimed, Grant, NodeStatus, Refusal, RunStatus
+from ...store import Store, reader
+from ..ops import (
+    LANE,
+    RUN,
+    WORKER,
+    claim,
+    claim_op,
+    completed,
+    end_run,
+    enlist,
+    finish,
+    graph,
+    hold,
+    node,
+    one,
+    refused,
+    released,
+    start,
+    statuses,
+    sweep,
+    twice,
+)
+
+
+def named(of: Graph, grants: tuple[Grant, ...]) -> list[str]:
+    return [of.order[grant.index] for grant in grants]
+
+
+def test_a_claim_makes_the_node_an_attempt_of_the_worker(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="a"))
+    enlist(store)
+    clock.advance(1)
+    (grant,) = claim(store, claim="c1")
+    assert grant == Grant(grant.attempt, RUN, 0, 1, 0, 0, ())
+    assert statuses(store) == {"a": "RUNNING", "b": "PENDING"}
+    run = reader.require_run(store, RUN)
+    assert (run.status, run.started_at, run.open, run.active) == (RunStatus.RUNNING, clock.now(), 2, 1)
+    (attempt,) = reader.list_attempts(store, RUN)
+    assert (attempt.id, attempt.index, attempt.number, attempt.worker) == (grant.attempt, 0, 1, WORKER)
+    assert (attempt.started_at, attempt.ended_at, attempt.output) == (clock.now(), None, None)
+
+
+def test_nobody_else_gets_a_node_that_was_claimed(store: Store) -> None:
+    start(store, graph(a="", b="", c=""))
+    enlist(store, "one")
+    enlist(store, "two")
+    first, second, third = claim(store, "one", 2), claim(store, "two", 2), claim(store, "one")
+    assert (len(first), len(second), len(third)) == (2, 1, 0)
+    assert len({grant.index for grant in first + second}) == 3
+
+
+def test_the_order_is_priority_then_admission_then_the_graph(store: Store) -> None:
+    of = graph(a="", b="", c="")
+    enlist(store)
+    for run, priority in (("old", 0), ("urgent", 5), ("idle", -5), ("new", 0)):
+        start(store, of, run, priority=priority)
+    expected = [(run, index) for run in ("urgent", "old", "new", "idle") for index in range(3)]
+    for scope in ({}, {"runs": ("idle", "new", "old", "urgent")}, {"serves": (("orders", of.digest),)}):
+        grants = claim(store, lanes=[(LANE, 7)], **scope)
+        assert [(grant.run_id, grant.index) for grant in grants] == expected[:7]
+        again = claim(store, lanes=[(LANE, 7)], **scope)
+        assert [(grant.run_id, grant.index) for grant in again] == expected[7:]
+        assert [grant.attempt for grant in grants + again] == [
+            attempt.id for run, index in expected for attempt in reader.list_attempts(store, run, index)[-1:]
+        ]
+        store.commit([released(grant) for grant in grants + again])
+
+
+def lanes_graph() -> Graph:
+    return Graph(
+        [
+            NodeSpec(NodeId("usual"), "usual"),
+            NodeSpec(NodeId("careful"), "careful", on_lost="interrupt"),
+            NodeSpec(NodeId("async"), "async", body="loop"),
+            NodeSpec(NodeId("gpu"), "gpu", queue="gpu"),
+            NodeSpec(NodeId("second"), "second"),
+        ]
+    )
+
+
+def test_a_claim_takes_only_from_the_lanes_it_names(store: Store) -> None:
+    of = start(store, lanes_graph())
+    enlist(store)
+    assert claim(store, lanes=[("elsewhere/thread", 9)]) == ()
+    assert claim(store, lanes=[]) == ()
+    assert named(of, claim(store, lanes=[("gpu/thread", 9), ("default/loop", 9)])) == ["gpu", "async"]
+    assert named(of, claim(store, lanes=[("default/thread!", 9)])) == ["careful"]
+    assert set(named(of, claim(store, lanes=[(LANE, 9)]))) == {"usual", "second"}
+
+
+def test_the_limits_of_lanes_are_cumulative(store: Store) -> None:
+    of = start(store, lanes_graph())
+    enlist(store)
+    grants = claim(store, lanes=[("default/thread!", 1), (LANE, 2), ("gpu/thread", 2), ("default/loop", 3)])
+    assert [of.nodes[name].lane for name in named(of, grants)] == ["default/thread!", LANE, "default/loop"]
+
+
+def test_a_lane_named_twice_gives_each_node_once(store: Store) -> None:
+    start(store, graph(a="", b="", c=""))
+    enlist(store)
+    assert len(claim(store, lanes=[(LANE, 1), (LANE, 2)])) == 2
+
+
+def test_a_limit_of_nothing_takes_nothing(store: Store) -> None:
+    start(store, graph(a="", b=""))
+    enlist(store)
+    assert claim(store, lanes=[(LANE, 0)]) == ()
+    assert claim(store, lanes=[(LANE, -1)]) == ()
+    assert statuses(store) == {"a": "READY", "b": "READY"}
+
+
+def test_one_claim_takes_at_most_a_chunk(store: Store) -> None:
+    of = Graph([NodeSpec(NodeId(f"n{i}"), f"n{i}") for i in range(CHUNK + 7)])
+    start(store, of)
+    enlist(store)
+    grants = claim(store, lanes=[(LANE, 100_000)])
+    assert [grant.index for grant in grants] == list(range(CHUNK))
+    rest = claim(store, lanes=[(LANE, 100_000)])
+    assert [grant.index for grant in rest] == list(range(CHUNK, CHUNK + 7))
+
+
+def test_a_claim_may_name_the_runs_it_serves(store: Store) -> None:
+    of = graph(a="")
+    enlist(store)
+    for run in ("one", "two", "three"):
+        start(store, of, run)
+    assert claim(store, runs=()) == ()
+    assert claim(store, runs=("none",)) == ()
+    assert [grant.run_id for grant in claim(store, runs=("three", "one", "none"))] == ["one", "three"]
+    assert [grant.run_id for grant in claim(store)] == ["two"]
+
+
+def test_a_claim_may_name_the_workflows_it_has_code_for(store: Store) -> None:
+    of, other = graph(a=""), graph(a="", b="")
+    enlist(store)
+    start(store, of, "orders")
+    start(store, other, "newer")
+    start(store, of, "returns", workflow="returns")
+    assert claim(store, serves=()) == ()
+    assert claim(store, serves=(("orders", "0" * 64), ("elsewhere", of.digest))) == ()
+    assert [grant.run_id for grant in claim(store, serves=(("returns", of.digest),))] == ["returns"]
+    both = (("orders", of.digest), ("orders", other.digest))
+    assert claim(store, serves=both, runs=("returns",)) == ()
+    assert [grant.run_id for grant in claim(store, serves=both, runs=("newer", "returns"))] == ["newer", "newer"]
+    assert [grant.run_id for grant in claim(store, serves=both)] == ["orders"]
+
+
+def test_behind_a_closed_gate_nothing_is_claimed(store: Store) -> None:
+    of = graph(a="")
+    enlist(store)
+    start(store, of, "held")
+    start(store, of, "shut")
+    start(store, of, "free")
+    hold(store, "held")
+    end_run(store, "shut")
+    assert [grant.run_id for grant in claim(store)] == ["free"]
+    assert claim(store, runs=("held", "shut")) == ()
+    assert claim(store, serves=(("orders", of.digest),)) == ()
+
+
+def test_a_worker_whose_lease_is_over_claims_nothing(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    assert refused(store, claim_op()) is Refusal.LEASE_EXPIRED
+    enlist(store, seconds=10)
+    clock.advance(10)
+    assert refused(store, claim_op()) is Refusal.LEASE_EXPIRED
+    assert statuses(store) == {"a": "READY"}
+
+
+def test_a_repeated_claim_returns_what_is_still_current(store: Store) -> None:
+    start(store, graph(a="", b="", c="", d=""))
+    enlist(store)
+    op = claim_op(claim="c1", limit=3)
+    first, second = twice(store, [op])
+    assert first == second
+    grants = one(store, op, Claimed).grants
+    assert len(grants) == 3
+    store.commit([completed(grants[1])])
+    assert one(store, op, Claimed).grants == (grants[0], grants[2])
+    assert one(store, claim_op(claim="c1", limit=100), Claimed).grants == (grants[0], grants[2])
+    store.commit([completed(grants[0]), completed(grants[2])])
+    assert one(store, op, Claimed).grants == ()
+    assert statuses(store)[reader.all_nodes(store, RUN)[3].id] == "READY"
+
+
+def test_an_empty_claim_is_an_empty_answer(store: Store) -> None:
+    enlist(store)
+    assert claim(store) == ()
+
+
+def test_a_claim_carries_the_outputs_its_body_needs(store: Store) -> None:
+    large = b'"' + b"x" * 40_000 + b'"'
+    of = Graph(
+        [
+            NodeSpec(NodeId("a"), "a"),
+            NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),)),
+            NodeSpec(NodeId("c"), "c", depends_on=(NodeId("a"),)),
+            NodeSpec(NodeId("d"), "d", depends_on=(NodeId("b"), NodeId("c")), needs=(NodeId("c"), NodeId("a"))),
+            NodeSpec(NodeId("e"), "e", depends_on=(NodeId("b"), NodeId("c")), needs=(NodeId("b"),)),
+        ]
+    )
+    start(store, of)
+    enlist(store)
+    (a,) = claim(store)
+    assert a.inputs == ()
+    store.commit([completed(a, large)])
+    b, c = sorted(claim(store), key=lambda grant: of.order[grant.index])
+    assert (b.inputs, c.inputs) == ((), ())
+    store.commit([completed(b, None), completed(c, b"")])
+    op = claim_op(claim="c1")
+    grants = {of.order[grant.index]: grant for grant in one(store, op, Claimed).grants}
+    assert dict(grants["d"].inputs) == {of.index["a"]: large, of.index["c"]: b""}
+    assert list(grants["d"].inputs) == sorted(grants["d"].inputs)
+    assert grants["e"].inputs == (), "a node that returned nothing has no output to carry"
+    assert {of.order[grant.index]: grant for grant in one(store, op, Claimed).grants} == grants
+
+
+def test_a_node_freed_in_a_batch_is_claimed_in_the_same_batch(store: Store) -> None:
+    of = start(store, graph(a="", b="a", c="b"))
+    enlist(store)
+    (grant,) = claim(store)
+    for name in ("b", "c"):
+        _, receipt = store.commit([completed(grant), claim_op(runs=(RUN,))])
+        assert isinstance(receipt, Claimed)
+        (grant,) = receipt.grants
+        assert of.order[grant.index] == name
+    store.commit([completed(grant)])
+    assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+
+
+def test_a_run_that_was_paused_before_it_began_starts_when_it_is_claimed(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    hold(store, purpose="pause")
+    finish(store, RunStatus.PAUSED)
+    clock.advance(5)
+    hold(store, purpose="resume")
+    finish(store, RunStatus.RUNNING, open_gate=True)
+    assert reader.require_run(store, RUN).started_at is None
+    claim(store)
+    assert reader.require_run(store, RUN).started_at == clock.now()
+
+
+def test_attempts_are_numbered_from_one(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    for number in (1, 2, 3):
+        enlist(store, f"w{number}", seconds=1)
+        (grant,) = claim(store, f"w{number}")
+        assert (grant.number, grant.losses) == (number, number - 1)
+        clock.advance(1)
+        assert sweep(store).lost == 1
+    assert node(store, 0).status is NodeStatus.READY
+    assert [attempt.number for attempt in reader.list_attempts(store, RUN)] == [1, 2, 3]

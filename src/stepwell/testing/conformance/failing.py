@@ -1,0 +1,207 @@
+"""A node fails for good: what stops, what goes on, and what a late settlement may still do."""
+
+from __future__ import annotations
+
+from ...clock import ManualClock
+from ...graph import Graph, NodeSpec
+from ...ids import NodeId
+from ...model import AttemptStatus, GateState, HeldGate, NodeStatus, RunStatus, Settle, Settled
+from ...store import Store, reader
+from ..ops import (
+    RUN,
+    WORKER,
+    changed,
+    claim,
+    completed,
+    enlist,
+    failed,
+    finish,
+    graph,
+    hold,
+    node,
+    one,
+    released,
+    retried,
+    start,
+    statuses,
+    stopped,
+    sweep,
+    work,
+)
+
+PAIR = {"a": "", "b": "", "after_a": "a", "after_b": "b"}
+
+
+def fail_one_of_two(store: Store, **options: str):  # type: ignore[no-untyped-def]
+    """Two roots run; the first fails for good. (the graph, the grant that still runs)"""
+    of = start(store, graph(**PAIR), **options)
+    enlist(store)
+    grants = {of.order[grant.index]: grant for grant in claim(store)}
+    one(store, failed(grants["a"]), Settled)
+    return of, grants["b"]
+
+
+def end_as_failed(store: Store) -> None:
+    """What the kernel does after a failure."""
+    hold(store, purpose="failed", stop=True)
+    unstarted = reader.all_nodes(store, RUN, NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
+    finish(store, RunStatus.FAILED, *(changed(row, NodeStatus.CANCELLED, "run_failed") for row in unstarted))
+
+
+def retry_all(store: Store) -> None:
+    """What the kernel does when somebody asks for a retry."""
+    hold(store, purpose="retry")
+    rows = reader.all_nodes(store, RUN, NodeStatus.FAILED, NodeStatus.CANCELLED, NodeStatus.INTERRUPTED)
+    finish(store, RunStatus.RUNNING, *(changed(row, NodeStatus.PENDING, fresh=True) for row in rows), open_gate=True)
+
+
+def test_a_final_failure_closes_the_gate(store: Store) -> None:
+    _, running = fail_one_of_two(store)
+    assert statuses(store) == {"a": "FAILED", "b": "RUNNING", "after_a": "PENDING", "after_b": "PENDING"}
+    run = reader.require_run(store, RUN)
+    assert (run.status, run.gate, run.purpose, run.stopping) == (RunStatus.RUNNING, GateState.HELD, "failed", True)
+    assert (run.open, run.active, run.failed) == (3, 1, 1)
+    assert reader.list_stops(store, WORKER) == (running.attempt,)
+    assert sweep(store).gates == (HeldGate(RUN, "failed", b""),), "held by nobody: anybody may finish it at once"
+
+
+def test_an_interrupted_node_closes_the_gate_too(store: Store) -> None:
+    start(store, Graph([NodeSpec(NodeId("pay"), "pay", on_lost="interrupt"), NodeSpec(NodeId("other"), "other")]))
+    enlist(store)
+    (grant,) = claim(store, lanes=[("default/thread!", 1)])
+    settled = one(store, Settle(grant.attempt, AttemptStatus.TIMED_OUT, NodeStatus.INTERRUPTED), Settled)
+    assert (settled.run.gate, settled.run.purpose, settled.run.failed) == (GateState.HELD, "failed", 1)
+    assert claim(store) == ()
+
+
+def test_under_finish_independent_branches_go_on(store: Store) -> None:
+    of, running = fail_one_of_two(store, on_failure="finish")
+    assert reader.require_run(store, RUN).gate is GateState.OPEN
+    assert reader.list_stops(store, WORKER) == ()
+    one(store, completed(running), Settled)
+    (grant,) = claim(store)
+    assert of.order[grant.index] == "after_b"
+    settled = one(store, completed(grant), Settled)
+    assert (settled.run.gate, settled.run.purpose, settled.run.active) == (GateState.HELD, "failed", 0)
+    assert statuses(store) == {"a": "FAILED", "b": "COMPLETED", "after_a": "PENDING", "after_b": "COMPLETED"}
+    assert sweep(store).gates == (HeldGate(RUN, "failed", b""),)
+
+
+def test_under_finish_a_waiting_retry_keeps_the_run_going(store: Store, clock: ManualClock) -> None:
+    _, running = fail_one_of_two(store, on_failure="finish")
+    settled = one(store, retried(running, 9), Settled)
+    assert (settled.run.gate, settled.run.active) == (GateState.OPEN, 1)
+    clock.advance(9)
+    sweep(store)
+    assert work(store) == 2
+
+
+def test_a_failure_of_the_last_node_ends_nothing_by_itself(store: Store) -> None:
+    start(store, graph(a=""), on_failure="finish")
+    enlist(store)
+    work(store, failing=("a",))
+    run = reader.require_run(store, RUN)
+    assert (run.status, run.gate, run.purpose, run.ended_at) == (RunStatus.RUNNING, GateState.HELD, "failed", None)
+
+
+def test_settlements_of_one_batch_are_judged_by_the_gate_before_it(store: Store) -> None:
+    of = start(store, graph(**PAIR))
+    enlist(store)
+    grants = {of.order[grant.index]: grant for grant in claim(store)}
+    first, second = store.commit([failed(grants["a"]), completed(grants["b"])])
+    assert isinstance(first, Settled)
+    assert first == second
+    assert (first.run.gate, first.run.open, first.run.active) == (GateState.HELD, 2, 1)
+    assert statuses(store) == {"a": "FAILED", "b": "COMPLETED", "after_a": "PENDING", "after_b": "READY"}
+    assert claim(store) == ()
+
+
+def test_a_late_success_after_the_failure_is_recorded_and_moves_nothing(store: Store) -> None:
+    of, running = fail_one_of_two(store)
+    settled = one(store, completed(running, b'"done"'), Settled)
+    assert (settled.run.gate, settled.run.active) == (GateState.HELD, 0)
+    assert statuses(store) == {"a": "FAILED", "b": "COMPLETED", "after_a": "PENDING", "after_b": "PENDING"}
+    end_as_failed(store)
+    assert reader.get_outputs(store, RUN) == {of.index["b"]: b'"done"'}
+    run = reader.require_run(store, RUN)
+    assert (run.status, run.gate, run.stopping) == (RunStatus.FAILED, GateState.SHUT, True)
+    assert sweep(store).gates == ()
+
+
+def test_a_success_later_than_the_end_of_the_run_is_recorded_and_not_repeated(store: Store) -> None:
+    of, running = fail_one_of_two(store)
+    end_as_failed(store)
+    settled = one(store, completed(running, b'"done"'), Settled)
+    assert (settled.run.status, settled.run.gate) == (RunStatus.FAILED, GateState.SHUT)
+    retry_all(store)
+    assert statuses(store) == {"a": "READY", "b": "COMPLETED", "after_a": "PENDING", "after_b": "READY"}
+    assert node(store, of.index["a"]).failures == 0
+    assert work(store) == 3
+    run = reader.require_run(store, RUN)
+    assert (run.status, run.failed) == (RunStatus.COMPLETED, 0)
+    assert [attempt.number for attempt in reader.list_attempts(store, RUN, of.index["a"])] == [1, 2]
+
+
+def test_a_late_failure_in_a_run_that_stops_is_final(store: Store) -> None:
+    of, running = fail_one_of_two(store)
+    settled = one(store, retried(running, 5), Settled)
+    assert (settled.run.failed, settled.run.active) == (2, 0)
+    row = node(store, of.index["b"])
+    assert (row.status, row.due_at, row.failures) == (NodeStatus.FAILED, None, 1)
+
+
+def test_a_release_in_a_run_that_stops_is_a_cancellation(store: Store) -> None:
+    of, running = fail_one_of_two(store)
+    one(store, released(running), Settled)
+    assert node(store, of.index["b"]).status is NodeStatus.CANCELLED
+
+
+def test_a_body_that_stopped_as_asked_is_cancelled(store: Store) -> None:
+    of, running = fail_one_of_two(store)
+    one(store, stopped(running), Settled)
+    assert node(store, of.index["b"]).status is NodeStatus.CANCELLED
+    assert reader.list_attempts(store, RUN, of.index["b"])[0].status is AttemptStatus.CANCELLED
+    assert reader.list_stops(store, WORKER) == ()
+
+
+def test_a_body_that_stops_after_the_run_was_retried_runs_again(store: Store) -> None:
+    """It was asked to stop; before it did, somebody asked for a retry. Its node must not be left out of that."""
+    of, running = fail_one_of_two(store)
+    end_as_failed(store)
+    retry_all(store)
+    assert reader.list_stops(store, WORKER) == ()
+    (first,), (second,) = store.commit([stopped(running)]), store.commit([stopped(running)])
+    assert isinstance(first, Settled)
+    assert second == first._replace(repeated=True)
+    assert node(store, of.index["b"]).status is NodeStatus.READY
+    work(store)
+    assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+
+
+def test_a_careful_body_that_stops_after_a_retry_is_interrupted(store: Store) -> None:
+    """At most once per requested attempt: it began, so nothing runs it again by itself."""
+    of = Graph([NodeSpec(NodeId("pay"), "pay", on_lost="interrupt"), NodeSpec(NodeId("other"), "other")])
+    start(store, of)
+    enlist(store)
+    grants = {of.order[grant.index]: grant for grant in claim(store)}
+    store.commit([failed(grants["other"])])
+    end_as_failed(store)
+    retry_all(store)
+    settled = one(store, stopped(grants["pay"]), Settled)
+    assert node(store, of.index["pay"]).status is NodeStatus.INTERRUPTED
+    assert (settled.run.gate, settled.run.purpose) == (GateState.HELD, "failed")
+
+
+def test_in_a_cancelled_run_nothing_waits(store: Store) -> None:
+    of = start(store, graph(a="", b="", c=""))
+    enlist(store)
+    a, b, c = claim(store)
+    hold(store, stop=True)
+    finish(store, RunStatus.CANCELLING, grace=10_000_000)
+    store.commit([retried(a, 5), failed(b)])
+    by_index = {row.index: row.status for row in reader.all_nodes(store, RUN)}
+    assert (by_index[a.index], by_index[b.index]) == (NodeStatus.CANCELLED, NodeStatus.FAILED)
+    settled = one(store, completed(c), Settled)
+    assert (settled.run.status, settled.run.gate) == (RunStatus.CANCELLED, GateState.SHUT)
+    assert reader.get_outputs(store, RUN) == {c.index: b"null"}
+    assert len(of) == 3

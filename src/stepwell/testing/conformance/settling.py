@@ -1,0 +1,262 @@
+"""An attempt ends: recorded exactly once, by its own worker only, and its children move with it."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from ...clock import SECOND, ManualClock
+from ...ids import AttemptId
+from ...model import (
+    CHUNK,
+    SETTLEMENTS,
+    AttemptStatus,
+    Claimed,
+    GateState,
+    NodeStatus,
+    Refusal,
+    Refused,
+    RunStatus,
+    Settle,
+    Settled,
+)
+from ...store import Store, reader
+from ..ops import (
+    RUN,
+    claim,
+    claim_op,
+    completed,
+    enlist,
+    failed,
+    fan,
+    graph,
+    node,
+    one,
+    refused,
+    released,
+    retried,
+    start,
+    statuses,
+    sweep,
+    twice,
+    work,
+)
+
+
+def test_a_completion_readies_the_children_whose_last_parent_it_was(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="a", c="a", d="a b c"))
+    enlist(store)
+    (grant,) = claim(store)
+    clock.advance(2)
+    settled = one(store, completed(grant, b'{"total":3}', outcome=b'{"rows":9}'), Settled)
+    assert settled.repeated is False
+    assert settled.run == (RUN, RunStatus.RUNNING, GateState.OPEN, None, 3, 2, 0, 3)
+    assert statuses(store) == {"a": "COMPLETED", "b": "READY", "c": "READY", "d": "PENDING"}
+    (attempt,) = reader.list_attempts(store, RUN, grant.index)
+    assert (attempt.status, attempt.ended_at) == (AttemptStatus.COMPLETED, clock.now())
+    assert (attempt.output, attempt.error, attempt.outcome) == (b'{"total":3}', None, b'{"rows":9}')
+    assert reader.get_outputs(store, RUN) == {0: b'{"total":3}'}
+
+
+def test_the_last_completion_completes_the_run(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="a"))
+    enlist(store)
+    clock.advance(7)
+    assert work(store) == 2
+    run = reader.require_run(store, RUN)
+    assert (run.status, run.gate, run.ended_at) == (RunStatus.COMPLETED, GateState.SHUT, clock.now())
+    assert (run.open, run.active, run.failed) == (0, 0, 0)
+    assert sweep(store).gates == ()
+
+
+def test_parents_that_complete_together_release_their_child_once(store: Store) -> None:
+    of = start(store, fan(20))
+    enlist(store)
+    store.commit([completed(grant) for grant in claim(store)])
+    parents = claim(store)
+    *_, last = receipts = store.commit([completed(grant) for grant in parents])
+    assert isinstance(last, Settled)
+    assert receipts == [last] * 20
+    assert (last.run.open, last.run.active) == (1, 1)
+    assert node(store, of.index["join"]).waiting == 0
+    assert len(claim(store)) == 1
+    assert claim(store) == ()
+
+
+def test_parents_that_complete_one_by_one_release_their_child_with_the_last(store: Store) -> None:
+    of = start(store, fan(4))
+    enlist(store)
+    store.commit([completed(grant) for grant in claim(store)])
+    for left, grant in zip((3, 2, 1, 0), claim(store), strict=True):
+        assert node(store, of.index["join"]).status is NodeStatus.PENDING
+        twice(store, [completed(grant)])
+        assert node(store, of.index["join"]).waiting == left
+    assert node(store, of.index["join"]).status is NodeStatus.READY
+
+
+def test_parents_of_many_runs_complete_in_one_batch(store: Store) -> None:
+    of = graph(a="", b="", c="a b")
+    enlist(store)
+    for i in range(5):
+        start(store, of, f"run-{i}")
+    grants = claim(store)
+    receipts = store.commit([completed(grant) for grant in grants[:-1]])
+    assert all(isinstance(receipt, Settled) for receipt in receipts)
+    assert [grant.run_id for grant in claim(store)] == ["run-0", "run-1", "run-2", "run-3", "run-4"]
+    assert node(store, 2, "run-4").status is NodeStatus.PENDING
+
+
+def test_a_late_worker_cannot_settle(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="a"))
+    enlist(store, "slow", seconds=1)
+    (late,) = claim(store, "slow")
+    clock.advance(1)
+    sweep(store)
+    assert store.commit([completed(late)]) == [Refused(Refusal.FENCED)]
+    enlist(store, "next")
+    (grant,) = claim(store, "next")
+    assert store.commit([completed(late), completed(grant, b"2")])[0] == Refused(Refusal.FENCED)
+    assert store.commit([completed(late)]) == [Refused(Refusal.FENCED)]
+    assert reader.get_outputs(store, RUN) == {0: b"2"}
+
+
+def test_only_the_very_id_of_an_attempt_settles_it(store: Store) -> None:
+    start(store, graph(a="", b="", c=""))
+    enlist(store)
+    (first,), (second,) = claim(store, limit=1, claim="c1"), claim(store, limit=1, claim="c2")
+    near = ["c1", "c1.", "c1.00", "c1. 0", "c1.+0", "c1.0 ", "c1.-1", "c1.1", "c1.65536", "c1.0.0", "c1.٠", "C1.0", "c.0"]
+    rubbish = ["", ".", "rubbish", "1", ".0", "c2.9999999999999999999999", "c2.0x", "c1.0\x00", "x" * 5_000 + ".0"]
+    for wrong in (*near, *rubbish):
+        op = completed(first)._replace(attempt=AttemptId(wrong))
+        assert store.commit([op]) == [Refused(Refusal.FENCED)], wrong
+    assert (first.attempt, second.attempt) == ("c1.0", "c2.0")
+    assert sorted(statuses(store).values()) == ["READY", "RUNNING", "RUNNING"]
+    assert isinstance(store.commit([completed(second)])[0], Settled)
+
+
+def test_a_repeated_settlement_gets_the_same_answer(store: Store) -> None:
+    start(store, graph(a="", b="a"))
+    enlist(store)
+    (grant,) = claim(store)
+    op = completed(grant, b"1", error=None, outcome=b"{}")
+    (first,), (second,) = twice(store, [op])
+    assert isinstance(first, Settled)
+    assert second == first._replace(repeated=True)
+    for other in (op._replace(output=b"2"), op._replace(outcome=None), op._replace(error=b"{}"), failed(grant)):
+        assert store.commit([other]) == [Refused(Refusal.FENCED)]
+    work(store)
+    repeated = one(store, op, Settled)
+    assert (repeated.repeated, repeated.run.status) == (True, RunStatus.COMPLETED)
+
+
+def test_an_attempt_named_twice_in_a_batch_ends_once(store: Store) -> None:
+    start(store, graph(a="", b="a", c="b"))
+    enlist(store)
+    (grant,) = claim(store)
+    first, second, third = store.commit([completed(grant, b"1"), completed(grant, b"1"), completed(grant, b"2")])
+    assert isinstance(first, Settled)
+    assert second == first._replace(repeated=True)
+    assert third == Refused(Refusal.FENCED)
+    assert reader.require_run(store, RUN).seq == 3
+
+
+def test_a_retry_waits_until_it_is_due_and_holds_no_worker(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="a"))
+    enlist(store, seconds=600)
+    (grant,) = claim(store)
+    (first,), (second,) = twice(store, [retried(grant, 5)])
+    assert isinstance(first, Settled)
+    assert second == first._replace(repeated=True)
+    row = node(store, 0)
+    assert (row.status, row.due_at, row.failures) == (NodeStatus.WAITING, clock.now() + 5 * SECOND, 1)
+    run = reader.require_run(store, RUN)
+    assert (run.gate, run.open, run.active, run.failed) == (GateState.OPEN, 2, 1, 0)
+    assert claim(store) == ()
+    clock.advance(5)
+    assert sweep(store).woken == 1
+    (again,) = claim(store)
+    assert (again.number, again.failures) == (2, 1)
+    assert one(store, retried(grant, 5), Settled).repeated
+    assert node(store, 0).status is NodeStatus.RUNNING
+
+
+def test_a_released_attempt_counts_as_nothing(store: Store) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    (grant,) = claim(store)
+    one(store, released(grant), Settled)
+    row = node(store, 0)
+    assert (row.status, row.failures, row.losses, row.attempt) == (NodeStatus.READY, 0, 0, 1)
+    (again,) = claim(store)
+    assert (again.number, again.failures, again.losses) == (2, 0, 0)
+
+
+def test_an_attempt_that_its_worker_gives_up_is_lost_and_ready_again(store: Store) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    (grant,) = claim(store)
+    one(store, Settle(grant.attempt, AttemptStatus.LOST, NodeStatus.READY, error=b"{}"), Settled)
+    assert node(store, 0).status is NodeStatus.READY
+    assert reader.list_attempts(store, RUN)[0].status is AttemptStatus.LOST
+    assert len(claim(store)) == 1
+
+
+def test_failures_and_timeouts_are_counted(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    enlist(store, seconds=600)
+    for count, status in enumerate((AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.FAILED), 1):
+        (grant,) = claim(store)
+        one(store, Settle(grant.attempt, status, NodeStatus.WAITING, error=b"{}", delay=None), Settled)
+        assert node(store, 0).failures == count
+        assert node(store, 0).due_at == clock.now(), "without a delay it is due at once"
+        assert sweep(store).woken == 1
+    store.commit([released(grant) for grant in claim(store)])
+    assert node(store, 0).failures == 3
+
+
+@pytest.mark.parametrize("status", list(AttemptStatus))
+def test_only_the_settlements_in_the_table_are_accepted(store: Store, status: AttemptStatus) -> None:
+    legal = SETTLEMENTS.get(status, frozenset())
+    start(store, graph(a="", b="a"))
+    enlist(store)
+    (grant,) = claim(store)
+    for asked in set(NodeStatus) - legal:
+        assert refused(store, Settle(grant.attempt, status, asked)) is Refusal.STATUS, asked
+        assert refused(store, Settle(AttemptId("unknown.0"), status, asked)) is Refusal.STATUS, asked
+    assert node(store, 0).status is NodeStatus.RUNNING
+    illegal = Settle(grant.attempt, AttemptStatus.RUNNING, NodeStatus.COMPLETED)
+    for asked in sorted(legal)[:1]:
+        first, second = store.commit([illegal, Settle(grant.attempt, status, asked)])
+        assert isinstance(first, Refused)
+        assert isinstance(second, Settled)
+
+
+def test_a_wide_batch_settles_and_claims_what_follows(store: Store) -> None:
+    of = start(store, fan(CHUNK - 2))
+    enlist(store)
+    store.commit([completed(grant) for grant in claim(store)])
+    grants = claim(store)
+    *settled, claimed = store.commit([*(completed(g, b'{"i":%d}' % g.index) for g in grants), claim_op(runs=(RUN,))])
+    assert len(settled) == CHUNK - 2
+    assert isinstance(claimed, Claimed)
+    assert [of.order[grant.index] for grant in claimed.grants] == ["join"]
+    outputs = reader.get_outputs(store, RUN)
+    assert outputs == {0: b"null"} | {grant.index: b'{"i":%d}' % grant.index for grant in grants}
+
+
+def test_large_payloads_come_back_whole(store: Store) -> None:
+    sizes = (0, 1, 16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 300_000)
+    payloads = [bytes([97 + i]) * size for i, size in enumerate(sizes)] + [b"\x00", b"\x00" * 33, b"\x00" * 20_000]
+    of = graph(**{f"n{i}": "" for i in range(len(payloads))})
+    start(store, of, input=payloads[-1])
+    enlist(store)
+    grants = claim(store)
+    around = list(itertools.islice(itertools.cycle(payloads), 1, len(payloads) + 1))
+    ops = [completed(g, p, outcome=q) for g, p, q in zip(grants, payloads, around, strict=True)]
+    first, second = twice(store, ops)
+    assert all(isinstance(receipt, Settled) and not receipt.repeated for receipt in first)
+    assert all(isinstance(receipt, Settled) and receipt.repeated for receipt in second)
+    assert reader.get_outputs(store, RUN) == dict(enumerate(payloads))
+    assert [attempt.outcome for attempt in reader.list_attempts(store, RUN)] == around
+    assert reader.require_run(store, RUN).input == payloads[-1]

@@ -1,0 +1,228 @@
+"""Graphs and ops in few words, for tests of stores and of what is built on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ..clock import microseconds
+from ..graph import Graph, NodeSpec
+from ..ids import ClaimId, GateToken, NodeId, RunId, WorkerId, new_claim_id
+from ..model import (
+    CHUNK,
+    AddGraph,
+    AddNodes,
+    AttemptStatus,
+    Batch,
+    Claim,
+    Claimed,
+    Create,
+    Created,
+    Enlist,
+    Enlisted,
+    Finish,
+    Gate,
+    GateTaken,
+    Grant,
+    LayoutRow,
+    NodeChange,
+    NodeRow,
+    NodeStatus,
+    Op,
+    Receipt,
+    Refusal,
+    Refused,
+    Rewrite,
+    Rewritten,
+    RunNews,
+    RunStatus,
+    Settle,
+    Sweep,
+    Swept,
+)
+from ..store import Store, reader
+
+Answer = TypeVar("Answer")
+
+RUN = RunId("run-1")
+WORKER = WorkerId("worker-1")
+TOKEN = GateToken("token-1")
+LANE = "default/thread"
+EVERY_LANE = tuple((f"default/{kind}", CHUNK) for kind in ("thread", "loop", "process", "thread!", "suspect"))
+
+
+def graph(*more: NodeSpec, **parents: str) -> Graph:
+    """A graph from names and what each depends on, in the order they are written.
+
+    >>> graph(load="", clean="load", report="load clean").parents
+    ((), (0,), (0, 1))
+    """
+    specs = [
+        NodeSpec(NodeId(name), name, depends_on=tuple(NodeId(parent) for parent in names.split()))
+        for name, names in parents.items()
+    ]
+    return Graph([*specs, *more])
+
+
+def fan(size: int) -> Graph:
+    """One root, `size` children, one join below them all."""
+    children = [NodeSpec(NodeId(f"child_{i}"), f"child_{i}", depends_on=(NodeId("root"),)) for i in range(size)]
+    join = NodeSpec(NodeId("join"), "join", depends_on=tuple(child.id for child in children))
+    return Graph([NodeSpec(NodeId("root"), "root"), *children, join])
+
+
+def layout(of: Graph) -> tuple[LayoutRow, ...]:
+    return tuple(
+        LayoutRow(spec.id, parents, tuple(sorted(of.index[need] for need in spec.needs)), spec.lane)
+        for spec, parents in zip(of.in_order, of.parents, strict=True)
+    )
+
+
+def add_graph(of: Graph, *, workflow: str = "orders", chunk: int = CHUNK) -> list[AddGraph]:
+    """The ops that store a graph, chunk by chunk."""
+    rows = layout(of)
+    return [
+        AddGraph(of.digest, workflow, of.signature, of.document, len(rows), start, rows[start : start + chunk])
+        for start in range(0, len(rows), chunk)
+    ]
+
+
+def create(of: Graph, run: str = RUN, **options: Any) -> Create:
+    defaults: dict[str, Any] = {"workflow": "orders", "target": None, "input": b'{"order_id":7}', "seed": 7}
+    return Create(run_id=RunId(run), digest=of.digest, **(defaults | options))
+
+
+def start(store: Store, of: Graph, run: str = RUN, **options: Any) -> Graph:
+    """Store the graph, create a run of it and load it whole."""
+    op = create(of, run, **options)
+    more = [AddNodes(RunId(run), begin) for begin in range(CHUNK, len(of), CHUNK)]
+    receipts = store.commit([*add_graph(of, workflow=op.workflow), op, *more])
+    refused = [receipt for receipt in receipts if isinstance(receipt, Refused)]
+    assert not refused, refused
+    assert isinstance(receipts[-1], Created)
+    assert receipts[-1].loaded == len(of)
+    return of
+
+
+def one(store: Store, op: Op, kind: type[Answer]) -> Answer:
+    """Commit one op that must be answered with this kind of receipt."""
+    (receipt,) = store.commit([op])
+    assert isinstance(receipt, kind), f"{op} was answered with {receipt}"
+    return receipt
+
+
+def refused(store: Store, op: Op) -> Refusal:
+    """Commit one op that must be refused; why it was."""
+    return one(store, op, Refused).reason
+
+
+def enlist(store: Store, worker: str = WORKER, *, seconds: float = 30) -> WorkerId:
+    one(store, Enlist(WorkerId(worker), microseconds(seconds), b"{}"), Enlisted)
+    return WorkerId(worker)
+
+
+def claim_op(
+    worker: str = WORKER,
+    limit: int = CHUNK,
+    *,
+    claim: str | None = None,
+    lanes: Sequence[tuple[str, int]] | None = None,
+    runs: Iterable[str] | None = None,
+    serves: Iterable[tuple[str, str]] | None = None,
+) -> Claim:
+    """A claim of up to `limit` nodes of the usual lanes."""
+    return Claim(
+        new_claim_id() if claim is None else ClaimId(claim),
+        WorkerId(worker),
+        tuple((lane, limit) for lane, _ in EVERY_LANE) if lanes is None else tuple(lanes),
+        None if runs is None else tuple(RunId(run) for run in runs),
+        None if serves is None else tuple(serves),
+    )
+
+
+def claim(store: Store, worker: str = WORKER, limit: int = CHUNK, **scope: Any) -> tuple[Grant, ...]:
+    return one(store, claim_op(worker, limit, **scope), Claimed).grants
+
+
+def completed(grant: Grant, output: bytes | None = b"null", **more: Any) -> Settle:
+    return Settle(grant.attempt, AttemptStatus.COMPLETED, NodeStatus.COMPLETED, output, **more)
+
+
+def failed(grant: Grant, error: bytes = b'{"type":"ValueError"}') -> Settle:
+    return Settle(grant.attempt, AttemptStatus.FAILED, NodeStatus.FAILED, error=error)
+
+
+def retried(grant: Grant, seconds: float, error: bytes = b'{"type":"ValueError"}') -> Settle:
+    delay = microseconds(seconds)
+    return Settle(grant.attempt, AttemptStatus.FAILED, NodeStatus.WAITING, error=error, delay=delay)
+
+
+def stopped(grant: Grant) -> Settle:
+    return Settle(grant.attempt, AttemptStatus.CANCELLED, NodeStatus.CANCELLED)
+
+
+def released(grant: Grant) -> Settle:
+    return Settle(grant.attempt, AttemptStatus.RELEASED, NodeStatus.READY)
+
+
+def work(store: Store, worker: str = WORKER, *, failing: Mapping[str, str] | Iterable[str] = (), **scope: Any) -> int:
+    """Claim and settle until nothing is ready; nodes whose id is in `failing` fail. How many attempts it took."""
+    doomed = set(failing)
+    done = 0
+    while grants := claim(store, worker, **scope):
+        store.commit([failed(g) if node(store, g.index, g.run_id).id in doomed else completed(g) for g in grants])
+        done += len(grants)
+    return done
+
+
+def sweep(store: Store, limit: int = 1_000) -> Swept:
+    return one(store, Sweep(limit), Swept)
+
+
+def gate_op(run: str = RUN, token: str = TOKEN, purpose: str = "cancel", seconds: float = 30, **more: Any) -> Gate:
+    return Gate(RunId(run), GateToken(token), purpose, b"{}", microseconds(seconds), **more)
+
+
+def hold(store: Store, run: str = RUN, token: str = TOKEN, purpose: str = "cancel", **more: Any) -> RunNews:
+    return one(store, gate_op(run, token, purpose, **more), GateTaken).run
+
+
+def finish(
+    store: Store,
+    status: RunStatus,
+    *rows: NodeChange,
+    open_gate: bool = False,
+    run: str = RUN,
+    token: str = TOKEN,
+    **more: Any,
+) -> RunNews:
+    """The last rewrite behind a gate."""
+    op = Rewrite(RunId(run), GateToken(token), rows, Finish(status, open_gate, **more))
+    return one(store, op, Rewritten).run
+
+
+def changed(row: NodeRow, status: NodeStatus, reason: str | None = None, *, fresh: bool = False) -> NodeChange:
+    """A change computed from this row."""
+    return NodeChange(row.index, row.status, row.attempt, status, reason, fresh)
+
+
+def node(store: Store, index: int, run: str = RUN) -> NodeRow:
+    return reader.all_nodes(store, run)[index]
+
+
+def statuses(store: Store, run: str = RUN) -> dict[str, str]:
+    """Node id -> status, for all nodes of a run."""
+    return {row.id: str(row.status) for row in reader.all_nodes(store, run)}
+
+
+def end_run(store: Store, run: str = RUN, status: RunStatus = RunStatus.CANCELLED) -> None:
+    """End a run whatever it does: everything that has not started is cancelled, the gate is shut."""
+    hold(store, run, "end", stop=True)
+    unstarted = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
+    rows = [changed(row, NodeStatus.CANCELLED) for row in reader.all_nodes(store, run, *unstarted)]
+    finish(store, status, *rows, run=run, token="end")
+
+
+def twice(store: Store, batch: Batch) -> tuple[list[Receipt], list[Receipt]]:
+    """Commit a batch, then the same again, as somebody does whose answer was lost."""
+    return store.commit(batch), store.commit(batch)

@@ -1,0 +1,25 @@
+"""What `stepwell.define` offers is what it lists."""
+
+from __future__ import annotations
+
+import stepwell.define
+
+
+def test_the_public_names_are_these() -> None:
+    assert stepwell.define.__all__ == [
+        "PREVIOUS",
+        "Bodies",
+        "Body",
+        "Builder",
+        "Declaration",
+        "Definition",
+        "FanOut",
+        "Target",
+        "Workflow",
+        "bodies_for",
+        "definition_of",
+        "load_target",
+        "step",
+        "task",
+    ]
+    assert all(hasattr(stepwell.define, name) for name in stepwell.define.__all__)

@@ -1,0 +1,68 @@
+"""Type checkers understand what people write: what is right passes, what is wrong is shown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mypy import api
+
+import stepwell
+
+WRITTEN = """
+from stepwell.define import PREVIOUS, Builder, Workflow, step, task
+from stepwell.graph import Retry
+
+class Order(Workflow, on_failure="finish", timeout=60):
+    order_id: int
+    express: bool = False
+
+    @step
+    def validate(self) -> int:
+        return self.order_id
+
+    @step(after_step=validate, retry=Retry(3))
+    async def audit(self, validate: int) -> str:
+        self.order_id = 4  # wrong
+        return "audited"
+
+    @task(depends_on=[validate, "audit"], isolation="process")
+    def check(self) -> None: ...
+
+    @task  # wrong
+    def news(self) -> None: ...
+
+    @task(depends_on=None, isolation="moon")  # wrong
+    def weather(self) -> None: ...
+
+    @step(depends_on=[PREVIOUS, check, "audit"], timeout=3)
+    def charge(self) -> None: ...
+
+    mail = step(job="shop.mail:send", also_depends_on=check)
+
+    @step(also_depends_on=[mail])
+    def ship(self) -> None: ...
+
+number: int = Order(order_id=3, express=True).validate()
+text: str = Order(order_id=3).validate()  # wrong
+Order(order_id="3")  # wrong
+Order()  # wrong
+Order(order_id=3, expres=True)  # wrong
+
+w = Builder("w")
+parts = w.fan_out([1, 2], job=print, name=lambda item: f"{item:d}", args=lambda item: {"n": item + 1})
+w.fan_out([1, 2], job=print, args=lambda item: item)  # wrong
+w.node("join", job="shop.jobs:join", depends_on=[parts, w.node("first", job=print, depends_on=None)])
+w.node("later", job=print, depends_on=parts, retry="often")  # wrong
+"""
+
+
+def test_what_is_right_passes_and_what_is_wrong_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "written.py").write_text(WRITTEN)
+    (tmp_path / "mypy.ini").write_text(f"[mypy]\nstrict = true\nmypy_path = {Path(stepwell.__path__[0]).parent}\n")
+    options = ["--config-file", str(tmp_path / "mypy.ini"), "--cache-dir", str(tmp_path / "cache")]
+    report, errors, _ = api.run([*options, str(tmp_path / "written.py")])
+    assert errors == ""
+    found = {int(line) for line in re.findall(r"written\.py:(\d+): error:", report)}
+    expected = {number for number, line in enumerate(WRITTEN.splitlines(), start=1) if line.endswith("# wrong")}
+    assert found == expected, report
