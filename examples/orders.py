@@ -18,7 +18,7 @@ import logging
 import time
 from typing import Any
 
-from stepwell import Engine, Retry, Workflow, step, task
+from stepwell import Context, Engine, Retry, Workflow, step, task
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class OrderWorkflow(Workflow, on_failure="fail_fast"):
         return {item: STOCK[item] - count for item, count in validate["items"].items()}
 
     @step(depends_on=[check_inventory, check_fraud])
-    def charge(self, enrich: dict[str, Any], ctx: Any) -> dict[str, Any]:
+    def charge(self, enrich: dict[str, Any], ctx: Context) -> dict[str, Any]:
         """Every attempt has the same idempotency key, so that the provider charges once, whatever happens here."""
         time.sleep(0.3)
         return {"amount": enrich["total"], "currency": enrich["currency"], "payment": ctx.idempotency_key}

@@ -18,6 +18,8 @@ GateToken = NewType("GateToken", str)
 Digest = NewType("Digest", str)
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}\Z")
+# A claim takes at most a chunk of nodes, so four digits are enough for the ordinal.
+_ATTEMPT_ID = re.compile(r"([^.]+)\.(0|[1-9][0-9]{0,3})\Z")
 
 
 def time_ordered() -> str:
@@ -47,8 +49,13 @@ def attempt_id(claim: str, ordinal: int) -> AttemptId:
 
 
 def split_attempt_id(attempt: str) -> tuple[str, int]:
-    claim, _, ordinal = attempt.partition(".")
-    return claim, int(ordinal)
+    """The claim and the ordinal an attempt id is made of.
+
+    Attempts are fenced by equality, so another spelling of the same number, or anything else that `attempt_id` would not
+    have written, is the id of no attempt: ("", 0).
+    """
+    found = _ATTEMPT_ID.match(attempt)
+    return ("", 0) if found is None else (found[1], int(found[2]))
 
 
 def checked_run_id(text: str) -> RunId:

@@ -32,6 +32,26 @@ if __name__ == "__main__":
 """
 
 
+SPAWNING = """
+import multiprocessing
+import sys
+from stepwell.define import Workflow, bodies_for, step
+
+class Nightly(Workflow):
+    @step
+    def work(self):
+        return type(self) is Nightly, Nightly.target
+
+def child(target):
+    print(bodies_for(target).find(Nightly.graph().nodes["work"]).invoke({}, None, {}), sys.modules.get("nightly"))
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=child, args=(Nightly.target,))
+    process.start()
+    process.join()
+"""
+
+
 def python(folder: Path, *arguments: str) -> str:
     return subprocess.run(
         [sys.executable, *arguments],
@@ -78,6 +98,14 @@ def test_a_script_is_addressed_by_the_name_it_can_be_imported_by(folder: Path) -
     assert python(folder, "-c", "from stepwell.define import load_target as l; print(l('nightly:Nightly'))") == (
         "<class 'nightly.Nightly'>\n"
     )
+
+
+@pytest.mark.parametrize("started", [["nightly.py"], ["-m", "nightly"]])
+def test_a_process_that_multiprocessing_spawned_does_not_import_the_script_twice(
+    folder: Path, started: list[str]
+) -> None:
+    (folder / "nightly.py").write_text(SPAWNING)
+    assert python(folder, *started) == "(True, 'nightly:Nightly') None\n"
 
 
 def test_a_script_that_nobody_can_import_keeps_main(folder: Path) -> None:

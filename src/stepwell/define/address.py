@@ -24,7 +24,8 @@ from ..errors import DefinitionError
 
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _ADDRESS = re.compile(rf"{_DOTTED}:{_DOTTED}\Z")
-_MAIN = ("__main__", "__mp_main__")  # the second in processes that multiprocessing started
+_MAIN = ("__main__", "__mp_main__")
+"""What the module that Python was started with is called; the second in processes that multiprocessing spawned."""
 
 
 def is_address(text: str) -> bool:
@@ -34,12 +35,11 @@ def is_address(text: str) -> bool:
 def address_of(thing: type | Callable[..., Any]) -> str:
     """The address of a class or function. One defined inside a function gets one too, but nobody can import it."""
     module = thing.__module__
-    return f"{main_module_name() if module in _MAIN else module}:{thing.__qualname__}"
+    return f"{_importable_name(sys.modules[module]) if module in _MAIN else module}:{thing.__qualname__}"
 
 
-def main_module_name() -> str:
+def _importable_name(main: ModuleType) -> str:
     """The name under which another process can import the module that this one was started with."""
-    main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     if spec is not None:
         return str(spec.name)
@@ -77,7 +77,8 @@ def find(address: str) -> Any:
 
 def _main_or(module_name: str, other: ModuleType | None) -> ModuleType | None:
     """The running main module when it is the one asked for: importing it again would make everything in it twice."""
-    return sys.modules["__main__"] if module_name == main_module_name() else other
+    main = sys.modules["__main__"]
+    return main if module_name == _importable_name(main) else other
 
 
 def _imported(module_name: str, address: str) -> ModuleType:

@@ -28,7 +28,7 @@ def caller() -> Place:
 
 def place_of(function: Callable[..., Any]) -> Place:
     """The first line of a function, its decorators included; of a wrapped one, that of what it wraps."""
-    code = inspect.unwrap(function).__code__
+    code = getattr(inspect.unwrap(function), "__code__", None) or function.__code__
     return Place(code.co_filename, code.co_firstlineno)
 
 

@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, NewType, Union, get_args, get_origin
 
+from ..codec import encode
+from ..errors import NotJson
+
 _LISTS = (list, collections.abc.Sequence)
 _DICTS = (dict, collections.abc.Mapping)
 
@@ -31,7 +34,7 @@ def shape_of(annotation: Any) -> Shape:
     """The shape of an annotation, or Unsupported."""
     origin = get_origin(annotation)
     if annotation is Any or annotation is object:
-        return Shape("anything", lambda value, path: ())
+        return Shape("anything", _not_json)
     if annotation is None or (isinstance(annotation, type) and annotation in _SCALARS):
         return _scalar(annotation)
     if annotation in _LISTS or origin in _LISTS:
@@ -67,8 +70,9 @@ def _scalar(annotation: Any) -> Shape:
 
     def problems(value: Any, path: str) -> Sequence[str]:
         # To Python True is an int; to a person who asked for a number it is a mistake.
-        right = isinstance(value, types) and (types[0] is bool or not isinstance(value, bool))
-        return () if right else [_refusal(path, text, value)]
+        if not isinstance(value, types) or (isinstance(value, bool) and types[0] is not bool):
+            return [_refusal(path, text, value)]
+        return _not_json(value, path) if isinstance(value, float) else ()
 
     return Shape(text, problems)
 
@@ -121,6 +125,14 @@ def _literal(annotation: Any, choices: tuple[Any, ...]) -> Shape:
         return () if right else [_refusal(path, text, value)]
 
     return Shape(text, problems)
+
+
+def _not_json(value: Any, path: str) -> Sequence[str]:
+    try:
+        encode(value)
+    except NotJson as error:
+        return [f"{path}: {error}"]
+    return ()
 
 
 def _refusal(path: str, text: str, value: object) -> str:

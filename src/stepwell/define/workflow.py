@@ -120,7 +120,7 @@ def _run_options(cls: type[Workflow], on_failure: OnFailure | None, timeout: flo
     """What the class keywords say; what they leave open is inherited."""
     base: Compiled | None = getattr(cls, "_compiled", None)
     inherited = RunOptions() if base is None else base.options
-    given = checked_run_options(on_failure or inherited.on_failure, timeout, place)
+    given = checked_run_options(inherited.on_failure if on_failure is None else on_failure, timeout, place)
     return given if timeout is not None else given._replace(timeout=inherited.timeout)
 
 

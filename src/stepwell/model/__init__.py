@@ -87,6 +87,10 @@ from .status import (
     SETTLEMENTS,
     TERMINAL_NODES,
     TERMINAL_RUNS,
+    may_become,
+    may_rewrite,
+    may_settle,
+    settled_as,
 )
 
 __all__ = [
@@ -168,4 +172,8 @@ __all__ = [
     "Unfinished",
     "WORKER_LOST_ERROR",
     "WorkerRow",
+    "may_become",
+    "may_rewrite",
+    "may_settle",
+    "settled_as",
 ]

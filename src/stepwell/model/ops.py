@@ -14,7 +14,7 @@ from .rows import OnFailure
 from .status import AttemptStatus, NodeStatus, RunStatus
 
 CHUNK = 5_000
-"""How many nodes one op adds, rewrites or deletes at most, so that no commit blocks the others for long."""
+"""How many nodes one op adds, claims, rewrites or deletes at most, so that no commit blocks the others for long."""
 
 
 class LayoutRow(NamedTuple):
@@ -62,6 +62,7 @@ class AddNodes(NamedTuple):
 
 class Claim(NamedTuple):
     """Take READY nodes, lane by lane. The limits are cumulative: from each lane until the claim has `limit` nodes in all.
+    A claim takes at most CHUNK nodes.
 
     `runs` limits it to these runs; `serves` to runs of these (workflow, digest) pairs; neither: whatever is ready.
     """

@@ -59,11 +59,12 @@ class ListJournal(NamedTuple):
 
 
 class ListLines(NamedTuple):
-    """What the attempts of a run appended."""
+    """What the attempts of a run appended, in the order of claims; `after` is (attempt, index) of the line before."""
 
     run_id: RunId
     index: int | None = None
     limit: int = 10_000
+    after: tuple[AttemptId, int] | None = None
 
 
 class ListStops(NamedTuple):

@@ -25,7 +25,7 @@ class Refusal(StrEnum):
     GATE_LOST = "gate_lost"
     """The gate is not held by this token."""
     STATUS = "status"
-    """The status of the run does not allow it."""
+    """The status of the run does not allow it, or it is no legal move at all."""
     CHANGED = "changed"
     """Rows have changed since the rewrite was computed; compute it again."""
     INCOMPLETE = "incomplete"

@@ -102,4 +102,33 @@ SETTLEMENTS: Mapping[AttemptStatus, frozenset[NodeStatus]] = {
 }
 """How an attempt may end, and what its worker may then ask of the node."""
 
+
+def may_settle(attempt: AttemptStatus, node: NodeStatus) -> bool:
+    return node in SETTLEMENTS.get(attempt, ())
+
+
+def may_rewrite(was: NodeStatus, status: NodeStatus) -> bool:
+    """What runs moves only by the end of its attempt, and only a claim makes a node run."""
+    return status in NODE_MOVES[was] and NodeStatus.RUNNING not in (was, status)
+
+
+def may_become(was: RunStatus, status: RunStatus) -> bool:
+    return status is was or status in RUN_MOVES[was]
+
+
+
+def settled_as(asked: NodeStatus, *, stopping: bool, cancelling: bool) -> NodeStatus:
+    """What becomes of a node whose attempt ended: in a run that is stopping, nothing waits or becomes ready again.
+
+    A body that obeyed a stop which no longer holds, because the run was retried meanwhile, runs again.
+    """
+    if not stopping:
+        return NodeStatus.READY if asked is NodeStatus.CANCELLED else asked
+    if asked is NodeStatus.READY:
+        return NodeStatus.CANCELLED
+    if asked is NodeStatus.WAITING:
+        return NodeStatus.CANCELLED if cancelling else NodeStatus.FAILED
+    return asked
+
+
 del R, N, A

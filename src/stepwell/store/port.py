@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from ..model import Append, Batch, Claim, Create, Op, Query, Receipt, Settle
+from ..model import (
+    Append,
+    Batch,
+    Create,
+    Op,
+    Query,
+    Receipt,
+    Rewrite,
+    RunStatus,
+    Settle,
+    may_become,
+    may_rewrite,
+)
 
 
 class Store(Protocol):
@@ -34,6 +46,23 @@ class Store(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+_BEHIND_AN_OPEN_GATE = (RunStatus.PENDING, RunStatus.RUNNING)
+
+
+def illegal_move(op: Rewrite, run: RunStatus) -> str | None:
+    """The first move of a rewrite that no run or node may make, in words."""
+    for row in op.rows:
+        if not may_rewrite(row.was, row.status):
+            return f"node {row.index}: {row.was} -> {row.status}"
+    if op.finish is None:
+        return None
+    if not may_become(run, op.finish.status):
+        return f"{run} -> {op.finish.status}"
+    if op.finish.open_gate != (op.finish.status in _BEHIND_AN_OPEN_GATE):
+        return f"{op.finish.status} behind {'an open' if op.finish.open_gate else 'a shut'} gate"
+    return None
 
 
 def groups(batch: Batch) -> Iterator[tuple[type[Op], list[int]]]:
@@ -65,6 +94,4 @@ def _subjects(op: Op) -> tuple[str, ...] | None:
         return (op.run_id,) if op.idempotency_key is None else (op.run_id, "key " + op.idempotency_key)
     if isinstance(op, Append):
         return (f"{op.attempt} {op.index}",)
-    if isinstance(op, Claim):
-        return None
     return None

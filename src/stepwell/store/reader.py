@@ -109,7 +109,13 @@ def list_journal(store: Store, run_id: str, after: int = 0) -> list[JournalRow]:
 
 
 def list_lines(store: Store, run_id: str, index: int | None = None) -> tuple[LineRow, ...]:
-    return cast("tuple[LineRow, ...]", store.read([ListLines(RunId(run_id), index)])[0])
+    lines: list[LineRow] = []
+    while True:
+        after = (lines[-1].attempt, lines[-1].index) if lines else None
+        page = cast("tuple[LineRow, ...]", store.read([ListLines(RunId(run_id), index, after=after)])[0])
+        lines += page
+        if len(page) < ListLines(RunId("")).limit:
+            return tuple(lines)
 
 
 def list_stops(store: Store, worker: WorkerId) -> tuple[AttemptId, ...]:

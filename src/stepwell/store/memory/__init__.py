@@ -52,8 +52,7 @@ class MemoryStore:
 
     def commit(self, batch: Batch) -> list[Receipt]:
         with self._lock:
-            if self._closed:
-                raise StoreError("the store is closed")
+            self._check_open()
             self._version += 1
             now = self._clock.now()
             receipts: list[Receipt] = []
@@ -98,13 +97,19 @@ class MemoryStore:
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
         with self._lock:
+            self._check_open()
             return [answer(self._state, query) for query in queries]
 
     def now(self) -> int:
         return self._clock.now()
 
     def version(self) -> int:
+        self._check_open()
         return self._version
 
     def close(self) -> None:
         self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("the store is closed")

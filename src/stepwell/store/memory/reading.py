@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, assert_never
 
+from ...ids import split_attempt_id
 from ...model import (
     AttemptRow,
     AttemptStatus,
@@ -13,6 +14,7 @@ from ...model import (
     GetGraph,
     GetOutputs,
     GetRun,
+    LineRow,
     ListAttempts,
     ListJournal,
     ListLines,
@@ -76,10 +78,8 @@ def _of_run(run: RunRecord, query: ListNodes | ListAttempts | GetOutputs | ListJ
             }
         case ListJournal(_, after, limit):
             return tuple(run.journal[after : after + limit])
-        case ListLines(_, index, limit):
-            of_node = {attempt.row().id for attempt in run.attempts if index is None or attempt.index == index}
-            lines = (line for line in run.lines.values() if line.attempt in of_node)
-            return tuple(sorted(lines, key=lambda line: (line.attempt, line.index)))[:limit]
+        case ListLines():
+            return _lines(run, query)
         case CountNodes():
             return dict(Counter(node.status for node in run.nodes))
         case _:
@@ -94,6 +94,19 @@ def _attempts(run: RunRecord, query: ListAttempts) -> tuple[AttemptRow, ...]:
         if (attempt.index, attempt.number) > query.after and (query.index is None or attempt.index == query.index)
     )
     return tuple(wanted)[: query.limit]
+
+
+def _lines(run: RunRecord, query: ListLines) -> tuple[LineRow, ...]:
+    of_node = {attempt.row().id for attempt in run.attempts if query.index is None or attempt.index == query.index}
+    lines = [line for line in run.lines.values() if line.attempt in of_node]
+    lines.sort(key=lambda line: _place(line.attempt, line.index))
+    if query.after is not None:
+        lines = [line for line in lines if _place(line.attempt, line.index) > _place(*query.after)]
+    return tuple(lines[: query.limit])
+
+
+def _place(attempt: str, index: int) -> tuple[str, int, int]:
+    return (*split_attempt_id(attempt), index)
 
 
 def _runs(state: State, query: ListRuns) -> RunPage:

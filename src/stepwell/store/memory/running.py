@@ -8,6 +8,7 @@ from ...graph import suspect_lane
 from ...ids import AttemptId, attempt_id, split_attempt_id
 from ...model import (
     ACTIVE_NODES,
+    CHUNK,
     FAILED_NODES,
     MAX_LOSSES,
     SATISFIED_NODES,
@@ -37,6 +38,7 @@ from ...model import (
     Settled,
     Sweep,
     Swept,
+    may_settle,
 )
 from .state import AttemptRecord, NodeRecord, RunRecord, State, WorkerRecord
 
@@ -49,15 +51,20 @@ def settle(state: State, ops: Sequence[Settle], now: int) -> list[Receipt]:
     touched = {a.run.id: a.run for a, verdict in zip(found, verdicts, strict=True) if a and verdict == "accepted"}
     for run in touched.values():
         conclude(run, now)
-    return [
-        Refused(Refusal.FENCED)
-        if attempt is None or verdict == "fenced"
-        else Settled(verdict == "repeated", attempt.run.news())
-        for attempt, verdict in zip(found, verdicts, strict=True)
-    ]
+    return [_settled(op, attempt, verdict) for op, attempt, verdict in zip(ops, found, verdicts, strict=True)]
+
+
+def _settled(op: Settle, attempt: AttemptRecord | None, verdict: str) -> Receipt:
+    if verdict == "illegal":
+        return Refused(Refusal.STATUS, f"{op.status} -> {op.node}")
+    if attempt is None or verdict == "fenced":
+        return Refused(Refusal.FENCED)
+    return Settled(verdict == "repeated", attempt.run.news())
 
 
 def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[str, bool], now: int) -> str:
+    if not may_settle(op.status, op.node):
+        return "illegal"
     if attempt is None:
         return "fenced"
     if attempt.status is not AttemptStatus.RUNNING:
@@ -70,12 +77,11 @@ def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[str, boo
         return "repeated" if same else "fenced"
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     attempt.output, attempt.error, attempt.outcome = op.output, op.error, op.outcome
-    status = settled_node_status(op.node, run)
+    status = _settled_as(op.node, run)
     due_at = now + (op.delay or 0) if status is NodeStatus.WAITING else None
-    failed = op.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
     end(attempt, op.status, status, now, kind="settled")
-    node.due_at, node.reason = due_at, None
-    if failed:
+    node.due_at = due_at
+    if op.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT):
         node.failures += 1
     if status is NodeStatus.COMPLETED and moving[run.id]:
         for child in run.graph.children[node.index]:
@@ -83,18 +89,8 @@ def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[str, boo
     return "accepted"
 
 
-def settled_node_status(asked: NodeStatus, run: RunRecord) -> NodeStatus:
-    """What becomes of the node: in a run that is stopping, nothing waits or becomes ready again.
-
-    A body that obeyed a stop which no longer holds, because the run was retried meanwhile, runs again.
-    """
-    if not run.stopping:
-        return NodeStatus.READY if asked is NodeStatus.CANCELLED else asked
-    if asked is NodeStatus.READY:
-        return NodeStatus.CANCELLED
-    if asked is NodeStatus.WAITING:
-        return NodeStatus.CANCELLED if run.status is RunStatus.CANCELLING else NodeStatus.FAILED
-    return asked
+def _settled_as(asked: NodeStatus, run: RunRecord) -> NodeStatus:
+    return settled_as(asked, stopping=run.stopping, cancelling=run.status is RunStatus.CANCELLING)
 
 
 def end(attempt: AttemptRecord, status: AttemptStatus, node_status: NodeStatus, now: int, *, kind: str) -> None:
@@ -102,6 +98,7 @@ def end(attempt: AttemptRecord, status: AttemptStatus, node_status: NodeStatus, 
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     attempt.status, attempt.ended_at = status, now
     change(run, node, node_status)
+    node.reason = None
     run.note(now, kind, node.index, attempt.number, node_status)
 
 
@@ -158,8 +155,8 @@ def claim(state: State, op: Claim, now: int) -> Receipt:
         return Refused(Refusal.LEASE_EXPIRED)
     if op.claim_id not in state.claims:
         taken: list[tuple[RunRecord, NodeRecord]] = []
-        for lane, limit in op.lanes:
-            taken += list(_ready(state, op, lane))[: max(0, limit - len(taken))]
+        for lane, limit in dict(op.lanes).items():
+            taken += list(_ready(state, op, lane))[: max(0, min(limit, CHUNK) - len(taken))]
         if taken:
             state.claims[op.claim_id] = {
                 ordinal: _start(op, ordinal, run, node, now) for ordinal, (run, node) in enumerate(taken)
@@ -183,7 +180,9 @@ def _start(op: Claim, ordinal: int, run: RunRecord, node: NodeRecord, now: int) 
     node.attempt += 1
     change(run, node, NodeStatus.RUNNING)
     if run.status is RunStatus.PENDING:
-        run.status, run.started_at = RunStatus.RUNNING, now
+        run.status = RunStatus.RUNNING
+    if run.started_at is None:
+        run.started_at = now
     attempt = AttemptRecord(op.claim_id, ordinal, run, node.index, node.attempt, op.worker, now)
     run.attempts.append(attempt)
     run.note(now, "claimed", node.index, node.attempt, None)
@@ -226,7 +225,7 @@ def renew(state: State, op: Renew, now: int) -> Receipt:
         if attempt.started_at < worker.renewed_at and attempt_id(attempt.claim, attempt.ordinal) not in set(op.held or ())
     ]
     for attempt in stray:
-        status = settled_node_status(NodeStatus.READY, attempt.run)
+        status = _settled_as(NodeStatus.READY, attempt.run)
         end(attempt, AttemptStatus.RELEASED, status, now, kind="released")
     for run in {attempt.run.id: attempt.run for attempt in stray}.values():
         conclude(run, now)
@@ -300,7 +299,7 @@ def _lose_expired(state: State, limit: int, now: int) -> list[AttemptRecord]:
     """Attempts of workers whose lease ran out; a worker with none left is forgotten."""
     lost: list[AttemptRecord] = []
     for worker in sorted(state.workers.values(), key=lambda worker: (worker.lease_until, worker.id)):
-        if worker.lease_until > now or len(lost) >= limit:
+        if worker.lease_until > now:
             break
         held = _running_under(state, worker.id)
         taken = held[: limit - len(lost)]
@@ -314,12 +313,16 @@ def _lose_expired(state: State, limit: int, now: int) -> list[AttemptRecord]:
 
 def _fence_cancelled(state: State, now: int) -> list[RunRecord]:
     """Cancelled runs whose attempts had time enough to stop: what still runs can no longer write."""
-    overdue = [run for run in state.runs.values() if run.cancel_at is not None and run.cancel_at <= now]
-    for run in overdue:
-        for attempt in run.attempts:
-            if attempt.status is AttemptStatus.RUNNING:
-                end(attempt, AttemptStatus.CANCELLED, NodeStatus.CANCELLED, now, kind="fenced")
-    return overdue
+    fenced = [
+        attempt
+        for run in state.runs.values()
+        if run.cancel_at is not None and run.cancel_at <= now
+        for attempt in run.attempts
+        if attempt.status is AttemptStatus.RUNNING
+    ]
+    for attempt in fenced:
+        end(attempt, AttemptStatus.CANCELLED, NodeStatus.CANCELLED, now, kind="fenced")
+    return [attempt.run for attempt in fenced]
 
 
 def _wake_due(state: State, limit: int, now: int) -> list[RunRecord]:
@@ -359,11 +362,11 @@ def _next_due(state: State) -> int | None:
 
 
 def rederive(run: RunRecord) -> None:
-    """Compute both parent counters of every unstarted node from the rows, and READY from them."""
+    """Compute both parent counters of every node from the rows, and from them which unstarted ones are READY."""
     for node in run.nodes:
         parents = [run.nodes[parent].status for parent in node.layout.parents]
         node.waiting = sum(status not in SATISFIED_NODES for status in parents)
         node.live = sum(status is not NodeStatus.SKIPPED for status in parents)
-        if node.status is NodeStatus.PENDING and node.waiting == 0:
-            node.status = NodeStatus.READY
+        if node.status in (NodeStatus.PENDING, NodeStatus.READY):
+            node.status = NodeStatus.PENDING if node.waiting else NodeStatus.READY
     run.recount()

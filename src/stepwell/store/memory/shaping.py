@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from ...model import (
     CHUNK,
     LOAD_LEASE,
-    NODE_MOVES,
-    RUN_MOVES,
     AddGraph,
     AddNodes,
+    AttemptStatus,
     Create,
     Created,
     Delete,
@@ -29,6 +28,7 @@ from ...model import (
     Rewritten,
     RunStatus,
 )
+from ..port import illegal_move
 from .running import change, conclude, rederive
 from .state import GraphRecord, NodeRecord, RunRecord, State
 
@@ -118,7 +118,11 @@ def rewrite(state: State, op: Rewrite, now: int) -> Receipt:
         return Refused(Refusal.UNKNOWN, op.run_id)
     if run.gate is not GateState.HELD or run.token != op.token:
         return Refused(Refusal.GATE_LOST)
-    changed = [row.index for row in op.rows if not _apply(run, row, now)]
+    illegal = illegal_move(op, run.status)
+    if illegal is not None:
+        return Refused(Refusal.STATUS, illegal)
+    first = {row.index: row for row in reversed(op.rows)}
+    changed = [row.index for row in op.rows if row is not first[row.index] or not _apply(run, row, now)]
     if changed:
         return Refused(Refusal.CHANGED, ",".join(map(str, changed)))
     if op.finish is not None:
@@ -127,22 +131,23 @@ def rewrite(state: State, op: Rewrite, now: int) -> Receipt:
 
 
 def _apply(run: RunRecord, row: NodeChange, now: int) -> bool:
-    """Change one node if it still is what the kernel saw, or already is what the kernel wants."""
-    node = run.nodes[row.index]
-    if (node.status, node.attempt) != (row.was, row.was_attempt):
+    """Change one node if it still is what the kernel saw."""
+    node = run.nodes[row.index] if 0 <= row.index < len(run.nodes) else None
+    if node is None or (node.status, node.attempt) != (row.was, row.was_attempt):
         return False
-    assert row.status in NODE_MOVES[row.was], f"{row.was} -> {row.status} is not a legal move"
     change(run, node, row.status)
     node.reason, node.due_at = row.reason, None
     if row.fresh:
         node.failures = node.losses = 0
         node.lane = node.layout.lane
+    for attempt in run.attempts:
+        if attempt.index == row.index and attempt.status is AttemptStatus.COMPLETED:
+            attempt.status = AttemptStatus.SUPERSEDED
     run.note(now, "rewrote", row.index, node.attempt, row.status)
     return True
 
 
 def _finish(run: RunRecord, finish: Finish, now: int) -> None:
-    assert finish.status is run.status or finish.status in RUN_MOVES[run.status], f"{run.status} -> {finish.status}"
     run.token, run.purpose, run.arguments, run.expires_at = None, None, b"", None
     run.status, run.reason = finish.status, finish.reason
     run.ended_at = now if finish.status.terminal else None
@@ -169,7 +174,7 @@ def delete(state: State, op: Delete) -> Receipt:
     del run.nodes[max(0, len(run.nodes) - op.limit) :]
     for attempt in run.attempts:
         if attempt.index >= len(run.nodes):
-            del state.claims[attempt.claim][attempt.ordinal]
+            state.forget(attempt)
     run.attempts = [attempt for attempt in run.attempts if attempt.index < len(run.nodes)]
     if run.nodes:
         return Deleted(False)

@@ -195,3 +195,10 @@ class State:
 
     def attempt(self, claim: str, ordinal: int) -> AttemptRecord | None:
         return self.claims.get(claim, {}).get(ordinal)
+
+    def forget(self, attempt: AttemptRecord) -> None:
+        """An attempt is deleted, and with the last one of its claim the claim."""
+        granted = self.claims[attempt.claim]
+        del granted[attempt.ordinal]
+        if not granted:
+            del self.claims[attempt.claim]

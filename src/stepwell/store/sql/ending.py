@@ -7,12 +7,13 @@ and journals at once. Nothing here is decided in Python: a statement that would 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import apsw
 
 from ...ids import RunId
-from ...model import GateState, RunNews
+from ...model import RunNews
 from .codes import (
     A_FAILED,
     A_TIMED_OUT,
@@ -66,7 +67,7 @@ CREATE TEMP TABLE ending (
   reason  TEXT,
   moving  INTEGER             -- the gate stood open
 );
-CREATE TEMP TABLE lowered (run INTEGER, child INTEGER, by INTEGER, PRIMARY KEY (run, child)) WITHOUT ROWID;
+CREATE TEMP TABLE lowered (run INTEGER, child INTEGER, by INTEGER);  -- no key: it must be what is scanned in a join
 CREATE TEMP TABLE granted (
   ord INTEGER PRIMARY KEY, run INTEGER, idx INTEGER, number INTEGER, graph INTEGER, failures INTEGER, losses INTEGER
 );
@@ -142,73 +143,74 @@ _NEWS = """
 SELECT json_group_array(json_array(key, id, status, gate, purpose, open, active, failed, seq, on_failure))
   FROM (SELECT * FROM run WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key)
 """
-_COMPLETE = f"""
-UPDATE run SET status = {R_COMPLETED}, gate = {G_SHUT}, ended_at = :now, seq = seq + 1
- WHERE key = :run AND gate = {G_OPEN} AND open = 0 AND failed = 0
-"""
-_CANCEL = f"""
-UPDATE run SET status = {R_CANCELLED}, gate = {G_SHUT}, ended_at = :now, cancel_at = NULL, seq = seq + 1
- WHERE key = :run AND gate <> {G_OPEN} AND status = {R_CANCELLING} AND active = 0
+_END_RUNS = f"""
+UPDATE run SET status = :status, gate = {G_SHUT}, ended_at = :now, cancel_at = NULL, seq = seq + 1
+ WHERE key IN (SELECT value FROM json_each(:runs))
 """
 _CLOSE = f"""
 UPDATE run SET gate = {G_HELD}, token = NULL, purpose = :purpose, arguments = x'', expires_at = :now, stopping = 1,
                reason = coalesce(:reason, reason), seq = seq + 1
- WHERE key = :run AND gate = {G_OPEN}
+ WHERE key IN (SELECT value FROM json_each(:runs))
 """
-_NOTE_RUN = """
-INSERT INTO journal (run, seq, at, kind, status, detail) SELECT key, seq, ?, ?, ?, ? FROM run WHERE key = ?
+_NOTE_RUNS = """
+INSERT INTO journal (run, seq, at, kind, status, detail)
+SELECT key, seq, ?, ?, ?, ? FROM run WHERE key IN (SELECT value FROM json_each(?))
 """
 
 
-def news(tx: Transaction, runs: list[int]) -> dict[int, RunNews]:
-    """How these runs stand, and what follows from that for the runs themselves: see `conclude` of the memory store."""
-    rows = tx.json(_NEWS, (json.dumps(runs),))
-    if any(_conclude(tx, *row) for row in rows):
-        rows = tx.json(_NEWS, (json.dumps(runs),))
+def news(tx: Transaction, runs: Collection[int], *, moved: Collection[int] = ()) -> dict[int, RunNews]:
+    """How these runs stand, after what follows for those of them whose nodes have moved."""
+    keys = json.dumps(sorted(runs))
+    rows = tx.json(_NEWS, (keys,))
+    if _conclude(tx, [row for row in rows if row[0] in moved]):
+        rows = tx.json(_NEWS, (keys,))
     return {
         key: RunNews(RunId(run_id), RUN_STATUS[status], GATE[gate], purpose, opened, active, failed, seq)
         for key, run_id, status, gate, purpose, opened, active, failed, seq, _ in rows
     }
 
 
-def _conclude(
-    tx: Transaction,
-    run: int,
-    _id: str,
-    status: int,
-    gate: int,
-    _purpose: str | None,
-    opened: int,
-    active: int,
-    failed: int,
-    _seq: int,
-    on_failure: str,
-) -> bool:
-    """True if the run itself changed."""
-    if GATE[gate] is GateState.OPEN:
-        if opened == 0 and failed == 0:
-            tx.db.execute(_COMPLETE, {"now": tx.now, "run": run})
-            note_run(tx, run, R_COMPLETED)
-            return True
-        if active == 0 or (failed and on_failure == "fail_fast"):
-            close_gate(tx, run, "failed")
-            return True
-    elif status == R_CANCELLING and active == 0:
-        tx.db.execute(_CANCEL, {"now": tx.now, "run": run})
-        note_run(tx, run, R_CANCELLED)
-        return True
-    return False
+def conclude_one(tx: Transaction, row: Any) -> RunNews:
+    """How one run stands, after what follows for it; `row` has the columns of _NEWS."""
+    if _conclude(tx, [row]):
+        return news(tx, [row[0]])[row[0]]
+    _, run_id, status, gate, purpose, opened, active, failed, seq, _ = row
+    return RunNews(RunId(run_id), RUN_STATUS[status], GATE[gate], purpose, opened, active, failed, seq)
 
 
-def close_gate(tx: Transaction, run: int, purpose: str, reason: str | None = None) -> None:
-    """The gate is held by nobody: whoever sees it first finishes what it is held for."""
-    tx.db.execute(_CLOSE, {"now": tx.now, "run": run, "purpose": purpose, "reason": reason})
-    note_gate(tx, run, purpose)
+def _conclude(tx: Transaction, rows: list[Any]) -> bool:
+    """What follows for the runs themselves, as `conclude` of the memory store says. True if any of them changed."""
+    completed, failing, cancelled = [], [], []
+    for key, _, status, gate, _, opened, active, failed, _, on_failure in rows:
+        if gate == G_OPEN and opened == 0 and failed == 0:
+            completed.append(key)
+        elif gate == G_OPEN and (active == 0 or (failed and on_failure == "fail_fast")):
+            failing.append(key)
+        elif gate != G_OPEN and status == R_CANCELLING and active == 0:
+            cancelled.append(key)
+    if completed:
+        _end_runs(tx, completed, R_COMPLETED)
+    if failing:
+        close_gates(tx, failing, "failed")
+    if cancelled:
+        _end_runs(tx, cancelled, R_CANCELLED)
+    return bool(completed or failing or cancelled)
 
 
-def note_run(tx: Transaction, run: int, status: int) -> None:
-    tx.db.execute(_NOTE_RUN, (tx.now, KIND_CODE["run"], status, None, run))
+def _end_runs(tx: Transaction, runs: list[int], status: int) -> None:
+    tx.db.execute(_END_RUNS, {"now": tx.now, "runs": json.dumps(runs), "status": status})
+    note_runs(tx, runs, status)
 
 
-def note_gate(tx: Transaction, run: int, purpose: str) -> None:
-    tx.db.execute(_NOTE_RUN, (tx.now, KIND_CODE["gate"], None, purpose, run))
+def close_gates(tx: Transaction, runs: list[int], purpose: str, reason: str | None = None) -> None:
+    """The gates are held by nobody: whoever sees one first finishes what it is held for."""
+    tx.db.execute(_CLOSE, {"now": tx.now, "runs": json.dumps(runs), "purpose": purpose, "reason": reason})
+    note_gates(tx, runs, purpose)
+
+
+def note_runs(tx: Transaction, runs: list[int], status: int) -> None:
+    tx.db.execute(_NOTE_RUNS, (tx.now, KIND_CODE["run"], status, None, json.dumps(runs)))
+
+
+def note_gates(tx: Transaction, runs: list[int], purpose: str) -> None:
+    tx.db.execute(_NOTE_RUNS, (tx.now, KIND_CODE["gate"], None, purpose, json.dumps(runs)))

@@ -39,7 +39,7 @@ from .codes import (
     N_WAITING,
     ORDINALS,
 )
-from .ending import Transaction, apply_ending, close_gate, ended_runs, news
+from .ending import Transaction, apply_ending, close_gates, ended_runs, news
 
 _COLUMNS = "(attempt, run, idx, number, graph, verdict, status, node, error, loss, lane, reason, moving)"
 
@@ -126,13 +126,14 @@ def _end(tx: Transaction, statement: str, parameters: dict[str, Any], kind: str)
     if not count:
         return 0, {}
     apply_ending(tx, kind)
-    return count, news(tx, ended_runs(tx))
+    runs = ended_runs(tx)
+    return count, news(tx, runs, moved=runs)
 
 
 _FENCE = f"""
 INSERT INTO temp.ending {_COLUMNS}
 SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_CANCELLED}, {N_CANCELLED}, NULL, 0, NULL, NULL, 0
-  FROM run r INDEXED BY run_cancel CROSS JOIN attempt a INDEXED BY attempt_running ON a.run = r.key
+  FROM run r INDEXED BY run_cancel CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
  WHERE r.cancel_at <= :now AND a.status = {A_RUNNING} ORDER BY r.key, a.key
 """
 _WAKING = f"""
@@ -154,6 +155,7 @@ SELECT g.run, r.seq + 1 - row_number() OVER (PARTITION BY g.run ORDER BY g.ord D
        g.idx, g.number, {N_READY}
   FROM temp.granted g CROSS JOIN run r ON r.key = g.run
 """
+_OVERDUE = f"SELECT key FROM run WHERE gate = {G_OPEN} AND deadline_at IS NOT NULL AND deadline_at <= ?"
 _NEXT_DUE = f"""
 SELECT min(t) FROM (
   SELECT (SELECT min(lease_until) FROM worker) AS t
@@ -175,11 +177,11 @@ def sweep(tx: Transaction, op: Sweep) -> Receipt:
     touched |= _end(tx, _FENCE, {"now": tx.now}, "fenced")[1]
     woken = _wake_due(tx, op.limit)
     keys = set(touched) | (set(tx.json("SELECT json_group_array(DISTINCT run) FROM temp.granted")) if woken else set())
-    overdue = f"SELECT key FROM run WHERE gate = {G_OPEN} AND deadline_at IS NOT NULL AND deadline_at <= ?"
-    for (run,) in tx.db.execute(overdue, (tx.now,)).fetchall():
-        close_gate(tx, run, "failed", "deadline")
-        keys.add(run)
-    standing = tuple(news(tx, sorted(keys)).values()) if keys else ()
+    overdue = [run for (run,) in tx.db.execute(_OVERDUE, (tx.now,)).fetchall()]
+    if overdue:
+        close_gates(tx, overdue, "failed", "deadline")
+        keys.update(overdue)
+    standing = tuple(news(tx, keys).values()) if keys else ()
     gates = tx.db.execute(
         f"SELECT id, purpose, arguments FROM run WHERE gate = {G_HELD} AND expires_at <= ? ORDER BY key", (tx.now,)
     ).fetchall()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from ...ids import attempt_id, split_attempt_id
 from ...model import (
+    CHUNK,
     Append,
     Appended,
     Claim,
@@ -17,6 +19,7 @@ from ...model import (
     Refused,
     Settle,
     Settled,
+    may_settle,
 )
 from .codes import (
     A_RUNNING,
@@ -36,6 +39,7 @@ from .codes import (
 )
 from .ending import Transaction, apply_ending, news
 from .payloads import Packer, forget, resolve
+from .single import FEW, Candidate, grant_few, settle_one
 
 # In a run that is stopping, nothing waits or becomes ready again. A body that obeyed a stop which no longer holds,
 # because the run was retried meanwhile, runs again.
@@ -63,13 +67,19 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
        LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
        LEFT JOIN run r ON r.key = a.run
 """
+_NO_ATTEMPT = ("", 0)
 
 
 def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
+    if len(ops) == 1 and may_settle(ops[0].status, ops[0].node):
+        receipt = settle_one(tx, ops[0])
+        if receipt is not None:
+            return [receipt]
     packer = Packer(tx.db)
+    legal = [may_settle(op.status, op.node) for op in ops]
     rows = [
         (
-            *split_attempt_id(op.attempt),
+            *(split_attempt_id(op.attempt) if allowed else _NO_ATTEMPT),
             ATTEMPT_CODE[op.status],
             NODE_CODE[op.node],
             *packer.add(op.output),
@@ -77,25 +87,35 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
             *packer.add(op.outcome),
             op.delay or 0,
         )
-        for op in ops
+        for op, allowed in zip(ops, legal, strict=True)
     ]
     tx.db.execute("DELETE FROM temp.ending")
     tx.db.execute(_SETTLING, {"ops": json.dumps(rows), "bytes": packer.joined, "now": tx.now})
     apply_ending(tx, "settled")
     verdicts = tx.json("SELECT json_group_array(json_array(verdict, run)) FROM (SELECT * FROM temp.ending ORDER BY ord)")
-    runs = news(tx, sorted({run for _, run in verdicts if run is not None}))
+    moved = {run for verdict, run in verdicts if verdict == 1}
+    runs = news(tx, moved | {run for verdict, run in verdicts if verdict == 2}, moved=moved)
     receipts: list[Receipt] = []
-    for op, (verdict, run) in zip(ops, verdicts, strict=True):
-        receipts.append(Settled(verdict == 2, runs[run]) if verdict else Refused(Refusal.FENCED))
+    for op, allowed, (verdict, run) in zip(ops, legal, verdicts, strict=True):
+        if verdict:
+            receipts.append(Settled(verdict == 2, runs[run]))
+        elif allowed:
+            receipts.append(Refused(Refusal.FENCED))
+        else:
+            receipts.append(Refused(Refusal.STATUS, f"{op.status} -> {op.node}"))
         if verdict != 1:
             forget(tx.db, op.output, op.error, op.outcome)
     return receipts
 
 
-_GRANT_FROM_RUNS = f"""
-INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
-SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
-  FROM (SELECT key, urgency, graph FROM run
+_READY_IN_RUN = f"""
+  FROM run r CROSS JOIN node n INDEXED BY node_ready
+ WHERE r.id = :runs AND r.gate = {G_OPEN} AND n.status = {N_READY} AND n.lane = (SELECT key FROM lane WHERE name = :lane)
+   AND n.urgency = r.urgency AND n.run = r.key
+ LIMIT :limit
+"""
+_READY_IN_RUNS = f"""
+  FROM (SELECT key, id, urgency, graph FROM run
          WHERE id IN (SELECT value FROM json_each(:runs)) AND gate = {G_OPEN}
          ORDER BY urgency, key LIMIT -1) r
        CROSS JOIN node n INDEXED BY node_ready
@@ -103,9 +123,7 @@ SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
    AND n.urgency = r.urgency AND n.run = r.key
  LIMIT :limit
 """
-_GRANT_FROM_ALL = f"""
-INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
-SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
+_READY_SERVED = f"""
   FROM node n INDEXED BY node_ready CROSS JOIN run r ON r.key = n.run CROSS JOIN graph g ON g.key = r.graph
  WHERE n.status = {N_READY} AND n.lane = (SELECT key FROM lane WHERE name = :lane) AND r.gate = {G_OPEN}
    AND (:serves IS NULL
@@ -113,6 +131,13 @@ SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
    AND (:runs IS NULL OR r.id IN (SELECT value FROM json_each(:runs)))
  ORDER BY n.urgency, n.run, n.rank
  LIMIT :limit
+"""
+_CANDIDATES = """
+SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT needy FROM graph WHERE key = r.graph)
+"""
+_INTO_GRANTED = """
+INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
+SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
 """
 _START_ATTEMPTS = f"""
 INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
@@ -145,8 +170,9 @@ SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.
 _INPUTS = f"""
 SELECT a.key % {ORDINALS}, need.ancestor, p.output
   FROM attempt a CROSS JOIN run r ON r.key = a.run CROSS JOIN need ON need.graph = r.graph AND need.child = a.idx
-       CROSS JOIN attempt p INDEXED BY attempt_completed ON p.run = a.run AND p.idx = need.ancestor AND p.status = 1
+       CROSS JOIN attempt p INDEXED BY attempt_slot ON p.run = a.run AND p.idx = need.ancestor AND p.slot = 0
  WHERE a.key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND a.status = {A_RUNNING}
+   AND p.output IS NOT NULL
  ORDER BY a.key, need.ancestor
 """
 
@@ -156,24 +182,44 @@ def claim(tx: Transaction, op: Claim) -> Receipt:
     ((alive, key),) = tx.db.execute(known, (op.worker, tx.now, op.claim_id)).fetchall()
     if not alive:
         return Refused(Refusal.LEASE_EXPIRED)
-    if key is None:
-        key = _grant(tx, op)
-    return Claimed(()) if key is None else Claimed(_grants(tx, op, key))
+    if key is not None:
+        return Claimed(_grants(tx, op, key))
+    ready, scope = _scope(op)
+    few: list[Candidate] = []
+    for lane, limit in dict(op.lanes).items():
+        room = min(limit, FEW + 1) - len(few)
+        if room > 0:
+            rows = tx.db.execute(_CANDIDATES + ready, scope | {"lane": lane, "limit": room}).fetchall()
+            few += [Candidate(*row) for row in rows]
+    if not few:
+        return Claimed(())
+    if len(few) > FEW:
+        return Claimed(_grants(tx, op, _grant_many(tx, op, ready, scope)))
+    key, grants = grant_few(tx, op, few)
+    if any(node.needy for node in few):
+        inputs = _inputs(tx, key)
+        grants = [grant._replace(inputs=tuple(inputs.get(n, ()))) for n, grant in enumerate(grants)]
+    return Claimed(tuple(grants))
 
 
-def _grant(tx: Transaction, op: Claim) -> int | None:
-    """Take READY nodes; the key of the claim, or None when there were none."""
+def _scope(op: Claim) -> tuple[str, dict[str, Any]]:
+    """Which READY nodes a claim may take: the end of a statement, and its parameters."""
+    if op.serves is None and op.runs is not None:
+        if len(op.runs) == 1:
+            return _READY_IN_RUN, {"runs": op.runs[0]}
+        return _READY_IN_RUNS, {"runs": json.dumps(op.runs)}
     runs = None if op.runs is None else json.dumps(op.runs)
-    scope = {"runs": runs, "serves": None if op.serves is None else json.dumps(op.serves)}
-    statement = _GRANT_FROM_RUNS if op.runs is not None and op.serves is None else _GRANT_FROM_ALL
+    return _READY_SERVED, {"runs": runs, "serves": None if op.serves is None else json.dumps(op.serves)}
+
+
+def _grant_many(tx: Transaction, op: Claim, ready: str, scope: dict[str, Any]) -> int:
+    """Take READY nodes as a set; the key of the claim."""
     tx.db.execute("DELETE FROM temp.granted")
     found = 0
-    for lane, limit in op.lanes:
+    for lane, limit in dict(op.lanes).items():
         if limit > found:
-            tx.db.execute(statement, scope | {"lane": lane, "limit": limit - found})
+            tx.db.execute(_INTO_GRANTED + ready, scope | {"lane": lane, "limit": limit - found})
             found += tx.db.changes()
-    if not found:
-        return None
     tx.db.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
     key = tx.db.last_insert_rowid()
     tx.db.execute(_START_ATTEMPTS, {"claim": key, "worker": op.worker, "now": tx.now})
@@ -186,33 +232,44 @@ def _grant(tx: Transaction, op: Claim) -> int | None:
 def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
     """The attempts of a claim that still run, and the outputs their bodies ask for."""
     ((rows, needy),) = tx.db.execute(_GRANTS, {"claim": key}).fetchall()
-    inputs: dict[int, list[tuple[int, bytes]]] = {}
-    if needy:
-        for ordinal, ancestor, output in tx.db.execute(_INPUTS, {"claim": key}).fetchall():
-            inputs.setdefault(ordinal, []).append((ancestor, resolve(tx.db, output) or b"null"))
+    inputs = _inputs(tx, key) if needy else {}
     return tuple(
         Grant(attempt_id(op.claim_id, ordinal), run, idx, number, failures, losses, tuple(inputs.get(ordinal, ())))
         for ordinal, run, idx, number, failures, losses in json.loads(rows)
     )
 
 
+def _inputs(tx: Transaction, claim: int) -> dict[int, list[tuple[int, bytes]]]:
+    """The outputs that the bodies of a claim ask for, by ordinal."""
+    inputs: dict[int, list[tuple[int, bytes]]] = {}
+    for ordinal, ancestor, output in tx.db.execute(_INPUTS, {"claim": claim}).fetchall():
+        inputs.setdefault(ordinal, []).append((ancestor, resolve(tx.db, output) or b"null"))
+    return inputs
+
+
 _APPENDABLE = f"""
-SELECT json_group_array(json_array(j.key, a.key))
+SELECT json_group_array(json_array(j.key, a.key, l.idx IS NOT NULL))
   FROM json_each(?) j CROSS JOIN claim c ON c.id = j.value ->> 0
-       CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1) WHERE a.status = {A_RUNNING}
+       CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
+       LEFT JOIN line l ON l.attempt = a.key AND l.idx = j.value ->> 2
+ WHERE a.status = {A_RUNNING}
 """
 _APPEND = """
-INSERT OR IGNORE INTO line (attempt, idx, at, kind, data)
+INSERT INTO line (attempt, idx, at, kind, data)
 SELECT j.value ->> 0, j.value ->> 1, :now, j.value ->> 2, substr(:bytes, j.value ->> 3, j.value ->> 4)
   FROM json_each(:lines) j
 """
 
 
 def append(tx: Transaction, ops: Sequence[Append]) -> list[Receipt]:
-    ids = json.dumps([split_attempt_id(op.attempt) for op in ops])
-    running = dict(tx.json(_APPENDABLE, (ids,)))
-    packer = Packer(tx.db)
-    lines = [(running[i], op.index, op.kind, *packer.add(op.data)) for i, op in enumerate(ops) if i in running]
-    if lines:
+    asked = json.dumps([(*split_attempt_id(op.attempt), op.index) for op in ops])
+    running = tx.json(_APPENDABLE, (asked,))
+    new = [(ops[place], attempt) for place, attempt, there in running if not there]
+    if new:
+        packer = Packer(tx.db)
+        lines = [(attempt, op.index, op.kind, *packer.add(op.data)) for op, attempt in new]
         tx.db.execute(_APPEND, {"lines": json.dumps(lines), "bytes": packer.joined, "now": tx.now})
-    return [Appended() if i in running else Refused(Refusal.FENCED) for i in range(len(ops))]
+    receipts: list[Receipt] = [Refused(Refusal.FENCED)] * len(ops)
+    for place, _, _ in running:
+        receipts[place] = Appended()
+    return receipts

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 LARGE = 16 * 1024
 """From this size on a payload is kept in the table `blob` and the row holds a reference."""
-_MARK = b"\x00"  # no JSON text begins with it
+_MARK = b"\x00"
+"""What a reference begins with. No JSON text does; other payloads that do are kept as large ones, whatever their size."""
 
 
 class Packer:
@@ -28,7 +29,7 @@ class Packer:
         """(first byte counted from 1, length) of the payload in `joined`; nulls when there is none."""
         if payload is None:
             return None, None
-        if len(payload) >= LARGE:
+        if _is_large(payload):
             payload = keep(self._db, payload)
         start = self._size + 1
         self._parts.append(payload)
@@ -37,7 +38,12 @@ class Packer:
 
     @property
     def joined(self) -> bytes:
-        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        # Never empty: of an empty blob, substr() cuts NULL and not an empty payload.
+        return b"".join(self._parts) or b"\x00"
+
+
+def _is_large(payload: bytes) -> bool:
+    return len(payload) >= LARGE or payload[:1] == _MARK
 
 
 def keep(db: apsw.Connection, payload: bytes) -> bytes:
@@ -53,20 +59,20 @@ def keep(db: apsw.Connection, payload: bytes) -> bytes:
 def forget(db: apsw.Connection, *payloads: bytes | None) -> None:
     """Undo `keep` for those of the payloads that are large: the row that was to point at them was refused."""
     for payload in payloads:
-        if payload is not None and len(payload) >= LARGE:
-            _unuse(db, hashlib.sha256(payload).digest(), 1)
+        if payload is not None and _is_large(payload):
+            forget_references(db, "SELECT ? AS value", (_MARK + hashlib.sha256(payload).digest(),))
 
 
 def forget_references(db: apsw.Connection, query: str, parameters: tuple[object, ...]) -> None:
-    """Count down the large payloads that the first column of `query` refers to: its rows are about to go."""
-    found = f"SELECT value, count(*) FROM ({query}) WHERE substr(value, 1, 1) = x'00' GROUP BY value"
-    for value, uses in db.execute(found, parameters).fetchall():
-        _unuse(db, value[1:], uses)
-
-
-def _unuse(db: apsw.Connection, key: bytes, uses: int) -> None:
-    db.execute("UPDATE blob SET uses = uses - ? WHERE hash = ?", (uses, key))
-    db.execute("DELETE FROM blob WHERE hash = ? AND uses <= 0", (key,))
+    """Count down the large payloads that the column `value` of `query` refers to: its rows are about to go."""
+    found = f"SELECT substr(value, 2) AS hash FROM ({query}) WHERE substr(value, 1, 1) = x'00'"
+    db.execute(
+        f"UPDATE blob SET uses = uses - t.gone FROM (SELECT hash, count(*) AS gone FROM ({found}) GROUP BY hash) t"
+        " WHERE blob.hash = t.hash",
+        parameters,
+    )
+    if db.changes():
+        db.execute(f"DELETE FROM blob WHERE uses <= 0 AND hash IN ({found})", parameters)
 
 
 def resolve(db: apsw.Connection, value: bytes | None) -> bytes | None:

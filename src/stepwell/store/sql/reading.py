@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 import apsw
 
-from ...ids import AttemptId, attempt_id
+from ...ids import AttemptId, attempt_id, split_attempt_id
 from ...model import (
     AttemptRow,
     CountNodes,
@@ -33,7 +33,6 @@ from ...model import (
     WorkerRow,
 )
 from .codes import (
-    A_COMPLETED,
     ATTEMPT_STATUS,
     G_OPEN,
     GATE,
@@ -155,7 +154,7 @@ SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, fail
 def _attempts(db: apsw.Connection, query: ListAttempts) -> tuple[AttemptRow, ...]:
     statement = f"""
 SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, a.output, a.error, a.outcome
-  FROM run r CROSS JOIN attempt a INDEXED BY attempt_number ON a.run = r.key
+  FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
        CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
  WHERE r.id = ? AND (a.idx, a.number) > (?, ?) {"" if query.index is None else "AND a.idx = ?"}
  ORDER BY a.idx, a.number LIMIT ?
@@ -182,8 +181,8 @@ SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_
 def _outputs(db: apsw.Connection, query: GetOutputs) -> dict[int, bytes | None]:
     chosen = "" if query.indexes is None else "AND a.idx IN (SELECT value FROM json_each(?))"
     statement = f"""
-SELECT a.idx, a.output FROM run r CROSS JOIN attempt a INDEXED BY attempt_completed ON a.run = r.key
- WHERE r.id = ? AND a.status = {A_COMPLETED} {chosen} ORDER BY a.idx
+SELECT a.idx, a.output FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
+ WHERE r.id = ? AND a.slot = 0 {chosen} ORDER BY a.idx
 """
     parameters = (query.run_id,) if query.indexes is None else (query.run_id, json.dumps(query.indexes))
     return {idx: resolve(db, output) for idx, output in db.execute(statement, parameters).fetchall()}
@@ -209,14 +208,15 @@ def _shown(kind: str, status: int | None, detail: str | None) -> str | None:
 
 def _lines(db: apsw.Connection, query: ListLines) -> tuple[LineRow, ...]:
     chosen = "" if query.index is None else "AND a.idx = ?"
+    start = ("", -1, -1) if query.after is None else (*split_attempt_id(query.after[0]), query.after[1])
     statement = f"""
 SELECT c.id, a.key % {ORDINALS}, l.idx, l.at, l.kind, l.data
-  FROM run r CROSS JOIN attempt a INDEXED BY attempt_number ON a.run = r.key CROSS JOIN line l ON l.attempt = a.key
+  FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key CROSS JOIN line l ON l.attempt = a.key
        CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
- WHERE r.id = ? {chosen} ORDER BY c.id, a.key, l.idx LIMIT ?
+ WHERE r.id = ? AND (c.id, a.key % {ORDINALS}, l.idx) > (?, ?, ?) {chosen} ORDER BY c.id, a.key, l.idx LIMIT ?
 """
     index = () if query.index is None else (query.index,)
-    rows = db.execute(statement, (query.run_id, *index, query.limit)).fetchall()
+    rows = db.execute(statement, (query.run_id, *start, *index, query.limit)).fetchall()
     return tuple(
         LineRow(AttemptId(attempt_id(claim, ordinal)), idx, at, kind, resolve(db, data) or b"")
         for claim, ordinal, idx, at, kind, data in rows

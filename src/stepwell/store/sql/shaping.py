@@ -27,7 +27,9 @@ from ...model import (
     Rewritten,
     RunStatus,
 )
+from ..port import illegal_move
 from .codes import (
+    A_SUPERSEDED,
     G_HELD,
     G_OPEN,
     G_SHUT,
@@ -45,7 +47,7 @@ from .codes import (
     RUN_CODE,
     RUN_STATUS,
 )
-from .ending import Transaction, news, note_gate, note_run
+from .ending import Transaction, news, note_gates, note_runs
 from .payloads import Packer, forget, forget_references
 
 _LAYOUT = """
@@ -234,15 +236,16 @@ def gate(tx: Transaction, op: Gate) -> Receipt:
         return Refused(Refusal.GATE_HELD, purpose)
     parameters = {"run": key, "token": op.token, "purpose": op.purpose, "arguments": op.arguments}
     tx.db.execute(_HOLD, parameters | {"expires": tx.now + op.lease, "stop": op.stop})
-    note_gate(tx, key, op.purpose)
+    note_gates(tx, [key], op.purpose)
     return GateTaken(news(tx, [key])[key])
 
 
+# A node that does not exist, or is named a second time, is not what the kernel saw either.
 _CHANGING = """
 INSERT INTO temp.changing
 SELECT j.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, n.status, n.attempt,
-       n.status = j.value ->> 4 AND n.attempt = j.value ->> 5
-  FROM json_each(:rows) j CROSS JOIN node n ON n.run = :run AND n.idx = j.value ->> 0
+       n.status IS j.value ->> 4 AND n.attempt IS j.value ->> 5 AND j.value ->> 6
+  FROM json_each(:rows) j LEFT JOIN node n ON n.run = :run AND n.idx = j.value ->> 0
 """
 _CHANGE = """
 UPDATE node
@@ -250,6 +253,11 @@ UPDATE node
        failures = iif(c.fresh, 0, node.failures), losses = iif(c.fresh, 0, node.losses),
        lane = iif(c.fresh, (SELECT l.lane FROM layout l WHERE l.graph = :graph AND l.idx = node.idx), node.lane)
   FROM temp.changing c WHERE c.ok AND node.run = :run AND node.idx = c.idx
+"""
+_SUPERSEDE = f"""
+UPDATE attempt SET status = {A_SUPERSEDED}
+  FROM temp.changing c WHERE c.ok AND c.was = {N_COMPLETED}
+   AND attempt.run = :run AND attempt.idx = c.idx AND attempt.slot = 0
 """
 _COUNT_CHANGES = f"""
 UPDATE run SET seq = run.seq + t.changes, open = run.open + t.open, active = run.active + t.active,
@@ -270,33 +278,38 @@ SELECT :run, (SELECT seq FROM run WHERE key = :run) + 1 - row_number() OVER (ORD
 
 
 def rewrite(tx: Transaction, op: Rewrite) -> Receipt:
-    row = tx.db.execute("SELECT key, graph, gate, token FROM run WHERE id = ?", (op.run_id,)).fetchone()
+    row = tx.db.execute("SELECT key, graph, status, gate, token FROM run WHERE id = ?", (op.run_id,)).fetchone()
     if row is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
-    key, graph, state, token = row
+    key, graph, status, state, token = row
     if state != G_HELD or token != op.token:
         return Refused(Refusal.GATE_LOST)
+    illegal = illegal_move(op, RUN_STATUS[status])
+    if illegal is not None:
+        return Refused(Refusal.STATUS, illegal)
     if op.rows:
         changed = _change(tx, key, graph, op)
         if changed:
             return Refused(Refusal.CHANGED, ",".join(map(str, changed)))
-    if op.finish is not None:
-        _finish(tx, key, graph, op.finish)
-    return Rewritten(news(tx, [key])[key])
+    if op.finish is None:
+        return Rewritten(news(tx, [key])[key])
+    _finish(tx, key, graph, op.finish)
+    return Rewritten(news(tx, [key], moved=[key])[key])
 
 
 def _change(tx: Transaction, run: int, graph: int, op: Rewrite) -> list[int]:
     """Change the nodes that still are what the kernel saw; the others are returned."""
+    first = {row.index: row for row in reversed(op.rows)}
     rows = [
-        (row.index, NODE_CODE[row.status], row.reason, int(row.fresh), NODE_CODE[row.was], row.was_attempt)
+        (row.index, NODE_CODE[row.status], row.reason, row.fresh, NODE_CODE[row.was], row.was_attempt, row is first[row.index])
         for row in op.rows
     ]
-    parameters = {"run": run, "graph": graph, "now": tx.now}
     tx.db.execute("DELETE FROM temp.changing")
     tx.db.execute(_CHANGING, {"run": run, "rows": json.dumps(rows)})
     tx.db.execute(_CHANGE, {"run": run, "graph": graph})
+    tx.db.execute(_SUPERSEDE, {"run": run})
     tx.db.execute(_COUNT_CHANGES, {"run": run})
-    tx.db.execute(_NOTE_CHANGES, {"run": run, "now": parameters["now"]})
+    tx.db.execute(_NOTE_CHANGES, {"run": run, "now": tx.now})
     changed: list[int] = tx.json("SELECT json_group_array(idx) FROM (SELECT * FROM temp.changing WHERE NOT ok ORDER BY ord)")
     return changed
 
@@ -306,6 +319,10 @@ UPDATE node SET waiting = t.waiting, live = t.live
   FROM (SELECT e.child, sum(p.status NOT IN ({N_COMPLETED}, {N_SKIPPED})) AS waiting, sum(p.status <> {N_SKIPPED}) AS live
           FROM node p CROSS JOIN edge e ON e.graph = :graph AND e.parent = p.idx WHERE p.run = :run GROUP BY e.child) t
  WHERE node.run = :run AND node.idx = t.child
+"""
+_READY = f"""
+UPDATE node SET status = iif(waiting = 0, {N_READY}, {N_PENDING})
+ WHERE run = ? AND status = iif(waiting = 0, {N_PENDING}, {N_READY})
 """
 _RECOUNT = f"""
 UPDATE run SET open = t.open, active = t.active, failed = t.failed
@@ -336,11 +353,10 @@ def _finish(tx: Transaction, run: int, graph: int, finish: Finish) -> None:
             "now": tx.now,
         },
     )
-    note_run(tx, run, RUN_CODE[finish.status])
+    note_runs(tx, [run], RUN_CODE[finish.status])
     if finish.open_gate:
         tx.db.execute(_REDERIVE, {"graph": graph, "run": run})
-        ready = f"UPDATE node SET status = {N_READY} WHERE run = ? AND status = {N_PENDING} AND waiting = 0"
-        tx.db.execute(ready, (run,))
+        tx.db.execute(_READY, (run,))
     tx.db.execute(_RECOUNT, {"run": run})
 
 
@@ -352,8 +368,9 @@ def delete(tx: Transaction, op: Delete) -> Receipt:
     if purpose != "delete" and not RUN_STATUS[status].terminal:
         return Refused(Refusal.STATUS, RUN_STATUS[status])
     tx.db.execute(
-        f"UPDATE run SET gate = {G_HELD}, purpose = 'delete', token = NULL, arguments = x'', expires_at = 0 WHERE key = ?",
-        (key,),
+        f"UPDATE run SET gate = {G_HELD}, purpose = 'delete', token = NULL, arguments = x'', expires_at = 0,"
+        " loaded = max(0, loaded - ?) WHERE key = ?",
+        (op.limit, key),
     )
     ((first, last),) = tx.db.execute("SELECT max(idx) + 1 - ?, max(idx) FROM node WHERE run = ?", (op.limit, key)).fetchall()
     if last is not None:

@@ -166,6 +166,8 @@ class SqliteStore:
         if version < OLDEST_SQLITE:
             raise StoreError(f"SQLite {apsw.sqlite_lib_version()} is too old; install a newer apsw wheel")
         db = apsw.Connection(os.fspath(self.path), statementcachesize=300)
+        # Or SQLite would plan statements anew whenever a parameter that a partial index might care about changes.
+        db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._give_up_at = time.monotonic() + self._busy_seconds
         db.set_busy_handler(self._wait_for_lock)
         mode = db.pragma("journal_mode", "wal")

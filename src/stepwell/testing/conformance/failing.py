@@ -178,20 +178,6 @@ def test_a_body_that_stops_after_the_run_was_retried_runs_again(store: Store) ->
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
 
 
-def test_a_careful_body_that_stops_after_a_retry_is_interrupted(store: Store) -> None:
-    """At most once per requested attempt: it began, so nothing runs it again by itself."""
-    of = Graph([NodeSpec(NodeId("pay"), "pay", on_lost="interrupt"), NodeSpec(NodeId("other"), "other")])
-    start(store, of)
-    enlist(store)
-    grants = {of.order[grant.index]: grant for grant in claim(store)}
-    store.commit([failed(grants["other"])])
-    end_as_failed(store)
-    retry_all(store)
-    settled = one(store, stopped(grants["pay"]), Settled)
-    assert node(store, of.index["pay"]).status is NodeStatus.INTERRUPTED
-    assert (settled.run.gate, settled.run.purpose) == (GateState.HELD, "failed")
-
-
 def test_in_a_cancelled_run_nothing_waits(store: Store) -> None:
     of = start(store, graph(a="", b="", c=""))
     enlist(store)

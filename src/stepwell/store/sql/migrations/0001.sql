@@ -118,8 +118,8 @@ CREATE INDEX node_due ON node (due_at) WHERE status = 3;
 
 -- The unguessable id of a claim is the first half of the ids, and so of the fences, of the attempts it was granted.
 CREATE TABLE claim (
-  key    INTEGER PRIMARY KEY AUTOINCREMENT,
-  id     TEXT NOT NULL UNIQUE
+  key INTEGER PRIMARY KEY,
+  id  TEXT NOT NULL UNIQUE
 );
 
 -- `key` is the key of the claim times 65,536 plus the ordinal: later attempts have larger keys.
@@ -134,14 +134,12 @@ CREATE TABLE attempt (
   ended_at   INTEGER,
   output     BLOB,
   error      BLOB,
-  outcome    BLOB
+  outcome    BLOB,
+  slot       INTEGER GENERATED ALWAYS AS (CASE status WHEN 0 THEN -1 WHEN 1 THEN 0 ELSE number END) VIRTUAL
 );
--- Attempts of a node are numbered without repetition.
-CREATE UNIQUE INDEX attempt_number ON attempt (run, idx, number);
--- At most one attempt of a node runs at any time.
-CREATE UNIQUE INDEX attempt_running ON attempt (run, idx) WHERE status = 0;
--- A node's completion is recorded exactly once.
-CREATE UNIQUE INDEX attempt_completed ON attempt (run, idx) WHERE status = 1;
+-- One index keeps three promises, because a node has one slot -1, one slot 0 and one for each number: at most one attempt
+-- of a node runs at any time; a node's completion is recorded exactly once; attempts are numbered without repetition.
+CREATE UNIQUE INDEX attempt_slot ON attempt (run, idx, slot);
 -- What a worker holds, for its renewal and for the sweeper.
 CREATE INDEX attempt_held ON attempt (worker) WHERE status = 0;
 

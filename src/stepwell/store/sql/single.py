@@ -1,0 +1,136 @@
+"""One settlement, and a claim that is granted a few nodes: what every node of a chain costs.
+
+The same rules as for many (`ending`, `moving`), which the same tests compare, as direct statements: sets have a price that
+only pays off when there is more than a handful in them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...ids import ClaimId, RunId, attempt_id, split_attempt_id
+from ...model import Claim, Grant, NodeStatus, Receipt, Settle, Settled, settled_as
+from .codes import (
+    A_FAILED,
+    A_RUNNING,
+    A_TIMED_OUT,
+    ATTEMPT_CODE,
+    G_OPEN,
+    KIND_CODE,
+    N_COMPLETED,
+    N_FAILED,
+    N_INTERRUPTED,
+    N_PENDING,
+    N_READY,
+    N_RUNNING,
+    N_TERMINAL,
+    NODE_CODE,
+    ORDINALS,
+    R_CANCELLING,
+    R_PENDING,
+    R_RUNNING,
+)
+from .ending import Transaction, conclude_one
+from .payloads import LARGE
+
+FEW = 4
+
+_ATTEMPT = f"""
+SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.status, r.gate, r.stopping
+  FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run WHERE c.id = ?1
+"""
+_END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ? WHERE key = ?"
+_MOVE = "UPDATE node SET status = ?, due_at = ?, reason = NULL, failures = failures + ? WHERE run = ? AND idx = ?"
+_CHILDREN = "SELECT child FROM edge WHERE graph = ? AND parent = ? LIMIT 2"
+_LOWER_ONE = f"""
+UPDATE node SET waiting = waiting - 1, status = iif(waiting = 1 AND status = {N_PENDING}, {N_READY}, status)
+ WHERE run = ? AND idx = ? RETURNING status
+"""
+_LOWER = f"""
+UPDATE node SET waiting = waiting - 1, status = iif(waiting = 1 AND status = {N_PENDING}, {N_READY}, status)
+ WHERE run = ?1 AND idx IN (SELECT child FROM edge WHERE graph = ?2 AND parent = ?3)
+"""
+_RELEASED = f"""
+SELECT count(*) FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child AND n.status = {N_READY}
+ WHERE edge.graph = ?2 AND edge.parent = ?3
+"""
+_COUNT = """
+UPDATE run SET seq = seq + 1, open = open - ?, failed = failed + ?, active = active + ? WHERE key = ?
+RETURNING key, id, status, gate, purpose, open, active, failed, seq, on_failure
+"""
+_NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
+    """Settle an attempt that runs; None when it does not, or a payload is large: then the way for many decides."""
+    if any(payload is not None and len(payload) >= LARGE for payload in (op.output, op.error, op.outcome)):
+        return None
+    row = tx.db.execute(_ATTEMPT, split_attempt_id(op.attempt)).fetchone()
+    if row is None or row[4] != A_RUNNING:
+        return None
+    key, run, idx, number, _, graph, run_status, gate, stopping = row
+    asked = settled_as(op.node, stopping=bool(stopping), cancelling=run_status == R_CANCELLING)
+    node, status = NODE_CODE[asked], ATTEMPT_CODE[op.status]
+    tx.db.execute(_END, (status, tx.now, op.output, op.error, op.outcome, key))
+    due_at = tx.now + (op.delay or 0) if asked is NodeStatus.WAITING else None
+    tx.db.execute(_MOVE, (node, due_at, status in (A_FAILED, A_TIMED_OUT), run, idx))
+    released = _lower(tx, run, graph, idx) if node == N_COMPLETED and gate == G_OPEN else 0
+    closed = node >= N_TERMINAL
+    counted = tx.db.execute(_COUNT, (closed, node in (N_FAILED, N_INTERRUPTED), released - closed, run)).fetchone()
+    assert counted is not None
+    tx.db.execute(_NOTE, (run, counted[8], tx.now, KIND_CODE["settled"], idx, number, node))
+    return Settled(False, conclude_one(tx, counted))
+
+
+def _lower(tx: Transaction, run: int, graph: int, parent: int) -> int:
+    """Lower the children of a completed node; how many became READY."""
+    children = tx.db.execute(_CHILDREN, (graph, parent)).fetchall()
+    if not children:
+        return 0
+    if len(children) == 1:
+        ((status,),) = tx.db.execute(_LOWER_ONE, (run, children[0][0])).fetchall()
+        return int(status == N_READY)
+    tx.db.execute(_LOWER, (run, graph, parent))
+    ((released,),) = tx.db.execute(_RELEASED, (run, graph, parent)).fetchall()
+    return int(released)
+
+
+class Candidate(NamedTuple):
+    """A READY node that a claim may take."""
+
+    run: int
+    run_id: str
+    idx: int
+    number: int
+    failures: int
+    losses: int
+    needy: int
+
+
+_START_ATTEMPT = f"INSERT INTO attempt (key, run, idx, number, status, worker, started_at) VALUES (?, ?, ?, ?, {A_RUNNING}, ?, ?)"
+_START_NODE = f"UPDATE node SET status = {N_RUNNING}, attempt = ? WHERE run = ? AND idx = ?"
+_COUNT_START = f"""
+UPDATE run SET seq = seq + 1, started_at = coalesce(started_at, ?),
+               status = CASE status WHEN {R_PENDING} THEN {R_RUNNING} ELSE status END
+ WHERE key = ? RETURNING seq
+"""
+
+
+def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[int, list[Grant]]:
+    """Start an attempt at each candidate; the key of the claim, and the grants without their inputs."""
+    tx.db.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
+    claim = tx.db.last_insert_rowid()
+    for ordinal, node in enumerate(candidates):
+        tx.db.execute(
+            _START_ATTEMPT, (claim * ORDINALS + ordinal, node.run, node.idx, node.number, op.worker, tx.now)
+        )
+        tx.db.execute(_START_NODE, (node.number, node.run, node.idx))
+        ((seq,),) = tx.db.execute(_COUNT_START, (tx.now, node.run)).fetchall()
+        tx.db.execute(_NOTE, (node.run, seq, tx.now, KIND_CODE["claimed"], node.idx, node.number, None))
+    return claim, [_grant(op.claim_id, ordinal, node) for ordinal, node in enumerate(candidates)]
+
+
+def _grant(claim: ClaimId, ordinal: int, node: Candidate) -> Grant:
+    return Grant(
+        attempt_id(claim, ordinal), RunId(node.run_id), node.idx, node.number, node.failures, node.losses
+    )

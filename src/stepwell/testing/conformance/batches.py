@@ -1,0 +1,185 @@
+"""Ops are committed together; each stands or falls alone, and the same batch twice is the same as once."""
+
+from __future__ import annotations
+
+import threading
+
+from ...clock import SECOND, ManualClock
+from ...ids import AttemptId, Digest, RunId, WorkerId
+from ...model import (
+    AddNodes,
+    Append,
+    AttemptStatus,
+    Claimed,
+    Created,
+    Delete,
+    Dismiss,
+    Enlist,
+    Finish,
+    GraphAdded,
+    NodeChange,
+    NodeStatus,
+    Refusal,
+    Refused,
+    Renew,
+    Rewrite,
+    RunStatus,
+    Settled,
+    Sweep,
+)
+from ...store import Store, reader
+from ..ops import (
+    RUN,
+    TOKEN,
+    WORKER,
+    add_graph,
+    claim,
+    claim_op,
+    completed,
+    create,
+    enlist,
+    gate_op,
+    graph,
+    start,
+    statuses,
+    work,
+)
+
+
+def test_an_empty_batch_is_answered(store: Store) -> None:
+    assert store.commit([]) == []
+
+
+def test_a_batch_is_applied_in_order(store: Store) -> None:
+    of = graph(a="", b="a")
+    receipts = store.commit(
+        [
+            create(of),
+            *add_graph(of),
+            create(of),
+            claim_op(),
+            Enlist(WORKER, SECOND, b"{}"),
+            claim_op(claim="c1"),
+            Append(AttemptId("c1.0"), 0, "log", b"1"),
+            completed_op("c1.0"),
+            claim_op(claim="c2"),
+            completed_op("c2.0"),
+            gate_op(allowed=(RunStatus.RUNNING,)),
+            Delete(RUN),
+            Delete(RUN),
+        ]
+    )
+    assert [type(receipt).__name__ for receipt in receipts] == [
+        "Refused",
+        "GraphAdded",
+        "Created",
+        "Refused",
+        "Enlisted",
+        "Claimed",
+        "Appended",
+        "Settled",
+        "Claimed",
+        "Settled",
+        "Refused",
+        "Deleted",
+        "Deleted",
+    ]
+
+
+def completed_op(attempt: str):  # type: ignore[no-untyped-def]
+    from ...model import Settle
+
+    return Settle(AttemptId(attempt), AttemptStatus.COMPLETED, NodeStatus.COMPLETED, b"null")
+
+
+def test_what_is_refused_undoes_nothing_of_the_others(store: Store) -> None:
+    of = start(store, graph(a="", b="a"))
+    enlist(store)
+    (grant,) = claim(store)
+    unknown, nobody = RunId("unknown"), WorkerId("nobody")
+    bad = [
+        create(of, input=b"other"),
+        create(of, "x")._replace(digest=Digest("none")),
+        AddNodes(unknown, 0),
+        AddNodes(RUN, 99),
+        claim_op(nobody),
+        completed_op("unknown.0"),
+        completed_op("rubbish"),
+        completed(grant)._replace(node=NodeStatus.FAILED),
+        Append(AttemptId("unknown.0"), 0, "log", b""),
+        Renew(nobody, SECOND, ()),
+        gate_op(unknown),
+        gate_op(allowed=(RunStatus.PAUSED,)),
+        Rewrite(unknown, TOKEN),
+        Rewrite(RUN, TOKEN, (NodeChange(0, NodeStatus.RUNNING, 1, NodeStatus.READY),), Finish(RunStatus.FAILED, False)),
+        Delete(RUN),
+    ]
+    good = [create(of, f"good-{i}") for i in range(len(bad))]
+    before = reader.list_journal(store, RUN)
+    mixed = [op for pair in zip(bad, good, strict=True) for op in pair]
+    receipts = store.commit(mixed)
+    assert all(isinstance(receipt, Refused) for receipt in receipts[::2]), receipts[::2]
+    assert all(isinstance(receipt, Created) for receipt in receipts[1::2])
+    assert store.commit(bad) == receipts[::2]
+    assert reader.list_journal(store, RUN) == before
+    assert len(list(reader.all_runs(store))) == len(bad) + 1
+    reasons = {receipt.reason for receipt in receipts[::2] if isinstance(receipt, Refused)}
+    assert reasons >= {Refusal.CONFLICT, Refusal.UNKNOWN, Refusal.FENCED, Refusal.STATUS, Refusal.INCOMPLETE}
+    assert reasons >= {Refusal.LEASE_EXPIRED, Refusal.GATE_LOST}
+
+
+def test_the_same_batch_twice_is_the_same_as_once(store: Store) -> None:
+    of = graph(a="", b="a", c="a")
+    batch = [
+        *add_graph(of),
+        create(of),
+        Enlist(WORKER, 30 * SECOND, b"{}"),
+        claim_op(claim="c1"),
+        completed_op("c1.0"),
+        claim_op(claim="c2"),
+        gate_op(),
+    ]
+    first = store.commit(batch)
+    rows = (reader.require_run(store, RUN), reader.all_nodes(store, RUN), reader.list_attempts(store, RUN))
+    second = store.commit(batch)
+    assert rows == (reader.require_run(store, RUN), reader.all_nodes(store, RUN), reader.list_attempts(store, RUN))
+    graph_added, created, enlisted, claimed, settled, claimed_next, gated = second
+    assert (graph_added, enlisted, claimed_next, gated) == (first[0], first[2], first[5], first[6])
+    assert isinstance(graph_added, GraphAdded)
+    assert created == Created(RUN, True, 3, 3)
+    assert claimed == Claimed(())
+    assert isinstance(settled, Settled)
+    assert settled.repeated
+
+
+def test_threads_that_claim_at_once_share_the_work(store: Store) -> None:
+    start(store, graph(**{f"n{i}": "" for i in range(60)}, join=" ".join(f"n{i}" for i in range(60))))
+    for i in range(4):
+        enlist(store, f"w{i}", seconds=600)
+    barrier = threading.Barrier(4)
+    done = [0] * 4
+
+    def loop(i: int) -> None:
+        barrier.wait()
+        while reader.require_run(store, RUN).status is not RunStatus.COMPLETED:
+            done[i] += work(store, f"w{i}", limit=3)
+
+    threads = [threading.Thread(target=loop, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(done) == 61
+    assert set(statuses(store).values()) == {"COMPLETED"}
+    assert [attempt.number for attempt in reader.list_attempts(store, RUN)] == [1] * 61
+
+
+def test_maintenance_may_be_asked_for_at_any_time(store: Store, clock: ManualClock) -> None:
+    enlist(store)
+    before = reader.list_workers(store)
+    receipts = store.commit([Sweep(), Dismiss(WorkerId("nobody")), Sweep(0)])
+    assert len(receipts) == 3
+    assert reader.list_workers(store) == before
+    clock.advance(30)
+    store.commit([Sweep(0)])
+    assert reader.list_workers(store) == (), "it held nothing"

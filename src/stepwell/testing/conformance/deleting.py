@@ -1,0 +1,115 @@
+"""An ended run is forgotten: in chunks, whole, and nobody else with it."""
+
+from __future__ import annotations
+
+from ...clock import ManualClock
+from ...ids import RunId
+from ...model import (
+    AddNodes,
+    Append,
+    Claimed,
+    Created,
+    Delete,
+    Deleted,
+    GateState,
+    HeldGate,
+    ListRuns,
+    Refusal,
+    Refused,
+    RunStatus,
+)
+from ...store import Store, reader
+from ..ops import (
+    RUN,
+    WORKER,
+    claim,
+    claim_op,
+    completed,
+    create,
+    end_run,
+    enlist,
+    gate_op,
+    graph,
+    one,
+    refused,
+    start,
+    statuses,
+    sweep,
+    work,
+)
+
+
+def test_only_an_ended_run_is_deleted(store: Store) -> None:
+    start(store, graph(a=""))
+    assert store.commit([Delete(RUN)]) == [Refused(Refusal.STATUS, RunStatus.PENDING)]
+    enlist(store)
+    work(store)
+    assert store.commit([Delete(RUN)]) == [Deleted(True)]
+    assert reader.get_run(store, RUN) is None
+    assert store.commit([Delete(RUN), Delete(RunId("never was"))]) == [Deleted(True)] * 2
+
+
+def test_nothing_of_a_deleted_run_is_left(store: Store) -> None:
+    of = graph(a="", b="a")
+    enlist(store)
+    for run in (RUN, "kept"):
+        start(store, of, run, idempotency_key=f"key of {run}")
+        for _ in of.order:
+            (grant,) = claim(store)
+            store.commit([Append(grant.attempt, 0, "log", b'"hello"'), completed(grant, b'"x"')])
+    one(store, Delete(RUN), Deleted)
+    assert reader.all_nodes(store, RUN) == []
+    assert reader.list_attempts(store, RUN) == []
+    assert reader.list_journal(store, RUN) == []
+    assert list(reader.list_lines(store, RUN)) == []
+    assert (reader.get_outputs(store, RUN), reader.count_nodes(store, RUN)) == ({}, {})
+    assert [run.id for run in reader.list_runs(store, ListRuns()).runs] == ["kept"]
+    assert statuses(store, "kept") == {"a": "COMPLETED", "b": "COMPLETED"}
+    assert len(reader.list_lines(store, "kept")) == 2
+    assert reader.get_outputs(store, "kept") == {0: b'"x"', 1: b'"x"'}
+    assert one(store, create(of, idempotency_key=f"key of {RUN}"), Created).existed is False
+    assert statuses(store) == {"a": "READY", "b": "PENDING"}
+
+
+def test_a_run_is_deleted_in_chunks_and_anybody_finishes_it(store: Store) -> None:
+    of = start(store, graph(**{f"n{i}": "" for i in range(7)}))
+    enlist(store)
+    work(store)
+    assert one(store, Delete(RUN, 3), Deleted).finished is False
+    run = reader.require_run(store, RUN)
+    assert (run.gate, run.purpose, run.nodes) == (GateState.HELD, "delete", 7)
+    assert [row.index for row in reader.all_nodes(store, RUN)] == [0, 1, 2, 3]
+    assert set(reader.get_outputs(store, RUN)) == {0, 1, 2, 3}
+    assert sweep(store).gates == (HeldGate(RUN, "delete", b""),)
+    assert refused(store, gate_op()) is Refusal.INCOMPLETE
+    assert refused(store, AddNodes(RUN, 5)) is Refusal.INCOMPLETE
+    assert store.commit([create(of)]) == [Created(RUN, True, 4, 7)]
+    assert [one(store, Delete(RUN, 3), Deleted).finished for _ in range(3)] == [False, True, True]
+    assert sweep(store).gates == ()
+
+
+def test_a_worker_still_at_work_on_a_deleted_run_is_fenced(store: Store, clock: ManualClock) -> None:
+    of = start(store, graph(a="", b=""))
+    start(store, of, "kept")
+    enlist(store)
+    op = claim_op(claim="c1", limit=3)
+    grants = one(store, op, Claimed).grants
+    end_run(store, status=RunStatus.FAILED)
+    one(store, Delete(RUN), Deleted)
+    assert store.commit([completed(grants[0])]) == [Refused(Refusal.FENCED)]
+    assert store.commit([Append(grants[1].attempt, 0, "log", b"")]) == [Refused(Refusal.FENCED)]
+    assert one(store, op, Claimed).grants == grants[2:]
+    assert reader.list_stops(store, WORKER) == ()
+    clock.advance(60)
+    assert sweep(store).lost == 1
+
+
+def test_a_run_created_again_after_its_deletion_is_a_new_one(store: Store) -> None:
+    of = start(store, graph(a=""), "first")
+    start(store, of, "second")
+    end_run(store, "first")
+    store.commit([Delete(RunId("first"))])
+    start(store, of, "first", input=b'{"other":1}')
+    assert [run.id for run in reader.all_runs(store)] == ["first", "second"]
+    enlist(store)
+    assert [grant.run_id for grant in claim(store)] == ["second", "first"]

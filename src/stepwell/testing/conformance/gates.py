@@ -1,0 +1,327 @@
+"""The gate of a run, and what is rewritten behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ...clock import SECOND, ManualClock
+from ...graph import Graph, NodeSpec
+from ...ids import GateToken, NodeId, RunId
+from ...model import (
+    NODE_MOVES,
+    RUN_MOVES,
+    AttemptStatus,
+    Finish,
+    GateState,
+    GateTaken,
+    NodeChange,
+    NodeStatus,
+    Refusal,
+    Refused,
+    Rewrite,
+    Rewritten,
+    RunStatus,
+    Settled,
+)
+from ...store import Store, reader
+from ..ops import (
+    LANE,
+    RUN,
+    TOKEN,
+    WORKER,
+    changed,
+    claim,
+    completed,
+    end_run,
+    enlist,
+    failed,
+    finish,
+    gate_op,
+    graph,
+    hold,
+    node,
+    one,
+    refused,
+    start,
+    statuses,
+    twice,
+    work,
+)
+
+
+def rewrite(*rows: NodeChange, token: str = TOKEN, end: Finish | None = None) -> Rewrite:
+    return Rewrite(RUN, GateToken(token), rows, end)
+
+
+def test_a_held_gate_lets_nothing_move_forward(store: Store) -> None:
+    of = start(store, graph(a="", b="a", c=""))
+    enlist(store)
+    (grant,) = claim(store, limit=1)
+    news = hold(store, purpose="pause")
+    assert (news.gate, news.purpose, news.status) == (GateState.HELD, "pause", RunStatus.RUNNING)
+    assert claim(store) == ()
+    assert reader.ready_runs(store, (RUN,)) == ()
+    assert isinstance(store.commit([completed(grant)])[0], Settled)
+    assert node(store, of.index["b"]).status is NodeStatus.PENDING
+    assert reader.require_run(store, RUN).stopping is False
+
+
+def test_a_gate_may_ask_what_runs_to_stop(store: Store) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    (grant,) = claim(store)
+    hold(store, stop=True)
+    assert reader.require_run(store, RUN).stopping is True
+    assert reader.list_stops(store, WORKER) == (grant.attempt,)
+
+
+def test_holding_a_gate_twice_is_holding_it_once(store: Store) -> None:
+    start(store, graph(a=""))
+    (first,), (second,) = twice(store, [gate_op()])
+    assert isinstance(first, GateTaken)
+    assert first == second
+
+
+def test_a_gate_somebody_else_holds_is_refused_until_its_holder_is_late(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    hold(store, token="mine", purpose="heal", seconds=10)
+    assert store.commit([gate_op(token="yours")]) == [Refused(Refusal.GATE_HELD, "heal")]
+    clock.advance(9.999)
+    assert refused(store, gate_op(token="yours")) is Refusal.GATE_HELD
+    assert isinstance(store.commit([rewrite(token="mine")])[0], Rewritten)
+    clock.advance(0.001)
+    assert isinstance(store.commit([gate_op(token="mine")])[0], GateTaken), "late, but nobody took it over"
+    assert isinstance(store.commit([gate_op(token="yours")])[0], GateTaken)
+    assert refused(store, gate_op(token="mine")) is Refusal.GATE_HELD
+    assert refused(store, rewrite(token="mine")) is Refusal.GATE_LOST
+    assert isinstance(store.commit([rewrite(token="yours")])[0], Rewritten)
+
+
+def test_a_gate_that_nobody_holds_is_taken_at_once(store: Store) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    work(store, failing=("a",))
+    assert reader.require_run(store, RUN).gate is GateState.HELD
+    assert hold(store, purpose="failed").purpose == "failed"
+
+
+def test_a_gate_may_name_the_statuses_it_makes_sense_for(store: Store) -> None:
+    start(store, graph(a=""))
+    wanted = (RunStatus.FAILED, RunStatus.CANCELLED)
+    assert store.commit([gate_op(allowed=wanted)]) == [Refused(Refusal.STATUS, RunStatus.PENDING)]
+    assert reader.require_run(store, RUN).gate is GateState.OPEN
+    end_run(store)
+    assert isinstance(store.commit([gate_op(allowed=wanted)])[0], GateTaken), "a shut gate opens for who asks"
+
+
+def test_an_unknown_run_has_no_gate(store: Store) -> None:
+    assert store.commit([gate_op("none")]) == [Refused(Refusal.UNKNOWN, "none")]
+    assert store.commit([Rewrite(RunId("none"), TOKEN)]) == [Refused(Refusal.UNKNOWN, "none")]
+
+
+def test_only_the_holder_of_the_gate_rewrites(store: Store) -> None:
+    start(store, graph(a=""))
+    row = node(store, 0)
+    op = rewrite(changed(row, NodeStatus.CANCELLED))
+    assert refused(store, op) is Refusal.GATE_LOST, "the gate is open"
+    hold(store, token="other")
+    assert refused(store, op) is Refusal.GATE_LOST
+    finish(store, RunStatus.PAUSED, token="other")
+    assert refused(store, op) is Refusal.GATE_LOST, "the gate is shut"
+    assert node(store, 0) == row
+
+
+def test_rows_that_have_changed_are_refused_and_the_rest_applied(store: Store) -> None:
+    of = start(store, graph(a="", b="a", c="", d=""))
+    enlist(store)
+    (running,) = claim(store, limit=1)
+    seen = reader.all_nodes(store, RUN)
+    hold(store, stop=True)
+    stale = [row._replace(status=NodeStatus.READY, attempt=0) for row in seen if row.index == running.index]
+    stale += [row._replace(attempt=3) for row in seen if row.id == "b"]
+    fresh = [row for row in seen if row.index != running.index and row.id != "b"]
+    wanted = [changed(row, NodeStatus.CANCELLED, "run_cancelled") for row in (*stale, *fresh)]
+    missing = [NodeChange(index, NodeStatus.PENDING, 0, NodeStatus.CANCELLED) for index in (-1, 4, 10_000)]
+    receipt = store.commit([rewrite(*wanted, *missing, end=Finish(RunStatus.CANCELLED, False))])[0]
+    names = ",".join(str(change.index) for change in (*wanted[:2], *missing))
+    assert receipt == Refused(Refusal.CHANGED, names)
+    after = {row.id: (row.status, row.reason) for row in reader.all_nodes(store, RUN)}
+    assert after["b"] == ("PENDING", None)
+    assert [after[row.id] for row in fresh] == [("CANCELLED", "run_cancelled")] * len(fresh)
+    run = reader.require_run(store, RUN)
+    assert (run.gate, run.status) == (GateState.HELD, RunStatus.RUNNING), "it is not finished: compute it again"
+    rest = reader.all_nodes(store, RUN, NodeStatus.PENDING, NodeStatus.READY)
+    finish(store, RunStatus.CANCELLING, *(changed(row, NodeStatus.CANCELLED) for row in rest), grace=SECOND)
+    assert reader.require_run(store, RUN).open == 1
+    assert len(of) == 4
+
+
+def test_a_node_named_twice_in_a_rewrite_changes_once(store: Store) -> None:
+    start(store, graph(a="", b=""))
+    enlist(store)
+    work(store)
+    hold(store, purpose="reattempt")
+    row = node(store, 0)
+    again = NodeChange(0, NodeStatus.PENDING, row.attempt, NodeStatus.CANCELLED)
+    receipt = store.commit([rewrite(changed(row, NodeStatus.PENDING), again, changed(row, NodeStatus.PENDING))])[0]
+    assert receipt == Refused(Refusal.CHANGED, "0,0")
+    assert node(store, 0).status is NodeStatus.PENDING
+    assert reader.require_run(store, RUN).open == 1
+    finish(store, RunStatus.RUNNING, open_gate=True)
+
+
+def test_finishing_opens_the_gate_and_derives_the_counters(store: Store, clock: ManualClock) -> None:
+    of = start(store, graph(a="", b="a", c="a", d="b c"))
+    enlist(store)
+    (grant,) = claim(store)
+    hold(store, purpose="heal")
+    clock.advance(1)
+    store.commit([completed(grant)])
+    assert node(store, of.index["b"]).waiting == 1, "behind the gate nothing moves"
+    news = finish(store, RunStatus.RUNNING, open_gate=True)
+    assert (news.gate, news.purpose, news.open, news.active) == (GateState.OPEN, None, 3, 2)
+    assert statuses(store) == {"a": "COMPLETED", "b": "READY", "c": "READY", "d": "PENDING"}
+    assert node(store, of.index["d"]).waiting == 2
+    assert work(store) == 3
+    assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+
+
+def test_a_skipped_parent_is_satisfied_and_not_live(store: Store) -> None:
+    of = start(store, graph(a="", b="", c="a b", d="a"))
+    hold(store, purpose="heal")
+    finish(store, RunStatus.RUNNING, changed(node(store, of.index["a"]), NodeStatus.SKIPPED, "healed"), open_gate=True)
+    rows = {row.id: row for row in reader.all_nodes(store, RUN)}
+    assert (rows["c"].status, rows["c"].waiting, rows["c"].live) == (NodeStatus.PENDING, 1, 1)
+    assert (rows["d"].status, rows["d"].waiting, rows["d"].live) == (NodeStatus.READY, 0, 0)
+    assert (rows["a"].status, rows["a"].reason) == (NodeStatus.SKIPPED, "healed")
+
+
+def test_a_node_whose_parent_was_taken_back_is_not_ready(store: Store) -> None:
+    of = start(store, graph(a="", b="a", c="b"))
+    enlist(store)
+    (grant,) = claim(store)
+    store.commit([completed(grant)])
+    hold(store, purpose="reattempt")
+    finish(store, RunStatus.RUNNING, changed(node(store, of.index["a"]), NodeStatus.PENDING, fresh=True), open_gate=True)
+    assert statuses(store) == {"a": "READY", "b": "PENDING", "c": "PENDING"}
+
+
+def test_finishing_shuts_the_gate(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="a"))
+    hold(store, purpose="pause")
+    news = finish(store, RunStatus.PAUSED, reason="lunch")
+    assert (news.status, news.gate, news.purpose) == (RunStatus.PAUSED, GateState.SHUT, None)
+    run = reader.require_run(store, RUN)
+    assert (run.reason, run.ended_at) == ("lunch", None)
+    hold(store, purpose="cancel")
+    clock.advance(1)
+    rows = [changed(row, NodeStatus.CANCELLED) for row in reader.all_nodes(store, RUN)]
+    news = finish(store, RunStatus.CANCELLING, *rows, grace=SECOND)
+    assert (news.status, news.gate) == (RunStatus.CANCELLED, GateState.SHUT), "nothing ran: it is over at once"
+    run = reader.require_run(store, RUN)
+    assert (run.ended_at, run.reason, run.open) == (clock.now(), None, 0)
+
+
+def test_an_ended_run_begins_again(store: Store, clock: ManualClock) -> None:
+    of = start(store, graph(a="", b="a", c=""))
+    enlist(store)
+    grants = {of.order[grant.index]: grant for grant in claim(store)}
+    store.commit([completed(grants["c"], b'"kept"'), failed(grants["a"])])
+    hold(store, purpose="failed", stop=True)
+    finish(store, RunStatus.FAILED, changed(node(store, of.index["b"]), NodeStatus.UPSTREAM_FAILED, "upstream: a"))
+    run = reader.require_run(store, RUN)
+    assert (run.status, run.ended_at, run.failed, run.stopping) == (RunStatus.FAILED, clock.now(), 1, True)
+    hold(store, purpose="retry", allowed=(RunStatus.FAILED,))
+    rows = reader.all_nodes(store, RUN, NodeStatus.FAILED, NodeStatus.UPSTREAM_FAILED)
+    finish(store, RunStatus.RUNNING, *(changed(row, NodeStatus.PENDING, fresh=True) for row in rows), open_gate=True)
+    run = reader.require_run(store, RUN)
+    assert (run.status, run.ended_at, run.failed, run.stopping) == (RunStatus.RUNNING, None, 0, False)
+    assert (node(store, of.index["a"]).failures, node(store, of.index["b"]).reason) == (0, None)
+    assert work(store) == 2
+    assert reader.get_outputs(store, RUN)[of.index["c"]] == b'"kept"'
+
+
+def test_a_completed_node_that_runs_again_supersedes_its_completion(store: Store) -> None:
+    of = Graph([NodeSpec(NodeId("a"), "a"), NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),), needs=(NodeId("a"),))])
+    start(store, of)
+    enlist(store)
+    (first,) = claim(store)
+    store.commit([completed(first, b"1")])
+    hold(store, purpose="reattempt")
+    finish(store, RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING, fresh=True), open_gate=True)
+    assert reader.get_outputs(store, RUN) == {}
+    assert store.commit([completed(first, b"1")]) == [Refused(Refusal.FENCED)]
+    (second,) = claim(store)
+    assert second.number == 2
+    store.commit([completed(second, b"2")])
+    found = [(attempt.status, attempt.output) for attempt in reader.list_attempts(store, RUN, 0)]
+    assert found == [(AttemptStatus.SUPERSEDED, b"1"), (AttemptStatus.COMPLETED, b"2")]
+    assert reader.get_outputs(store, RUN) == {0: b"2"}
+    (child,) = claim(store)
+    assert child.inputs == ((0, b"2"),)
+
+
+def test_a_run_with_nothing_left_to_do_completes_when_its_gate_opens(store: Store) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    (grant,) = claim(store)
+    hold(store, purpose="heal")
+    store.commit([completed(grant)])
+    assert finish(store, RunStatus.RUNNING, open_gate=True).status is RunStatus.COMPLETED
+
+
+def test_a_rewrite_in_chunks_ends_with_the_last(store: Store) -> None:
+    start(store, graph(**{f"n{i}": "" for i in range(10)}))
+    hold(store)
+    rows = [changed(row, NodeStatus.CANCELLED) for row in reader.all_nodes(store, RUN)]
+    for begin in range(0, 10, 3):
+        receipt = one(store, rewrite(*rows[begin : begin + 3]), Rewritten)
+        assert (receipt.run.gate, receipt.run.status) == (GateState.HELD, RunStatus.PENDING)
+        assert receipt.run.open == max(0, 7 - begin)
+    assert finish(store, RunStatus.CANCELLING).status is RunStatus.CANCELLED
+
+
+@pytest.mark.parametrize("was", list(NodeStatus))
+def test_only_legal_moves_of_a_node_are_rewritten(store: Store, was: NodeStatus) -> None:
+    """What runs moves by its own attempt alone, and only a claim makes a node run."""
+    start(store, graph(a="", b=""))
+    hold(store)
+    legal = NODE_MOVES[was] - {NodeStatus.RUNNING} if was is not NodeStatus.RUNNING else frozenset()
+    for status in set(NodeStatus) - legal:
+        op = rewrite(changed(node(store, 0), NodeStatus.CANCELLED), NodeChange(1, was, 0, status))
+        assert refused(store, op) is Refusal.STATUS, status
+    assert statuses(store) == {"a": "READY", "b": "READY"}
+    assert reader.require_run(store, RUN).gate is GateState.HELD
+
+
+@pytest.mark.parametrize("was", list(RunStatus))
+def test_only_legal_moves_of_a_run_are_rewritten(store: Store, was: RunStatus) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    claim(store)
+    hold(store)
+    if was is RunStatus.PENDING:
+        return
+    path = [was] if was in RUN_MOVES[RunStatus.RUNNING] else []
+    for status in path:
+        finish(store, status, grace=SECOND)
+        hold(store)
+    for status in set(RunStatus) - RUN_MOVES[was] - {was}:
+        op = rewrite(changed(node(store, 0), NodeStatus.CANCELLED)._replace(was=NodeStatus.READY), end=Finish(status, False))
+        assert refused(store, op) is Refusal.STATUS, status
+    run = reader.require_run(store, RUN)
+    assert (run.status, run.gate) == (was, GateState.HELD)
+
+
+def test_a_rewritten_node_forgets_when_it_was_due(store: Store) -> None:
+    from ..ops import retried
+
+    start(store, graph(a=""))
+    enlist(store)
+    (grant,) = claim(store)
+    store.commit([retried(grant, 60)])
+    hold(store)
+    finish(store, RunStatus.CANCELLING, changed(node(store, 0), NodeStatus.CANCELLED, "run_cancelled"))
+    row = node(store, 0)
+    assert (row.status, row.due_at, row.failures, row.lane) == (NodeStatus.CANCELLED, None, 1, LANE)
+    assert row.reason == "run_cancelled"

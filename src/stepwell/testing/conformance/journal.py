@@ -1,0 +1,139 @@
+"""The history of a run: every transition, numbered without a gap."""
+
+from __future__ import annotations
+
+from ...clock import SECOND, ManualClock
+from ...model import Dismiss, JournalRow, ListJournal, NodeStatus, Renew, RunStatus
+from ...store import Store, reader
+from ..ops import (
+    RUN,
+    WORKER,
+    changed,
+    claim,
+    completed,
+    enlist,
+    failed,
+    fan,
+    finish,
+    graph,
+    hold,
+    node,
+    retried,
+    start,
+    sweep,
+    twice,
+    work,
+)
+
+
+def entries(store: Store, after: int = 0) -> list[tuple[object, ...]]:
+    """(kind, index, attempt, status) of each entry."""
+    return [entry[2:] for entry in reader.list_journal(store, RUN, after)]
+
+
+def test_the_life_of_a_run_is_told_from_its_creation_to_its_end(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="a"))
+    enlist(store)
+    begun = clock.now()
+    clock.advance(1)
+    work(store)
+    later = clock.now()
+    assert reader.list_journal(store, RUN) == [
+        JournalRow(1, begun, "created", None, None, None),
+        JournalRow(2, later, "claimed", 0, 1, None),
+        JournalRow(3, later, "settled", 0, 1, "COMPLETED"),
+        JournalRow(4, later, "claimed", 1, 1, None),
+        JournalRow(5, later, "settled", 1, 1, "COMPLETED"),
+        JournalRow(6, later, "run", None, None, "COMPLETED"),
+    ]
+
+
+def test_retries_losses_releases_and_wakings_are_told(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    enlist(store, seconds=60)
+    store.commit([retried(grant, 5) for grant in claim(store)])
+    clock.advance(5)
+    sweep(store)
+    claim(store)
+    clock.advance(1)
+    store.commit([Renew(WORKER, 60 * SECOND, None)])
+    store.commit([Renew(WORKER, 60 * SECOND, ())])
+    claim(store)
+    store.commit([Dismiss(WORKER)])
+    assert entries(store, 1) == [
+        ("claimed", 0, 1, None),
+        ("settled", 0, 1, "WAITING"),
+        ("woken", 0, 1, "READY"),
+        ("claimed", 0, 2, None),
+        ("released", 0, 2, "READY"),
+        ("claimed", 0, 3, None),
+        ("lost", 0, 3, "READY"),
+    ]
+
+
+def test_gates_rewrites_and_fences_are_told(store: Store, clock: ManualClock) -> None:
+    of = start(store, graph(a="", b="", c="b"))
+    enlist(store, seconds=60)
+    a, b = claim(store)
+    store.commit([failed(a)])
+    hold(store, purpose="cancel", stop=True)
+    finish(store, RunStatus.CANCELLING, changed(node(store, of.index["c"]), NodeStatus.CANCELLED), grace=SECOND)
+    clock.advance(1)
+    sweep(store)
+    assert entries(store, 3) == [
+        ("settled", a.index, 1, "FAILED"),
+        ("gate", None, None, "failed"),
+        ("gate", None, None, "cancel"),
+        ("rewrote", of.index["c"], 0, "CANCELLED"),
+        ("run", None, None, "CANCELLING"),
+        ("fenced", b.index, 1, "CANCELLED"),
+        ("run", None, None, "CANCELLED"),
+    ]
+
+
+def test_what_happens_in_one_batch_is_told_in_order(store: Store) -> None:
+    start(store, fan(6))
+    start(store, fan(6), "other")
+    enlist(store)
+    work(store, runs=(RUN,), limit=1)
+    grants = claim(store)
+    store.commit([completed(grant) for grant in grants])
+    grants = claim(store)
+    backwards = list(reversed(grants))
+    store.commit([completed(grant) for grant in backwards])
+    journal = reader.list_journal(store, "other")
+    assert [entry.seq for entry in journal] == list(range(1, len(journal) + 1))
+    settled = [entry.index for entry in journal if entry.kind == "settled"]
+    assert settled == [0, *(grant.index for grant in backwards)]
+    claimed = [entry.index for entry in journal if entry.kind == "claimed"]
+    assert claimed == [0, *(grant.index for grant in grants)]
+
+
+def test_what_is_refused_or_repeated_is_not_told(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="a"))
+    enlist(store, seconds=1)
+    (late,) = claim(store)
+    clock.advance(1)
+    sweep(store)
+    enlist(store)
+    (grant,) = claim(store)
+    twice(store, [completed(late), completed(grant)])
+    hold(store)
+    hold(store)
+    kinds = [entry.kind for entry in reader.list_journal(store, RUN)]
+    assert kinds == ["created", "claimed", "lost", "claimed", "settled", "gate"]
+    assert reader.require_run(store, RUN).seq == 6
+
+
+def test_the_journal_is_read_page_by_page(store: Store) -> None:
+    start(store, fan(10))
+    enlist(store)
+    work(store)
+    whole = tuple(reader.list_journal(store, RUN))
+    assert len(whole) == 26
+    assert store.read([ListJournal(RUN, limit=10), ListJournal(RUN, 10, 10), ListJournal(RUN, 20, 10)]) == [
+        whole[:10],
+        whole[10:20],
+        whole[20:],
+    ]
+    assert store.read([ListJournal(RUN, after=26)]) == [()]

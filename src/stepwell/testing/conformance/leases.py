@@ -1,0 +1,172 @@
+"""A worker's lease: what stands under it, what renewing it says, and what happens when it ends."""
+
+from __future__ import annotations
+
+from ...clock import SECOND, ManualClock
+from ...graph import Graph, NodeSpec
+from ...ids import AttemptId, NodeId, WorkerId
+from ...model import (
+    AttemptStatus,
+    Dismiss,
+    Dismissed,
+    Enlist,
+    Enlisted,
+    GateState,
+    NodeStatus,
+    Refusal,
+    Refused,
+    Renew,
+    Renewed,
+    WorkerRow,
+)
+from ...store import Store, reader
+from ..ops import RUN, WORKER, claim, completed, enlist, failed, graph, node, one, refused, start, statuses, sweep
+
+LEASE = 30 * SECOND
+
+
+def renew(store: Store, *held: AttemptId, worker: WorkerId = WORKER) -> Renewed:
+    return one(store, Renew(worker, LEASE, held), Renewed)
+
+
+def test_a_worker_begins_under_a_lease(store: Store, clock: ManualClock) -> None:
+    op = Enlist(WORKER, LEASE, b'{"host":"a"}')
+    assert store.commit([op]) == [Enlisted(clock.now() + LEASE)]
+    assert reader.list_workers(store) == (WorkerRow(WORKER, clock.now() + LEASE, clock.now(), b'{"host":"a"}'),)
+    clock.advance(5)
+    assert store.commit([op]) == [Enlisted(clock.now() + LEASE)], "enlisting again is harmless"
+    assert len(reader.list_workers(store)) == 1
+
+
+def test_renewing_extends_the_lease(store: Store, clock: ManualClock) -> None:
+    enlist(store)
+    clock.advance(29)
+    assert renew(store) == Renewed(clock.now() + LEASE, (), 0)
+    clock.advance(29)
+    assert sweep(store).lost == 0
+    assert reader.list_workers(store)[0].lease_until == clock.now() + SECOND
+
+
+def test_a_lease_that_is_over_cannot_be_renewed(store: Store, clock: ManualClock) -> None:
+    assert refused(store, Renew(WORKER, LEASE, ())) is Refusal.LEASE_EXPIRED
+    enlist(store)
+    clock.advance(30)
+    assert store.commit([Renew(WORKER, LEASE, ())]) == [Refused(Refusal.LEASE_EXPIRED)]
+    sweep(store)
+    assert store.commit([Renew(WORKER, LEASE, None)]) == [Refused(Refusal.LEASE_EXPIRED)]
+
+
+def test_attempts_whose_claim_was_never_answered_are_released(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="", c=""))
+    enlist(store)
+    held, stray = claim(store, limit=2)
+    clock.advance(1)
+    assert renew(store, held.attempt).released == 0, "claimed since the last renewal: the answer may be on its way"
+    clock.advance(1)
+    (recent,) = claim(store)
+    assert renew(store, held.attempt).released == 1
+    rows = reader.all_nodes(store, RUN)
+    assert [rows[grant.index].status for grant in (held, stray, recent)] == ["RUNNING", "READY", "RUNNING"]
+    assert (rows[stray.index].failures, rows[stray.index].losses) == (0, 0)
+    assert reader.list_attempts(store, RUN, stray.index)[0].status is AttemptStatus.RELEASED
+    assert store.commit([completed(stray)]) == [Refused(Refusal.FENCED)]
+    (again,) = claim(store)
+    assert (again.index, again.number) == (stray.index, 2)
+
+
+def test_a_renewal_that_says_nothing_of_what_is_held_releases_nothing(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    claim(store)
+    for _ in range(3):
+        clock.advance(1)
+        assert one(store, Renew(WORKER, LEASE, None), Renewed).released == 0
+    assert statuses(store) == {"a": "RUNNING"}
+    assert renew(store).released == 1
+
+
+def test_rubbish_among_the_held_changes_nothing(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    (grant,) = claim(store, claim="c1")
+    clock.advance(1)
+    renew(store, grant.attempt)
+    clock.advance(1)
+    assert renew(store, grant.attempt, AttemptId("rubbish"), AttemptId("gone.0"), AttemptId("c1.7")).released == 0
+    clock.advance(1)
+    assert renew(store, AttemptId("c1.00"), AttemptId("rubbish")).released == 1
+
+
+def test_a_careful_node_that_never_began_is_ready_again(store: Store, clock: ManualClock) -> None:
+    start(store, Graph([NodeSpec(NodeId("pay"), "pay", on_lost="interrupt")]))
+    enlist(store)
+    claim(store)
+    clock.advance(1)
+    renew(store)
+    clock.advance(1)
+    assert renew(store).released == 1
+    assert statuses(store) == {"pay": "READY"}
+
+
+def test_a_stray_attempt_of_a_run_that_stops_is_cancelled(store: Store, clock: ManualClock) -> None:
+    of = start(store, graph(a="", b=""))
+    enlist(store)
+    bad, stray = claim(store)
+    clock.advance(1)
+    renew(store, bad.attempt, stray.attempt)
+    store.commit([failed(bad)])
+    clock.advance(1)
+    assert renew(store).released == 1
+    assert node(store, stray.index).status is NodeStatus.CANCELLED
+    assert reader.require_run(store, RUN).active == 0
+    assert len(of) == 2
+
+
+def test_a_renewal_tells_what_to_stop(store: Store, clock: ManualClock) -> None:
+    of = graph(a="", b="", c="")
+    start(store, of, "stops")
+    start(store, of, "goes on")
+    enlist(store, "other")
+    enlist(store)
+    a, b, c = claim(store, limit=3)
+    (elsewhere, *_) = claim(store, "other")
+    store.commit([failed(b)])
+    assert reader.require_run(store, "stops").gate is GateState.HELD
+    clock.advance(1)
+    assert renew(store, a.attempt, c.attempt).stop == (a.attempt, c.attempt)
+    assert reader.list_stops(store, WORKER) == (a.attempt, c.attempt)
+    assert reader.list_stops(store, WorkerId("other")) == ()
+    assert reader.list_stops(store, WorkerId("nobody")) == ()
+    assert elsewhere.run_id == "goes on"
+
+
+def test_what_a_dismissed_worker_holds_is_lost_at_once(store: Store) -> None:
+    of = Graph([NodeSpec(NodeId("a"), "a"), NodeSpec(NodeId("pay"), "pay", on_lost="interrupt")])
+    start(store, of)
+    enlist(store)
+    enlist(store, "other")
+    grants = claim(store)
+    assert store.commit([Dismiss(WORKER)]) == [Dismissed(2)]
+    assert statuses(store) == {"a": "READY", "pay": "INTERRUPTED"}
+    assert node(store, of.index["pay"]).reason == "worker_lost"
+    assert [worker.id for worker in reader.list_workers(store)] == ["other"]
+    assert store.commit([completed(grants[0])]) == [Refused(Refusal.FENCED)]
+    assert store.commit([Dismiss(WORKER), Dismiss(WorkerId("nobody"))]) == [Dismissed(0), Dismissed(0)]
+    run = reader.require_run(store, RUN)
+    assert (run.gate, run.purpose, run.failed) == (GateState.HELD, "failed", 1)
+
+
+def test_a_worker_that_enlists_again_keeps_what_it_held(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    (grant,) = claim(store)
+    clock.advance(60)
+    enlist(store)
+    assert sweep(store).lost == 0
+    assert not isinstance(store.commit([completed(grant)])[0], Refused)
+
+
+def test_workers_are_listed_by_id(store: Store) -> None:
+    for worker in ("w3", "w1", "w2"):
+        enlist(store, worker)
+    assert [worker.id for worker in reader.list_workers(store)] == ["w1", "w2", "w3"]

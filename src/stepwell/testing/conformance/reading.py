@@ -1,0 +1,177 @@
+"""What can be read: all from one moment, page by page, and nothing of what is not there."""
+
+from __future__ import annotations
+
+from ...clock import ManualClock
+from ...ids import Digest, RunId, WorkerId
+from ...model import (
+    CountNodes,
+    GetGraph,
+    GetOutputs,
+    GetRun,
+    ListAttempts,
+    ListJournal,
+    ListLines,
+    ListNodes,
+    ListRuns,
+    ListStops,
+    ListWorkers,
+    NodeStatus,
+    ReadyRuns,
+    RunPage,
+    RunStatus,
+)
+from ...store import Store, reader
+from ..ops import RUN, WORKER, claim, completed, enlist, fan, graph, hold, retried, start, sweep, work
+
+
+def test_an_empty_store_answers_every_question(store: Store) -> None:
+    assert store.read([]) == []
+    assert store.read(
+        [
+            GetRun(RUN),
+            ListRuns(),
+            ListNodes(RUN),
+            ListAttempts(RUN),
+            GetOutputs(RUN),
+            GetGraph(Digest("0" * 64)),
+            ListJournal(RUN),
+            ListLines(RUN),
+            ListStops(WorkerId("nobody")),
+            ListWorkers(),
+            CountNodes(RUN),
+            ReadyRuns((RUN,)),
+        ]
+    ) == [None, RunPage((), None), (), (), {}, None, (), (), (), (), {}, ()]
+
+
+def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:
+    for i in range(5):
+        start(store, graph(a=""), f"run-{i}")
+    seen: list[str] = []
+    before: int | None = None
+    for expected in (2, 2, 1):
+        page = reader.list_runs(store, ListRuns(limit=2, before=before))
+        assert len(page.runs) == expected
+        seen += [run.id for run in page.runs]
+        before = page.cursor
+    assert before is None
+    assert seen == ["run-4", "run-3", "run-2", "run-1", "run-0"]
+    assert reader.list_runs(store, ListRuns(limit=5)).cursor is None
+
+
+def test_a_page_stays_where_it_was_when_runs_come_and_go(store: Store) -> None:
+    of = graph(a="")
+    for i in range(4):
+        start(store, of, f"run-{i}")
+    first = reader.list_runs(store, ListRuns(limit=2))
+    start(store, of, "newest")
+    second = reader.list_runs(store, ListRuns(limit=2, before=first.cursor))
+    assert [run.id for run in first.runs + second.runs] == ["run-3", "run-2", "run-1", "run-0"]
+
+
+def test_runs_are_listed_by_workflow_status_and_end(store: Store, clock: ManualClock) -> None:
+    of = graph(a="")
+    enlist(store, seconds=600)
+    start(store, of, "done early")
+    start(store, of, "done late", workflow="returns")
+    start(store, of, "not done")
+    work(store, runs=("done early",))
+    clock.advance(10)
+    work(store, runs=("done late",))
+
+    def found(**options: object) -> list[str]:
+        return [run.id for run in reader.list_runs(store, ListRuns(**options)).runs]  # type: ignore[arg-type]
+
+    assert found(workflow="returns") == ["done late"]
+    assert found(workflow="nothing") == []
+    assert found(statuses=(RunStatus.COMPLETED,)) == ["done late", "done early"]
+    assert found(statuses=(RunStatus.PENDING, RunStatus.FAILED)) == ["not done"]
+    assert found(ended_before=clock.now()) == ["done early"]
+    assert found(ended_before=clock.now() + 1) == ["done late", "done early"]
+    assert found(workflow="orders", statuses=(RunStatus.COMPLETED,), ended_before=clock.now() + 1) == ["done early"]
+
+
+def test_nodes_are_listed_in_order_page_by_page(store: Store) -> None:
+    of = start(store, fan(9))
+    enlist(store)
+    store.commit([completed(grant) for grant in claim(store)])
+    whole = tuple(reader.all_nodes(store, RUN))
+    assert [row.id for row in whole] == list(of.order)
+    assert [row.index for row in whole] == list(range(11))
+    pages = store.read([ListNodes(RUN, limit=4), ListNodes(RUN, 3, 4), ListNodes(RUN, 7, 4), ListNodes(RUN, 10)])
+    assert pages == [whole[:4], whole[4:8], whole[8:], ()]
+    ready = reader.all_nodes(store, RUN, NodeStatus.READY)
+    assert [row.index for row in ready] == list(range(1, 10))
+    both = reader.all_nodes(store, RUN, NodeStatus.COMPLETED, NodeStatus.PENDING)
+    assert [row.index for row in both] == [0, 10]
+    assert store.read([ListNodes(RUN, 4, 2, (NodeStatus.READY,))])[0] == whole[5:7]
+
+
+def test_attempts_are_listed_by_node_and_number(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="", c=""))
+    enlist(store, seconds=600)
+    for _ in range(3):
+        store.commit([retried(grant, 1) for grant in reversed(claim(store))])
+        clock.advance(1)
+        sweep(store)
+    whole = tuple(reader.list_attempts(store, RUN))
+    assert [(row.index, row.number) for row in whole] == [(index, n) for index in range(3) for n in (1, 2, 3)]
+    assert tuple(reader.list_attempts(store, RUN, 1)) == whole[3:6]
+    assert reader.list_attempts(store, RUN, 7) == []
+    pages = store.read([ListAttempts(RUN, limit=4), ListAttempts(RUN, None, (1, 1), 4), ListAttempts(RUN, 1, (1, 2))])
+    assert pages == [whole[:4], whole[4:8], whole[5:6]]
+
+
+def test_outputs_of_some_nodes_are_read(store: Store) -> None:
+    start(store, graph(a="", b="", c=""))
+    enlist(store)
+    grants = claim(store)
+    store.commit([completed(grant, b"%d" % grant.index) for grant in grants[:2]])
+    assert reader.get_outputs(store, RUN) == {0: b"0", 1: b"1"}
+    assert reader.get_outputs(store, RUN, (1, 2, 99)) == {1: b"1"}
+    assert reader.get_outputs(store, RUN, ()) == {}
+
+
+def test_nodes_are_counted_by_status(store: Store) -> None:
+    start(store, fan(4))
+    enlist(store)
+    store.commit([completed(grant) for grant in claim(store)])
+    claim(store, limit=1)
+    assert reader.count_nodes(store, RUN) == {
+        NodeStatus.COMPLETED: 1,
+        NodeStatus.RUNNING: 1,
+        NodeStatus.READY: 3,
+        NodeStatus.PENDING: 1,
+    }
+
+
+def test_runs_with_something_to_claim_are_found(store: Store) -> None:
+    of = graph(a="", b="a")
+    for run in ("ready", "held", "busy", "done"):
+        start(store, of, run, priority=len(run))
+    enlist(store)
+    work(store, runs=("done",))
+    claim(store, runs=("busy",))
+    hold(store, "held")
+    asked = tuple(RunId(run) for run in ("busy", "unknown", "ready", "held", "done", "ready"))
+    assert reader.ready_runs(store, asked) == ("ready", "ready")
+    assert reader.ready_runs(store, ()) == ()
+
+
+def test_the_version_differs_after_a_change_and_not_before(store: Store) -> None:
+    start(store, graph(a=""))
+    before = store.version()
+    assert store.version() == before
+    store.read([ListRuns()])
+    assert store.version() == before
+    enlist(store)
+    assert store.version() != before
+
+
+def test_the_store_tells_its_own_time(store: Store, clock: ManualClock) -> None:
+    before = store.now()
+    clock.advance(1.5)
+    assert (before, store.now()) == (clock.now() - 1_500_000, clock.now())
+    assert store.url
+    assert reader.list_stops(store, WORKER) == ()

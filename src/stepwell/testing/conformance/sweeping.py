@@ -1,0 +1,296 @@
+"""What time changes: lost workers, due nodes, deadlines, cancellations whose grace is over, gates left held."""
+
+from __future__ import annotations
+
+from ...clock import SECOND, ManualClock
+from ...graph import Graph, NodeSpec
+from ...ids import NodeId
+from ...model import (
+    MAX_LOSSES,
+    SUSPECT_AFTER,
+    WORKER_LOST_ERROR,
+    AttemptStatus,
+    GateState,
+    HeldGate,
+    NodeStatus,
+    Refusal,
+    Refused,
+    RunStatus,
+    Swept,
+)
+from ...store import Store, reader
+from ..ops import (
+    LANE,
+    RUN,
+    changed,
+    claim,
+    completed,
+    enlist,
+    failed,
+    finish,
+    graph,
+    hold,
+    node,
+    retried,
+    start,
+    statuses,
+    sweep,
+    work,
+)
+
+
+def lose(store: Store, clock: ManualClock, worker: str, **scope: object) -> Swept:
+    """A worker claims, then its lease runs out."""
+    enlist(store, worker, seconds=10)
+    claim(store, worker, **scope)
+    clock.advance(10)
+    return sweep(store)
+
+
+def test_nothing_to_do_is_nothing_done(store: Store) -> None:
+    assert sweep(store) == Swept(0, 0, (), (), None)
+
+
+def test_what_a_lost_worker_held_is_ready_again(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="a"))
+    enlist(store, "gone", seconds=10)
+    (grant,) = claim(store, "gone")
+    clock.advance(9.999)
+    assert sweep(store).lost == 0
+    clock.advance(0.001)
+    swept = sweep(store)
+    assert (swept.lost, swept.woken, [news.run_id for news in swept.runs]) == (1, 0, [RUN])
+    assert (swept.runs[0].open, swept.runs[0].active, swept.runs[0].failed) == (2, 1, 0)
+    row = node(store, 0)
+    assert (row.status, row.losses, row.failures, row.lane, row.reason) == (NodeStatus.READY, 1, 0, LANE, None)
+    (attempt,) = reader.list_attempts(store, RUN)
+    assert (attempt.status, attempt.ended_at) == (AttemptStatus.LOST, clock.now())
+    assert attempt.error == WORKER_LOST_ERROR
+    assert reader.list_workers(store) == ()
+    assert store.commit([completed(grant)]) == [Refused(Refusal.FENCED)]
+    assert sweep(store) == Swept(0, 0, (), (), None)
+
+
+def test_only_workers_that_are_late_are_lost(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b=""))
+    enlist(store, "gone", seconds=10)
+    enlist(store, "alive", seconds=20)
+    claim(store, "gone", 1)
+    (kept,) = claim(store, "alive", 1)
+    clock.advance(10)
+    assert sweep(store).lost == 1
+    assert node(store, kept.index).status is NodeStatus.RUNNING
+    assert [worker.id for worker in reader.list_workers(store)] == ["alive"]
+
+
+def test_a_careful_node_is_interrupted_and_never_runs_again_by_itself(store: Store, clock: ManualClock) -> None:
+    of = Graph([NodeSpec(NodeId("pay"), "pay", on_lost="interrupt"), NodeSpec(NodeId("other"), "other")])
+    start(store, of)
+    swept = lose(store, clock, "gone", lanes=[("default/thread!", 1)])
+    assert statuses(store) == {"pay": "INTERRUPTED", "other": "READY"}
+    assert node(store, of.index["pay"]).reason == "worker_lost"
+    assert (swept.runs[0].gate, swept.runs[0].purpose, swept.runs[0].failed) == (GateState.HELD, "failed", 1)
+    assert swept.gates == (HeldGate(RUN, "failed", b""),)
+
+
+def test_a_node_that_took_two_workers_with_it_stands_alone(store: Store, clock: ManualClock) -> None:
+    start(store, Graph([NodeSpec(NodeId("leak"), "leak", body="loop", queue="heavy")]))
+    for losses in range(1, SUSPECT_AFTER + 1):
+        assert node(store, 0).lane == "heavy/loop"
+        assert lose(store, clock, f"w{losses}", lanes=[("heavy/loop", 9)]).lost == 1
+        assert node(store, 0).losses == losses
+    assert node(store, 0).lane == "heavy/suspect"
+    enlist(store)
+    assert claim(store, lanes=[("heavy/loop", 9), ("default/suspect", 9)]) == ()
+    (grant,) = claim(store, lanes=[("heavy/suspect", 1)])
+    assert (grant.number, grant.losses) == (SUSPECT_AFTER + 1, SUSPECT_AFTER)
+    store.commit([completed(grant)])
+    assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+
+
+def test_a_node_that_keeps_losing_workers_fails(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="a"))
+    for losses in range(1, MAX_LOSSES):
+        lose(store, clock, f"w{losses}")
+        assert node(store, 0).status is NodeStatus.READY
+    swept = lose(store, clock, "last")
+    row = node(store, 0)
+    assert (row.status, row.losses, row.reason) == (NodeStatus.FAILED, MAX_LOSSES, "worker_lost")
+    assert (swept.runs[0].gate, swept.runs[0].failed) == (GateState.HELD, 1)
+
+
+def test_a_node_somebody_asked_for_again_is_no_longer_suspect(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    for losses in range(MAX_LOSSES):
+        lose(store, clock, f"w{losses}")
+    hold(store, purpose="retry")
+    finish(store, RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING, fresh=True), open_gate=True)
+    row = node(store, 0)
+    assert (row.status, row.losses, row.lane, row.reason) == (NodeStatus.READY, 0, LANE, None)
+
+
+def test_a_worker_lost_in_a_run_that_stops_cancels_its_nodes(store: Store, clock: ManualClock) -> None:
+    of = start(store, Graph([NodeSpec(NodeId(n), n, on_lost="interrupt" if n == "pay" else "rerun") for n in ("a", "b", "pay")]))
+    enlist(store, "gone", seconds=10)
+    grants = {of.order[grant.index]: grant for grant in claim(store, "gone")}
+    store.commit([failed(grants["a"])])
+    clock.advance(10)
+    assert sweep(store).lost == 2
+    assert statuses(store) == {"a": "FAILED", "b": "CANCELLED", "pay": "CANCELLED"}
+    assert node(store, of.index["b"]).reason == "worker_lost"
+
+
+def test_a_sweep_takes_no_more_than_its_limit(store: Store, clock: ManualClock) -> None:
+    start(store, graph(**{f"n{i}": "" for i in range(7)}))
+    enlist(store, "one", seconds=8)
+    enlist(store, "two", seconds=9)
+    enlist(store, "idle", seconds=10)
+    claim(store, "two", 3)
+    claim(store, "one", 4)
+    clock.advance(10)
+    assert [sweep(store, 3).lost for _ in range(4)] == [3, 3, 1, 0]
+    assert reader.list_workers(store) == ()
+    assert set(statuses(store).values()) == {"READY"}
+
+
+def test_an_expired_worker_with_nothing_left_is_forgotten(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b=""))
+    enlist(store, "busy", seconds=8)
+    enlist(store, "idle", seconds=9)
+    claim(store, "busy")
+    clock.advance(10)
+    assert sweep(store, 1).lost == 1
+    assert [worker.id for worker in reader.list_workers(store)] == ["busy"]
+
+
+def test_a_due_node_wakes_and_never_early(store: Store, clock: ManualClock) -> None:
+    of = start(store, graph(soon="", later=""))
+    enlist(store, seconds=600)
+    grants = {of.order[grant.index]: grant for grant in claim(store)}
+    store.commit([retried(grants["soon"], 5), retried(grants["later"], 7)])
+    due = clock.now() + 5 * SECOND
+    assert sweep(store).next_due == due
+    clock.advance(4.999999)
+    assert sweep(store).woken == 0
+    clock.advance(0.000001)
+    assert clock.now() == due
+    swept = sweep(store)
+    assert (swept.woken, [news.run_id for news in swept.runs], swept.next_due) == (1, [RUN], due + 2 * SECOND)
+    row = node(store, of.index["soon"])
+    assert (row.status, row.due_at) == (NodeStatus.READY, None)
+    assert node(store, of.index["later"]).status is NodeStatus.WAITING
+
+
+def test_the_longest_due_wake_first(store: Store, clock: ManualClock) -> None:
+    of = graph(a="", b="", c="")
+    start(store, of, "one")
+    start(store, of, "two")
+    enlist(store, seconds=600)
+    grants = claim(store)
+    store.commit([retried(grant, 9 - place) for place, grant in enumerate(grants)])
+    clock.advance(9)
+    assert sweep(store, 2).woken == 2
+    ready = [node(store, grant.index, grant.run_id).status is NodeStatus.READY for grant in grants]
+    assert ready == [False, False, False, False, True, True]
+    assert sweep(store, 9).woken == 4
+
+
+def test_nothing_wakes_behind_a_closed_gate(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    enlist(store, seconds=600)
+    (grant,) = claim(store)
+    store.commit([retried(grant, 5)])
+    hold(store, purpose="pause")
+    finish(store, RunStatus.PAUSED)
+    lease = reader.list_workers(store)[0].lease_until
+    assert sweep(store).next_due == lease
+    clock.advance(60)
+    assert sweep(store).woken == 0
+    hold(store, purpose="resume")
+    finish(store, RunStatus.RUNNING, open_gate=True)
+    assert sweep(store).woken == 1
+
+
+def test_a_deadline_closes_the_gate(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b="a"), timeout=60 * SECOND, on_failure="finish")
+    start(store, graph(a="", b="a"), "done", timeout=60 * SECOND)
+    enlist(store, seconds=600)
+    work(store, runs=("done",))
+    (grant,) = claim(store)
+    assert sweep(store).next_due == clock.now() + 60 * SECOND
+    clock.advance(59.999)
+    assert sweep(store).runs == ()
+    clock.advance(0.001)
+    swept = sweep(store)
+    (news,) = swept.runs
+    assert (news.run_id, news.gate, news.purpose, news.status) == (RUN, GateState.HELD, "failed", RunStatus.RUNNING)
+    assert swept.gates == (HeldGate(RUN, "failed", b""),)
+    run = reader.require_run(store, RUN)
+    assert (run.reason, run.stopping) == ("deadline", True)
+    assert reader.list_stops(store, reader.list_workers(store)[0].id) == (grant.attempt,)
+    assert sweep(store).runs == ()
+
+
+def test_a_retry_gets_the_whole_time_again(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""), timeout=60 * SECOND)
+    clock.advance(60)
+    sweep(store)
+    hold(store, purpose="failed")
+    finish(store, RunStatus.FAILED, changed(node(store, 0), NodeStatus.CANCELLED), reason="deadline")
+    assert reader.require_run(store, RUN).reason == "deadline"
+    hold(store, purpose="retry")
+    finish(store, RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING), open_gate=True)
+    run = reader.require_run(store, RUN)
+    assert (run.deadline_at, run.reason, run.stopping) == (clock.now() + 60 * SECOND, None, False)
+
+
+def test_a_cancelled_run_is_fenced_when_its_grace_is_over(store: Store, clock: ManualClock) -> None:
+    of = start(store, graph(a="", b="", c="a"))
+    enlist(store, seconds=600)
+    a, b = claim(store)
+    hold(store, stop=True)
+    news = finish(store, RunStatus.CANCELLING, changed(node(store, of.index["c"]), NodeStatus.CANCELLED), grace=5 * SECOND)
+    assert (news.status, news.gate, news.active) == (RunStatus.CANCELLING, GateState.SHUT, 2)
+    assert sweep(store).next_due == clock.now() + 5 * SECOND
+    store.commit([completed(a)])
+    clock.advance(4.999)
+    assert sweep(store).runs == ()
+    clock.advance(0.001)
+    swept = sweep(store)
+    (news,) = swept.runs
+    assert (swept.lost, news.status, news.gate, news.active) == (0, RunStatus.CANCELLED, GateState.SHUT, 0)
+    assert node(store, b.index).status is NodeStatus.CANCELLED
+    assert reader.list_attempts(store, RUN, b.index)[0].status is AttemptStatus.CANCELLED
+    assert store.commit([completed(b)]) == [Refused(Refusal.FENCED)]
+    assert reader.require_run(store, RUN).ended_at == clock.now()
+    after = sweep(store)
+    assert (after.runs, after.gates, after.next_due) == ((), (), reader.list_workers(store)[0].lease_until)
+
+
+def test_a_gate_is_reported_when_its_holder_is_late(store: Store, clock: ManualClock) -> None:
+    of = graph(a="")
+    for run, seconds in (("first", 20), ("second", 10), ("third", 30)):
+        start(store, of, run)
+        hold(store, run, seconds=seconds, purpose=f"purpose of {run}")
+    swept = sweep(store)
+    assert (swept.gates, swept.next_due) == ((), clock.now() + 10 * SECOND)
+    clock.advance(20)
+    swept = sweep(store)
+    assert swept.gates == (
+        HeldGate(reader.require_run(store, "first").id, "purpose of first", b"{}"),
+        HeldGate(reader.require_run(store, "second").id, "purpose of second", b"{}"),
+    )
+    assert swept.next_due == clock.now() - 10 * SECOND, "there is still something to find"
+
+
+def test_a_lost_worker_and_a_passed_deadline_come_in_one_sweep(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b=""), timeout=30 * SECOND)
+    start(store, graph(a="", b=""), "other")
+    enlist(store, seconds=30)
+    grants = claim(store, limit=3)
+    store.commit([retried(grants[0], 30)])
+    clock.advance(30)
+    swept = sweep(store)
+    assert (swept.lost, swept.woken, [news.run_id for news in swept.runs]) == (2, 1, [RUN, "other"])
+    assert set(statuses(store).values()) == {"READY"}
+    assert reader.require_run(store, RUN).gate is GateState.HELD

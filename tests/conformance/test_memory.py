@@ -1,0 +1,24 @@
+"""The memory store passes the conformance suite whole: it is the executable specification."""
+
+import pytest
+
+from stepwell.clock import ManualClock
+from stepwell.errors import StoreError
+from stepwell.model import ListRuns, Sweep
+from stepwell.store import open_store
+from stepwell.store.memory import MemoryStore
+from stepwell.testing.conformance import *  # noqa: F403
+
+
+@pytest.fixture
+def store(clock: ManualClock) -> MemoryStore:
+    return MemoryStore(clock)
+
+
+def test_a_closed_store_says_so() -> None:
+    closed = open_store("memory://")
+    closed.close()
+    closed.close()
+    for use in (lambda: closed.commit([Sweep()]), lambda: closed.read([ListRuns()]), closed.version):
+        with pytest.raises(StoreError, match="closed"):
+            use()

@@ -1,0 +1,451 @@
+"""SQLite does exactly what the memory store does, whatever it is asked: random batches, the same to both.
+
+A failure prints the steps that led to it and a blob that repeats them (`@reproduce_failure`).
+"""
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from stepwell.clock import SECOND, ManualClock
+from stepwell.graph import Graph, NodeSpec
+from stepwell.ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId, split_attempt_id
+from stepwell.model import (
+    SETTLEMENTS,
+    AddNodes,
+    Append,
+    AttemptStatus,
+    Claim,
+    Claimed,
+    CountNodes,
+    Create,
+    Delete,
+    Dismiss,
+    Enlist,
+    Finish,
+    Gate,
+    GateState,
+    GetGraph,
+    GetOutputs,
+    ListAttempts,
+    ListJournal,
+    ListLines,
+    ListNodes,
+    ListRuns,
+    ListStops,
+    ListUnfinished,
+    ListWorkers,
+    NodeChange,
+    NodeRow,
+    NodeStatus,
+    Op,
+    Query,
+    ReadyRuns,
+    Receipt,
+    Renew,
+    Rewrite,
+    RunStatus,
+    Settle,
+    Sweep,
+    may_rewrite,
+)
+from stepwell.store import Store, reader
+from stepwell.store.memory import MemoryStore
+from stepwell.store.sql import SqliteStore
+from stepwell.testing.audit import audit
+from stepwell.testing.ops import add_graph
+
+RUNS = tuple(RunId(f"run-{i}") for i in range(5))
+WORKERS = tuple(WorkerId(f"worker-{i}") for i in range(3))
+TOKENS = tuple(GateToken(f"token-{i}") for i in range(2))
+PURPOSES = ("failed", "cancel", "retry", "pause")
+LANES = ("default/thread", "default/thread!", "gpu/loop", "default/suspect", "gpu/suspect", "elsewhere/thread")
+PAYLOADS = {
+    "none": None,
+    "null": b"null",
+    "empty": b"",
+    "small": b'{"a":1}',
+    "large": b'"' + b"x" * 20_000 + b'"',
+    "just large": b"y" * 16_384,
+    "not json": b"\x00",
+}
+SETTLED = tuple((status, node) for status, nodes in SETTLEMENTS.items() for node in sorted(nodes))
+ILLEGAL = ((AttemptStatus.COMPLETED, NodeStatus.FAILED), (AttemptStatus.SUPERSEDED, NodeStatus.READY))
+RUBBISH = ("", "rubbish", "c.0", "00001.00", "00001.65536", "00002.-1", "00001.999999999999999999999")
+UNSTARTED = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
+
+number = st.integers(0, 1_000)
+"""Chooses something, whatever is there by then: rules take it modulo the number of choices."""
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """A small graph of any shape, with careful nodes, two queues and outputs that bodies ask for."""
+    specs: list[NodeSpec] = []
+    for i in range(draw(st.integers(1, 7))):
+        parents = draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set()
+        names = tuple(specs[parent].id for parent in sorted(parents))
+        needs = tuple(name for name in names if draw(st.booleans()))
+        kind = draw(st.sampled_from(({}, {}, {"on_lost": "interrupt"}, {"queue": "gpu", "body": "loop"})))
+        specs.append(NodeSpec(f"n{i}", f"n{i}", depends_on=names, needs=needs, **kind))
+    return Graph(specs)
+
+
+class SameAsMemory(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = ManualClock()
+        self.folder = Path(tempfile.mkdtemp(prefix="stepwell-same-"))
+        self.memory = MemoryStore(self.clock)
+        self.sqlite = SqliteStore(self.folder / "same.db", clock=self.clock, synchronous="normal")
+        self.batch: list[Op] = []
+        self.graphs: list[Graph] = []
+        self.claims: list[Claim] = []
+        self.attempts: list[AttemptId] = []
+
+    def teardown(self) -> None:
+        self.commit()
+        self.sqlite.close()
+        shutil.rmtree(self.folder)
+
+    def ask(self, op: Op, now: bool) -> None:
+        """Put an op into the batch, and commit it if it is the last."""
+        self.batch.append(op)
+        if now or len(self.batch) > 12:
+            self.commit()
+
+    def commit(self) -> None:
+        batch, self.batch = self.batch, []
+        receipts = self.memory.commit(batch)
+        found = self.sqlite.commit(batch)
+        for op, expected, receipt in zip(batch, receipts, found, strict=True):
+            assert receipt == expected, f"{op}\n memory {expected}\n sqlite {receipt}"
+        self.learn(receipts)
+        self.compare()
+
+    def learn(self, receipts: list[Receipt]) -> None:
+        for receipt in receipts:
+            if isinstance(receipt, Claimed):
+                self.attempts += [g.attempt for g in receipt.grants if g.attempt not in self.attempts]
+
+    def compare(self) -> None:
+        queries = self.everything()
+        for query, expected, answer in zip(queries, self.memory.read(queries), self.sqlite.read(queries), strict=True):
+            assert answer == expected, f"{query}\n memory {expected}\n sqlite {answer}"
+        audit(self.memory)
+        audit_payloads(self.sqlite)
+
+    def everything(self) -> list[Query]:
+        queries: list[Query] = [ListRuns(), ListRuns(limit=2), ListWorkers(), ReadyRuns(RUNS), ListUnfinished()]
+        queries += [ListStops(worker) for worker in WORKERS]
+        queries += [GetGraph(graph.digest) for graph in self.graphs]
+        of_run: tuple[Callable[[RunId], Query], ...] = (
+            ListNodes,
+            ListAttempts,
+            GetOutputs,
+            ListJournal,
+            ListLines,
+            CountNodes,
+        )
+        present = [run.id for run in reader.all_runs(self.memory)]
+        return queries + [query(run) for run in present for query in of_run]
+
+    # Runs come and go
+
+    @initialize(
+        first=graphs(),
+        second=graphs(),
+        policies=st.lists(st.sampled_from(("fail_fast", "finish")), min_size=1, max_size=4),
+        leases=st.lists(st.sampled_from((10, 60, 600)), min_size=1, max_size=3),
+    )
+    def begin(self, first: Graph, second: Graph, policies: list[Any], leases: list[int]) -> None:
+        """Something to work on, and somebody to do it."""
+        self.graphs += [first, second]
+        self.batch += [*add_graph(first), *add_graph(second)]
+        for place, (run, policy) in enumerate(zip(RUNS, policies, strict=False)):
+            digest = self.graphs[place % 2].digest
+            self.batch.append(Create(run, "orders", None, digest, b"{}", place, policy, priority=place % 3))
+        for worker, seconds in zip(WORKERS, leases, strict=False):
+            self.batch.append(Enlist(worker, seconds * SECOND, b"{}"))
+        self.claim(WORKERS[0], tuple((lane, 3) for lane in LANES), None, None, True)
+
+    @rule(graph=graphs(), chunk=st.integers(1, 8), order=st.permutations(range(4)), whole=st.booleans(), now=st.booleans())
+    def add_a_graph(self, graph: Graph, chunk: int, order: list[int], whole: bool, now: bool) -> None:
+        self.graphs.append(graph)
+        ops = add_graph(graph) if whole else add_graph(graph, chunk=chunk)
+        for place in order if not whole else range(len(ops)):
+            self.ask(ops[place % len(ops)], False)
+        if now:
+            self.commit()
+
+    @precondition(lambda self: self.graphs)
+    @rule(
+        run=st.sampled_from(RUNS),
+        which=number,
+        payload=st.sampled_from(("small", "small", "empty", "large")),
+        on_failure=st.sampled_from(("fail_fast", "finish")),
+        priority=st.sampled_from((0, 0, 5, -5)),
+        timeout=st.sampled_from((None, None, 20 * SECOND, 0)),
+        key=st.sampled_from((None, None, "key-1", "key-2")),
+        now=st.booleans(),
+    )
+    def create_a_run(self, run: RunId, which: int, now: bool, payload: str, **options: Any) -> None:
+        digest = self.graphs[which % len(self.graphs)].digest if which % 16 else Digest("unknown")
+        names = (("orders", None), ("returns", "shop:Returns"))[which % 2]
+        self.ask(Create(run, *names, digest, PAYLOADS[payload], 2**64 - 1 - which, **options_of(options)), now)
+
+    @rule(which=number, limit=st.sampled_from((1, 2, 100)), start=st.integers(0, 8), now=st.booleans())
+    def load_or_delete_a_run(self, which: int, limit: int, start: int, now: bool) -> None:
+        self.ask(Delete(self.run(which), limit) if which % 4 else AddNodes(self.run(which), start), now)
+
+    # Workers come and go
+
+    @rule(worker=st.sampled_from(WORKERS), seconds=st.sampled_from((2, 30, 600)), leave=number, now=st.booleans())
+    def enlist_or_dismiss(self, worker: WorkerId, seconds: int, leave: int, now: bool) -> None:
+        self.ask(Enlist(worker, seconds * SECOND, b"%d" % seconds) if leave % 4 else Dismiss(worker), now)
+
+    @rule(worker=st.sampled_from(WORKERS), held=st.none() | st.sets(number, max_size=6), now=st.booleans())
+    def renew(self, worker: WorkerId, held: set[int] | None, now: bool) -> None:
+        names = None if held is None else tuple(self.attempt(which) for which in sorted(held))
+        self.ask(Renew(worker, 30 * SECOND, names), now)
+
+    @rule(limit=st.sampled_from((1_000, 1_000, 1, 0)), now=st.booleans())
+    def sweep(self, limit: int, now: bool) -> None:
+        self.ask(Sweep(limit), now)
+
+    @rule(seconds=st.sampled_from((0.000_001, 1, 3, 12)))
+    def time_passes(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    @rule(worker=st.sampled_from(WORKERS))
+    def lose_a_worker(self, worker: WorkerId) -> None:
+        """A short life: it enlists, takes all it can, and is gone."""
+        self.ask(Enlist(worker, SECOND, b"{}"), False)
+        self.claim(worker, tuple((lane, 2) for lane in LANES), None, None, False)
+        self.clock.advance(1)
+        self.ask(Sweep(), True)
+
+    # Work is done
+
+    @rule(
+        worker=st.sampled_from(WORKERS),
+        lanes=st.lists(st.tuples(st.sampled_from(LANES), st.integers(-1, 6)), max_size=4),
+        runs=st.none() | st.sets(st.sampled_from(RUNS)),
+        serves=st.none() | st.sets(number, max_size=3),
+        now=st.booleans(),
+    )
+    def claim_some(self, worker: WorkerId, lanes: list[Any], runs: Any, serves: Any, now: bool) -> None:
+        pairs = None
+        if serves is not None and self.graphs:
+            pairs = tuple(
+                ("orders" if which % 2 else "returns", self.graphs[which % len(self.graphs)].digest) for which in serves
+            )
+        self.claim(worker, tuple(lanes), None if runs is None else tuple(sorted(runs)), pairs, now)
+
+    @rule(worker=st.sampled_from(WORKERS), limit=st.integers(1, 8), now=st.booleans())
+    def claim_whatever_is_ready(self, worker: WorkerId, limit: int, now: bool) -> None:
+        self.claim(worker, tuple((lane, limit) for lane in LANES), None, None, now)
+
+    def claim(self, worker: WorkerId, lanes: Any, runs: Any, serves: Any, now: bool) -> None:
+        op = Claim(ClaimId(f"{len(self.claims):05}"), worker, lanes, runs, serves)
+        self.claims.append(op)
+        self.ask(op, now)
+
+    @precondition(lambda self: self.claims)
+    @rule(which=number, now=st.booleans())
+    def claim_again(self, which: int, now: bool) -> None:
+        self.ask(self.claims[which % len(self.claims)], now)
+
+    @rule(
+        which=number,
+        how=st.sampled_from((*SETTLED, *ILLEGAL)),
+        payloads=st.tuples(*[st.sampled_from(sorted(PAYLOADS))] * 3),
+        delay=st.sampled_from((None, SECOND, 10 * SECOND)),
+        now=st.booleans(),
+    )
+    def settle(self, which: int, how: Any, payloads: Any, delay: int | None, now: bool) -> None:
+        self.ask(Settle(self.attempt(which), *how, *(PAYLOADS[name] for name in payloads), delay), now)
+
+    @rule(take=st.lists(number, min_size=1, max_size=8), well=st.booleans(), then_claim=st.booleans())
+    def settle_many(self, take: list[int], well: bool, then_claim: bool) -> None:
+        """What a busy worker does: many settlements and a claim in one batch, most of them good."""
+        for which in dict.fromkeys(take):
+            good = well or which % 4
+            how = (AttemptStatus.COMPLETED, NodeStatus.COMPLETED) if good else (AttemptStatus.FAILED, NodeStatus.FAILED)
+            self.ask(Settle(self.attempt(which), *how, b"%d" % (which % 3)), False)
+        if then_claim:
+            self.claim(WORKERS[0], (("default/thread", 3), ("gpu/loop", 4)), RUNS, None, False)
+        self.commit()
+
+    @rule(which=number, index=st.integers(0, 3), data=st.sampled_from(sorted(PAYLOADS)), now=st.booleans())
+    def append(self, which: int, index: int, data: str, now: bool) -> None:
+        self.ask(Append(self.attempt(which), index, "log", PAYLOADS[data] or b""), now)
+
+    def attempt(self, which: int) -> AttemptId:
+        """Mostly an attempt that runs, sometimes an old one, now and then rubbish."""
+        if not self.attempts or which % 17 == 0:
+            return AttemptId(RUBBISH[which % len(RUBBISH)])
+        running = [attempt for attempt in self.attempts if self.is_running(attempt)] if which % 5 else []
+        known = running or self.attempts
+        return known[which % len(known)]
+
+    def is_running(self, attempt: AttemptId) -> bool:
+        found = self.memory._state.attempt(*split_attempt_id(attempt))
+        return found is not None and found.status is AttemptStatus.RUNNING
+
+    def run(self, which: int) -> RunId:
+        """Mostly a run that is there."""
+        there = [run.id for run in reader.all_runs(self.memory)] if which % 11 else []
+        known = sorted(there) or RUNS
+        return known[which % len(known)]
+
+    # Gates are held, rows rewritten
+
+    @rule(
+        which=number,
+        token=st.sampled_from(TOKENS),
+        purpose=st.sampled_from(PURPOSES),
+        seconds=st.sampled_from((0, 5, 60)),
+        stop=st.booleans(),
+        allowed=st.sets(st.sampled_from(RunStatus), max_size=2),
+        now=st.booleans(),
+    )
+    def hold_a_gate(
+        self, which: int, token: GateToken, purpose: str, seconds: int, stop: bool, allowed: Any, now: bool
+    ) -> None:
+        statuses = tuple(sorted(allowed)) if len(allowed) > 1 else ()
+        self.ask(Gate(self.run(which), token, purpose, purpose.encode(), seconds * SECOND, stop, statuses), now)
+
+    @rule(
+        which=number,
+        token=st.sampled_from(TOKENS),
+        mode=st.sampled_from(("failed", "cancel", "retry", "pause", "resume")),
+        chunk=st.sampled_from((None, None, 0, 1, 3)),
+        now=st.booleans(),
+    )
+    def rewrite_as_the_kernel_does(self, which: int, token: GateToken, mode: str, chunk: int | None, now: bool) -> None:
+        """Computed from the rows as they are now; the batch, or the clock, may have changed them before it is applied."""
+        run = self.run(which)
+        if which % 5:
+            self.ask(Gate(run, token, mode, b"{}", 60 * SECOND, mode in ("failed", "cancel")), False)
+        rows, end = [], Finish(RunStatus.RUNNING, open_gate=True)
+        if mode in ("failed", "cancel"):
+            rows = [change(row, NodeStatus.CANCELLED, mode) for row in self.rows(run) if row.status in UNSTARTED]
+            status = RunStatus.FAILED if mode == "failed" else RunStatus.CANCELLING
+            end = Finish(status, open_gate=False, reason="deadline" if chunk else None, grace=3 * SECOND)
+        elif mode == "retry":
+            ended = {NodeStatus.FAILED, NodeStatus.CANCELLED, NodeStatus.INTERRUPTED, NodeStatus.UPSTREAM_FAILED}
+            rows = [change(row, NodeStatus.PENDING, None, True) for row in self.rows(run) if row.status in ended]
+        elif mode == "pause":
+            end = Finish(RunStatus.PAUSED, open_gate=False)
+        if chunk is None:
+            self.ask(Rewrite(run, token, tuple(rows), end), now)
+        else:
+            self.ask(Rewrite(run, token, tuple(rows[:chunk])), now)
+
+    @rule(
+        which=number,
+        token=st.sampled_from(TOKENS),
+        moves=st.lists(st.tuples(number, number, st.booleans()), max_size=5),
+        end=st.none() | st.tuples(st.sampled_from(RunStatus), st.integers(0, 9)),
+        stale=number,
+    )
+    def rewrite_anything(self, which: int, token: GateToken, moves: Any, end: Any, stale: int) -> None:
+        """Any legal change of rows as they are, and some of rows as they are not, or are not there."""
+        run = self.run(which)
+        self.ask(Gate(run, token, "heal", b"", 60 * SECOND), True)
+        rows = self.rows(run)
+        changes: list[NodeChange] = []
+        for place, choice, fresh in moves:
+            if place % 13 == 0 or not rows:
+                changes.append(NodeChange(place - 5, NodeStatus.PENDING, 0, NodeStatus.CANCELLED, "rubbish", fresh))
+                continue
+            row = rows[place % len(rows)]
+            legal = [s for s in NodeStatus if may_rewrite(row.status, s) and not self.takes_back(run, row, s)]
+            if legal or place % 31 == 0:
+                status = legal[choice % len(legal)] if legal else NodeStatus.RUNNING
+                changes.append(change(row, status, f"because {place % 3}", fresh))
+        if stale % 8 == 0 and changes:
+            changes[0] = changes[0]._replace(was_attempt=changes[0].was_attempt + 1)
+        finish = None
+        if end is not None:
+            status, odd = end
+            finish = Finish(status, (status in (RunStatus.PENDING, RunStatus.RUNNING)) == (odd != 0), "reason", odd * SECOND)
+        self.ask(Rewrite(run, token, tuple(changes), finish), True)
+
+    def takes_back(self, run: RunId, row: NodeRow, status: NodeStatus) -> bool:
+        """The kernel never takes back what a running or waiting child stands on."""
+        if row.status not in (NodeStatus.COMPLETED, NodeStatus.SKIPPED):
+            return False
+        graph = Graph.load(reader.get_graph(self.memory, reader.require_run(self.memory, run).digest) or b"")
+        below = [self.rows(run)[child].status for child in graph.children[row.index]]
+        return status is NodeStatus.PENDING and not {NodeStatus.RUNNING, NodeStatus.WAITING}.isdisjoint(below)
+
+    def rows(self, run: RunId) -> list[NodeRow]:
+        return reader.all_nodes(self.memory, run)
+
+    # The rest
+
+    @rule(times=st.integers(1, 2))
+    def commit_and_repeat(self, times: int) -> None:
+        """The answer was lost: the same batch again."""
+        batch = list(self.batch)
+        self.commit()
+        if not any(isinstance(op, Rewrite) for op in batch):
+            for _ in range(times):
+                self.batch = list(batch)
+                self.commit()
+
+    @precondition(lambda self: any(self.memory.read([ReadyRuns(RUNS)])[0]))
+    @rule(worker=st.sampled_from(WORKERS), fail=st.sampled_from((0, 0, 0, 3)))
+    def work_to_the_end(self, worker: WorkerId, fail: int) -> None:
+        self.ask(Enlist(worker, 600 * SECOND, b"{}"), True)
+        for _ in range(12):
+            before = len(self.attempts)
+            self.claim(worker, tuple((lane, 100) for lane in LANES), None, None, True)
+            fresh = self.attempts[before:]
+            if not fresh:
+                return
+            for place, attempt in enumerate(fresh):
+                bad = fail and place % fail == fail - 1
+                how = (AttemptStatus.FAILED, NodeStatus.FAILED) if bad else (AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
+                self.batch.append(Settle(attempt, *how, b"null"))
+            self.commit()
+
+
+def options_of(options: dict[str, Any]) -> dict[str, Any]:
+    return {("idempotency_key" if name == "key" else name): value for name, value in options.items()}
+
+
+def change(row: NodeRow, status: NodeStatus, reason: str | None, fresh: bool = False) -> NodeChange:
+    return NodeChange(row.index, row.status, row.attempt, status, reason, fresh)
+
+
+def audit_payloads(store: SqliteStore) -> None:
+    """Every large payload is kept once, as long as rows refer to it; every claim as long as it has attempts."""
+    db = store._reader
+    columns = ("input FROM run", "output FROM attempt", "error FROM attempt", "outcome FROM attempt", "data FROM line")
+    used: Counter[bytes] = Counter()
+    for column in columns:
+        name = column.partition(" ")[0]
+        used.update(value[1:] for (value,) in db.execute(f"SELECT {column} WHERE substr({name}, 1, 1) = x'00'"))
+    assert dict(db.execute("SELECT hash, uses FROM blob").fetchall()) == used
+    idle = "SELECT id FROM claim WHERE key NOT IN (SELECT key / 65536 FROM attempt)"
+    assert db.execute(idle).fetchall() == []
+
+
+SameAsMemory.TestCase.settings = settings(
+    max_examples=100,
+    stateful_step_count=50,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+TestSameAsMemory = SameAsMemory.TestCase

@@ -1,0 +1,28 @@
+"""The SQLite store passes the conformance suite whole."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepwell.clock import ManualClock
+from stepwell.errors import StoreError
+from stepwell.model import ListRuns, Sweep
+from stepwell.store.sql import SqliteStore
+from stepwell.testing.conformance import *  # noqa: F403
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: ManualClock) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "stepwell.db", clock=clock)
+    yield store
+    store.close()
+
+
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    closed = SqliteStore(tmp_path / "closed.db")
+    closed.close()
+    closed.close()
+    for use in (lambda: closed.commit([Sweep()]), lambda: closed.read([ListRuns()]), closed.version):
+        with pytest.raises(StoreError, match="closed"):
+            use()
