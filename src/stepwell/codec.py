@@ -20,6 +20,7 @@ Json: TypeAlias = "None | bool | int | float | str | list[Any] | dict[str, Any]"
 MAX_DEPTH = 200
 
 _NULL = b"null"
+_PLAIN = frozenset({str, int, bool, type(None)})
 _dumps = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 ).encode
@@ -29,13 +30,24 @@ def encode(value: object) -> bytes:
     """The canonical bytes of `value`; raises NotJson, which names the place, when JSON would change or refuse it."""
     if value is None:
         return _NULL
-    _check(value, (), 0)
+    check(value)
     try:
         return _dumps(value).encode("utf-8")
     except UnicodeEncodeError:
         raise NotJson("a string holds half of a surrogate pair, which UTF-8 cannot carry") from None
     except ValueError as error:
         raise NotJson(str(error)) from None
+
+
+def encode_checked(value: object) -> bytes:
+    """The canonical bytes of data that the engine made, or has checked before."""
+    return _dumps(value).encode("utf-8")
+
+
+def check(value: object) -> None:
+    """Refuse what `json` would silently change (keys that are not strings) or cannot write."""
+    if type(value) not in _PLAIN and not _sound(value, 0):
+        _complain(value, (), 0)
 
 
 def decode(data: bytes | str) -> Any:
@@ -51,14 +63,25 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _check(value: object, path: tuple[str | int, ...], depth: int) -> None:
-    """Refuse what `json` would silently change (keys that are not strings) or cannot write."""
+def _sound(value: object, depth: int) -> bool:
+    """Quickly: is there nothing to complain about?"""
+    if isinstance(value, dict):
+        items = value.values()
+        if any(type(key) is not str for key in value):
+            return False
+    elif isinstance(value, list | tuple):
+        items = value  # type: ignore[assignment]
+    else:
+        return type(value) is float and math.isfinite(value)
+    return depth < MAX_DEPTH and all(type(item) in _PLAIN or _sound(item, depth + 1) for item in items)
+
+
+def _complain(value: object, path: tuple[str | int, ...], depth: int) -> None:
+    """Slowly: where is the first thing to complain about, and what is it?"""
     kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
-        return
-    if kind is float:
-        if not math.isfinite(value):  # type: ignore[arg-type]
-            raise NotJson(f"{value!r} is not a JSON number", path=_shown(path))
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NotJson(f"{value!r} is not a JSON number", path=_shown(path))
+    if value is None or isinstance(value, str | int | float):
         return
     if depth > MAX_DEPTH:
         raise NotJson(f"nested deeper than {MAX_DEPTH} levels, or containing itself", path=_shown(path[:6]) + " ...")
@@ -66,11 +89,11 @@ def _check(value: object, path: tuple[str | int, ...], depth: int) -> None:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise NotJson(f"the key {key!r} is not a string", path=_shown(path))
-            _check(item, (*path, key), depth + 1)
+            _complain(item, (*path, key), depth + 1)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            _check(item, (*path, index), depth + 1)
-    elif not isinstance(value, str | int | float):
+            _complain(item, (*path, index), depth + 1)
+    else:
         raise NotJson(f"a value of type {kind.__module__}.{kind.__qualname__} cannot be kept as JSON", path=_shown(path))
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..codec import encode
+from .. import codec
 from ..errors import NotJson
+from ..ids import NodeId
 from .order import topological
 from .spec import NO_ARGS, NodeSpec
 
 MAX_NODES = 1_000_000
+_PLAIN_OPTIONS = NodeSpec(NodeId(""), "")[4:]
 
 
 class Problem(NamedTuple):
@@ -23,6 +25,17 @@ class Problem(NamedTuple):
         return f"{self.where}: {self.message}"
 
 
+class Inspection(NamedTuple):
+    """What was found out about a graph. Without problems, the rest describes all of it."""
+
+    problems: list[Problem]
+    parents: list[tuple[int, ...]]
+    """By position in the declaration: the positions of the parents."""
+    sequence: list[int]
+    """Positions, parents first."""
+    levels: list[int]
+
+
 def check(specs: Sequence[NodeSpec]) -> list[Problem]:
     """All problems of a graph; an empty list means it can run.
 
@@ -30,10 +43,14 @@ def check(specs: Sequence[NodeSpec]) -> list[Problem]:
     >>> [str(p) for p in check([a])]
     ["a: depends on 'b', which does not exist"]
     """
+    return inspect(specs).problems
+
+
+def inspect(specs: Sequence[NodeSpec]) -> Inspection:
     if not specs:
-        return [Problem("graph", "it has no nodes")]
+        return Inspection([Problem("graph", "it has no nodes")], [], [], [])
     if len(specs) > MAX_NODES:
-        return [Problem("graph", f"it has {len(specs)} nodes; at most {MAX_NODES} are allowed")]
+        return Inspection([Problem("graph", f"it has {len(specs)} nodes; at most {MAX_NODES} are allowed")], [], [], [])
     positions: dict[str, int] = {}
     problems: list[Problem] = []
     for position, spec in enumerate(specs):
@@ -42,26 +59,35 @@ def check(specs: Sequence[NodeSpec]) -> list[Problem]:
         elif spec.id in positions:
             problems.append(Problem(spec.id, "two nodes have this id"))
         positions.setdefault(spec.id, position)
-        problems += _options(spec)
-    parents: list[list[int]] = []
-    for spec in specs:
-        known = [positions[parent] for parent in spec.depends_on if parent in positions]
-        if len(known) != len(spec.depends_on):
-            problems += [
-                Problem(spec.id, f"depends on {parent!r}, which does not exist")
-                for parent in spec.depends_on
-                if parent not in positions
-            ]
-        if len(set(known)) != len(known):
-            problems.append(Problem(spec.id, "names a dependency twice"))
-        parents.append(known)
-    sequence, _ = topological(parents)
+        if spec[4:] != _PLAIN_OPTIONS:
+            problems += _options(spec)
+    parents = _parents(specs, positions, problems)
+    sequence, levels = topological(parents)
     if len(sequence) != len(specs):
         cycle = _cycle(parents, set(range(len(specs))) - set(sequence))
         problems.append(Problem("graph", "it contains a cycle: " + " -> ".join(specs[i].id for i in cycle)))
     else:
         problems += _needs(specs, positions, parents)
-    return problems
+    return Inspection(problems, parents, sequence, levels)
+
+
+def _parents(specs: Sequence[NodeSpec], positions: Mapping[str, int], problems: list[Problem]) -> list[tuple[int, ...]]:
+    """The positions of each node's parents. Members of a fan-out share one tuple of names, which is looked up once."""
+    found: list[tuple[int, ...]] = []
+    names: tuple[str, ...] = ()
+    known: tuple[int, ...] = ()
+    for spec in specs:
+        if spec.depends_on is not names:
+            names = spec.depends_on
+            known = tuple(positions[parent] for parent in names if parent in positions)
+        if len(known) != len(names):
+            problems += [
+                Problem(spec.id, f"depends on {parent!r}, which does not exist") for parent in names if parent not in positions
+            ]
+        if len(known) > 1 and len(set(known)) != len(known):
+            problems.append(Problem(spec.id, "names a dependency twice"))
+        found.append(known)
+    return found
 
 
 def _options(spec: NodeSpec) -> list[Problem]:
@@ -82,7 +108,7 @@ def _options(spec: NodeSpec) -> list[Problem]:
         found.append(Problem(spec.id, f"queue={spec.queue!r}: a name without '/' is needed"))
     if spec.args is not NO_ARGS:
         try:
-            encode(dict(spec.args))
+            codec.check(dict(spec.args))
         except NotJson as error:
             found.append(Problem(spec.id, f"args: {error}"))
     return found
@@ -91,7 +117,7 @@ def _options(spec: NodeSpec) -> list[Problem]:
 def _needs(specs: Sequence[NodeSpec], positions: Mapping[str, int], parents: Sequence[Sequence[int]]) -> list[Problem]:
     found = []
     for position, spec in enumerate(specs):
-        missing = [name for name in spec.needs if name not in spec.depends_on]
+        missing = [name for name in spec.needs if name not in spec.depends_on] if spec.needs else ()
         if not missing:
             continue
         above = _ancestors(position, parents)

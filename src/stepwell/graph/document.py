@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..codec import decode, encode
+from ..codec import decode, encode_checked
 from ..ids import NodeId
 from .spec import DEFAULT_QUEUE, NO_ARGS, NodeSpec, Retry
 
 
 def to_document(specs: Sequence[NodeSpec]) -> bytes:
-    return encode([node_document(spec) for spec in specs])
+    return encode_checked([node_document(spec) for spec in specs])
 
 
 def from_document(document: bytes) -> list[NodeSpec]:

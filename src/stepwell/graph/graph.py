@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 
-from ..codec import encode, sha256
+from ..codec import encode_checked, sha256
 from ..errors import GraphError
 from ..ids import Digest, NodeId
-from .check import check
+from .check import inspect
 from .document import from_document, to_document
 from .order import Ordered, ordered
 from .spec import NodeSpec
@@ -26,9 +26,9 @@ class Graph:
     """
 
     def __init__(self, specs: Sequence[NodeSpec], *, where: str | None = None) -> None:
-        problems = check(specs)
-        if problems:
-            raise GraphError(problems, where=where)
+        self._inspected = inspect(specs)
+        if self._inspected.problems:
+            raise GraphError(self._inspected.problems, where=where)
         self._specs = tuple(specs)
         self.nodes: Mapping[str, NodeSpec] = MappingProxyType({spec.id: spec for spec in self._specs})
 
@@ -67,7 +67,8 @@ class Graph:
     def signature(self) -> str:
         """The shape in names only, for people: options do not change it."""
         names = {spec.id: spec.name for spec in self._specs}
-        return sha256(encode(sorted([spec.name, sorted(names[p] for p in spec.depends_on)] for spec in self._specs)))
+        shape = sorted([spec.name, sorted(names[p] for p in spec.depends_on)] for spec in self._specs)
+        return sha256(encode_checked(shape))
 
     @cached_property
     def order(self) -> tuple[NodeId, ...]:
@@ -85,8 +86,16 @@ class Graph:
     @cached_property
     def parents(self) -> tuple[tuple[int, ...], ...]:
         """By place in the order: the places of the parents."""
-        index = self.index
-        return tuple(tuple(index[parent] for parent in spec.depends_on) for spec in self.in_order)
+        index, inspected = self.index, self._inspected.parents
+        places = [index[spec.id] for spec in self._specs]
+        shared: dict[int, tuple[int, ...]] = {}  # members of a fan-out share one tuple
+        found = []
+        for position in self._ordered.positions:
+            own = inspected[position]
+            if id(own) not in shared:
+                shared[id(own)] = tuple(places[parent] for parent in own)
+            found.append(shared[id(own)])
+        return tuple(found)
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
@@ -116,5 +125,4 @@ class Graph:
 
     @cached_property
     def _ordered(self) -> Ordered:
-        positions = {spec.id: position for position, spec in enumerate(self._specs)}
-        return ordered(self._specs, [[positions[parent] for parent in spec.depends_on] for spec in self._specs])
+        return ordered(self._specs, self._inspected.parents, self._inspected.sequence, self._inspected.levels)

@@ -29,25 +29,27 @@ class Ordered(NamedTuple):
 def topological(parents: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
     """(positions parents-first, level of each position). Positions on a cycle, or below one, are left out."""
     waiting = [len(ps) for ps in parents]
-    children: list[list[int]] = [[] for _ in parents]
+    children: dict[int, list[int]] = {}
     for child, ps in enumerate(parents):
         for parent in ps:
-            children[parent].append(child)
+            children.setdefault(parent, []).append(child)
     level = [0] * len(parents)
     found = [position for position, count in enumerate(waiting) if count == 0]
     for position in found:  # grows while it is walked
         below = level[position] + 1
-        for child in children[position]:
-            level[child] = max(level[child], below)
+        for child in children.get(position, ()):
+            if level[child] < below:  # noqa: PLR1730 (max() is a call, and this is the innermost loop)
+                level[child] = below
             waiting[child] -= 1
             if waiting[child] == 0:
                 found.append(child)
     return found, level
 
 
-def ordered(specs: Sequence[NodeSpec], parents: Sequence[Sequence[int]]) -> Ordered:
+def ordered(
+    specs: Sequence[NodeSpec], parents: Sequence[Sequence[int]], sequence: Sequence[int], level: Sequence[int]
+) -> Ordered:
     """Put acyclic `specs` in order; `parents[i]` are the positions of the parents of `specs[i]`."""
-    sequence, level = topological(parents)
     smallest = [own[0] if len(own) == 1 else min(own, key=lambda p: specs[p].id, default=-1) for own in parents]
     sibling = _places_among_siblings(parents, smallest)
     path: list[bytes] = [b""] * len(specs)

@@ -39,6 +39,7 @@ from ...model import (
     Sweep,
     Swept,
     may_settle,
+    settled_as,
 )
 from .state import AttemptRecord, NodeRecord, RunRecord, State, WorkerRecord
 

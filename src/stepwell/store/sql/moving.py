@@ -217,8 +217,9 @@ def _grant_many(tx: Transaction, op: Claim, ready: str, scope: dict[str, Any]) -
     tx.db.execute("DELETE FROM temp.granted")
     found = 0
     for lane, limit in dict(op.lanes).items():
-        if limit > found:
-            tx.db.execute(_INTO_GRANTED + ready, scope | {"lane": lane, "limit": limit - found})
+        room = min(limit, CHUNK) - found
+        if room > 0:
+            tx.db.execute(_INTO_GRANTED + ready, scope | {"lane": lane, "limit": room})
             found += tx.db.changes()
     tx.db.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
     key = tx.db.last_insert_rowid()

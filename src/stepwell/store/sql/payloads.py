@@ -29,7 +29,7 @@ class Packer:
         """(first byte counted from 1, length) of the payload in `joined`; nulls when there is none."""
         if payload is None:
             return None, None
-        if _is_large(payload):
+        if is_large(payload):
             payload = keep(self._db, payload)
         start = self._size + 1
         self._parts.append(payload)
@@ -42,7 +42,7 @@ class Packer:
         return b"".join(self._parts) or b"\x00"
 
 
-def _is_large(payload: bytes) -> bool:
+def is_large(payload: bytes) -> bool:
     return len(payload) >= LARGE or payload[:1] == _MARK
 
 
@@ -59,7 +59,7 @@ def keep(db: apsw.Connection, payload: bytes) -> bytes:
 def forget(db: apsw.Connection, *payloads: bytes | None) -> None:
     """Undo `keep` for those of the payloads that are large: the row that was to point at them was refused."""
     for payload in payloads:
-        if payload is not None and _is_large(payload):
+        if payload is not None and is_large(payload):
             forget_references(db, "SELECT ? AS value", (_MARK + hashlib.sha256(payload).digest(),))
 
 

@@ -71,7 +71,8 @@ def answer(db: apsw.Connection, query: Query) -> Any:
         case GetOutputs():
             return _outputs(db, query)
         case GetGraph(digest):
-            row = db.execute("SELECT document FROM graph WHERE digest = ? AND loaded = total", (digest,)).fetchone()
+            document = "SELECT data FROM document JOIN graph ON key = graph WHERE digest = ? AND loaded = total"
+            row = db.execute(document, (digest,)).fetchone()
             return None if row is None else row[0]
         case ListJournal():
             return _journal(db, query)

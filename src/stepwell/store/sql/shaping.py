@@ -67,10 +67,11 @@ def add_graph(tx: Transaction, op: AddGraph) -> Receipt:
     row = tx.db.execute(known, (op.digest,)).fetchone()
     if row is None:
         tx.db.execute(
-            "INSERT INTO graph (digest, workflow, signature, document, total, registered_at) VALUES (?, ?, ?, ?, ?, ?)",
-            (op.digest, op.workflow, op.signature, op.document, op.total, tx.now),
+            "INSERT INTO graph (digest, workflow, signature, total, registered_at) VALUES (?, ?, ?, ?, ?)",
+            (op.digest, op.workflow, op.signature, op.total, tx.now),
         )
         row = (tx.db.last_insert_rowid(), 0, op.total)
+        tx.db.execute("INSERT INTO document (graph, data) VALUES (?, ?)", (row[0], op.document))
     key, loaded, total = row
     if op.start > loaded:
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")

@@ -31,7 +31,7 @@ from .codes import (
     R_RUNNING,
 )
 from .ending import Transaction, conclude_one
-from .payloads import LARGE
+from .payloads import is_large
 
 FEW = 4
 
@@ -63,7 +63,7 @@ _NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?
 
 def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     """Settle an attempt that runs; None when it does not, or a payload is large: then the way for many decides."""
-    if any(payload is not None and len(payload) >= LARGE for payload in (op.output, op.error, op.outcome)):
+    if any(payload is not None and is_large(payload) for payload in (op.output, op.error, op.outcome)):
         return None
     row = tx.db.execute(_ATTEMPT, split_attempt_id(op.attempt)).fetchone()
     if row is None or row[4] != A_RUNNING:

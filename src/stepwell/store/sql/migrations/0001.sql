@@ -20,12 +20,17 @@ CREATE TABLE graph (
   digest        TEXT NOT NULL UNIQUE,
   workflow      TEXT NOT NULL,
   signature     TEXT NOT NULL,
-  document      BLOB NOT NULL,
   total         INTEGER NOT NULL,
   loaded        INTEGER NOT NULL DEFAULT 0,
   roots         INTEGER NOT NULL DEFAULT 0,
   needy         INTEGER NOT NULL DEFAULT 0,   -- some node takes outputs as parameters
   registered_at INTEGER NOT NULL
+);
+
+-- Apart from its row, which changes while the graph is loaded: SQLite would write the whole document again each time.
+CREATE TABLE document (
+  graph INTEGER PRIMARY KEY,
+  data  BLOB NOT NULL
 );
 
 -- How a graph numbers its nodes, in (level, order key, id) order. Shared by all runs of the graph.
