@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from .errors import NotJson
 
-Json: TypeAlias = "None | bool | int | float | str | list[Any] | dict[str, Any]"
+Json: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any] | None"
 
 MAX_DEPTH = 200
 
@@ -94,7 +94,9 @@ def _complain(value: object, path: tuple[str | int, ...], depth: int) -> None:
         for index, item in enumerate(value):
             _complain(item, (*path, index), depth + 1)
     else:
-        raise NotJson(f"a value of type {kind.__module__}.{kind.__qualname__} cannot be kept as JSON", path=_shown(path))
+        raise NotJson(
+            f"a value of type {kind.__module__}.{kind.__qualname__} cannot be kept as JSON", path=_shown(path)
+        )
 
 
 def _shown(path: tuple[str | int, ...]) -> str:

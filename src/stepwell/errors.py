@@ -1,28 +1,28 @@
 """Every error Stepwell raises, in one tree.
 
-    StepwellError
-    ├── DefinitionError            a workflow is written wrongly (shows the source line)
-    │   ├── GraphError             a graph has problems: all of them, at once
-    │   └── MissingJob             a node names a job that does not exist here
-    ├── InputError                 the input of a run is refused, before anything is stored
-    │   └── NotJson                a value cannot be kept as JSON
-    ├── StoreError                 the store cannot do what was asked; nothing was lost
-    │   ├── StoreBusy              another process holds the store's lock for too long
-    │   ├── StoreFull              the disk or the allowed space is used up
-    │   ├── StoreReadOnly          the store's file or folder may not be written
-    │   ├── SchemaTooNew           the store was written by a newer Stepwell
-    │   └── StoreCorrupt           what is stored contradicts itself
-    ├── RunError                   something about one run; has `run_id`
-    │   ├── RunNotFound
-    │   ├── RunConflict            the run exists already with other content, or its state forbids the request
-    │   ├── RunFailed              the run ended FAILED; names node, error and how to retry
-    │   ├── RunCancelled           the run ended CANCELLED
-    │   └── RunStillActive         waiting ended before the run did
-    ├── EngineClosed               the engine no longer takes work
-    ├── FrozenInstance             a body assigned to `self`
-    └── control flow inside bodies
-        ├── RetryLater             "try me again in this many seconds"
-        └── Stopped                the body was asked to stop, and did
+StepwellError
+├── DefinitionError            a workflow is written wrongly (shows the source line)
+│   ├── GraphError             a graph has problems: all of them, at once
+│   └── MissingJob             a node names a job that does not exist here
+├── InputError                 the input of a run is refused, before anything is stored
+│   └── NotJson                a value cannot be kept as JSON
+├── StoreError                 the store cannot do what was asked; nothing was lost
+│   ├── StoreBusy              another process holds the store's lock for too long
+│   ├── StoreFull              the disk or the allowed space is used up
+│   ├── StoreReadOnly          the store's file or folder may not be written
+│   ├── SchemaTooNew           the store was written by a newer Stepwell
+│   └── StoreCorrupt           what is stored contradicts itself
+├── RunError                   something about one run; has `run_id`
+│   ├── RunNotFound
+│   ├── RunConflict            the run exists already with other content, or its state forbids the request
+│   ├── RunFailed              the run ended FAILED; names node, error and how to retry
+│   ├── RunCancelled           the run ended CANCELLED
+│   └── RunStillActive         waiting ended before the run did
+├── EngineClosed               the engine no longer takes work
+├── FrozenInstance             a body assigned to `self`
+└── control flow inside bodies
+    ├── RetryLater             "try me again in this many seconds"
+    └── Stopped                the body was asked to stop, and did
 """
 
 from __future__ import annotations

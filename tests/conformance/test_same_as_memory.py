@@ -220,17 +220,20 @@ class SameAsMemory(RuleBasedStateMachine):
     def sweep(self, limit: int, now: bool) -> None:
         self.ask(Sweep(limit), now)
 
-    @rule(seconds=st.sampled_from((0.000_001, 1, 3, 12)))
-    def time_passes(self, seconds: float) -> None:
+    @rule(seconds=st.sampled_from((0.000_001, 1, 3, 12)), sweep=st.booleans())
+    def time_passes(self, seconds: float, sweep: bool) -> None:
         self.clock.advance(seconds)
+        if sweep:
+            self.ask(Sweep(), True)
 
-    @rule(worker=st.sampled_from(WORKERS))
-    def lose_a_worker(self, worker: WorkerId) -> None:
-        """A short life: it enlists, takes all it can, and is gone."""
-        self.ask(Enlist(worker, SECOND, b"{}"), False)
-        self.claim(worker, tuple((lane, 2) for lane in LANES), None, None, False)
-        self.clock.advance(1)
-        self.ask(Sweep(), True)
+    @rule(worker=st.sampled_from(WORKERS), times=st.sampled_from((1, 1, 2, 5)), lanes=st.sampled_from((LANES, LANES[:1])))
+    def lose_workers(self, worker: WorkerId, times: int, lanes: tuple[str, ...]) -> None:
+        """Short lives: a worker enlists, takes all it can, and is gone."""
+        for _ in range(times):
+            self.ask(Enlist(worker, SECOND, b"{}"), False)
+            self.claim(worker, tuple((lane, 9) for lane in lanes), None, None, True)
+            self.clock.advance(1)
+            self.ask(Sweep(), True)
 
     # Work is done
 
@@ -262,6 +265,15 @@ class SameAsMemory(RuleBasedStateMachine):
     @rule(which=number, now=st.booleans())
     def claim_again(self, which: int, now: bool) -> None:
         self.ask(self.claims[which % len(self.claims)], now)
+
+    @rule(take=st.lists(number, min_size=1, max_size=3), seconds=st.sampled_from((1, 3)), wait=st.booleans())
+    def retry_later(self, take: list[int], seconds: int, wait: bool) -> None:
+        for which in take:
+            op = Settle(self.attempt(which), AttemptStatus.FAILED, NodeStatus.WAITING, error=b"{}", delay=seconds * SECOND)
+            self.ask(op, False)
+        self.commit()
+        if wait:
+            self.time_passes(seconds, True)
 
     @rule(
         which=number,
@@ -349,6 +361,14 @@ class SameAsMemory(RuleBasedStateMachine):
             self.ask(Rewrite(run, token, tuple(rows), end), now)
         else:
             self.ask(Rewrite(run, token, tuple(rows[:chunk])), now)
+
+    @rule(which=number, run_on=st.booleans())
+    def finish_what_is_held(self, which: int, run_on: bool) -> None:
+        """Whatever a gate is held or shut for: take it when its holder is late, and go on or cancel."""
+        run = self.run(which)
+        self.clock.advance(6)
+        self.ask(Gate(run, TOKENS[0], "cleanup", b"", 60 * SECOND, not run_on), True)
+        self.rewrite_as_the_kernel_does(which, TOKENS[0], "retry" if run_on else "cancel", None, True)
 
     @rule(
         which=number,

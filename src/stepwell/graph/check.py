@@ -82,7 +82,9 @@ def _parents(specs: Sequence[NodeSpec], positions: Mapping[str, int], problems: 
             known = tuple(positions[parent] for parent in names if parent in positions)
         if len(known) != len(names):
             problems += [
-                Problem(spec.id, f"depends on {parent!r}, which does not exist") for parent in names if parent not in positions
+                Problem(spec.id, f"depends on {parent!r}, which does not exist")
+                for parent in names
+                if parent not in positions
             ]
         if len(known) > 1 and len(set(known)) != len(known):
             problems.append(Problem(spec.id, "names a dependency twice"))

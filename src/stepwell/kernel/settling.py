@@ -61,7 +61,7 @@ def delay_seconds(retry: Retry, attempt: int, *, seed: int, node: str) -> float:
     3.0
     """
     jitter = retry.base_delay * _fraction(f"{seed}:{node}:{attempt}")
-    return min(retry.base_delay * 2 ** min(attempt - 1, 62) + jitter, retry.max_delay)
+    return min(retry.base_delay * 2.0 ** min(attempt - 1, 62) + jitter, retry.max_delay)
 
 
 def _fraction(text: str) -> float:

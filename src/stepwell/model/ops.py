@@ -91,7 +91,7 @@ class Append(NamedTuple):
     """A line (log, progress, durable effect) of a running attempt, numbered by the worker."""
 
     attempt: AttemptId
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     kind: str
     data: bytes
 
@@ -144,7 +144,7 @@ class Gate(NamedTuple):
 class NodeChange(NamedTuple):
     """One row of a Rewrite, and what it was computed from. A row that has changed since is refused."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     was: NodeStatus
     was_attempt: int
     status: NodeStatus
@@ -180,19 +180,7 @@ class Delete(NamedTuple):
 
 
 Op: TypeAlias = (
-    AddGraph
-    | Create
-    | AddNodes
-    | Claim
-    | Settle
-    | Append
-    | Enlist
-    | Renew
-    | Dismiss
-    | Sweep
-    | Gate
-    | Rewrite
-    | Delete
+    AddGraph | Create | AddNodes | Claim | Settle | Append | Enlist | Renew | Dismiss | Sweep | Gate | Rewrite | Delete
 )
 
 Batch: TypeAlias = Sequence[Op]
@@ -207,4 +195,3 @@ LOAD_LEASE = 30_000_000
 WORKER_LOST_ERROR = (
     b'{"message":"the worker that ran this attempt died or did not renew its lease in time","type":"WorkerLost"}'
 )
-

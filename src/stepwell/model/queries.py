@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from ..ids import AttemptId, Digest, RunId, WorkerId
-from .rows import AttemptRow, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
+from ..ids import Digest, RunId, WorkerId
+from .rows import RunRow
 from .status import NodeStatus, RunStatus
 
 
@@ -36,7 +36,7 @@ class ListAttempts(NamedTuple):
     """All attempts of one node, oldest first; of the whole run when `index` is None."""
 
     run_id: RunId
-    index: int | None = None
+    index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which no record needs
     after: tuple[int, int] = (-1, 0)
     limit: int = 10_000
 
@@ -62,7 +62,7 @@ class ListLines(NamedTuple):
     """What the attempts of a run appended, in the order of claims; `after` is (attempt, index) of the line before."""
 
     run_id: RunId
-    index: int | None = None
+    index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which no record needs
     limit: int = 10_000
     after: tuple[AttemptId, int] | None = None
 
@@ -119,10 +119,4 @@ Query: TypeAlias = (
     | CountNodes
     | ReadyRuns
     | ListUnfinished
-)
-
-Answer: TypeAlias = (
-    "RunRow | None | RunPage | tuple[NodeRow, ...] | tuple[AttemptRow, ...] | dict[int, bytes] | bytes"
-    " | tuple[JournalRow, ...] | tuple[LineRow, ...] | tuple[AttemptId, ...] | tuple[WorkerRow, ...]"
-    " | dict[NodeStatus, int] | tuple[RunId, ...] | tuple[Unfinished, ...]"
 )

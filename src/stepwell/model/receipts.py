@@ -68,7 +68,7 @@ class Grant(NamedTuple):
 
     attempt: AttemptId
     run_id: RunId
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     number: int
     failures: int
     losses: int

@@ -48,7 +48,7 @@ class RunRow(NamedTuple):
 
 
 class NodeRow(NamedTuple):
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     id: NodeId
     status: NodeStatus
     attempt: int
@@ -68,7 +68,7 @@ class NodeRow(NamedTuple):
 
 class AttemptRow(NamedTuple):
     id: AttemptId
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     number: int
     status: AttemptStatus
     worker: WorkerId
@@ -90,7 +90,7 @@ class JournalRow(NamedTuple):
     seq: int
     at: int
     kind: str
-    index: int | None
+    index: int | None  # type: ignore[assignment]  # hides tuple.index, which no record needs
     attempt: int | None
     status: str | None
 
@@ -99,7 +99,7 @@ class LineRow(NamedTuple):
     """One thing a running attempt appended: a log line, a progress mark, a durable effect."""
 
     attempt: AttemptId
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     at: int
     kind: str
     data: bytes

@@ -116,7 +116,6 @@ def may_become(was: RunStatus, status: RunStatus) -> bool:
     return status is was or status in RUN_MOVES[was]
 
 
-
 def settled_as(asked: NodeStatus, *, stopping: bool, cancelling: bool) -> NodeStatus:
     """What becomes of a node whose attempt ended: in a run that is stopping, nothing waits or becomes ready again.
 

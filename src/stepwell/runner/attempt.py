@@ -44,7 +44,9 @@ class Attempt:
             outcome = encode(self.context.outcome) if self.context.outcome else None
         except NotJson as error:
             return self.raised(
-                NotJson(f"node {self.held.spec.name!r} returned what cannot be stored: {error}. Return JSON-able data or nothing")
+                NotJson(
+                    f"node {self.held.spec.name!r} returned what cannot be stored: {error}. Return JSON-able data or nothing"
+                )
             )
         verdict = settling.COMPLETED
         return Settle(self.held.attempt, verdict.status, verdict.node, output, None, outcome)

@@ -11,6 +11,7 @@ from .work import Held
 SWEEP_EVERY = 1_000_000
 STOPS_EVERY = 200_000
 WATCH_SOONEST = 20_000
+WATCH_BUSY = 250_000
 WATCH_LATEST = 500_000
 
 
@@ -44,10 +45,10 @@ class Chores:
     def swept(self, now: int, next_due_in: int | None) -> None:
         self.sweep_at = now + min(SWEEP_EVERY, SWEEP_EVERY if next_due_in is None else max(1_000, next_due_in))
 
-    def watched(self, now: int, *, changed: bool) -> None:
-        """Look again soon while things change, more seldom while they do not."""
+    def watched(self, now: int, *, changed: bool, busy: bool) -> None:
+        """Look again soon while others change things, more seldom while they do not, or it may be our own changes."""
         self._watch_pause = WATCH_SOONEST if changed else min(self._watch_pause * 2, WATCH_LATEST)
-        self.watch_at = now + self._watch_pause
+        self.watch_at = now + (max(self._watch_pause, WATCH_BUSY) if busy else self._watch_pause)
 
     def watch_soon(self, now: int) -> None:
         self._watch_pause = WATCH_SOONEST

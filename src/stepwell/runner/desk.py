@@ -135,6 +135,7 @@ class Desk:
         self._look_around = False
         self._look_for_suspects = False
         self._suspects = 0
+        self._lanes: dict[frozenset[frozenset[str]], dict[str, tuple[list[str], list[str]]]] = {}
         self._counts = {"thread": 0, "loop": 0, "process": 0}
         self._pace = {"thread": Pace(), "loop": Pace(), "process": Pace()}
 
@@ -260,27 +261,22 @@ class Desk:
 
     def _add_claims(self, flight: Flight, now: int) -> None:
         if self._hungry:
-            flight.runs = tuple(self._hungry)[:MAX_RUNS_NAMED]
-            lanes = frozenset().union(*(self.facts[run].graph.lanes for run in flight.runs))
+            flight.runs = (
+                tuple(self._hungry) if len(self._hungry) <= MAX_RUNS_NAMED else tuple(self._hungry)[:MAX_RUNS_NAMED]
+            )
+            lanes = {self.facts[run].graph.lanes for run in flight.runs}
             self._claim(flight, lanes, now, runs=flight.runs)
         elif self._look_around and not flight.ops:
             self._look_around = False
-            self._claim(flight, frozenset().union(*self.serves.values()), now, serves=tuple(sorted(self.serves)))
+            self._claim(flight, set(self.serves.values()), now, serves=tuple(sorted(self.serves)))
         elif self._look_for_suspects and not flight.ops and not self.held:
             self._look_for_suspects = False
-            flight.runs = tuple(self.facts)[:MAX_RUNS_NAMED]
-            lanes = frozenset().union(*(facts.graph.lanes for facts in self.facts.values()))
-            for lane in sorted({suspect_lane(lane) for lane in lanes}):
-                flight.kinds.append(("suspect", 1))
-                flight.ops.append(Claim(self._new_claim_id(), self.worker, ((lane, 1),), flight.runs))
-                break
+            self._claim_suspect(flight)
 
-    def _claim(self, flight: Flight, lanes: frozenset[str], now: int, **scope: Any) -> None:
+    def _claim(self, flight: Flight, lanes: set[frozenset[str]], now: int, **scope: Any) -> None:
         """One claim for each kind of body that has room: careful lanes up to the free slots, others ahead of them."""
-        for kind in ("thread", "loop", "process"):
-            careful = sorted(lane for lane in lanes if lane.endswith(f"/{kind}!"))
-            usual = sorted(lane for lane in lanes if lane.endswith(f"/{kind}"))
-            if kind in self._dry or not (careful or usual):
+        for kind, (careful, usual) in self._by_kind(lanes).items():
+            if kind in self._dry:
                 continue
             free = self.limits.of(kind) - self._counts[kind]
             ahead = 0 if kind == "process" else self._pace[kind].recent(now)
@@ -289,9 +285,30 @@ class Desk:
                 self.blocked += 1
                 flight.cramped = True
                 continue
-            wanted = tuple((lane, max(free, 0)) for lane in careful) + tuple((lane, room) for lane in usual)
+            wanted = (*((lane, max(free, 0)) for lane in careful), *((lane, room) for lane in usual))
             flight.kinds.append((kind, wanted[-1][1]))
             flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
+
+    def _by_kind(self, lanes: set[frozenset[str]]) -> dict[str, tuple[list[str], list[str]]]:
+        """The lanes of these graphs by kind of body: careful ones, and others."""
+        key = frozenset(lanes)
+        found = self._lanes.get(key)
+        if found is None:
+            found = {}
+            for lane in sorted(frozenset().union(*lanes)):
+                kind = lane.partition("/")[2].removesuffix("!")
+                found.setdefault(kind, ([], []))[not lane.endswith("!")].append(lane)
+            self._lanes[key] = found
+        return found
+
+    def _claim_suspect(self, flight: Flight) -> None:
+        """A node that may have killed its worker is claimed alone, with nothing else at work."""
+        flight.runs = tuple(self.facts)[:MAX_RUNS_NAMED]
+        lanes = {suspect_lane(lane) for facts in self.facts.values() for lane in facts.graph.lanes}
+        if lanes:
+            flight.kinds.append(("suspect", 1))
+            wanted = tuple((lane, 1) for lane in sorted(lanes))
+            flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, flight.runs))
 
     def _answer(self, submission: Submission, receipts: list[Receipt], landing: Landing) -> None:
         submission.receipts = receipts

@@ -6,7 +6,6 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
@@ -16,12 +15,28 @@ from ..define import Bodies, Builder, Definition, Workflow, bodies_for, definiti
 from ..errors import EngineClosed, InputError, RunConflict, RunStillActive, StoreCorrupt, StoreError
 from ..graph import Graph
 from ..ids import Digest, RunId, checked_run_id, new_run_id, new_worker_id
-from ..model import CHUNK, AddGraph, Create, Created, LayoutRow, ListRuns, Op, Receipt, Refusal, Refused, RunRow, RunStatus
+from ..model import (
+    CHUNK,
+    AddGraph,
+    Create,
+    Created,
+    HeldGate,
+    LayoutRow,
+    ListRuns,
+    Op,
+    Receipt,
+    Refusal,
+    Refused,
+    RunRow,
+    RunStatus,
+)
 from ..store import Store, open_store, reader
 from . import gates
+from .chores import Due
 from .desk import Limits
 from .housekeeping import Housekeeping
 from .local import LocalRunner
+from .recent import Recent
 from .run import Run
 from .watch import Events, Watch
 from .work import RunFacts
@@ -56,7 +71,11 @@ class Engine:
         lease_seconds: float = 30.0,
         close_seconds: float = 10.0,
     ) -> None:
-        for name, value in (("max_concurrent_nodes", max_concurrent_nodes), ("max_async_nodes", max_async_nodes), ("max_processes", max_processes)):
+        for name, value in (
+            ("max_concurrent_nodes", max_concurrent_nodes),
+            ("max_async_nodes", max_async_nodes),
+            ("max_processes", max_processes),
+        ):
             if value < 1:
                 raise InputError(f"{name}={value}: at least 1 is needed")
         if lease_seconds <= 0:
@@ -65,8 +84,9 @@ class Engine:
         self.events = Events()
         self._watch = Watch()
         self._lock = threading.Lock()
-        self._graphs: dict[str, Graph] = {}
-        self._stored: set[str] = set()
+        self._graphs: Recent[str, Graph] = Recent(128)
+        self._stored: Recent[str, bool] = Recent(10_000)
+        """Digests of graphs that are known to be in the store."""
         self._classes = {workflow.workflow_name: workflow for workflow in workflows}
         self._serves_all = False
         self._served: dict[tuple[str, str | None, str], frozenset[str] | None] = {}
@@ -85,17 +105,19 @@ class Engine:
                 on_news=self._on_news,
                 on_settled=self.events.settled,
                 on_trouble=self._watch.trouble,
-                finish_gate=lambda held: self._house.finish_gate(held),
-                do_chores=lambda due: self._house.do(due),
+                finish_gate=self._finish_gate,
+                do_chores=self._do_chores,
             )
-            self._house = Housekeeping(self.store, self._runner, watched=self._watched, serve=self._discover)
+            self._house = Housekeeping(self.store, self._runner, waited=self._watch.runs, serve=self._discover)
         if self._classes:
             self._work()
 
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close(0.5 if kind is not None and issubclass(kind, KeyboardInterrupt) else None)
 
     def close(self, timeout: float | None = None) -> None:
@@ -163,7 +185,7 @@ class Engine:
     def _started_run(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> Run:
         if isinstance(receipt, Refused) and receipt.reason in (Refusal.UNKNOWN, Refusal.INCOMPLETE):
             # The graph was collected meanwhile, or somebody else has not stored it whole yet.
-            self._stored.discard(create.digest)
+            self._stored.pop(create.digest, None)
             receipt = self._commit([*self._graph_ops(definition), create], ())[-1]
         if isinstance(receipt, Refused):
             raise RunConflict(
@@ -187,12 +209,20 @@ class Engine:
             return []
         rows = _layout(graph)
         chunks: list[Op] = [
-            AddGraph(graph.digest, definition.workflow, graph.signature, graph.document, len(graph), start, rows[start : start + CHUNK])
+            AddGraph(
+                graph.digest,
+                definition.workflow,
+                graph.signature,
+                graph.document,
+                len(graph),
+                start,
+                rows[start : start + CHUNK],
+            )
             for start in range(0, len(rows), CHUNK)
         ]
         for chunk in chunks[:-1]:
             self.store.commit([chunk])
-        self._stored.add(graph.digest)
+        self._stored[graph.digest] = True
         self._graphs[graph.digest] = graph
         return chunks[-1:]
 
@@ -209,7 +239,9 @@ class Engine:
         """The run with this id; raises RunNotFound."""
         return Run(self, reader.require_run(self.store, run_id).id)
 
-    def runs(self, *, limit: int = 100, workflow: str | None = None, status: RunStatus | str | None = None) -> list[Run]:
+    def runs(
+        self, *, limit: int = 100, workflow: str | None = None, status: RunStatus | str | None = None
+    ) -> list[Run]:
         """The newest runs."""
         statuses = () if status is None else (RunStatus(status),)
         page = reader.list_runs(self.store, ListRuns(limit, workflow=workflow, statuses=statuses))
@@ -229,7 +261,9 @@ class Engine:
                     return status
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
-                    raise RunStillActive(f"run {run_id} is still {status} after {timeout:g} s; it goes on", run_id=run_id)
+                    raise RunStillActive(
+                        f"run {run_id} is still {status} after {timeout:g} s; it goes on", run_id=run_id
+                    )
                 waiter.wait(left if self._runner is not None else min(0.05, left or 0.05))
 
     def graph_of(self, row: RunRow) -> Graph:
@@ -298,13 +332,15 @@ class Engine:
         self._work()
         return self._runner
 
+    def _finish_gate(self, held: HeldGate) -> None:
+        self._house.finish_gate(held)
+
+    def _do_chores(self, due: Due) -> None:
+        self._house.do(due)
+
     def _on_news(self, news: Iterable[Any]) -> None:
         self._watch.tell(news)
         self.events.runs(news)
-
-    def _watched(self) -> tuple[RunId, ...]:
-        assert self._runner is not None
-        return tuple(dict.fromkeys((*self._runner.desk.facts, *self._watch.runs())))
 
     def _discover(self) -> None:
         """Find unfinished runs whose code is here and serve them, whoever started them."""
@@ -323,7 +359,7 @@ class Engine:
         document = reader.get_graph(self.store, digest)
         if document is None:
             return None
-        graph = self._graphs.setdefault(digest, Graph.load(document))
+        graph = self._graphs[digest] = Graph.load(document)
         try:
             bodies = self._bodies(workflow, target)
             for spec in {spec.job or spec.id: spec for spec in graph}.values():
@@ -380,7 +416,13 @@ def _create(
 
 def _facts(definition: Definition, create: Create) -> RunFacts:
     return RunFacts(
-        create.run_id, definition.workflow, definition.target, definition.graph, create.input, create.seed, definition.bodies
+        create.run_id,
+        definition.workflow,
+        definition.target,
+        definition.graph,
+        create.input,
+        create.seed,
+        definition.bodies,
     )
 
 

@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from ..errors import StoreError
+from ..errors import StepwellError
 from ..ids import RunId
 from ..model import HeldGate, RunNews, RunRow, Sweep, Swept
 from ..store import Store, reader
@@ -20,10 +20,12 @@ log = logging.getLogger("stepwell")
 class Housekeeping:
     """The chores of one runner. Called from the runner's housekeeping thread."""
 
-    def __init__(self, store: Store, runner: LocalRunner, *, watched: Callable[[], tuple[RunId, ...]], serve: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, runner: LocalRunner, *, waited: Callable[[], tuple[RunId, ...]], serve: Callable[[], None]
+    ) -> None:
         self._store = store
         self._runner = runner
-        self._watched = watched
+        self._waited = waited
         self._serve = serve
         self._gates: deque[HeldGate] = deque()
         self._version = -1
@@ -44,9 +46,9 @@ class Housekeeping:
     def _finish(self, held: HeldGate) -> None:
         try:
             news = gates.finish(self._store, held)
-        except StoreError as error:
+        except StepwellError as error:
             log.warning("run %s: %r is not finished yet: %s", held.run_id, held.purpose, error)
-            return  # the sweeper reports it again
+            return  # the sweeper reports it again, if it is still there
         if news is not None:
             self._runner.spread([news])
         self._runner.hungry([held.run_id])
@@ -71,14 +73,14 @@ class Housekeeping:
         version = self._store.version()
         changed = version != self._version
         self._version = version
-        self._runner.chores.watched(self._runner.now(), changed=changed)
-        if not changed or not self._runner.idle:
+        self._runner.chores.watched(self._runner.now(), changed=changed, busy=self._runner.busy)
+        if not changed:
             return
-        watched = self._watched()
-        if watched:
-            self._runner.hungry(reader.ready_runs(self._store, watched))
-            rows = [reader.get_run(self._store, run) for run in watched]
-            self._runner.spread([_news(row) for row in rows if row is not None and row.status.terminal])
+        known = tuple(self._runner.desk.facts)
+        if known:
+            self._runner.hungry(reader.ready_runs(self._store, known))
+        rows = [reader.get_run(self._store, run) for run in self._waited()]
+        self._runner.spread([_news(row) for row in rows if row is not None and row.status.terminal])
         self._serve()
 
 

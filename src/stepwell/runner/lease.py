@@ -51,7 +51,10 @@ class Lease:
             "have been taken by others, whose results count",
             self._seconds,
         )
-        self.enlist()
+        try:
+            self.enlist()
+        except StoreError as error:
+            log.warning("the lease could not be taken again yet: %s", error)
 
     def close(self) -> None:
         self._closed.set()
@@ -64,7 +67,7 @@ class Lease:
             try:
                 self._renew()
                 pause = self._seconds / 3
-            except StoreError as error:
+            except Exception as error:  # whatever it is, the next renewal may work and the lease must not lapse for it
                 log.warning("the lease could not be renewed: %s", error)
                 pause = min(1.0, self._seconds / 10)
 

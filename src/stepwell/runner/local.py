@@ -73,6 +73,7 @@ class LocalRunner:
         self._processes: ProcessBodies | None = None
         self._attempts: dict[Held, Attempt] = {}
         self._closed = False
+        self._finished = False
         self._lease = Lease(store, worker, lease_seconds, holding=self._holding, on_stop=self.stop)
         self._housekeeper = threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True)
 
@@ -162,7 +163,7 @@ class LocalRunner:
             with self._lock:
                 self._pump_asked = False
                 flight = self.desk.next_flight(self.now())
-            if flight is None:
+            if flight is None or self._finished:
                 return kept
             if kept is not None:
                 self._hand_out([kept])
@@ -235,8 +236,8 @@ class LocalRunner:
     def _meet_strangers(self, receipts: list[Receipt]) -> None:
         """Runs that others started and this worker was granted nodes of: learn what they are."""
         for receipt in receipts:
-            if isinstance(receipt, Claimed):
-                for run in {grant.run_id for grant in receipt.grants} - self.desk.facts.keys():
+            if type(receipt) is Claimed:
+                for run in {grant.run_id for grant in receipt.grants if grant.run_id not in self.desk.facts}:
                     facts = self._find_facts(run)
                     with self._lock:
                         self.desk.know(facts)
@@ -280,7 +281,7 @@ class LocalRunner:
 
     def _run(self, held: Held) -> bool:
         """Run one body. True if it took so long that another thread has replaced this one."""
-        if held.stop or held.over:
+        if held.unwanted():
             with self._lock:
                 if not held.over:
                     self.desk.finished(held, settle(held, settling.CANCELLED), self.now())
@@ -383,7 +384,7 @@ class LocalRunner:
             return self.desk.holding()
 
     def _keep_house(self) -> None:
-        while not self._closed:
+        while True:
             with self._lock:
                 pause = self.chores.next_at(self.now(), busy=self.busy) - self.now()
             self._wake.wait(max(0.0, pause / 1_000_000))
@@ -430,6 +431,7 @@ class LocalRunner:
             self._processes.close()
         if self._housekeeper.is_alive() and threading.current_thread() is not self._housekeeper:
             self._housekeeper.join(5)
+        self._finished = True
         try:
             self._store.commit([Dismiss(self.desk.worker)])
         except StoreError as error:
@@ -440,5 +442,3 @@ class LocalRunner:
             for held in [held for held in self.desk.held.values() if which(held)]:
                 self.desk.finished(held, settle(held, verdict or settling.lost(held.spec)), self.now())
         self.pump()
-
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from ..errors import Stopped
@@ -76,8 +77,7 @@ class LoopThread:
         task = asyncio.get_running_loop().create_task(self._run(attempt, coroutine))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        loop = asyncio.get_running_loop()
-        attempt.held.interrupt = lambda: loop.call_soon_threadsafe(task.cancel) and None
+        attempt.held.interrupt = partial(_cancel, asyncio.get_running_loop(), task)
 
     async def _run(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         held = attempt.held
@@ -89,3 +89,7 @@ class LoopThread:
             settle = attempt.raised(error)
         held.interrupt = None
         self._settled(held, settle)
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
+    loop.call_soon_threadsafe(task.cancel)

@@ -122,7 +122,11 @@ class Run:
         if len(named) == 1:
             return named[0]
         known = ", ".join(list(graph.nodes)[:10])
-        why = "several nodes have this name; use an id" if named else f"there are: {known}{' ...' if len(graph) > 10 else ''}"
+        why = (
+            "several nodes have this name; use an id"
+            if named
+            else f"there are: {known}{' ...' if len(graph) > 10 else ''}"
+        )
         raise KeyError(f"run {self.id} has no node {node!r}: {why}")
 
     def nodes(self) -> list[NodeView]:
@@ -176,7 +180,9 @@ class Run:
         broken = reader.all_nodes(store, self.id, NodeStatus.FAILED, NodeStatus.INTERRUPTED)
         if not broken:
             reason = row.reason or "unknown reason"
-            return RunFailed(self.id, node="(run)", attempt=0, error_type=reason, error_message=_REASONS.get(reason, reason))
+            return RunFailed(
+                self.id, node="(run)", attempt=0, error_type=reason, error_message=_REASONS.get(reason, reason)
+            )
         attempts = {node.index: reader.list_attempts(store, self.id, node.index) for node in broken}
         first = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
         view = _node(first, self.graph.in_order[first.index].name, attempts[first.index])

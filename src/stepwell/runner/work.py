@@ -51,6 +51,10 @@ class Held:
     interrupt: Callable[[], None] | None = None
     """How its body is made to stop, where that is possible: a task on the loop is cancelled, a process killed."""
 
+    def unwanted(self) -> bool:
+        """Its body need not begin."""
+        return self.stop or self.over
+
     @property
     def spec(self) -> NodeSpec:
         return self.facts.specs[self.index]

@@ -43,7 +43,9 @@ def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock 
     except ValueError:
         raise InputError(f"store URL {url!r}: busy_seconds={busy_seconds!r} is not a number of seconds") from None
     if options:
-        raise InputError(f"store URL {url!r}: unknown option {', '.join(sorted(options))}; known: synchronous, busy_seconds")
+        raise InputError(
+            f"store URL {url!r}: unknown option {', '.join(sorted(options))}; known: synchronous, busy_seconds"
+        )
     return SqliteStore(
         location[1:], clock=clock, synchronous="normal" if synchronous == "normal" else "full", busy_seconds=seconds
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...graph import suspect_lane
-from ...ids import AttemptId, attempt_id, split_attempt_id
+from ...ids import AttemptId, RunId, attempt_id, split_attempt_id
 from ...model import (
     ACTIVE_NODES,
     CHUNK,
@@ -63,7 +63,7 @@ def _settled(op: Settle, attempt: AttemptRecord | None, verdict: str) -> Receipt
     return Settled(verdict == "repeated", attempt.run.news())
 
 
-def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[str, bool], now: int) -> str:
+def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[RunId, bool], now: int) -> str:
     if not may_settle(op.status, op.node):
         return "illegal"
     if attempt is None:
@@ -223,7 +223,8 @@ def renew(state: State, op: Renew, now: int) -> Receipt:
     stray = [
         attempt
         for attempt in (() if op.held is None else _running_under(state, op.worker))
-        if attempt.started_at < worker.renewed_at and attempt_id(attempt.claim, attempt.ordinal) not in set(op.held or ())
+        if attempt.started_at < worker.renewed_at
+        and attempt_id(attempt.claim, attempt.ordinal) not in set(op.held or ())
     ]
     for attempt in stray:
         status = _settled_as(NodeStatus.READY, attempt.run)
@@ -353,7 +354,9 @@ def _next_due(state: State) -> int | None:
     times = [worker.lease_until for worker in state.workers.values()]
     for run in state.runs.values():
         if run.gate is GateState.OPEN:
-            times += [node.due_at for node in run.nodes if node.status is NodeStatus.WAITING and node.due_at is not None]
+            times += [
+                node.due_at for node in run.nodes if node.status is NodeStatus.WAITING and node.due_at is not None
+            ]
             times += [] if run.deadline_at is None else [run.deadline_at]
         elif run.gate is GateState.HELD and run.expires_at is not None:
             times.append(run.expires_at)

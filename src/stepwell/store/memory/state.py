@@ -141,9 +141,7 @@ class RunRecord:
         self.failed = sum(node.status in FAILED_NODES for node in self.nodes)
 
     def news(self) -> RunNews:
-        return RunNews(
-            self.id, self.status, self.gate, self.purpose, self.open, self.active, self.failed, self.seq
-        )
+        return RunNews(self.id, self.status, self.gate, self.purpose, self.open, self.active, self.failed, self.seq)
 
     def row(self) -> RunRow:
         created = self.created

@@ -41,6 +41,13 @@ class Transaction(NamedTuple):
     db: apsw.Connection
     now: int
 
+    def one(self, statement: str, parameters: Any = ()) -> Any:
+        """The first row, or None."""
+        return self.db.execute(statement, parameters).fetchone()
+
+    def all(self, statement: str, parameters: Any = ()) -> list[Any]:
+        return self.db.execute(statement, parameters).fetchall()
+
     def json(self, statement: str, parameters: Any = ()) -> Any:
         """A result that the statement packed into one JSON value: one step, however many rows."""
         row = self.db.execute(statement, parameters).fetchone()

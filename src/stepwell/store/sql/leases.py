@@ -66,7 +66,7 @@ SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_RELEASED},
 
 
 def renew(tx: Transaction, op: Renew) -> Receipt:
-    row = tx.db.execute("SELECT lease_until, renewed_at FROM worker WHERE id = ?", (op.worker,)).fetchone()
+    row = tx.one("SELECT lease_until, renewed_at FROM worker WHERE id = ?", (op.worker,))
     if row is None or row[0] <= tx.now:
         return Refused(Refusal.LEASE_EXPIRED)
     released = 0
@@ -79,12 +79,12 @@ def renew(tx: Transaction, op: Renew) -> Receipt:
 
 
 def stops(tx: Transaction, worker: str) -> tuple[AttemptId, ...]:
-    rows = tx.db.execute(
+    rows = tx.all(
         f"SELECT c.id, a.key % {ORDINALS} FROM attempt a INDEXED BY attempt_held CROSS JOIN run r ON r.key = a.run"
         f" CROSS JOIN claim c ON c.key = a.key / {ORDINALS}"
         f" WHERE a.status = {A_RUNNING} AND a.worker = ? AND r.stopping ORDER BY a.key",
         (worker,),
-    ).fetchall()
+    )
     return tuple(attempt_id(claim, ordinal) for claim, ordinal in rows)
 
 
@@ -177,15 +177,15 @@ def sweep(tx: Transaction, op: Sweep) -> Receipt:
     touched |= _end(tx, _FENCE, {"now": tx.now}, "fenced")[1]
     woken = _wake_due(tx, op.limit)
     keys = set(touched) | (set(tx.json("SELECT json_group_array(DISTINCT run) FROM temp.granted")) if woken else set())
-    overdue = [run for (run,) in tx.db.execute(_OVERDUE, (tx.now,)).fetchall()]
+    overdue = [run for (run,) in tx.all(_OVERDUE, (tx.now,))]
     if overdue:
         close_gates(tx, overdue, "failed", "deadline")
         keys.update(overdue)
     standing = tuple(news(tx, keys).values()) if keys else ()
-    gates = tx.db.execute(
+    gates = tx.all(
         f"SELECT id, purpose, arguments FROM run WHERE gate = {G_HELD} AND expires_at <= ? ORDER BY key", (tx.now,)
-    ).fetchall()
-    ((next_due,),) = tx.db.execute(_NEXT_DUE).fetchall()
+    )
+    ((next_due,),) = tx.all(_NEXT_DUE)
     held = tuple(HeldGate(RunId(run), purpose, arguments) for run, purpose, arguments in gates)
     return Swept(lost, woken, standing, held, next_due)
 

@@ -92,7 +92,9 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
     tx.db.execute("DELETE FROM temp.ending")
     tx.db.execute(_SETTLING, {"ops": json.dumps(rows), "bytes": packer.joined, "now": tx.now})
     apply_ending(tx, "settled")
-    verdicts = tx.json("SELECT json_group_array(json_array(verdict, run)) FROM (SELECT * FROM temp.ending ORDER BY ord)")
+    verdicts = tx.json(
+        "SELECT json_group_array(json_array(verdict, run)) FROM (SELECT * FROM temp.ending ORDER BY ord)"
+    )
     moved = {run for verdict, run in verdicts if verdict == 1}
     runs = news(tx, moved | {run for verdict, run in verdicts if verdict == 2}, moved=moved)
     receipts: list[Receipt] = []
@@ -179,7 +181,7 @@ SELECT a.key % {ORDINALS}, need.ancestor, p.output
 
 def claim(tx: Transaction, op: Claim) -> Receipt:
     known = "SELECT (SELECT 1 FROM worker WHERE id = ? AND lease_until > ?), (SELECT key FROM claim WHERE id = ?)"
-    ((alive, key),) = tx.db.execute(known, (op.worker, tx.now, op.claim_id)).fetchall()
+    ((alive, key),) = tx.all(known, (op.worker, tx.now, op.claim_id))
     if not alive:
         return Refused(Refusal.LEASE_EXPIRED)
     if key is not None:
@@ -189,7 +191,7 @@ def claim(tx: Transaction, op: Claim) -> Receipt:
     for lane, limit in dict(op.lanes).items():
         room = min(limit, FEW + 1) - len(few)
         if room > 0:
-            rows = tx.db.execute(_CANDIDATES + ready, scope | {"lane": lane, "limit": room}).fetchall()
+            rows = tx.all(_CANDIDATES + ready, scope | {"lane": lane, "limit": room})
             few += [Candidate(*row) for row in rows]
     if not few:
         return Claimed(())
@@ -232,7 +234,7 @@ def _grant_many(tx: Transaction, op: Claim, ready: str, scope: dict[str, Any]) -
 
 def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
     """The attempts of a claim that still run, and the outputs their bodies ask for."""
-    ((rows, needy),) = tx.db.execute(_GRANTS, {"claim": key}).fetchall()
+    ((rows, needy),) = tx.all(_GRANTS, {"claim": key})
     inputs = _inputs(tx, key) if needy else {}
     return tuple(
         Grant(attempt_id(op.claim_id, ordinal), run, idx, number, failures, losses, tuple(inputs.get(ordinal, ())))
@@ -243,8 +245,8 @@ def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
 def _inputs(tx: Transaction, claim: int) -> dict[int, list[tuple[int, bytes]]]:
     """The outputs that the bodies of a claim ask for, by ordinal."""
     inputs: dict[int, list[tuple[int, bytes]]] = {}
-    for ordinal, ancestor, output in tx.db.execute(_INPUTS, {"claim": claim}).fetchall():
-        inputs.setdefault(ordinal, []).append((ancestor, resolve(tx.db, output) or b"null"))
+    for ordinal, ancestor, output in tx.all(_INPUTS, {"claim": claim}):
+        inputs.setdefault(ordinal, []).append((ancestor, resolve(tx.db, output) or b""))
     return inputs
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, assert_never
 
-import apsw
-
 from ...ids import AttemptId, attempt_id, split_attempt_id
 from ...model import (
     AttemptRow,
@@ -57,49 +55,65 @@ SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.in
 """
 
 
-def answer(db: apsw.Connection, query: Query) -> Any:
+def answer(tx: Transaction, query: Query) -> Any:
     match query:
         case GetRun(run_id):
-            row = db.execute(_RUN + "WHERE r.id = ?", (run_id,)).fetchone()
-            return None if row is None else _run(db, row)
+            row = tx.one(_RUN + "WHERE r.id = ?", (run_id,))
+            return None if row is None else _run(tx, row)
         case ListRuns():
-            return _runs(db, query)
+            return _runs(tx, query)
         case ListNodes():
-            return _nodes(db, query)
+            return _nodes(tx, query)
         case ListAttempts():
-            return _attempts(db, query)
+            return _attempts(tx, query)
         case GetOutputs():
-            return _outputs(db, query)
+            return _outputs(tx, query)
         case GetGraph(digest):
             document = "SELECT data FROM document JOIN graph ON key = graph WHERE digest = ? AND loaded = total"
-            row = db.execute(document, (digest,)).fetchone()
+            row = tx.one(document, (digest,))
             return None if row is None else row[0]
         case ListJournal():
-            return _journal(db, query)
+            return _journal(tx, query)
         case ListLines():
-            return _lines(db, query)
+            return _lines(tx, query)
         case ListStops(worker):
-            return stops(Transaction(db, 0), worker)
+            return stops(tx, worker)
         case ListWorkers():
-            rows = db.execute("SELECT id, lease_until, renewed_at, info FROM worker ORDER BY id").fetchall()
+            rows = tx.all("SELECT id, lease_until, renewed_at, info FROM worker ORDER BY id")
             return tuple(WorkerRow(*row) for row in rows)
         case CountNodes(run_id):
             counted = "SELECT status, count(*) FROM node WHERE run = (SELECT key FROM run WHERE id = ?) GROUP BY status"
-            return {NODE_STATUS[status]: count for status, count in db.execute(counted, (run_id,)).fetchall()}
+            return {NODE_STATUS[status]: count for status, count in tx.all(counted, (run_id,))}
         case ListUnfinished():
             unfinished = f"""
 SELECT DISTINCT r.workflow, r.target, g.digest FROM run r INDEXED BY run_unfinished CROSS JOIN graph g ON g.key = r.graph
  WHERE r.status < {R_COMPLETED} ORDER BY r.workflow, coalesce(r.target, ''), g.digest
 """
-            return tuple(Unfinished(*row) for row in db.execute(unfinished).fetchall())
+            return tuple(Unfinished(*row) for row in tx.all(unfinished))
         case ReadyRuns(runs):
-            return _ready(db, runs)
+            return _ready(tx, runs)
         case _:
             assert_never(query)
 
 
-def _run(db: apsw.Connection, row: Any) -> RunRow:
-    (_, run_id, workflow, target, digest, status, on_failure, payload, seed, urgency, key, gate, purpose, stopping, *rest) = row
+def _run(tx: Transaction, row: Any) -> RunRow:
+    (
+        _,
+        run_id,
+        workflow,
+        target,
+        digest,
+        status,
+        on_failure,
+        payload,
+        seed,
+        urgency,
+        key,
+        gate,
+        purpose,
+        stopping,
+        *rest,
+    ) = row
     return RunRow(
         run_id,
         workflow,
@@ -107,7 +121,7 @@ def _run(db: apsw.Connection, row: Any) -> RunRow:
         digest,
         RUN_STATUS[status],
         on_failure,
-        resolve(db, payload) or b"",
+        resolve(tx.db, payload) or b"",
         int(seed),
         -urgency,
         key,
@@ -118,7 +132,7 @@ def _run(db: apsw.Connection, row: Any) -> RunRow:
     )
 
 
-def _runs(db: apsw.Connection, query: ListRuns) -> RunPage:
+def _runs(tx: Transaction, query: ListRuns) -> RunPage:
     where, parameters = ["1"], []
     if query.before is not None:
         where.append("r.key < ?")
@@ -132,12 +146,12 @@ def _runs(db: apsw.Connection, query: ListRuns) -> RunPage:
         where.append("r.ended_at < ?")
         parameters.append(query.ended_before)
     statement = f"{_RUN} WHERE {' AND '.join(where)} ORDER BY r.key DESC LIMIT ?"
-    rows = db.execute(statement, (*parameters, query.limit + 1)).fetchall()
+    rows = tx.all(statement, (*parameters, query.limit + 1))
     page = rows[: query.limit]
-    return RunPage(tuple(_run(db, row) for row in page), page[-1][0] if len(rows) > len(page) else None)
+    return RunPage(tuple(_run(tx, row) for row in page), page[-1][0] if len(rows) > len(page) else None)
 
 
-def _nodes(db: apsw.Connection, query: ListNodes) -> tuple[NodeRow, ...]:
+def _nodes(tx: Transaction, query: ListNodes) -> tuple[NodeRow, ...]:
     codes = ",".join(str(NODE_CODE[status]) for status in query.statuses)
     statement = f"""
 SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, failures, losses, lane, due_at, reason))
@@ -148,11 +162,11 @@ SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, fail
          WHERE r.id = ? AND n.idx > ? {f"AND n.status IN ({codes})" if codes else ""}
          ORDER BY n.idx LIMIT ?)
 """
-    rows = Transaction(db, 0).json(statement, (query.run_id, query.after, query.limit))
+    rows = tx.json(statement, (query.run_id, query.after, query.limit))
     return tuple(NodeRow(idx, node, NODE_STATUS[status], *rest) for idx, node, status, *rest in rows)
 
 
-def _attempts(db: apsw.Connection, query: ListAttempts) -> tuple[AttemptRow, ...]:
+def _attempts(tx: Transaction, query: ListAttempts) -> tuple[AttemptRow, ...]:
     statement = f"""
 SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, a.output, a.error, a.outcome
   FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
@@ -161,7 +175,7 @@ SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_
  ORDER BY a.idx, a.number LIMIT ?
 """
     index = () if query.index is None else (query.index,)
-    rows = db.execute(statement, (query.run_id, *query.after, *index, query.limit)).fetchall()
+    rows = tx.all(statement, (query.run_id, *query.after, *index, query.limit))
     return tuple(
         AttemptRow(
             attempt_id(claim, ordinal),
@@ -171,30 +185,30 @@ SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_
             worker,
             started_at,
             ended_at,
-            resolve(db, output),
-            resolve(db, error),
-            resolve(db, outcome),
+            resolve(tx.db, output),
+            resolve(tx.db, error),
+            resolve(tx.db, outcome),
         )
         for claim, ordinal, idx, number, status, worker, started_at, ended_at, output, error, outcome in rows
     )
 
 
-def _outputs(db: apsw.Connection, query: GetOutputs) -> dict[int, bytes | None]:
+def _outputs(tx: Transaction, query: GetOutputs) -> dict[int, bytes | None]:
     chosen = "" if query.indexes is None else "AND a.idx IN (SELECT value FROM json_each(?))"
     statement = f"""
 SELECT a.idx, a.output FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
  WHERE r.id = ? AND a.slot = 0 {chosen} ORDER BY a.idx
 """
     parameters = (query.run_id,) if query.indexes is None else (query.run_id, json.dumps(query.indexes))
-    return {idx: resolve(db, output) for idx, output in db.execute(statement, parameters).fetchall()}
+    return {idx: resolve(tx.db, output) for idx, output in tx.all(statement, parameters)}
 
 
-def _journal(db: apsw.Connection, query: ListJournal) -> tuple[JournalRow, ...]:
+def _journal(tx: Transaction, query: ListJournal) -> tuple[JournalRow, ...]:
     statement = """
 SELECT j.seq, j.at, j.kind, j.idx, j.number, j.status, j.detail
   FROM run r CROSS JOIN journal j ON j.run = r.key WHERE r.id = ? AND j.seq > ? ORDER BY j.seq LIMIT ?
 """
-    rows = db.execute(statement, (query.run_id, query.after, query.limit)).fetchall()
+    rows = tx.all(statement, (query.run_id, query.after, query.limit))
     return tuple(
         JournalRow(seq, at, KINDS[kind], idx, number, _shown(KINDS[kind], status, detail))
         for seq, at, kind, idx, number, status, detail in rows
@@ -207,7 +221,7 @@ def _shown(kind: str, status: int | None, detail: str | None) -> str | None:
     return RUN_STATUS[status] if kind == "run" else NODE_STATUS[status]
 
 
-def _lines(db: apsw.Connection, query: ListLines) -> tuple[LineRow, ...]:
+def _lines(tx: Transaction, query: ListLines) -> tuple[LineRow, ...]:
     chosen = "" if query.index is None else "AND a.idx = ?"
     start = ("", -1, -1) if query.after is None else (*split_attempt_id(query.after[0]), query.after[1])
     statement = f"""
@@ -217,17 +231,17 @@ SELECT c.id, a.key % {ORDINALS}, l.idx, l.at, l.kind, l.data
  WHERE r.id = ? AND (c.id, a.key % {ORDINALS}, l.idx) > (?, ?, ?) {chosen} ORDER BY c.id, a.key, l.idx LIMIT ?
 """
     index = () if query.index is None else (query.index,)
-    rows = db.execute(statement, (query.run_id, *start, *index, query.limit)).fetchall()
+    rows = tx.all(statement, (query.run_id, *start, *index, query.limit))
     return tuple(
-        LineRow(AttemptId(attempt_id(claim, ordinal)), idx, at, kind, resolve(db, data) or b"")
+        LineRow(AttemptId(attempt_id(claim, ordinal)), idx, at, kind, resolve(tx.db, data) or b"")
         for claim, ordinal, idx, at, kind, data in rows
     )
 
 
-def _ready(db: apsw.Connection, runs: tuple[str, ...]) -> tuple[str, ...]:
+def _ready(tx: Transaction, runs: tuple[str, ...]) -> tuple[str, ...]:
     statement = f"""
 SELECT j.value FROM json_each(?) j CROSS JOIN run r ON r.id = j.value
  WHERE r.gate = {G_OPEN} AND EXISTS (SELECT 1 FROM lane CROSS JOIN node n INDEXED BY node_ready
    WHERE n.lane = lane.key AND n.urgency = r.urgency AND n.run = r.key AND n.status = {N_READY}) ORDER BY j.key
 """
-    return tuple(run for (run,) in db.execute(statement, (json.dumps(runs),)).fetchall())
+    return tuple(run for (run,) in tx.all(statement, (json.dumps(runs),)))

@@ -59,12 +59,14 @@ _EDGES = """
 INSERT OR IGNORE INTO edge (graph, parent, child)
 SELECT :graph, p.value, :start + j.key FROM json_each(:rows) j CROSS JOIN json_each(j.value, '$[2]') p
 """
-_NEEDS = "INSERT OR IGNORE INTO need (graph, child, ancestor) SELECT :graph, value ->> 0, value ->> 1 FROM json_each(:needs)"
+_NEEDS = (
+    "INSERT OR IGNORE INTO need (graph, child, ancestor) SELECT :graph, value ->> 0, value ->> 1 FROM json_each(:needs)"
+)
 
 
 def add_graph(tx: Transaction, op: AddGraph) -> Receipt:
     known = "SELECT key, loaded, total FROM graph WHERE digest = ?"
-    row = tx.db.execute(known, (op.digest,)).fetchone()
+    row = tx.one(known, (op.digest,))
     if row is None:
         tx.db.execute(
             "INSERT INTO graph (digest, workflow, signature, total, registered_at) VALUES (?, ?, ?, ?, ?)",
@@ -162,7 +164,7 @@ def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
     if tx.db.changes():
         tx.db.execute(_CREATE_NODES)
         tx.db.execute(_NOTE_CREATED, {"now": tx.now})
-    found = tx.db.execute(_CREATED).fetchall()
+    found = tx.all(_CREATED)
     return [_created(tx, op, *row) for op, row in zip(ops, found, strict=True)]
 
 
@@ -198,7 +200,7 @@ UPDATE run SET gate = {G_OPEN}, purpose = NULL, expires_at = NULL, open = total,
 
 
 def add_nodes(tx: Transaction, op: AddNodes) -> Receipt:
-    row = tx.db.execute("SELECT key, purpose, loaded, total FROM run WHERE id = ?", (op.run_id,)).fetchone()
+    row = tx.one("SELECT key, purpose, loaded, total FROM run WHERE id = ?", (op.run_id,))
     if row is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
     key, purpose, loaded, total = row
@@ -222,7 +224,7 @@ UPDATE run SET gate = {G_HELD}, token = :token, purpose = :purpose, arguments = 
 
 def gate(tx: Transaction, op: Gate) -> Receipt:
     found = "SELECT key, status, gate, token, purpose, expires_at FROM run WHERE id = ?"
-    row = tx.db.execute(found, (op.run_id,)).fetchone()
+    row = tx.one(found, (op.run_id,))
     if row is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
     key, status, state, token, purpose, expires_at = row
@@ -279,7 +281,7 @@ SELECT :run, (SELECT seq FROM run WHERE key = :run) + 1 - row_number() OVER (ORD
 
 
 def rewrite(tx: Transaction, op: Rewrite) -> Receipt:
-    row = tx.db.execute("SELECT key, graph, status, gate, token FROM run WHERE id = ?", (op.run_id,)).fetchone()
+    row = tx.one("SELECT key, graph, status, gate, token FROM run WHERE id = ?", (op.run_id,))
     if row is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
     key, graph, status, state, token = row
@@ -302,7 +304,15 @@ def _change(tx: Transaction, run: int, graph: int, op: Rewrite) -> list[int]:
     """Change the nodes that still are what the kernel saw; the others are returned."""
     first = {row.index: row for row in reversed(op.rows)}
     rows = [
-        (row.index, NODE_CODE[row.status], row.reason, row.fresh, NODE_CODE[row.was], row.was_attempt, row is first[row.index])
+        (
+            row.index,
+            NODE_CODE[row.status],
+            row.reason,
+            row.fresh,
+            NODE_CODE[row.was],
+            row.was_attempt,
+            row is first[row.index],
+        )
         for row in op.rows
     ]
     tx.db.execute("DELETE FROM temp.changing")
@@ -311,7 +321,9 @@ def _change(tx: Transaction, run: int, graph: int, op: Rewrite) -> list[int]:
     tx.db.execute(_SUPERSEDE, {"run": run})
     tx.db.execute(_COUNT_CHANGES, {"run": run})
     tx.db.execute(_NOTE_CHANGES, {"run": run, "now": tx.now})
-    changed: list[int] = tx.json("SELECT json_group_array(idx) FROM (SELECT * FROM temp.changing WHERE NOT ok ORDER BY ord)")
+    changed: list[int] = tx.json(
+        "SELECT json_group_array(idx) FROM (SELECT * FROM temp.changing WHERE NOT ok ORDER BY ord)"
+    )
     return changed
 
 
@@ -362,10 +374,10 @@ def _finish(tx: Transaction, run: int, graph: int, finish: Finish) -> None:
 
 
 def delete(tx: Transaction, op: Delete) -> Receipt:
-    row = tx.db.execute("SELECT key, status, purpose, graph FROM run WHERE id = ?", (op.run_id,)).fetchone()
+    row = tx.one("SELECT key, status, purpose FROM run WHERE id = ?", (op.run_id,))
     if row is None:
         return Deleted(True)
-    key, status, purpose, graph = row
+    key, status, purpose = row
     if purpose != "delete" and not RUN_STATUS[status].terminal:
         return Refused(Refusal.STATUS, RUN_STATUS[status])
     tx.db.execute(
@@ -373,7 +385,7 @@ def delete(tx: Transaction, op: Delete) -> Receipt:
         " loaded = max(0, loaded - ?) WHERE key = ?",
         (op.limit, key),
     )
-    ((first, last),) = tx.db.execute("SELECT max(idx) + 1 - ?, max(idx) FROM node WHERE run = ?", (op.limit, key)).fetchall()
+    ((first, last),) = tx.all("SELECT max(idx) + 1 - ?, max(idx) FROM node WHERE run = ?", (op.limit, key))
     if last is not None:
         _delete_nodes(tx, key, first)
     if last is not None and first > 0:
@@ -388,7 +400,8 @@ def _delete_nodes(tx: Transaction, run: int, first: int) -> None:
     """Forget the nodes from `first` on, with their attempts, lines, claims and large payloads."""
     attempts = "SELECT key FROM attempt WHERE run = ?1 AND idx >= ?2"
     payloads = " UNION ALL ".join(
-        f"SELECT {column} AS value FROM attempt WHERE run = ?1 AND idx >= ?2" for column in ("output", "error", "outcome")
+        f"SELECT {column} AS value FROM attempt WHERE run = ?1 AND idx >= ?2"
+        for column in ("output", "error", "outcome")
     )
     forget_references(tx.db, payloads, (run, first))
     forget_references(tx.db, f"SELECT data AS value FROM line WHERE attempt IN ({attempts})", (run, first))

@@ -65,7 +65,7 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     """Settle an attempt that runs; None when it does not, or a payload is large: then the way for many decides."""
     if any(payload is not None and is_large(payload) for payload in (op.output, op.error, op.outcome)):
         return None
-    row = tx.db.execute(_ATTEMPT, split_attempt_id(op.attempt)).fetchone()
+    row = tx.one(_ATTEMPT, split_attempt_id(op.attempt))
     if row is None or row[4] != A_RUNNING:
         return None
     key, run, idx, number, _, graph, run_status, gate, stopping = row
@@ -84,14 +84,14 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
 
 def _lower(tx: Transaction, run: int, graph: int, parent: int) -> int:
     """Lower the children of a completed node; how many became READY."""
-    children = tx.db.execute(_CHILDREN, (graph, parent)).fetchall()
+    children = tx.all(_CHILDREN, (graph, parent))
     if not children:
         return 0
     if len(children) == 1:
-        ((status,),) = tx.db.execute(_LOWER_ONE, (run, children[0][0])).fetchall()
+        ((status,),) = tx.all(_LOWER_ONE, (run, children[0][0]))
         return int(status == N_READY)
     tx.db.execute(_LOWER, (run, graph, parent))
-    ((released,),) = tx.db.execute(_RELEASED, (run, graph, parent)).fetchall()
+    ((released,),) = tx.all(_RELEASED, (run, graph, parent))
     return int(released)
 
 
@@ -107,7 +107,9 @@ class Candidate(NamedTuple):
     needy: int
 
 
-_START_ATTEMPT = f"INSERT INTO attempt (key, run, idx, number, status, worker, started_at) VALUES (?, ?, ?, ?, {A_RUNNING}, ?, ?)"
+_START_ATTEMPT = (
+    f"INSERT INTO attempt (key, run, idx, number, status, worker, started_at) VALUES (?, ?, ?, ?, {A_RUNNING}, ?, ?)"
+)
 _START_NODE = f"UPDATE node SET status = {N_RUNNING}, attempt = ? WHERE run = ? AND idx = ?"
 _COUNT_START = f"""
 UPDATE run SET seq = seq + 1, started_at = coalesce(started_at, ?),
@@ -121,16 +123,12 @@ def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[
     tx.db.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
     claim = tx.db.last_insert_rowid()
     for ordinal, node in enumerate(candidates):
-        tx.db.execute(
-            _START_ATTEMPT, (claim * ORDINALS + ordinal, node.run, node.idx, node.number, op.worker, tx.now)
-        )
+        tx.db.execute(_START_ATTEMPT, (claim * ORDINALS + ordinal, node.run, node.idx, node.number, op.worker, tx.now))
         tx.db.execute(_START_NODE, (node.number, node.run, node.idx))
-        ((seq,),) = tx.db.execute(_COUNT_START, (tx.now, node.run)).fetchall()
+        ((seq,),) = tx.all(_COUNT_START, (tx.now, node.run))
         tx.db.execute(_NOTE, (node.run, seq, tx.now, KIND_CODE["claimed"], node.idx, node.number, None))
     return claim, [_grant(op.claim_id, ordinal, node) for ordinal, node in enumerate(candidates)]
 
 
 def _grant(claim: ClaimId, ordinal: int, node: Candidate) -> Grant:
-    return Grant(
-        attempt_id(claim, ordinal), RunId(node.run_id), node.idx, node.number, node.failures, node.losses
-    )
+    return Grant(attempt_id(claim, ordinal), RunId(node.run_id), node.idx, node.number, node.failures, node.losses)

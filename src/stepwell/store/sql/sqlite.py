@@ -141,7 +141,8 @@ class SqliteStore:
             self._check_usable()
             self._reader.execute("BEGIN")
             try:
-                return [answer(self._reader, query) for query in queries]
+                tx = Transaction(self._reader, self._clock.now())
+                return [answer(tx, query) for query in queries]
             finally:
                 self._reader.execute("COMMIT")
 
@@ -220,7 +221,9 @@ class SqliteStore:
         if self._writer.changes():
             # Leases of an earlier boot are over: their processes are gone, whatever the clock says.
             self._writer.execute("UPDATE worker SET lease_until = 0")
-        ((shift,),) = self._writer.execute("SELECT shift FROM boot WHERE id = ?", (boot_id(),)).fetchall()
+        ((shift,),) = cast(
+            "list[tuple[int]]", self._writer.execute("SELECT shift FROM boot WHERE id = ?", (boot_id(),)).fetchall()
+        )
         self._writer.execute("COMMIT")
         return BootClock(shift)
 
@@ -246,9 +249,13 @@ class SqliteStore:
                 "nothing was written, try again when it is done"
             ) from error
         except apsw.FullError as error:
-            raise StoreFull(f"{self.path}: no space left on the disk; nothing was written, free some and retry") from error
+            raise StoreFull(
+                f"{self.path}: no space left on the disk; nothing was written, free some and retry"
+            ) from error
         except apsw.ReadOnlyError as error:
-            raise StoreReadOnly(f"{self.path} is read-only: give this user write permission to it and its folder") from error
+            raise StoreReadOnly(
+                f"{self.path} is read-only: give this user write permission to it and its folder"
+            ) from error
         except (apsw.CantOpenError, PermissionError, NotADirectoryError, FileExistsError) as error:
             raise StoreReadOnly(
                 f"{self.path} cannot be opened for writing ({error}): check that the folder exists and may be written"

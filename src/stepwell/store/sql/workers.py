@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,10 +16,8 @@ import apsw
 
 from ...model import Batch, Dismiss, Enlist
 
-try:
+if sys.platform != "win32":  # leases alone decide there
     import fcntl
-except ImportError:  # Windows: leases alone decide there
-    fcntl = None  # type: ignore[assignment]
 
 
 class WorkerLocks:
@@ -36,9 +35,9 @@ class WorkerLocks:
 
     def dead_workers(self, db: apsw.Connection) -> list[str]:
         """Workers whose lock file is there and free: their process is gone."""
-        if fcntl is None:
+        if sys.platform == "win32":
             return []
-        known = [worker for (worker,) in db.execute("SELECT id FROM worker").fetchall()]
+        known = [str(worker) for (worker,) in db.execute("SELECT id FROM worker").fetchall()]
         return [worker for worker in known if worker not in self._held and self._is_free(worker)]
 
     def bury(self, workers: Sequence[str]) -> None:
@@ -50,12 +49,14 @@ class WorkerLocks:
     def close(self) -> None:
         for worker in list(self._held):
             self._drop(worker)
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()  # when no other worker is there
 
     def _path(self, worker: str) -> Path:
         return self._folder / f"{worker}.lock"
 
     def _take(self, worker: str) -> None:
-        if fcntl is None:
+        if sys.platform == "win32":
             return
         # Locked under another name first: a file that can be seen and is free must mean that its worker is gone.
         self._folder.mkdir(exist_ok=True)

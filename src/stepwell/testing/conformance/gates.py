@@ -202,7 +202,9 @@ def test_a_node_whose_parent_was_taken_back_is_not_ready(store: Store) -> None:
     (grant,) = claim(store)
     store.commit([completed(grant)])
     hold(store, purpose="reattempt")
-    finish(store, RunStatus.RUNNING, changed(node(store, of.index["a"]), NodeStatus.PENDING, fresh=True), open_gate=True)
+    finish(
+        store, RunStatus.RUNNING, changed(node(store, of.index["a"]), NodeStatus.PENDING, fresh=True), open_gate=True
+    )
     assert statuses(store) == {"a": "READY", "b": "PENDING", "c": "PENDING"}
 
 
@@ -242,7 +244,9 @@ def test_an_ended_run_begins_again(store: Store, clock: ManualClock) -> None:
 
 
 def test_a_completed_node_that_runs_again_supersedes_its_completion(store: Store) -> None:
-    of = Graph([NodeSpec(NodeId("a"), "a"), NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),), needs=(NodeId("a"),))])
+    of = Graph(
+        [NodeSpec(NodeId("a"), "a"), NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),), needs=(NodeId("a"),))]
+    )
     start(store, of)
     enlist(store)
     (first,) = claim(store)
@@ -307,7 +311,9 @@ def test_only_legal_moves_of_a_run_are_rewritten(store: Store, was: RunStatus) -
         finish(store, status, grace=SECOND)
         hold(store)
     for status in set(RunStatus) - RUN_MOVES[was] - {was}:
-        op = rewrite(changed(node(store, 0), NodeStatus.CANCELLED)._replace(was=NodeStatus.READY), end=Finish(status, False))
+        op = rewrite(
+            changed(node(store, 0), NodeStatus.CANCELLED)._replace(was=NodeStatus.READY), end=Finish(status, False)
+        )
         assert refused(store, op) is Refusal.STATUS, status
     run = reader.require_run(store, RUN)
     assert (run.status, run.gate) == (was, GateState.HELD)

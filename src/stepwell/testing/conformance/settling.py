@@ -125,7 +125,21 @@ def test_only_the_very_id_of_an_attempt_settles_it(store: Store) -> None:
     start(store, graph(a="", b="", c=""))
     enlist(store)
     (first,), (second,) = claim(store, limit=1, claim="c1"), claim(store, limit=1, claim="c2")
-    near = ["c1", "c1.", "c1.00", "c1. 0", "c1.+0", "c1.0 ", "c1.-1", "c1.1", "c1.65536", "c1.0.0", "c1.٠", "C1.0", "c.0"]
+    near = [
+        "c1",
+        "c1.",
+        "c1.00",
+        "c1. 0",
+        "c1.+0",
+        "c1.0 ",
+        "c1.-1",
+        "c1.1",
+        "c1.65536",
+        "c1.0.0",
+        "c1.٠",
+        "C1.0",
+        "c.0",
+    ]
     rubbish = ["", ".", "rubbish", "1", ".0", "c2.9999999999999999999999", "c2.0x", "c1.0\x00", "x" * 5_000 + ".0"]
     for wrong in (*near, *rubbish):
         op = completed(first)._replace(attempt=AttemptId(wrong))

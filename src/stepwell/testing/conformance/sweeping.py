@@ -130,7 +130,10 @@ def test_a_node_somebody_asked_for_again_is_no_longer_suspect(store: Store, cloc
 
 
 def test_a_worker_lost_in_a_run_that_stops_cancels_its_nodes(store: Store, clock: ManualClock) -> None:
-    of = start(store, Graph([NodeSpec(NodeId(n), n, on_lost="interrupt" if n == "pay" else "rerun") for n in ("a", "b", "pay")]))
+    of = start(
+        store,
+        Graph([NodeSpec(NodeId(n), n, on_lost="interrupt" if n == "pay" else "rerun") for n in ("a", "b", "pay")]),
+    )
     enlist(store, "gone", seconds=10)
     grants = {of.order[grant.index]: grant for grant in claim(store, "gone")}
     store.commit([failed(grants["a"])])
@@ -249,7 +252,9 @@ def test_a_cancelled_run_is_fenced_when_its_grace_is_over(store: Store, clock: M
     enlist(store, seconds=600)
     a, b = claim(store)
     hold(store, stop=True)
-    news = finish(store, RunStatus.CANCELLING, changed(node(store, of.index["c"]), NodeStatus.CANCELLED), grace=5 * SECOND)
+    news = finish(
+        store, RunStatus.CANCELLING, changed(node(store, of.index["c"]), NodeStatus.CANCELLED), grace=5 * SECOND
+    )
     assert (news.status, news.gate, news.active) == (RunStatus.CANCELLING, GateState.SHUT, 2)
     assert sweep(store).next_due == clock.now() + 5 * SECOND
     store.commit([completed(a)])

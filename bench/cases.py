@@ -1,0 +1,171 @@
+"""The benchmarks. Each returns rows for the table: what, the bar, what was measured, and whether the bar is met."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stepwell import Engine
+
+from .floors import bare_commits
+from .processes import SMALLEST
+from .shapes import Diamond, chain, fan, waiting
+
+
+class Row(NamedTuple):
+    work: str
+    bar: str
+    measured: str
+    met: bool
+
+
+def timed(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def chains(folder: Path) -> list[Row]:
+    """Floor and chain in turn, so that both see the same machine; the median of the ratios counts."""
+    nodes, rounds = 1_000, 7
+    results = []
+    with Engine(f"sqlite:///{folder}/chain.db") as engine:
+        engine.run(chain(3))
+        for _ in range(rounds):
+            floor = bare_commits(folder, nodes)
+            builder = chain(nodes)
+            ours = timed(lambda builder=builder: engine.run(builder))  # type: ignore[misc]
+            results.append((ours / floor, floor, ours, ours <= max(1.5 * floor, floor + 0.00015 * nodes)))
+    ratio, floor, ours, _ = sorted(results)[rounds // 2]
+    met = sum(result[3] for result in results) > rounds // 2
+    measured = (
+        f"{ours:.3f} s = {ratio:.2f} x the floor of {floor:.3f} s (+{(ours - floor) / nodes * 1e3:.3f} ms a node)"
+    )
+    return [Row("chain of 1,000, SQLite FULL", "<= 1.5 x bare commits, or + 0.15 ms a node", measured, met)]
+
+
+def fans(folder: Path) -> list[Row]:
+    rates = []
+    with Engine(f"sqlite:///{folder}/fan.db") as engine:
+        engine.run(fan(3))
+        for _ in range(5):
+            builder = fan(10_000)
+            rates.append(10_002 / timed(lambda builder=builder: engine.run(builder)))  # type: ignore[misc]
+    rate = statistics.median(rates)
+    return [Row("1 -> 10,000 -> 1, SQLite FULL", ">= 20,000 nodes/s", f"{rate:,.0f} nodes/s", rate >= 20_000)]
+
+
+def growth(folder: Path) -> list[Row]:
+    found = {width: _process("wide", str(folder), str(width)) for width in (100, 1_000, 10_000, 100_000)}
+    cost = {width: result["seconds"] / (width + 2) * 1e6 for width, result in found.items()}
+    ratio, memory = cost[100_000] / cost[100], found[100_000]["megabytes"]
+    shown = ", ".join(f"{width:,}: {microseconds:.0f} us" for width, microseconds in cost.items())
+    return [
+        Row("cost a node, fan of 100 -> 100,000", "grows <= 1.5 x", f"{ratio:.2f} x ({shown})", ratio <= 1.5),
+        Row("peak memory at 100,000", "<= 300 MB", f"{memory:.0f} MB", memory <= 300),
+    ]
+
+
+def diamonds(folder: Path) -> list[Row]:
+    rates, alone = [], []
+    with Engine(f"sqlite:///{folder}/diamonds.db") as engine:
+        engine.run(Diamond())
+        for _ in range(3):
+            start = time.perf_counter()
+            for run in engine.start_many(Diamond() for _ in range(1_000)):
+                run.wait()
+            rates.append(1_000 / (time.perf_counter() - start))
+        alone = [timed(lambda: engine.run(Diamond())) for _ in range(100)]
+    rate, median = statistics.median(rates), statistics.median(alone) * 1e3
+    return [
+        Row("1,000 diamonds by start_many", ">= 2,500 runs/s", f"{rate:,.0f} runs/s", rate >= 2_500),
+        Row("one diamond on an idle engine", "<= 3 ms median", f"{median:.2f} ms", median <= 3),
+    ]
+
+
+def sharing(folder: Path) -> list[Row]:
+    """The same 1,000 diamonds, worked on by one process and by two on one file; the best of three each, in turn."""
+    alone, together, shares = [], [], []
+    for round in range(3):
+        alone.append(_shared(folder / f"one-{round}", 1)[0])
+        rate, settled = _shared(folder / f"two-{round}", 2)
+        together.append(rate)
+        shares.append(min(settled) / sum(settled))
+    ratio = statistics.median(together) / statistics.median(alone)
+    rates = f"{statistics.median(together):,.0f} and {statistics.median(alone):,.0f} runs/s"
+    measured = f"{ratio:.2f} x ({rates}; the smaller share {min(shares):.0%})"
+    return [Row("two processes on one file, 1,000 diamonds", ">= 0.7 x the rate of one", measured, ratio >= 0.7)]
+
+
+def _shared(folder: Path, workers: int) -> tuple[float, list[int]]:
+    folder.mkdir()
+    with Engine(f"sqlite:///{folder}/shared.db", runner=None) as engine:
+        runs = engine.start_many(Diamond() for _ in range(1_000))
+        children = [_start("serve", str(folder), str(number)) for number in range(workers)]
+        time.sleep(0.5)
+        start = time.perf_counter()
+        (folder / "go").touch()
+        for run in runs:
+            run.wait(60)
+        seconds = time.perf_counter() - start
+        (folder / "done").touch()
+        settled = [json.loads(child.communicate(timeout=30)[0])["settled"] for child in children]
+    return 1_000 / seconds, settled
+
+
+def asynchronous(folder: Path) -> list[Row]:
+    overs = []
+    with Engine(f"sqlite:///{folder}/async.db") as engine:
+        engine.run(waiting(3))
+        for _ in range(7):
+            builder = waiting(1_000)
+            overs.append((timed(lambda builder=builder: engine.run(builder)) - 0.010) * 1e3)  # type: ignore[misc]
+    over = statistics.median(overs)
+    return [Row("1,000 async bodies that wait 10 ms", "<= 80 ms over the ideal", f"{over:.0f} ms over", over <= 80)]
+
+
+def small(folder: Path) -> list[Row]:
+    bare = statistics.median(timed(lambda: _python("pass")) for _ in range(9)) * 1e3
+    imported = statistics.median(timed(lambda: _python("import stepwell")) for _ in range(9)) * 1e3 - bare
+    seconds, memory = [], 0.0
+    for _ in range(7):
+        start = time.perf_counter()
+        memory = int(_python(SMALLEST)) / 1024
+        seconds.append(time.perf_counter() - start)
+    program = statistics.median(seconds) * 1e3
+    return [
+        Row("import stepwell", "<= 100 ms", f"{imported:.0f} ms", imported <= 100),
+        Row("smallest durable program, fresh process", "<= 300 ms", f"{program:.0f} ms", program <= 300),
+        Row("its memory", "<= 60 MB", f"{memory:.0f} MB", memory <= 60),
+    ]
+
+
+def _python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def _start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-m", "bench.processes", *arguments], stdout=subprocess.PIPE, text=True)
+
+
+def _process(*arguments: str) -> dict[str, Any]:
+    output, _ = _start(*arguments).communicate(timeout=120)
+    found: dict[str, Any] = json.loads(output)
+    return found
+
+
+CASES: dict[str, Callable[[Path], list[Row]]] = {
+    "chain": chains,
+    "fan": fans,
+    "growth": growth,
+    "diamonds": diamonds,
+    "sharing": sharing,
+    "async": asynchronous,
+    "small": small,
+}

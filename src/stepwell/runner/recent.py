@@ -1,0 +1,35 @@
+"""A dictionary that forgets what was not used for long."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Recent(OrderedDict[Key, Value]):
+    """Keeps the `limit` entries that were set or got last.
+
+    >>> recent = Recent(2)
+    >>> recent["a"], recent["b"], recent["c"] = 1, 2, 3
+    >>> list(recent)
+    ['b', 'c']
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def __setitem__(self, key: Key, value: Value) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._limit:
+            self.popitem(last=False)
+
+    def get(self, key: Key) -> Value | None:  # type: ignore[override]
+        if key in self:
+            self.move_to_end(key)
+            return self[key]
+        return None
