@@ -405,7 +405,7 @@ class SameAsMemory(RuleBasedStateMachine):
         if row.status not in (NodeStatus.COMPLETED, NodeStatus.SKIPPED):
             return False
         graph = Graph.load(reader.get_graph(self.memory, reader.require_run(self.memory, run).digest) or b"")
-        below = [self.rows(run)[child].status for child in graph.children[row.index]]
+        below = {other.status for other in self.rows(run) if other.index in graph.children[row.index]}
         return status is NodeStatus.PENDING and not {NodeStatus.RUNNING, NodeStatus.WAITING}.isdisjoint(below)
 
     def rows(self, run: RunId) -> list[NodeRow]:

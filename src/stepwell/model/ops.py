@@ -139,6 +139,8 @@ class Gate(NamedTuple):
     """Ask the running attempts to stop, from this commit on."""
     allowed: tuple[RunStatus, ...] = ()
     """The statuses of the run for which this makes sense; empty: any."""
+    resume: bool = False
+    """Only to finish what somebody left: the gate must be held for this purpose, by nobody or by somebody late."""
 
 
 class NodeChange(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from ..ids import Digest, RunId, WorkerId
+from ..ids import AttemptId, Digest, RunId, WorkerId
 from .rows import RunRow
 from .status import NodeStatus, RunStatus
 

@@ -36,6 +36,7 @@ from .chores import Due
 from .desk import Limits
 from .housekeeping import Housekeeping
 from .local import LocalRunner
+from .procedure import carry_out
 from .recent import Recent
 from .run import Run
 from .watch import Events, Watch
@@ -197,7 +198,7 @@ class Engine:
         if receipt.existed:
             return self.adopt(run.id) if self._runner is not None else run
         if receipt.loaded < receipt.total:
-            gates.load(self.store, run.id, receipt.loaded)
+            carry_out(self.store, gates.load(run.id, receipt.loaded))
         if self._runner is not None and not known:
             self._runner.know(_facts(definition, create))
         return run
@@ -293,7 +294,7 @@ class Engine:
     def retry(self, run_id: RunId) -> None:
         row = reader.require_run(self.store, run_id)
         facts = self._facts_of(row) if self._runner is not None else None
-        news = gates.retry(self.store, run_id)
+        news = carry_out(self.store, gates.retry(run_id))
         if news is None:
             status = reader.require_run(self.store, run_id).status
             raise RunConflict(f"run {run_id} is {status}; only a FAILED or CANCELLED run can be retried", run_id=run_id)
@@ -301,7 +302,7 @@ class Engine:
             self._require_runner().know(facts)
 
     def cancel(self, run_id: RunId, grace_seconds: float = 5.0) -> None:
-        news = gates.cancel(self.store, run_id, grace=microseconds(grace_seconds))
+        news = carry_out(self.store, gates.cancel(run_id, grace=microseconds(grace_seconds)))
         if news is None:
             status = reader.require_run(self.store, run_id).status
             if status is RunStatus.CANCELLING or status is RunStatus.CANCELLED:
@@ -315,7 +316,7 @@ class Engine:
 
     def delete(self, run_id: RunId) -> None:
         reader.require_run(self.store, run_id)
-        gates.delete(self.store, run_id)
+        carry_out(self.store, gates.delete(run_id))
 
     def _work(self) -> None:
         """Start the runner with the first thing there is to do."""

@@ -1,4 +1,4 @@
-"""Carry out what needs a closed gate: hold it, read the rows, let the kernel compute, write, open or shut."""
+"""What needs a closed gate: hold it, read the rows, let the kernel compute, write, open or shut. All of it as procedures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from ..model import (
     Deleted,
     Gate,
     GateTaken,
+    GetGraph,
+    GetRun,
     HeldGate,
+    ListNodes,
+    NodeRow,
     Receipt,
     Refusal,
     Refused,
@@ -26,7 +30,7 @@ from ..model import (
     RunRow,
     RunStatus,
 )
-from ..store import Store, reader
+from .procedure import Commit, Procedure, Read
 
 GATE_LEASE = 30_000_000
 """Microseconds after which somebody else may finish what a gate is held for."""
@@ -35,44 +39,45 @@ RETRYABLE = (RunStatus.FAILED, RunStatus.CANCELLED)
 CANCELLABLE = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.PAUSED)
 
 
-def cancel(store: Store, run_id: RunId, *, grace: int) -> RunNews | None:
+def cancel(run_id: RunId, *, grace: int) -> Procedure[RunNews | None]:
     """Cancel a run; None when it had already ended, or was being cancelled."""
     arguments = encode({"grace": grace})
-    return _enact(store, Gate(run_id, new_gate_token(), "cancel", arguments, GATE_LEASE, True, CANCELLABLE))
+    return _enact(Gate(run_id, new_gate_token(), "cancel", arguments, GATE_LEASE, True, CANCELLABLE))
 
 
-def retry(store: Store, run_id: RunId) -> RunNews | None:
+def retry(run_id: RunId) -> Procedure[RunNews | None]:
     """Run again what did not complete; None when the run had not failed or been cancelled."""
-    return _enact(store, Gate(run_id, new_gate_token(), "retry", b"", GATE_LEASE, False, RETRYABLE))
+    return _enact(Gate(run_id, new_gate_token(), "retry", b"", GATE_LEASE, False, RETRYABLE))
 
 
-def finish(store: Store, held: HeldGate) -> RunNews | None:
+def finish(held: HeldGate) -> Procedure[RunNews | None]:
     """Finish what somebody left; None when somebody else does it, or it is done."""
     if held.purpose == "load":
-        load(store, held.run_id)
+        yield from load(held.run_id)
         return None
     if held.purpose == "delete":
-        delete(store, held.run_id)
+        yield from delete(held.run_id)
         return None
     stop = held.purpose in ("failed", "cancel")
     try:
-        return _enact(store, Gate(held.run_id, new_gate_token(), held.purpose, held.arguments, GATE_LEASE, stop))
+        gate = Gate(held.run_id, new_gate_token(), held.purpose, held.arguments, GATE_LEASE, stop, resume=True)
+        return (yield from _enact(gate))
     except RunConflict:
         return None
 
 
-def load(store: Store, run_id: RunId, start: int = CHUNK) -> None:
+def load(run_id: RunId, start: int = CHUNK) -> Procedure[None]:
     """Add the nodes of a run that are not there yet, chunk by chunk."""
     while True:
-        receipt = store.commit([AddNodes(run_id, start)])[0]
-        if isinstance(receipt, Refused) or not isinstance(receipt, Created) or receipt.loaded >= receipt.total:
+        (receipt,) = yield Commit([AddNodes(run_id, start)])
+        if not isinstance(receipt, Created) or receipt.loaded >= receipt.total:
             return
         start = receipt.loaded
 
 
-def delete(store: Store, run_id: RunId) -> None:
+def delete(run_id: RunId) -> Procedure[None]:
     while True:
-        receipt = store.commit([Delete(run_id)])[0]
+        (receipt,) = yield Commit([Delete(run_id)])
         if isinstance(receipt, Refused):
             raise RunConflict(
                 f"run {run_id} is {receipt.detail}; only an ended run can be deleted: cancel it first", run_id=run_id
@@ -81,9 +86,9 @@ def delete(store: Store, run_id: RunId) -> None:
             return
 
 
-def _enact(store: Store, gate: Gate) -> RunNews | None:
+def _enact(gate: Gate) -> Procedure[RunNews | None]:
     """Hold the gate and apply the plan for its purpose; when rows change meanwhile, compute it anew."""
-    receipt = store.commit([gate])[0]
+    (receipt,) = yield Commit([gate])
     if isinstance(receipt, Refused):
         if receipt.reason is Refusal.UNKNOWN:
             raise RunNotFound(gate.run_id)
@@ -94,19 +99,23 @@ def _enact(store: Store, gate: Gate) -> RunNews | None:
         )
     assert isinstance(receipt, GateTaken)
     while True:
-        answer = _apply(store, gate, _plan(store, gate))
+        plan = yield from _plan(gate)
+        answer = yield from _apply(gate, plan)
         if isinstance(answer, Rewritten):
             return answer.run
         if isinstance(answer, Refused) and answer.reason is not Refusal.CHANGED:
             return None  # somebody else took the gate over and finishes it
 
 
-def _plan(store: Store, gate: Gate) -> Plan:
-    run = reader.require_run(store, gate.run_id)
-    nodes = reader.all_nodes(store, gate.run_id)
+def _plan(gate: Gate) -> Procedure[Plan]:
+    (run,) = yield Read([GetRun(gate.run_id)])
+    if run is None:
+        raise RunNotFound(gate.run_id)
+    nodes = yield from _all_nodes(gate.run_id)
     match gate.purpose:
         case "failed":
-            return plans.failed(run, nodes, _graph(store, run).children)
+            graph = yield from _graph(run)
+            return plans.failed(run, nodes, graph.children)
         case "cancel":
             return plans.cancel(nodes, grace=decode(gate.arguments)["grace"])
         case "retry":
@@ -115,19 +124,30 @@ def _plan(store: Store, gate: Gate) -> Plan:
             raise StoreCorrupt(f"run {gate.run_id}: the gate is held for {unknown!r}, which this version does not know")
 
 
-def _graph(store: Store, run: RunRow) -> Graph:
-    document = reader.get_graph(store, run.digest)
+def _all_nodes(run_id: RunId) -> Procedure[list[NodeRow]]:
+    nodes: list[NodeRow] = []
+    query = ListNodes(run_id)
+    while True:
+        (page,) = yield Read([query._replace(after=nodes[-1].index if nodes else -1)])
+        nodes += page
+        if len(page) < query.limit:
+            return nodes
+
+
+def _graph(run: RunRow) -> Procedure[Graph]:
+    (document,) = yield Read([GetGraph(run.digest)])
     if document is None:
         raise StoreCorrupt(f"the graph {run.digest} of run {run.id} is missing")
     return Graph.load(document)
 
 
-def _apply(store: Store, gate: Gate, plan: Plan) -> Receipt:
+def _apply(gate: Gate, plan: Plan) -> Procedure[Receipt]:
     """Apply the changes chunk by chunk; the last chunk also finishes."""
     changes = tuple(plan.changes)
     last = max(0, len(changes) - 1) // CHUNK * CHUNK
     for start in range(0, last, CHUNK):
-        receipt = store.commit([Rewrite(gate.run_id, gate.token, changes[start : start + CHUNK])])[0]
+        (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, changes[start : start + CHUNK])])
         if isinstance(receipt, Refused):
             return receipt
-    return store.commit([Rewrite(gate.run_id, gate.token, changes[last:], plan.finish)])[0]
+    (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, changes[last:], plan.finish)])
+    return receipt  # type: ignore[no-any-return]

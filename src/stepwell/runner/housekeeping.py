@@ -13,6 +13,7 @@ from ..store import Store, reader
 from . import gates
 from .chores import Due
 from .local import LocalRunner
+from .procedure import carry_out
 
 log = logging.getLogger("stepwell")
 
@@ -45,7 +46,7 @@ class Housekeeping:
 
     def _finish(self, held: HeldGate) -> None:
         try:
-            news = gates.finish(self._store, held)
+            news = carry_out(self._store, gates.finish(held))
         except StepwellError as error:
             log.warning("run %s: %r is not finished yet: %s", held.run_id, held.purpose, error)
             return  # the sweeper reports it again, if it is still there

@@ -6,53 +6,89 @@ import logging
 import os
 import platform
 import threading
+import time
 from collections.abc import Callable, Iterable
 
-from ..clock import microseconds
+from ..clock import SECOND, microseconds
 from ..codec import encode
 from ..errors import StoreError
-from ..ids import WorkerId
-from ..model import Enlist, Refused, Renew, Renewed
+from ..ids import AttemptId, WorkerId
+from ..model import Enlist, Receipt, Refused, Renew, Renewed
 from ..store import Store
 
 log = logging.getLogger("stepwell")
 
 
+class Tenancy:
+    """When to renew, and what the answer means. A plain object; the time is an argument."""
+
+    def __init__(self, worker: WorkerId, lease: int, info: bytes = b"{}") -> None:
+        self._worker = worker
+        self._lease = lease
+        self._info = info
+        self._enlisted = False
+        self.due_at = 0
+
+    def next_op(self, holding: tuple[AttemptId, ...] | None) -> Enlist | Renew:
+        if not self._enlisted:
+            return Enlist(self._worker, self._lease, self._info)
+        return Renew(self._worker, self._lease, holding)
+
+    def answered(self, receipt: Receipt, now: int) -> tuple[AttemptId, ...]:
+        """The answer to `next_op`: what should stop. After a refusal it is due again at once, and enlists."""
+        if isinstance(receipt, Refused):
+            self.lost(now)
+            return ()
+        self._enlisted = True
+        self.due_at = now + self._lease // 3
+        return receipt.stop if isinstance(receipt, Renewed) else ()
+
+    def failed(self, now: int) -> None:
+        """The store did not answer: try again soon."""
+        self.due_at = now + min(SECOND, self._lease // 10)
+
+    def lost(self, now: int) -> None:
+        """The lease ran out. Attempts that nobody took yet stand under the next one; the others are fenced."""
+        self._enlisted = False
+        self.due_at = now
+
+
 class Lease:
+    """Keeps a tenancy in a thread."""
+
     def __init__(
         self,
         store: Store,
         worker: WorkerId,
         seconds: float,
         *,
-        holding: Callable[[], tuple[str, ...] | None],
-        on_stop: Callable[[Iterable[str]], None],
+        holding: Callable[[], tuple[AttemptId, ...] | None],
+        on_stop: Callable[[Iterable[AttemptId]], None],
     ) -> None:
         self._store = store
-        self._worker = worker
         self._seconds = seconds
+        info = encode({"pid": os.getpid(), "host": platform.node()})
+        self._tenancy = Tenancy(worker, microseconds(seconds), info)
         self._holding = holding
         self._on_stop = on_stop
+        self._lock = threading.Lock()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="stepwell-lease", daemon=True)
 
     def start(self) -> None:
-        self.enlist()
+        self._renew()
         self._thread.start()
 
-    def enlist(self) -> None:
-        info = encode({"pid": os.getpid(), "host": platform.node()})
-        self._store.commit([Enlist(self._worker, microseconds(self._seconds), info)])
-
     def lost(self) -> None:
-        """The lease ran out. Attempts that nobody took yet stand under the new one; the others are fenced."""
+        """Somebody was told that the lease ran out: take it again now."""
         log.warning(
             "the lease of this worker ran out (was the process paused for more than %g s?); nodes it held may "
             "have been taken by others, whose results count",
             self._seconds,
         )
+        self._tenancy.lost(_now())
         try:
-            self.enlist()
+            self._renew()
         except StoreError as error:
             log.warning("the lease could not be taken again yet: %s", error)
 
@@ -62,18 +98,20 @@ class Lease:
             self._thread.join(5)
 
     def _keep(self) -> None:
-        pause = self._seconds / 3
-        while not self._closed.wait(pause):
+        while not self._closed.wait(max(0, self._tenancy.due_at - _now()) / SECOND):
             try:
                 self._renew()
-                pause = self._seconds / 3
             except Exception as error:  # whatever it is, the next renewal may work and the lease must not lapse for it
                 log.warning("the lease could not be renewed: %s", error)
-                pause = min(1.0, self._seconds / 10)
+                self._tenancy.failed(_now())
 
     def _renew(self) -> None:
-        receipt = self._store.commit([Renew(self._worker, microseconds(self._seconds), self._holding())])[0]  # type: ignore[arg-type]
-        if isinstance(receipt, Refused):
-            self.lost()
-        elif isinstance(receipt, Renewed) and receipt.stop:
-            self._on_stop(receipt.stop)
+        with self._lock:
+            receipt = self._store.commit([self._tenancy.next_op(self._holding())])[0]
+            stop = self._tenancy.answered(receipt, _now())
+        if stop:
+            self._on_stop(stop)
+
+
+def _now() -> int:
+    return time.monotonic_ns() // 1_000

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..clock import microseconds
 from ..errors import EngineClosed, StoreError
-from ..ids import RunId, WorkerId, new_claim_id
+from ..ids import AttemptId, RunId, WorkerId, new_claim_id
 from ..kernel import settling
 from ..model import Claimed, Dismiss, GateState, HeldGate, Op, Receipt, RunNews, Settle
 from ..store import Store, reader
@@ -125,10 +125,10 @@ class LocalRunner:
             self.desk.suspects_possible()
         self.pump()
 
-    def stop(self, attempts: Iterable[str]) -> None:
+    def stop(self, attempts: Iterable[AttemptId]) -> None:
         """Ask these attempts to stop."""
         with self._lock:
-            wanted = [self.desk.held[attempt] for attempt in attempts if attempt in self.desk.held]  # type: ignore[index]
+            wanted = [self.desk.held[attempt] for attempt in attempts if attempt in self.desk.held]
             wanted = [held for held in wanted if not held.stop]
             for held in wanted:
                 held.stop = True
@@ -379,7 +379,7 @@ class LocalRunner:
     def now(self) -> int:
         return time.monotonic_ns() // 1_000
 
-    def _holding(self) -> tuple[str, ...] | None:
+    def _holding(self) -> tuple[AttemptId, ...] | None:
         with self._lock:
             return self.desk.holding()
 

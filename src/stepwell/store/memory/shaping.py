@@ -103,6 +103,8 @@ def gate(state: State, op: Gate, now: int) -> Receipt:
         return Refused(Refusal.INCOMPLETE, run.purpose)
     if op.allowed and run.status not in op.allowed:
         return Refused(Refusal.STATUS, run.status)
+    if op.resume and (run.gate is not GateState.HELD or run.purpose != op.purpose):
+        return Refused(Refusal.STATUS, run.status)
     if run.gate is GateState.HELD and run.token is not None and run.expires_at is not None and run.expires_at > now:
         return Refused(Refusal.GATE_HELD, run.purpose or "")
     run.gate, run.token, run.purpose, run.arguments = GateState.HELD, op.token, op.purpose, op.arguments

@@ -235,6 +235,8 @@ def gate(tx: Transaction, op: Gate) -> Receipt:
         return Refused(Refusal.INCOMPLETE, purpose)
     if op.allowed and RUN_STATUS[status] not in op.allowed:
         return Refused(Refusal.STATUS, RUN_STATUS[status])
+    if op.resume and (not held or purpose != op.purpose):
+        return Refused(Refusal.STATUS, RUN_STATUS[status])
     if held and token is not None and expires_at > tx.now:
         return Refused(Refusal.GATE_HELD, purpose)
     parameters = {"run": key, "token": op.token, "purpose": op.purpose, "arguments": op.arguments}

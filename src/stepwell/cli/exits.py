@@ -1,0 +1,123 @@
+"""Exit codes, which scripts rely on, and how an error becomes one of them and a line on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from enum import IntEnum
+
+import typer
+
+from ..errors import (
+    DefinitionError,
+    InputError,
+    RunCancelled,
+    RunConflict,
+    RunFailed,
+    RunNotFound,
+    StepwellError,
+    StoreError,
+)
+
+
+class ExitCode(IntEnum):
+    """What the exit code of a command says."""
+
+    OK = 0
+    RUN_FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    STORE = 4
+    CANCELLED = 5
+    CONFLICT = 6
+    INTERNAL = 70
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.OK: "all went well",
+    ExitCode.RUN_FAILED: "the run failed",
+    ExitCode.USAGE: "wrong usage, bad input or broken code",
+    ExitCode.NOT_FOUND: "there is no such run",
+    ExitCode.STORE: "the store cannot be used: locked, full, read-only, of a newer version",
+    ExitCode.CANCELLED: "the run was cancelled",
+    ExitCode.CONFLICT: "the state of the run forbids it",
+    ExitCode.INTERNAL: "an error in Stepwell itself",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C; the run is kept",
+}
+
+
+def code_for(error: BaseException) -> ExitCode:
+    match error:
+        case RunFailed():
+            return ExitCode.RUN_FAILED
+        case RunCancelled():
+            return ExitCode.CANCELLED
+        case RunNotFound():
+            return ExitCode.NOT_FOUND
+        case RunConflict():
+            return ExitCode.CONFLICT
+        case StoreError():
+            return ExitCode.STORE
+        case InputError() | DefinitionError():
+            return ExitCode.USAGE
+        case KeyboardInterrupt():
+            return ExitCode.INTERRUPTED
+        case _:
+            return ExitCode.INTERNAL
+
+
+def report(error: BaseException) -> ExitCode:
+    """Say on stderr what is wrong, without a traceback unless STEPWELL_DEBUG is set; the exit code is returned."""
+    if os.environ.get("STEPWELL_DEBUG", "") not in ("", "0"):
+        traceback.print_exception(error)
+    if isinstance(error, KeyboardInterrupt):
+        complain("interrupted")
+    elif isinstance(error, StepwellError):
+        complain(_told(error))
+    else:
+        complain(f"{_shown(error)}\n  this is an error in Stepwell; STEPWELL_DEBUG=1 shows where it was raised")
+    return code_for(error)
+
+
+def complain(message: str) -> None:
+    """`error: message` on stderr, the first word in red on a terminal."""
+    typer.echo(f"{typer.style('error:', fg='red', bold=True)} {message}", err=True)
+
+
+def _told(error: StepwellError) -> str:
+    """The message; of code that could not be imported also the line that raised."""
+    cause = error.__cause__
+    if not isinstance(error, DefinitionError) or cause is None:
+        return str(error)
+    if isinstance(cause, DefinitionError):  # it shows its own line
+        return _told(cause)
+    place = raised_at(cause)
+    return f"{error}\n  raised at {place}" if place else str(error)
+
+
+def raised_at(error: BaseException) -> str | None:
+    """The file and line of somebody else's code where an exception was raised."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return _place(error.filename, error.lineno or 0)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    theirs = [frame for frame in frames if not frame.filename.startswith(("<frozen", own))]
+    return _place(theirs[-1].filename, theirs[-1].lineno or 0) if theirs else None
+
+
+def _place(file: str, line: int) -> str:
+    relative = os.path.relpath(file)
+    return f"{file if relative.startswith(os.pardir) else relative}:{line}"
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def forgiving_streams() -> None:
+    """A name that the terminal's encoding cannot show must not end a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

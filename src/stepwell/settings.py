@@ -1,0 +1,103 @@
+"""What can be set from outside, read once into one frozen object.
+
+Arguments win over the environment (`STEPWELL_STORE`, ...), which wins over `stepwell.toml` in the working directory, or
+without one over `[tool.stepwell]` in its `pyproject.toml`:
+
+    store = "sqlite:///var/orders.db"
+    max_concurrent_nodes = 16
+    lease_seconds = 60
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from .errors import InputError
+
+PREFIX = "STEPWELL_"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """None: nobody said anything, so the engine's own default holds."""
+
+    store: str | None = None
+    max_concurrent_nodes: int | None = None
+    lease_seconds: float | None = None
+
+    @property
+    def for_workers(self) -> dict[str, Any]:
+        """What an engine that works takes besides its store."""
+        chosen = {"max_concurrent_nodes": self.max_concurrent_nodes, "lease_seconds": self.lease_seconds}
+        return {name: value for name, value in chosen.items() if value is not None}
+
+
+def read_settings(arguments: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Settings:
+    """The settings; an InputError lists everything that is wrong with them."""
+    problems: list[str] = []
+    found: dict[str, Any] = {}
+    for where, name, value in (*_from_files(folder, problems), *_from_environment(environment)):
+        if name not in _READ:
+            problems.append(f"{where}: there is no such setting; there are {', '.join(_READ)}")
+            continue
+        try:
+            found[name] = _READ[name](value)
+        except (TypeError, ValueError):
+            problems.append(f"{where} = {value!r}: {_NEEDED[name]} is needed")
+    if problems:
+        raise InputError("\n".join(problems))
+    return Settings(**found | {name: value for name, value in arguments.items() if value is not None})
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
+    for field in fields(Settings):
+        variable = PREFIX + field.name.upper()
+        if environment.get(variable):
+            yield variable, field.name, environment[variable]
+
+
+def _from_files(folder: Path, problems: list[str]) -> Iterator[tuple[str, str, Any]]:
+    for file, path in (("stepwell.toml", ()), ("pyproject.toml", ("tool", "stepwell"))):
+        try:
+            text = (folder / file).read_text("utf-8")
+        except OSError:
+            continue
+        if path and path[-1] not in text:
+            continue
+        import tomllib
+
+        try:
+            table: Any = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            problems.append(f"{file}: {error}")
+            return
+        for part in path:
+            table = table.get(part, {}) if isinstance(table, dict) else {}
+        yield from ((f"{file}: {name}", name, value) for name, value in table.items())
+        return
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _number(kind: type[int] | type[float]) -> Callable[[Any], int | float]:
+    def read(value: Any) -> int | float:
+        if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+            raise TypeError
+        return kind(value)
+
+    return read
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "store": _text,
+    "max_concurrent_nodes": _number(int),
+    "lease_seconds": _number(float),
+}
+_NEEDED = {"store": "a URL", "max_concurrent_nodes": "a whole number", "lease_seconds": "a number of seconds"}
