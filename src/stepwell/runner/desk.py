@@ -21,7 +21,9 @@ from ..model import (
     Claimed,
     Create,
     Created,
+    GateState,
     Grant,
+    HeldGate,
     Op,
     Receipt,
     Refusal,
@@ -170,6 +172,16 @@ class Desk:
 
     def suspects_possible(self) -> None:
         self._look_for_suspects = True
+
+    def heard(self, news: Iterable[RunNews]) -> list[HeldGate]:
+        """How runs stand now. Those that ended are forgotten; gates that closed on a failure are returned."""
+        broken = []
+        for run in news:
+            if run.gate is GateState.HELD and run.purpose == "failed":
+                broken.append(HeldGate(run.run_id, "failed", b""))
+            if run.status.terminal:
+                self.forget(run.run_id)
+        return broken
 
     def forget(self, run: RunId) -> None:
         self.facts.pop(run, None)

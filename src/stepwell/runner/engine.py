@@ -36,7 +36,7 @@ from .chores import Due
 from .desk import Limits
 from .housekeeping import Housekeeping
 from .local import LocalRunner
-from .procedure import carry_out
+from .procedure import Procedure, carry_out
 from .recent import Recent
 from .run import Run
 from .watch import Events, Watch
@@ -109,7 +109,9 @@ class Engine:
                 finish_gate=self._finish_gate,
                 do_chores=self._do_chores,
             )
-            self._house = Housekeeping(self.store, self._runner, waited=self._watch.runs, serve=self._discover)
+            self._house = Housekeeping(
+                self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._discover
+            )
         if self._classes:
             self._work()
 
@@ -336,8 +338,8 @@ class Engine:
     def _finish_gate(self, held: HeldGate) -> None:
         self._house.finish_gate(held)
 
-    def _do_chores(self, due: Due) -> None:
-        self._house.do(due)
+    def _do_chores(self, due: Due) -> Procedure[None]:
+        return self._house.do(due)
 
     def _on_news(self, news: Iterable[Any]) -> None:
         self._watch.tell(news)

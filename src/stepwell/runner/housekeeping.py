@@ -1,31 +1,60 @@
-"""What must happen regularly although nobody asks: sweeping, finishing gates, looking what other processes did."""
+"""What must happen regularly although nobody asks: sweeping, finishing gates, looking what other processes did.
+
+Written as procedures on a port, so that the local runner and the simulator do exactly the same.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from ..errors import StepwellError
-from ..ids import RunId
-from ..model import HeldGate, RunNews, RunRow, Sweep, Swept
-from ..store import Store, reader
+from ..ids import AttemptId, RunId
+from ..model import GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunRow, Sweep, Swept
 from . import gates
-from .chores import Due
-from .local import LocalRunner
-from .procedure import carry_out
+from .chores import Chores, Due
+from .desk import Desk
+from .procedure import Commit, Procedure, Read, Version
 
 log = logging.getLogger("stepwell")
 
 
+class Runner(Protocol):
+    """What the chores need of whoever runs bodies."""
+
+    desk: Desk
+    chores: Chores
+
+    def now(self) -> int: ...
+
+    def spread(self, news: Iterable[RunNews]) -> None: ...
+
+    def hungry(self, runs: Iterable[RunId]) -> None: ...
+
+    def look_around(self) -> None: ...
+
+    def suspects_possible(self) -> None: ...
+
+    def stop(self, attempts: Iterable[AttemptId]) -> None: ...
+
+    def wake(self) -> None: ...
+
+
 class Housekeeping:
-    """The chores of one runner. Called from the runner's housekeeping thread."""
+    """The chores of one runner."""
 
     def __init__(
-        self, store: Store, runner: LocalRunner, *, waited: Callable[[], tuple[RunId, ...]], serve: Callable[[], None]
+        self,
+        runner: Runner,
+        *,
+        store_now: Callable[[], int],
+        waited: Callable[[], Iterable[RunId]],
+        serve: Callable[[], None],
     ) -> None:
-        self._store = store
         self._runner = runner
+        self._store_now = store_now
         self._waited = waited
         self._serve = serve
         self._gates: deque[HeldGate] = deque()
@@ -36,17 +65,24 @@ class Housekeeping:
         self._gates.append(held)
         self._runner.wake()
 
-    def do(self, due: Due) -> None:
-        while self._gates:
-            self._finish(self._gates.popleft())
-        if due.sweep:
-            self._sweep()
-        if due.watch:
-            self._watch()
+    @property
+    def pending(self) -> bool:
+        return bool(self._gates)
 
-    def _finish(self, held: HeldGate) -> None:
+    def do(self, due: Due) -> Procedure[None]:
+        while self._gates:
+            yield from self._finish(self._gates.popleft())
+        if due.sweep:
+            yield from self._sweep()
+        if due.watch:
+            yield from self._watch()
+        if due.stops:
+            (attempts,) = yield Read([ListStops(self._runner.desk.worker)])
+            self._runner.stop(attempts)
+
+    def _finish(self, held: HeldGate) -> Procedure[None]:
         try:
-            news = carry_out(self._store, gates.finish(held))
+            news = yield from gates.finish(held)
         except StepwellError as error:
             log.warning("run %s: %r is not finished yet: %s", held.run_id, held.purpose, error)
             return  # the sweeper reports it again, if it is still there
@@ -54,34 +90,37 @@ class Housekeeping:
             self._runner.spread([news])
         self._runner.hungry([held.run_id])
 
-    def _sweep(self) -> None:
-        receipt = self._store.commit([Sweep()])[0]
+    def _sweep(self) -> Procedure[None]:
+        (receipt,) = yield Commit([Sweep()])
         assert isinstance(receipt, Swept)
-        now = self._runner.now()
-        self._runner.chores.swept(now, None if receipt.next_due is None else receipt.next_due - self._store.now())
+        next_due_in = None if receipt.next_due is None else receipt.next_due - self._store_now()
+        self._runner.chores.swept(self._runner.now(), next_due_in)
         if receipt.lost:
             log.warning("%d attempts of lost workers were taken over", receipt.lost)
             self._runner.suspects_possible()
         self._runner.spread(receipt.runs)
         self._runner.hungry([run.run_id for run in receipt.runs])
         for held in receipt.gates:
-            self._finish(held)
+            yield from self._finish(held)
         if receipt.lost or receipt.woken:
             self._runner.look_around()
 
-    def _watch(self) -> None:
+    def _watch(self) -> Procedure[None]:
         """See whether other processes moved runs that this one works on or waits for."""
-        version = self._store.version()
+        (version,) = yield Version()
         changed = version != self._version
         self._version = version
-        self._runner.chores.watched(self._runner.now(), changed=changed, busy=self._runner.busy)
+        self._runner.chores.watched(self._runner.now(), changed=changed, busy=bool(self._runner.desk.held))
         if not changed:
             return
         known = tuple(self._runner.desk.facts)
         if known:
-            self._runner.hungry(reader.ready_runs(self._store, known))
-        rows = [reader.get_run(self._store, run) for run in self._waited()]
-        self._runner.spread([_news(row) for row in rows if row is not None and row.status.terminal])
+            (ready,) = yield Read([ReadyRuns(known)])
+            self._runner.hungry(ready)
+        waited = tuple(self._waited())
+        if waited:
+            rows = yield Read([GetRun(run) for run in waited])
+            self._runner.spread([_news(row) for row in rows if row is not None and row.status.terminal])
         self._serve()
 
 

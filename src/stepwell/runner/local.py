@@ -19,13 +19,14 @@ from ..clock import microseconds
 from ..errors import EngineClosed, StoreError
 from ..ids import AttemptId, RunId, WorkerId, new_claim_id
 from ..kernel import settling
-from ..model import Claimed, Dismiss, GateState, HeldGate, Op, Receipt, RunNews, Settle
+from ..model import Claimed, Dismiss, HeldGate, Op, Receipt, RunNews, Settle
 from ..store import Store, reader
 from .attempt import Attempt, settle
 from .chores import Chores, Due
 from .desk import Desk, Flight, Landing, Limits, Submission
 from .lease import Lease
 from .loop import LoopThread
+from .procedure import Procedure, carry_out
 from .work import Held, RunFacts
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class LocalRunner:
         on_settled: Callable[[list[tuple[Held, Settle, bool]]], None],
         on_trouble: Callable[[StoreError | None], None],
         finish_gate: Callable[[HeldGate], None],
-        do_chores: Callable[[Due], None],
+        do_chores: Callable[[Due], Procedure[None]],
     ) -> None:
         self._store = store
         self._find_facts = find_facts
@@ -209,17 +210,11 @@ class LocalRunner:
 
     def spread(self, news: Iterable[RunNews]) -> None:
         """Tell those who wait, and finish what a closed gate is held for."""
-        ended = []
-        for run in news:
-            if run.gate is GateState.HELD and run.purpose == "failed":
-                self._finish_gate(HeldGate(run.run_id, "failed", b""))
-                self.stop_run(run.run_id)
-            if run.status.terminal:
-                ended.append(run.run_id)
-        if ended:
-            with self._lock:
-                for run_id in ended:
-                    self.desk.forget(run_id)
+        with self._lock:
+            broken = self.desk.heard(news)
+        for held in broken:
+            self._finish_gate(held)
+            self.stop_run(held.run_id)
         self._on_news(news)
 
     def _fell(self, flight: Flight, error: StoreError) -> None:
@@ -395,9 +390,7 @@ class LocalRunner:
                 with self._lock:
                     due = self.chores.due(self.now(), busy=self.busy)
                 self._end_overdue(due.overdue)
-                self._do_chores(due)
-                if due.stops:
-                    self.stop(reader.list_stops(self._store, self.desk.worker))
+                carry_out(self._store, self._do_chores(due))
                 if self._trouble is not None:
                     self.pump()
             except StoreError as error:

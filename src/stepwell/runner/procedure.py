@@ -7,8 +7,9 @@ store; the simulator drives it step by step, with other actors in between and a 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never
 
+from ..errors import StoreError
 from ..model import Op, Query
 from ..store import Store
 
@@ -23,18 +24,37 @@ class Read(NamedTuple):
     queries: Sequence[Query]
 
 
-Procedure: TypeAlias = Generator[Commit | Read, list[Any], Result]
+class Version(NamedTuple):
+    """The store's version, in a list."""
+
+
+Wish: TypeAlias = Commit | Read | Version
+Procedure: TypeAlias = Generator[Wish, list[Any], Result]
 
 
 def carry_out(store: Store, procedure: Procedure[Result]) -> Result:
+    """Do what a procedure wishes until it ends. It is told when the store fails, and may go on."""
     try:
         wish = next(procedure)
         while True:
-            wish = procedure.send(perform(store, wish))
+            try:
+                answer = perform(store, wish)
+            except StoreError as error:
+                wish = procedure.throw(error)
+            else:
+                wish = procedure.send(answer)
     except StopIteration as done:
         result: Result = done.value
         return result
 
 
-def perform(store: Store, wish: Commit | Read) -> list[Any]:
-    return store.commit(wish.ops) if isinstance(wish, Commit) else store.read(wish.queries)
+def perform(store: Store, wish: Wish) -> list[Any]:
+    match wish:
+        case Commit(ops):
+            return store.commit(ops)
+        case Read(queries):
+            return store.read(queries)
+        case Version():
+            return [store.version()]
+        case _:
+            assert_never(wish)

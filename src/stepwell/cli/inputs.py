@@ -1,0 +1,185 @@
+"""From what was typed to something that can be run: a target imported, its input coerced and checked."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from ..define import Builder, Target, Workflow, load_target
+from ..define.inputs import Input, checked, inputs_of
+from ..define.place import place_of
+from ..define.shapes import Shape, Unsupported, shape_of
+from ..errors import DefinitionError, InputError
+from ..graph import Graph
+
+_BOOLEANS = {"yes": True, "on": True, "1": True, "true": True, "no": False, "off": False, "0": False, "false": False}
+
+
+def find_target(target: str) -> Target:
+    """The class or function at `module:name`; a DefinitionError says why there is none."""
+    module, separator, name = target.partition(":")
+    if module.endswith(".py") or "/" in module:
+        dotted = module.removesuffix(".py").strip("./").replace("/", ".")
+        raise InputError(f"{target!r} is a file; a target names a module: {dotted}{separator}{name}")
+    try:
+        return load_target(target)
+    except SystemExit as error:
+        raise _ends_the_process(module) from error
+
+
+def import_module(name: str) -> None:
+    """Import a module; a DefinitionError says why that cannot be done."""
+    try:
+        importlib.import_module(name)
+    except SystemExit as error:
+        raise _ends_the_process(name) from error
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise DefinitionError(f"importing {name} raised {_shown(error)}") from error
+        raise DefinitionError(
+            f"there is no module {error.name!r} to import from here; start in the folder that holds it, or name that "
+            f"folder in PYTHONPATH"
+        ) from None
+    except Exception as error:
+        raise DefinitionError(f"importing {name} raised {_shown(error)}") from error
+
+
+def make_startable(target: str, pairs: Sequence[str], file: str | None) -> Workflow | Builder:
+    """What to start: an instance of a workflow class with its input, or what a function built from its input."""
+    found = find_target(target)
+    inputs = inputs_of(found, _ignored) if isinstance(found, type) else _parameters(found)
+    problems: list[str] = []
+    values = {**_from_file(file, problems), **_from_pairs(pairs, inputs, problems)}
+    instance: Workflow | None = None
+    try:
+        if isinstance(found, type):
+            instance = found(**values)
+        else:
+            checked(target, inputs, values, place_of(found))
+    except InputError as error:
+        problems.append(str(error))
+    if problems:
+        raise InputError("\n".join(problems))
+    return instance if instance is not None else _built(target, found, values)
+
+
+def graph_of_target(target: str, pairs: Sequence[str]) -> tuple[str, Graph]:
+    """The name and the graph of a workflow. A class needs no input for it, a function that builds one may."""
+    found = find_target(target)
+    if isinstance(found, type):
+        return found.workflow_name, found.graph()
+    built = make_startable(target, pairs, None)
+    assert isinstance(built, Builder)
+    return built.workflow_name, built.graph()
+
+
+def _built(target: str, function: Callable[..., Any], values: Mapping[str, Any]) -> Builder:
+    try:
+        built = function(**values)
+    except DefinitionError:
+        raise
+    except Exception as error:
+        raise DefinitionError(f"{target} raised {_shown(error)}") from error
+    if not isinstance(built, Builder):
+        raise DefinitionError(f"{target} returned {built!r}, but a Builder is needed", where=str(place_of(function)))
+    return built
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, Input]:
+    """The parameters of a function as inputs. What is not annotated may be anything."""
+    try:
+        hints = get_type_hints(function)
+    except Exception:  # a name that only type checkers see
+        hints = {}
+    return {
+        # Only whether there is a default matters here: the function fills it in itself.
+        parameter.name: Input(parameter.name, _shape(hints.get(parameter.name, Any)), _default(parameter))
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is not parameter.VAR_POSITIONAL and parameter.kind is not parameter.VAR_KEYWORD
+    }
+
+
+def _shape(annotation: Any) -> Shape:
+    """What JSON cannot keep (a Path, a date) is given to the function as it was typed."""
+    try:
+        return shape_of(annotation)
+    except Unsupported:
+        return shape_of(str)
+
+
+def _default(parameter: inspect.Parameter) -> Any:
+    return MISSING if parameter.default is parameter.empty else None
+
+
+def _from_file(file: str | None, problems: list[str]) -> dict[str, Any]:
+    if file is None:
+        return {}
+    try:
+        values = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"--input-file {file}: it cannot be read: {error}")
+        return {}
+    except ValueError as error:
+        problems.append(f"--input-file {file}: it is not JSON: {error}")
+        return {}
+    if not isinstance(values, dict):
+        problems.append(f"--input-file {file}: a JSON object of inputs is needed, got {type(values).__name__}")
+        return {}
+    return values
+
+
+def _from_pairs(pairs: Sequence[str], inputs: Mapping[str, Input], problems: list[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, separator, text = pair.partition("=")
+        if not separator or not name:
+            problems.append(f"--input {pair!r}: the form name=value is needed")
+        elif name in values:
+            problems.append(f"--input {name}: it is given twice")
+        else:
+            values[name] = coerced(text, inputs[name].shape) if name in inputs else text
+    return values
+
+
+def coerced(text: str, shape: Shape) -> Any:
+    """The value that a text means where `shape` is wanted; the text itself when it means none, to be complained about.
+
+    >>> coerced("7", shape_of(int)), coerced("7", shape_of(str)), coerced("[7]", shape_of(list[int])), coerced("x", shape_of(int))
+    (7, '7', [7], 'x')
+    """
+    return next((value for value in _meanings(text) if not shape.problems(value, "")), text)
+
+
+def _meanings(text: str) -> Iterator[Any]:
+    """Everything a text could mean. A string stays what it is, so JSON's strings and null come after it."""
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = text
+    if not isinstance(parsed, str) and parsed is not None:
+        yield parsed
+    if text.lower() in _BOOLEANS:
+        yield _BOOLEANS[text.lower()]
+    yield text
+    yield parsed
+
+
+def _ignored(name: str, problem: str) -> None:
+    """The class was checked when it was compiled."""
+
+
+def _ends_the_process(module: str) -> DefinitionError:
+    return DefinitionError(
+        f"importing {module} ends the process; what it does when it is run as a script belongs below "
+        f'`if __name__ == "__main__":`'
+    )
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,174 @@
+"""How a run is getting on, while somebody watches: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import NamedTuple, Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from ..clock import SECOND
+from ..errors import RunStillActive
+from ..ids import RunId
+from ..model import CountNodes, ListNodes, NodeRow, NodeStatus, RunRow
+from ..runner import Engine
+from .screen import console
+from .words import duration
+
+LOOK_EVERY = 0.1
+SHARE_OF_TIME = 0.05
+"""Looking must not slow down the work: counting 100,000 nodes takes a while, so it is then done less often."""
+
+_DONE = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
+_BEFORE = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
+_BROKEN = (NodeStatus.FAILED, NodeStatus.INTERRUPTED)
+_NAMES_UP_TO = 4
+
+
+class Tally(NamedTuple):
+    """How a run stands. The four numbers need not add up: nodes that were cancelled are none of them."""
+
+    total: int
+    done: int
+    running: int
+    waiting: int
+    failed: int
+    at_work: tuple[str, ...]
+
+
+class Progress(Protocol):
+    def __enter__(self) -> Progress: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+    def update(self, tally: Tally) -> None: ...
+
+
+def follow(engine: Engine, row: RunRow) -> None:
+    """Show the progress of a run until it has ended."""
+    pause = LOOK_EVERY
+    with _progress() as progress:
+        while True:
+            began = time.monotonic()
+            progress.update(tally(engine, row))
+            pause = max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME)
+            try:
+                engine.wait(RunId(row.id), pause)
+                return
+            except RunStillActive:
+                continue
+
+
+def tally(engine: Engine, row: RunRow) -> Tally:
+    at_work = ListNodes(row.id, limit=_NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
+    counts, nodes = engine.store.read([CountNodes(row.id), at_work])
+    specs = engine.graph_of(row).in_order
+
+    def sum_of(*statuses: NodeStatus) -> int:
+        return sum(counts.get(status, 0) for status in statuses)
+
+    def named(node: NodeRow) -> str:
+        name = specs[node.index].name
+        if node.status is NodeStatus.WAITING and node.due_at is not None:
+            return f"{name} (again in {duration(max(0, node.due_at - engine.store.now()) / SECOND)})"
+        return name if node.attempt <= 1 else f"{name} (attempt {node.attempt})"
+
+    names = [named(node) for node in nodes[:_NAMES_UP_TO]] + (["..."] if len(nodes) > _NAMES_UP_TO else [])
+    return Tally(
+        row.nodes, sum_of(*_DONE), sum_of(NodeStatus.RUNNING), sum_of(*_BEFORE), sum_of(*_BROKEN), tuple(names)
+    )
+
+
+def _progress() -> Progress:
+    to = console(err=True)
+    return _Bar(to) if sys.stderr.isatty() and not to.is_dumb_terminal else _Lines(to)
+
+
+class _Bar:
+    """A bar that stays in its place. What bodies print appears above it."""
+
+    def __init__(self, to: Console) -> None:
+        self._tally: Tally | None = None
+        self._began = time.monotonic()
+        self._spinner = Spinner("dots", style="blue")
+        self._live = Live(
+            console=to,
+            refresh_per_second=10,
+            transient=True,
+            redirect_stdout=sys.stdout.isatty(),
+            get_renderable=self._render,
+        )
+
+    def __enter__(self) -> Progress:
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._live.stop()
+
+    def update(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def _render(self) -> RenderableType:
+        tally = self._tally
+        if tally is None:
+            return self._spinner
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(
+            self._spinner,
+            ProgressBar(total=max(1, tally.total), completed=tally.done, width=40),
+            Text(f"{tally.done:,}/{tally.total:,}", style="bold"),
+            Text(duration(time.monotonic() - self._began), style="dim"),
+        )
+        counts = Text("  ").join(
+            [
+                _amount(tally.done, "done", "green"),
+                _amount(tally.running, "running", "blue"),
+                _amount(tally.waiting, "waiting", "yellow"),
+                _amount(tally.failed, "failed", "bold red"),
+            ]
+        )
+        names = Text("  " + ", ".join(tally.at_work), style="dim", no_wrap=True, overflow="ellipsis")
+        return Group(bar, Text("  ") + counts, names)
+
+
+def _amount(number: int, word: str, style: str) -> Text:
+    return Text(f"{number:,} {word}", style=style if number else "dim")
+
+
+class _Lines:
+    """A line after one second, then after two, four and so on, up to one in half a minute."""
+
+    def __init__(self, to: Console, now: Callable[[], float] = time.monotonic) -> None:
+        self._to = to
+        self._now = now
+        self._began = now()
+        self._pause = 1.0
+        self._next = self._began + self._pause
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        return None
+
+    def update(self, tally: Tally) -> None:
+        now = self._now()
+        if now < self._next:
+            return
+        self._pause = min(30.0, self._pause * 2)
+        self._next = now + self._pause
+        names = f": {', '.join(tally.at_work)}" if tally.at_work else ""
+        self._to.print(
+            f"{duration(now - self._began)}: {tally.done:,}/{tally.total:,} done, {tally.running:,} running, "
+            f"{tally.waiting:,} waiting, {tally.failed:,} failed{names}",
+            markup=False,
+        )

@@ -1,0 +1,109 @@
+"""What people see: consoles, colours, tables. Rich is loaded here, so import this only when there is something to show."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.highlighter import JSONHighlighter
+from rich.table import Table
+from rich.text import Text
+
+from ..model import NodeStatus
+from ..runner.run import NodeView
+from .records import node_seconds
+from .words import count, duration
+
+TABLE_UP_TO = 40
+"""Nodes that are still worth a table."""
+
+_LINES_UP_TO = 60
+_STYLES = {
+    "PENDING": "dim",
+    "READY": "cyan",
+    "RUNNING": "blue",
+    "WAITING": "yellow",
+    "PAUSED": "yellow",
+    "CANCELLING": "yellow",
+    "COMPLETED": "green",
+    "FAILED": "bold red",
+    "UPSTREAM_FAILED": "dark_orange",
+    "SKIPPED": "dim",
+    "CANCELLED": "dim",
+    "INTERRUPTED": "magenta",
+}
+
+
+def console(*, err: bool = False) -> Console:
+    """A console. What is no terminal gets long lines, so that nothing is cut off in a file or a pipe."""
+    stream = sys.stderr if err else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else 1_000
+    return Console(stderr=err, width=width, highlight=False, emoji=False)
+
+
+def coloured(status: str) -> Text:
+    return Text(status, style=_STYLES.get(status, ""))
+
+
+def table(*columns: str, right: Iterable[str] = ()) -> Table:
+    made = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False, show_edge=False)
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return made
+
+
+def node_table(nodes: Iterable[NodeView]) -> Table:
+    nodes = list(nodes)
+    notes = [_note(node) for node in nodes]
+    made = table("node", "status", "attempts", "seconds", right=("attempts", "seconds"))
+    if any(notes):
+        made.add_column("error", overflow="ellipsis", no_wrap=True)
+    for node, note in zip(nodes, notes, strict=True):
+        seconds = node_seconds(node)
+        cells = [
+            Text(node.name),
+            coloured(node.status),
+            str(len(node.attempts) or ""),
+            "" if seconds is None else f"{seconds:.2f}",
+        ]
+        made.add_row(*cells, *([note] if any(notes) else []))
+    return made
+
+
+def _note(node: NodeView) -> Text:
+    """Why a node stands as it does, as far as one line can say it."""
+    if node.error is not None and node.status is not NodeStatus.COMPLETED:
+        return Text(" ".join(str(node.error).split()), style="red")
+    return Text(node.reason or "", style="dim")
+
+
+def counted(counts: Mapping[NodeStatus, int]) -> Text:
+    """`9,998 completed, 2 failed`"""
+    parts = [
+        Text.assemble(f"{counts[status]:,} ", (status.lower().replace("_", " "), _STYLES[status]))
+        for status in NodeStatus
+        if counts.get(status)
+    ]
+    return Text(", ").join(parts)
+
+
+def print_json(value: Any) -> None:
+    """JSON on stdout; on a terminal in colours, and not more than a screenful or two."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    if not sys.stdout.isatty():
+        print(text)
+        return
+    lines = text.splitlines()
+    shown = JSONHighlighter()(Text("\n".join(lines[:_LINES_UP_TO])))
+    console().print(shown, soft_wrap=True)
+    if len(lines) > _LINES_UP_TO:
+        console(err=True).print(f"[dim]... {count(len(lines) - _LINES_UP_TO, 'more line')}; send it to a file to have them all")
+
+
+def took(seconds: float | None, word: str) -> str:
+    return "" if seconds is None else f" {word} {duration(seconds)}"
