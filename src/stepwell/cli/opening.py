@@ -31,14 +31,17 @@ class Place:
         """A command to type next: it names the store if this one did."""
         return f"stepwell {words}{self._option}"
 
+    @property
+    def url(self) -> str:
+        return self.settings.store or DEFAULT_URL
+
     def worker(self) -> Engine:
         """An engine that works."""
         return Engine(self.settings.store, **self.settings.for_workers)
 
     def starter(self) -> Engine:
         """An engine that looks and changes, but runs nothing. It makes no store where there is none: that one is empty."""
-        url = self.settings.store or DEFAULT_URL
-        return Engine(url if _exists(url) else "memory://", runner=None)
+        return Engine(self.url if _exists(self.url) else "memory://", runner=None)
 
 
 def _exists(url: str) -> bool:

@@ -47,7 +47,9 @@ class Tally(NamedTuple):
 class Progress(Protocol):
     def __enter__(self) -> Progress: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
     def update(self, tally: Tally) -> None: ...
 
@@ -111,7 +113,9 @@ class _Bar:
         self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._live.stop()
 
     def update(self, tally: Tally) -> None:
@@ -124,9 +128,14 @@ class _Bar:
         bar = Table.grid(padding=(0, 1))
         bar.add_row(
             self._spinner,
-            ProgressBar(total=max(1, tally.total), completed=tally.done, width=40),
+            ProgressBar(
+                total=max(1, tally.total),
+                completed=tally.done,
+                width=40,
+                complete_style="red" if tally.failed else "green",
+            ),
             Text(f"{tally.done:,}/{tally.total:,}", style="bold"),
-            Text(duration(time.monotonic() - self._began), style="dim"),
+            Text(_elapsed(time.monotonic() - self._began), style="dim"),
         )
         counts = Text("  ").join(
             [
@@ -138,6 +147,11 @@ class _Bar:
         )
         names = Text("  " + ", ".join(tally.at_work), style="dim", no_wrap=True, overflow="ellipsis")
         return Group(bar, Text("  ") + counts, names)
+
+
+def _elapsed(seconds: float) -> str:
+    """In tenths while it is short, so that it does not change its width all the time."""
+    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
 
 
 def _amount(number: int, word: str, style: str) -> Text:
@@ -157,7 +171,9 @@ class _Lines:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         return None
 
     def update(self, tally: Tally) -> None:
@@ -168,7 +184,7 @@ class _Lines:
         self._next = now + self._pause
         names = f": {', '.join(tally.at_work)}" if tally.at_work else ""
         self._to.print(
-            f"{duration(now - self._began)}: {tally.done:,}/{tally.total:,} done, {tally.running:,} running, "
+            f"{_elapsed(now - self._began)}: {tally.done:,}/{tally.total:,} done, {tally.running:,} running, "
             f"{tally.waiting:,} waiting, {tally.failed:,} failed{names}",
             markup=False,
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..clock import SECOND
 from ..codec import decode
 from ..graph import Graph
-from ..model import NodeStatus, RunRow
+from ..model import SATISFIED_NODES, NodeStatus, RunRow
 from ..runner import Engine
 from ..runner.run import NodeError, NodeView
 from ..store import reader
@@ -44,11 +45,14 @@ def full_record(engine: Engine, row: RunRow, *, tracebacks: bool) -> dict[str, A
         "digest": row.digest,
         "counts": {status: counts.get(status, 0) for status in NodeStatus},
         "result": result_of(engine, row),
-        "nodes": [node_record(node, tracebacks=tracebacks) for node in engine.get(row.id).nodes()],
+        "nodes": [
+            node_record(node, tracebacks=tracebacks) for node in in_order(engine, row, engine.get(row.id).nodes())
+        ],
     }
 
 
 def node_record(node: NodeView, *, tracebacks: bool) -> dict[str, Any]:
+    error = error_of(node)
     first, last = (node.attempts[0], node.attempts[-1]) if node.attempts else (None, None)
     return {
         "id": node.id,
@@ -60,7 +64,7 @@ def node_record(node: NodeView, *, tracebacks: bool) -> dict[str, Any]:
         "ended_at": None if last is None else _iso(last.ended_at),
         "due_at": _iso(node.due_at),
         "seconds": node_seconds(node),
-        "error": None if node.error is None else _error_record(node.error, tracebacks=tracebacks),
+        "error": None if error is None else _error_record(error, tracebacks=tracebacks),
     }
 
 
@@ -96,6 +100,18 @@ def result_of(engine: Engine, row: RunRow) -> Any:
     specs = graph.in_order
     unique = len({specs[index].name for index in last}) == len(last)
     return {specs[index].name if unique else specs[index].id: found.get(index) for index in last}
+
+
+def in_order(engine: Engine, row: RunRow, nodes: Iterable[NodeView]) -> list[NodeView]:
+    """Nodes as people read them: level by level, and within a level as they were declared."""
+    graph = engine.graph_of(row)
+    declared = {spec.id: position for position, spec in enumerate(graph)}
+    return sorted(nodes, key=lambda node: (graph.level(node.id), declared[node.id]))
+
+
+def error_of(node: NodeView) -> NodeError | None:
+    """What keeps a node from being completed. Errors that a later attempt made good are none."""
+    return None if node.status in SATISFIED_NODES else node.error
 
 
 def seconds_of(row: RunRow) -> float | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
@@ -16,8 +16,8 @@ from rich.text import Text
 
 from ..model import NodeStatus
 from ..runner.run import NodeView
-from .records import node_seconds
-from .words import count, duration
+from .records import error_of, node_seconds
+from .words import count, one_line
 
 TABLE_UP_TO = 40
 """Nodes that are still worth a table."""
@@ -50,36 +50,32 @@ def coloured(status: str) -> Text:
     return Text(status, style=_STYLES.get(status, ""))
 
 
-def table(*columns: str, right: Iterable[str] = ()) -> Table:
+def table(*columns: str, right: Iterable[str] = (), wrapped: Iterable[str] = ()) -> Table:
+    """A table without a frame. Where the terminal is too narrow, the `wrapped` columns give way."""
     made = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False, show_edge=False)
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        justify: Literal["right", "left"] = "right" if column in right else "left"
+        made.add_column(column, justify=justify, overflow="fold", no_wrap=column not in wrapped)
     return made
 
 
-def node_table(nodes: Iterable[NodeView]) -> Table:
-    nodes = list(nodes)
+def node_table(nodes: Sequence[NodeView]) -> Table:
     notes = [_note(node) for node in nodes]
-    made = table("node", "status", "attempts", "seconds", right=("attempts", "seconds"))
-    if any(notes):
-        made.add_column("error", overflow="ellipsis", no_wrap=True)
+    columns = ("node", "status", "attempts", "seconds", *(("error",) if any(notes) else ()))
+    made = table(*columns, right=("attempts", "seconds"), wrapped=("node", "error"))
     for node, note in zip(nodes, notes, strict=True):
         seconds = node_seconds(node)
-        cells = [
-            Text(node.name),
-            coloured(node.status),
-            str(len(node.attempts) or ""),
-            "" if seconds is None else f"{seconds:.2f}",
-        ]
-        made.add_row(*cells, *([note] if any(notes) else []))
+        tries = str(len(node.attempts) or "")
+        took = "" if seconds is None else f"{seconds:.2f}"
+        cells = (Text(node.name), coloured(node.status), tries, took, note)
+        made.add_row(*cells[: len(columns)])
     return made
 
 
 def _note(node: NodeView) -> Text:
-    """Why a node stands as it does, as far as one line can say it."""
-    if node.error is not None and node.status is not NodeStatus.COMPLETED:
-        return Text(" ".join(str(node.error).split()), style="red")
-    return Text(node.reason or "", style="dim")
+    """Why a node stands as it does, as far as a line can say it."""
+    error = error_of(node)
+    return Text(node.reason or "", style="dim") if error is None else Text(one_line(str(error)), style="red")
 
 
 def counted(counts: Mapping[NodeStatus, int]) -> Text:
@@ -102,8 +98,6 @@ def print_json(value: Any) -> None:
     shown = JSONHighlighter()(Text("\n".join(lines[:_LINES_UP_TO])))
     console().print(shown, soft_wrap=True)
     if len(lines) > _LINES_UP_TO:
-        console(err=True).print(f"[dim]... {count(len(lines) - _LINES_UP_TO, 'more line')}; send it to a file to have them all")
-
-
-def took(seconds: float | None, word: str) -> str:
-    return "" if seconds is None else f" {word} {duration(seconds)}"
+        console(err=True).print(
+            f"[dim]... {count(len(lines) - _LINES_UP_TO, 'more line')}; send it to a file to have them all"
+        )

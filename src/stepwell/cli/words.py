@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from ..clock import SECOND
 from ..errors import InputError
 
+LINE_UP_TO = 300
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SCALES = ((3_600, "m", 60, "s", 1), (86_400, "h", 3_600, "m", 60), (math.inf, "d", 86_400, "h", 3_600))
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])\Z")
@@ -31,9 +32,7 @@ def duration(seconds: float | None) -> str:
         return ""
     if seconds < 60:
         return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
-    large, size, small, part = next(
-        scale[1:] for scale in _SCALES if seconds < scale[0]
-    )
+    large, size, small, part = next(scale[1:] for scale in _SCALES if seconds < scale[0])
     return f"{int(seconds // size)} {large} {int(seconds % size // part):02} {small}"
 
 
@@ -60,3 +59,9 @@ def iso(time: int | None) -> str | None:
 
 def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def one_line(message: str) -> str:
+    """A message in one line that is not too long; `show --traceback` has it whole."""
+    text = " ".join(message.split())
+    return text if len(text) <= LINE_UP_TO else f"{text[: LINE_UP_TO - 4]} ..."

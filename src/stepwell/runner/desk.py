@@ -135,7 +135,8 @@ class Desk:
         self._hungry: dict[RunId, None] = {}
         self._dry: set[str] = set()
         self._look_around = False
-        self._look_for_suspects = False
+        self._look_for_suspects: list[str] = []
+        """Where to look: among the runs it knows, among those it serves."""
         self._suspects = 0
         self._lanes: dict[frozenset[frozenset[str]], dict[str, tuple[list[str], list[str]]]] = {}
         self._counts = {"thread": 0, "loop": 0, "process": 0}
@@ -157,7 +158,7 @@ class Desk:
         """From now on this worker works on this run."""
         self.facts[facts.run_id] = facts
         self.hungry((facts.run_id,))
-        self._look_for_suspects = True
+        self.suspects_possible()
 
     def hungry(self, runs: Iterable[RunId]) -> None:
         """These runs may have READY nodes."""
@@ -169,9 +170,11 @@ class Desk:
         if self.serves:
             self._look_around = True
             self._dry.clear()
+            self.suspects_possible()
 
     def suspects_possible(self) -> None:
-        self._look_for_suspects = True
+        """Some node may have lost several workers: look for it as soon as nothing else is at work."""
+        self._look_for_suspects = ["known", "served"]
 
     def heard(self, news: Iterable[RunNews]) -> list[HeldGate]:
         """How runs stand now. Those that ended are forgotten; gates that closed on a failure are returned."""
@@ -281,8 +284,7 @@ class Desk:
         elif self._look_around and not flight.ops:
             self._look_around = False
             self._claim(flight, set(self.serves.values()), now, serves=tuple(sorted(self.serves)))
-        elif self._look_for_suspects and not flight.ops and not self.held:
-            self._look_for_suspects = False
+        while self._look_for_suspects and not flight.ops and not self.held:
             self._claim_suspect(flight)
 
     def _claim(self, flight: Flight, lanes: set[frozenset[str]], now: int, **scope: Any) -> None:
@@ -315,12 +317,18 @@ class Desk:
 
     def _claim_suspect(self, flight: Flight) -> None:
         """A node that may have killed its worker is claimed alone, with nothing else at work."""
-        flight.runs = tuple(self.facts)[:MAX_RUNS_NAMED]
-        lanes = {suspect_lane(lane) for facts in self.facts.values() for lane in facts.graph.lanes}
+        scope = self._look_for_suspects.pop(0)
+        if scope == "known":
+            graphs = [facts.graph.lanes for facts in self.facts.values()]
+            asked: dict[str, Any] = {"runs": tuple(self.facts)}
+        else:
+            graphs = list(self.serves.values())
+            asked = {"serves": tuple(sorted(self.serves))}
+        lanes = sorted({suspect_lane(lane) for of_graph in graphs for lane in of_graph})
         if lanes:
             flight.kinds.append(("suspect", 1))
-            wanted = tuple((lane, 1) for lane in sorted(lanes))
-            flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, flight.runs))
+            wanted = tuple((lane, 1) for lane in lanes)
+            flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **asked))
 
     def _answer(self, submission: Submission, receipts: list[Receipt], landing: Landing) -> None:
         submission.receipts = receipts
@@ -339,8 +347,8 @@ class Desk:
         for grant in receipt.grants:
             landing.begin.append(self._hold(grant, suspect=kind == "suspect"))
         if kind == "suspect":
-            self._look_for_suspects = bool(receipt.grants)
-        elif len(receipt.grants) < limit:
+            return
+        if len(receipt.grants) < limit:
             self._dry.add(kind)
             if not flight.cramped and self._dry >= {asked for asked, _ in flight.kinds}:
                 for run in flight.runs:
@@ -363,4 +371,4 @@ class Desk:
             self._counts[held.spec.body] -= 1
             if held.suspect:
                 self._suspects -= 1
-                self._look_for_suspects = True
+                self.suspects_possible()

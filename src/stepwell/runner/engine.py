@@ -29,6 +29,7 @@ from ..model import (
     Refused,
     RunRow,
     RunStatus,
+    Unfinished,
 )
 from ..store import Store, open_store, reader
 from . import gates
@@ -210,7 +211,7 @@ class Engine:
         graph = definition.graph
         if graph.digest in self._stored:
             return []
-        rows = _layout(graph)
+        rows = layout_of(graph)
         chunks: list[Op] = [
             AddGraph(
                 graph.digest,
@@ -292,6 +293,10 @@ class Engine:
         self._serves_all = True
         self._require_runner()
         self._discover()
+
+    def can_serve(self, needed: Unfinished) -> bool | None:
+        """Whether the code of such runs was found here; None when this engine has not looked for it (yet)."""
+        return None if needed not in self._served else self._served[needed] is not None
 
     def retry(self, run_id: RunId) -> None:
         row = reader.require_run(self.store, run_id)
@@ -429,7 +434,7 @@ def _facts(definition: Definition, create: Create) -> RunFacts:
     )
 
 
-def _layout(graph: Graph) -> tuple[LayoutRow, ...]:
+def layout_of(graph: Graph) -> tuple[LayoutRow, ...]:
     index = graph.index
     return tuple(
         LayoutRow(spec.id, parents, tuple(index[need] for need in spec.needs) if spec.needs else (), spec.lane)

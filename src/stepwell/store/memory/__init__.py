@@ -14,6 +14,7 @@ from ...model import (
     Append,
     Batch,
     Claim,
+    Claimed,
     Create,
     Delete,
     Dismiss,
@@ -22,10 +23,12 @@ from ...model import (
     Op,
     Query,
     Receipt,
+    Refused,
     Renew,
     Rewrite,
     Settle,
     Sweep,
+    Swept,
 )
 from ..port import groups
 from . import running, shaping
@@ -53,11 +56,11 @@ class MemoryStore:
     def commit(self, batch: Batch) -> list[Receipt]:
         with self._lock:
             self._check_open()
-            self._version += 1
             now = self._clock.now()
             receipts: list[Receipt] = []
             for kind, members in groups(batch):
                 receipts += self._apply(kind, [batch[position] for position in members], now)
+            self._version += any(map(_changed_something, receipts))
             return receipts
 
     def _apply(self, kind: type[Op], ops: list[Op], now: int) -> list[Receipt]:
@@ -113,3 +116,14 @@ class MemoryStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError("the store is closed")
+
+
+def _changed_something(receipt: Receipt) -> bool:
+    """A refusal, a claim without grants or a sweep without finds leaves everything as it was."""
+    match receipt:
+        case Refused() | Claimed(()):
+            return False
+        case Swept(lost, woken, runs):
+            return bool(lost or woken or runs)
+        case _:
+            return True

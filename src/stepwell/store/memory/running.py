@@ -80,7 +80,7 @@ def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[RunId, b
     attempt.output, attempt.error, attempt.outcome = op.output, op.error, op.outcome
     status = _settled_as(op.node, run)
     due_at = now + (op.delay or 0) if status is NodeStatus.WAITING else None
-    end(attempt, op.status, status, now, kind="settled")
+    end(attempt, op.status, status, now)
     node.due_at = due_at
     if op.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT):
         node.failures += 1
@@ -94,13 +94,13 @@ def _settled_as(asked: NodeStatus, run: RunRecord) -> NodeStatus:
     return settled_as(asked, stopping=run.stopping, cancelling=run.status is RunStatus.CANCELLING)
 
 
-def end(attempt: AttemptRecord, status: AttemptStatus, node_status: NodeStatus, now: int, *, kind: str) -> None:
-    """An attempt ends and its node moves with it."""
+def end(attempt: AttemptRecord, status: AttemptStatus, node_status: NodeStatus, now: int) -> None:
+    """An attempt ends and its node moves with it. The journal calls it by what became of the attempt."""
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     attempt.status, attempt.ended_at = status, now
     change(run, node, node_status)
     node.reason = None
-    run.note(now, kind, node.index, attempt.number, node_status)
+    run.note(now, status.lower(), node.index, attempt.number, node_status)
 
 
 def change(run: RunRecord, node: NodeRecord, status: NodeStatus) -> None:
@@ -228,7 +228,7 @@ def renew(state: State, op: Renew, now: int) -> Receipt:
     ]
     for attempt in stray:
         status = _settled_as(NodeStatus.READY, attempt.run)
-        end(attempt, AttemptStatus.RELEASED, status, now, kind="released")
+        end(attempt, AttemptStatus.RELEASED, status, now)
     for run in {attempt.run.id: attempt.run for attempt in stray}.values():
         conclude(run, now)
     worker.lease_until, worker.renewed_at = now + op.lease, now
@@ -266,7 +266,7 @@ def lose(attempt: AttemptRecord, now: int) -> None:
         status, reason = NodeStatus.READY, None
         if node.losses >= SUSPECT_AFTER:
             node.lane = suspect_lane(node.lane)
-    end(attempt, AttemptStatus.LOST, status, now, kind="lost")
+    end(attempt, AttemptStatus.LOST, status, now)
     node.reason = reason
 
 
@@ -323,7 +323,7 @@ def _fence_cancelled(state: State, now: int) -> list[RunRecord]:
         if attempt.status is AttemptStatus.RUNNING
     ]
     for attempt in fenced:
-        end(attempt, AttemptStatus.CANCELLED, NodeStatus.CANCELLED, now, kind="fenced")
+        end(attempt, AttemptStatus.CANCELLED, NodeStatus.CANCELLED, now)
     return [attempt.run for attempt in fenced]
 
 

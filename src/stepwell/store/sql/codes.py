@@ -8,7 +8,16 @@ RUN_STATUS = tuple(RunStatus)
 NODE_STATUS = tuple(NodeStatus)
 ATTEMPT_STATUS = tuple(AttemptStatus)
 GATE = tuple(GateState)
-KINDS = ("created", "claimed", "settled", "released", "lost", "woken", "fenced", "rewrote", "gate", "run")
+KINDS = (
+    "created",
+    "claimed",
+    *(status.lower() for status in ATTEMPT_STATUS[1:]),  # an attempt ends: its status plus ENDS
+    "woken",
+    "rewrote",
+    "gate",
+    "run",
+)
+ENDS = 1
 
 RUN_CODE = {status: code for code, status in enumerate(RUN_STATUS)}
 NODE_CODE = {status: code for code, status in enumerate(NODE_STATUS)}

@@ -17,6 +17,7 @@ from ...model import RunNews
 from .codes import (
     A_FAILED,
     A_TIMED_OUT,
+    ENDS,
     G_HELD,
     G_OPEN,
     G_SHUT,
@@ -122,14 +123,15 @@ UPDATE run
           FROM temp.ending e WHERE verdict = 1 GROUP BY run) t
  WHERE run.key = t.run
 """
-_NOTE = """
+_NOTE = f"""
 INSERT INTO journal (run, seq, at, kind, idx, number, status)
-SELECT e.run, r.seq + 1 - row_number() OVER (PARTITION BY e.run ORDER BY e.ord DESC), :now, :kind, e.idx, e.number, e.node
+SELECT e.run, r.seq + 1 - row_number() OVER (PARTITION BY e.run ORDER BY e.ord DESC), :now, e.status + {ENDS},
+       e.idx, e.number, e.node
   FROM temp.ending e CROSS JOIN run r ON r.key = e.run WHERE e.verdict = 1
 """
 
 
-def apply_ending(tx: Transaction, kind: str) -> None:
+def apply_ending(tx: Transaction) -> None:
     """End what the table `ending` says, and count and note it."""
     now = {"now": tx.now}
     tx.db.execute(_END_ATTEMPTS, now)
@@ -139,7 +141,7 @@ def apply_ending(tx: Transaction, kind: str) -> None:
     if tx.db.changes():
         tx.db.execute(_LOWER_CHILDREN)
     tx.db.execute(_COUNT)
-    tx.db.execute(_NOTE, {"now": tx.now, "kind": KIND_CODE[kind]})
+    tx.db.execute(_NOTE, now)
 
 
 def ended_runs(tx: Transaction) -> list[int]:

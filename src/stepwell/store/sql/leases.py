@@ -72,7 +72,7 @@ def renew(tx: Transaction, op: Renew) -> Receipt:
     released = 0
     if op.held is not None:
         held = json.dumps([split_attempt_id(attempt) for attempt in op.held])
-        released, _ = _end(tx, _STRAY, {"worker": op.worker, "renewed_at": row[1], "held": held}, "released")
+        released, _ = _end(tx, _STRAY, {"worker": op.worker, "renewed_at": row[1], "held": held})
     until = tx.now + op.lease
     tx.db.execute("UPDATE worker SET lease_until = ?, renewed_at = ? WHERE id = ?", (until, tx.now, op.worker))
     return Renewed(until, stops(tx, op.worker), released)
@@ -115,17 +115,17 @@ def dismiss(tx: Transaction, op: Dismiss) -> Receipt:
 
 def _lose(tx: Transaction, worker: str | None, limit: int) -> tuple[int, dict[int, RunNews]]:
     parameters = {"worker": worker, "now": tx.now, "limit": limit, "error": WORKER_LOST_ERROR}
-    return _end(tx, _LOSE, parameters, "lost")
+    return _end(tx, _LOSE, parameters)
 
 
-def _end(tx: Transaction, statement: str, parameters: dict[str, Any], kind: str) -> tuple[int, dict[int, RunNews]]:
+def _end(tx: Transaction, statement: str, parameters: dict[str, Any]) -> tuple[int, dict[int, RunNews]]:
     """End the attempts that the statement selects; how many there were, and how their runs stand."""
     tx.db.execute("DELETE FROM temp.ending")
     tx.db.execute(statement, parameters)
     count = tx.db.changes()
     if not count:
         return 0, {}
-    apply_ending(tx, kind)
+    apply_ending(tx)
     runs = ended_runs(tx)
     return count, news(tx, runs, moved=runs)
 
@@ -174,7 +174,7 @@ def sweep(tx: Transaction, op: Sweep) -> Receipt:
         f" (SELECT 1 FROM attempt a INDEXED BY attempt_held WHERE a.status = {A_RUNNING} AND a.worker = worker.id)",
         (tx.now,),
     )
-    touched |= _end(tx, _FENCE, {"now": tx.now}, "fenced")[1]
+    touched |= _end(tx, _FENCE, {"now": tx.now})[1]
     woken = _wake_due(tx, op.limit)
     keys = set(touched) | (set(tx.json("SELECT json_group_array(DISTINCT run) FROM temp.granted")) if woken else set())
     overdue = [run for (run,) in tx.all(_OVERDUE, (tx.now,))]

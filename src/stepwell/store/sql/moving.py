@@ -91,7 +91,7 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
     ]
     tx.db.execute("DELETE FROM temp.ending")
     tx.db.execute(_SETTLING, {"ops": json.dumps(rows), "bytes": packer.joined, "now": tx.now})
-    apply_ending(tx, "settled")
+    apply_ending(tx)
     verdicts = tx.json(
         "SELECT json_group_array(json_array(verdict, run)) FROM (SELECT * FROM temp.ending ORDER BY ord)"
     )

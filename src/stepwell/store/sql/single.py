@@ -15,6 +15,7 @@ from .codes import (
     A_RUNNING,
     A_TIMED_OUT,
     ATTEMPT_CODE,
+    ENDS,
     G_OPEN,
     KIND_CODE,
     N_COMPLETED,
@@ -78,7 +79,7 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     closed = node >= N_TERMINAL
     counted = tx.db.execute(_COUNT, (closed, node in (N_FAILED, N_INTERRUPTED), released - closed, run)).fetchone()
     assert counted is not None
-    tx.db.execute(_NOTE, (run, counted[8], tx.now, KIND_CODE["settled"], idx, number, node))
+    tx.db.execute(_NOTE, (run, counted[8], tx.now, status + ENDS, idx, number, node))
     return Settled(False, conclude_one(tx, counted))
 
 

@@ -41,9 +41,9 @@ def test_the_life_of_a_run_is_told_from_its_creation_to_its_end(store: Store, cl
     assert reader.list_journal(store, RUN) == [
         JournalRow(1, begun, "created", None, None, None),
         JournalRow(2, later, "claimed", 0, 1, None),
-        JournalRow(3, later, "settled", 0, 1, "COMPLETED"),
+        JournalRow(3, later, "completed", 0, 1, "COMPLETED"),
         JournalRow(4, later, "claimed", 1, 1, None),
-        JournalRow(5, later, "settled", 1, 1, "COMPLETED"),
+        JournalRow(5, later, "completed", 1, 1, "COMPLETED"),
         JournalRow(6, later, "run", None, None, "COMPLETED"),
     ]
 
@@ -62,7 +62,7 @@ def test_retries_losses_releases_and_wakings_are_told(store: Store, clock: Manua
     store.commit([Dismiss(WORKER)])
     assert entries(store, 1) == [
         ("claimed", 0, 1, None),
-        ("settled", 0, 1, "WAITING"),
+        ("failed", 0, 1, "WAITING"),
         ("woken", 0, 1, "READY"),
         ("claimed", 0, 2, None),
         ("released", 0, 2, "READY"),
@@ -81,12 +81,12 @@ def test_gates_rewrites_and_fences_are_told(store: Store, clock: ManualClock) ->
     clock.advance(1)
     sweep(store)
     assert entries(store, 3) == [
-        ("settled", a.index, 1, "FAILED"),
+        ("failed", a.index, 1, "FAILED"),
         ("gate", None, None, "failed"),
         ("gate", None, None, "cancel"),
         ("rewrote", of.index["c"], 0, "CANCELLED"),
         ("run", None, None, "CANCELLING"),
-        ("fenced", b.index, 1, "CANCELLED"),
+        ("cancelled", b.index, 1, "CANCELLED"),
         ("run", None, None, "CANCELLED"),
     ]
 
@@ -103,7 +103,7 @@ def test_what_happens_in_one_batch_is_told_in_order(store: Store) -> None:
     store.commit([completed(grant) for grant in backwards])
     journal = reader.list_journal(store, "other")
     assert [entry.seq for entry in journal] == list(range(1, len(journal) + 1))
-    settled = [entry.index for entry in journal if entry.kind == "settled"]
+    settled = [entry.index for entry in journal if entry.kind == "completed"]
     assert settled == [0, *(grant.index for grant in backwards)]
     claimed = [entry.index for entry in journal if entry.kind == "claimed"]
     assert claimed == [0, *(grant.index for grant in grants)]
@@ -121,7 +121,7 @@ def test_what_is_refused_or_repeated_is_not_told(store: Store, clock: ManualCloc
     hold(store)
     hold(store)
     kinds = [entry.kind for entry in reader.list_journal(store, RUN)]
-    assert kinds == ["created", "claimed", "lost", "claimed", "settled", "gate"]
+    assert kinds == ["created", "claimed", "lost", "claimed", "completed", "gate"]
     assert reader.require_run(store, RUN).seq == 6
 
 

@@ -1,0 +1,219 @@
+"""The commands that run bodies: run, retry, resume, work."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import typer
+
+from ..define import load_target
+from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed
+from ..model import RunRow, RunStatus, Unfinished
+from ..runner import Engine, Run
+from ..runner.watch import RunEvent
+from ..store import reader
+from .exits import ExitCode, complain, report
+from .inputs import import_module, make_startable
+from .opening import Place, find_run
+from .words import count, duration, one_line
+
+LINES_AT_ONCE = 20
+"""Ended runs that are each worth a line, of those that ended since the last look."""
+
+
+def run(
+    place: Place,
+    target: str,
+    pairs: Sequence[str],
+    file: str | None,
+    *,
+    run_id: str | None,
+    key: str | None,
+    timeout: float | None,
+    priority: int,
+) -> None:
+    workflow = make_startable(target, pairs, file)
+    with _kept(place) as begun, place.worker() as engine:
+        started = engine.start(workflow, run_id=run_id, idempotency_key=key, timeout=timeout, priority=priority)
+        begun.append(started)
+        _work_to_the_end(place, engine, started.row)
+
+
+def retry(place: Place, text: str, *, wait: bool) -> None:
+    if not wait:
+        with place.starter() as engine:
+            row = find_run(engine, text)
+            engine.retry(row.id)
+            left = reader.require_run(engine.store, row.id).open
+            typer.echo(f"run {row.id} is RUNNING again: {count(left, 'node')} to run, when somebody works on it")
+            typer.echo(f"  {place.command(f'resume {row.id}')}")
+        return
+    row = _existing(place, text)
+    with _kept(place) as begun, place.worker() as engine:
+        begun.append(engine.get(row.id).retry())
+        _work_to_the_end(place, engine, engine.get(row.id).row)
+
+
+def resume(place: Place, text: str, *, wait: bool) -> None:
+    row = _existing(place, text)
+    if row.status.terminal:
+        advice = (
+            ""
+            if row.status is RunStatus.COMPLETED
+            else f"; `{place.command(f'retry {row.id}')}` runs what did not complete"
+        )
+        raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume{advice}", run_id=row.id)
+    if not wait:
+        typer.echo(
+            f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker"
+        )
+        typer.echo(f"  {place.command(f'resume {row.id}')}    or, for all runs, {place.command('work MODULE')}")
+        return
+    with _kept(place) as begun, place.worker() as engine:
+        begun.append(engine.adopt(row.id))
+        _work_to_the_end(place, engine, row)
+
+
+def work(place: Place, modules: Sequence[str], *, once: bool) -> None:
+    _import_all(modules)
+    ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
+    with _terminated_as_interrupted(), place.worker() as engine:
+        engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
+        try:
+            engine.serve()
+            _say_what_is_served(engine, once=once)
+            while True:
+                # Whether anything is left is asked first: what ends meanwhile is then still shown.
+                left = not once or _anything_left(engine)
+                _say_what_ended(engine, ended)
+                if not left:
+                    break
+                time.sleep(0.1)
+        except KeyboardInterrupt:
+            typer.echo("stopping: what runs may end within 10 s; Ctrl-C again leaves it to others", err=True)
+
+
+def _existing(place: Place, text: str) -> RunRow:
+    """The run that is meant, before anything that works is set up for it."""
+    with place.starter() as engine:
+        return find_run(engine, text)
+
+
+def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
+    """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
+    typer.echo(f"{typer.style(row.workflow, bold=True)}  {count(row.nodes, 'node')}  run {row.id}", err=True)
+    from .progress import follow
+    from .summary import print_end, print_result
+
+    follow(engine, row)
+    ended = reader.require_run(engine.store, row.id)
+    print_end(engine, ended)
+    try:
+        engine.get(row.id).check()
+    except RunFailed as error:
+        why = one_line(f"{error.error_type}: {error.error_message}")
+        complain(f"run {row.id} failed at node {error.node!r}, attempt {error.attempt}: {why}")
+        _advise(
+            place, {f"show {row.id} --traceback": "shows where", f"retry {row.id}": "runs only what did not complete"}
+        )
+        raise typer.Exit(ExitCode.RUN_FAILED) from None
+    except RunCancelled:
+        complain(f"run {row.id} was cancelled")
+        _advise(place, {f"retry {row.id}": "runs what did not complete"})
+        raise typer.Exit(ExitCode.CANCELLED) from None
+    print_result(engine, ended)
+
+
+@contextmanager
+def _kept(place: Place) -> Iterator[list[Run]]:
+    """However the work is interrupted: say that the run is kept, and how it goes on."""
+    begun: list[Run] = []
+    try:
+        with _terminated_as_interrupted():
+            yield begun
+    except KeyboardInterrupt:
+        if not begun:
+            typer.echo("\ninterrupted before the run began", err=True)
+        else:
+            typer.echo(f"\ninterrupted: run {begun[0].id} is kept, with all that is completed", err=True)
+            _advise(place, {f"resume {begun[0].id}": "goes on from there"})
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """A service manager's SIGTERM ends work as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _advise(place: Place, advice: Mapping[str, str]) -> None:
+    """Commands that may be wanted next, each with what it does."""
+    commands = {place.command(words): purpose for words, purpose in advice.items()}
+    width = max(map(len, commands))
+    for command, purpose in commands.items():
+        typer.echo(f"  {command:<{width}}  {typer.style(purpose, dim=True)}", err=True)
+
+
+def _import_all(modules: Sequence[str]) -> None:
+    """Import every module; all but the last of those that are broken are reported here, that one by raising."""
+    broken: list[DefinitionError] = []
+    for module in modules:
+        try:
+            import_module(module)
+        except DefinitionError as error:
+            broken.append(error)
+    for trouble in broken[:-1]:
+        report(trouble)
+    if broken:
+        raise broken[-1]
+
+
+def _say_what_is_served(engine: Engine, *, once: bool) -> None:
+    end = "until nothing is left" if once else "until Ctrl-C"
+    typer.echo(f"serving {engine.store.url} {end}", err=True)
+    for needed in reader.list_unfinished(engine.store):
+        if engine.can_serve(needed) is False:
+            typer.echo(f"not served: {needed.workflow}: {_why_not(needed)}", err=True)
+
+
+def _why_not(needed: Unfinished) -> str:
+    try:
+        if needed.target is not None:
+            load_target(needed.target)
+    except Exception as error:
+        return str(error).partition("\n")[0]
+    return "some of its nodes have no code here"
+
+
+def _anything_left(engine: Engine) -> bool:
+    return any(engine.can_serve(needed) is not False for needed in reader.list_unfinished(engine.store))
+
+
+def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:
+    events: list[RunEvent] = []
+    while not ended.empty():
+        events.append(ended.get())
+    for event in events[:LINES_AT_ONCE]:
+        row = reader.get_run(engine.store, event.run_id)
+        if row is not None:
+            taken = duration(((row.ended_at or row.created_at) - (row.started_at or row.created_at)) / 1e6)
+            typer.echo(f"{event.status:<9}  {row.id}  {row.workflow}  {taken}")
+    if len(events) > LINES_AT_ONCE:
+        counted: Counter[Any] = Counter(event.status for event in events[LINES_AT_ONCE:])
+        shown = ", ".join(f"{number:,} {status}" for status, number in counted.items())
+        typer.echo(f"and {shown}")

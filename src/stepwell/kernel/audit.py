@@ -1,0 +1,188 @@
+"""The auditor: everything that must hold for a stored run, recomputed from its rows. It trusts no counter and no status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..graph import Graph
+from ..model import (
+    FAILED_NODES,
+    SATISFIED_NODES,
+    TERMINAL_NODES,
+    AttemptRow,
+    AttemptStatus,
+    GateState,
+    JournalRow,
+    NodeRow,
+    NodeStatus,
+    RunRow,
+    RunStatus,
+)
+from .counters import counts, parent_counters
+
+ENDED_BY = {
+    "completed": AttemptStatus.COMPLETED,
+    "failed": AttemptStatus.FAILED,
+    "timed_out": AttemptStatus.TIMED_OUT,
+    "lost": AttemptStatus.LOST,
+    "released": AttemptStatus.RELEASED,
+    "cancelled": AttemptStatus.CANCELLED,
+}
+"""Kinds of journal entries that end an attempt."""
+
+
+class Stored(NamedTuple):
+    """A run as it is stored, read at one moment."""
+
+    run: RunRow
+    graph: Graph
+    nodes: Sequence[NodeRow]
+    attempts: Sequence[AttemptRow]
+    """In the order of (index, number)."""
+    journal: Sequence[JournalRow]
+
+
+def audit(stored: Stored) -> list[str]:
+    """What is wrong with a run; an empty list means that every invariant holds."""
+    if len(stored.nodes) != stored.run.nodes:
+        return [] if stored.run.purpose in ("load", "delete") else ["the run is neither loaded nor being loaded"]
+    return [*_attempts(stored), *_counters(stored), *_run(stored), *_history(stored)]
+
+
+def _attempts(stored: Stored) -> Iterable[str]:
+    """At most one completion, at most one running attempt; nodes and attempts tell the same story."""
+    of_node: list[list[AttemptRow]] = [[] for _ in stored.nodes]
+    for attempt in stored.attempts:
+        of_node[attempt.index].append(attempt)
+    specs = stored.graph.in_order
+    for node, attempts in zip(stored.nodes, of_node, strict=True):
+        statuses = [attempt.status for attempt in attempts]
+        completed, running = statuses.count(AttemptStatus.COMPLETED), statuses.count(AttemptStatus.RUNNING)
+        if completed > 1 or running > 1:
+            yield f"{node.id}: {completed} completed and {running} running attempts"
+        if [attempt.number for attempt in attempts] != list(range(1, node.attempt + 1)):
+            yield f"{node.id}: attempts are not numbered 1 to {node.attempt}"
+        if (node.status is NodeStatus.COMPLETED) != (completed == 1):
+            yield f"{node.id}: it is {node.status} and has {completed} completed attempts"
+        if (node.status is NodeStatus.RUNNING) != (running == 1):
+            yield f"{node.id}: it is {node.status} and has {running} running attempts"
+        if (node.status is NodeStatus.WAITING) != (node.due_at is not None):
+            yield f"{node.id}: it is {node.status} and due at {node.due_at}"
+        retry = specs[node.index].retry
+        if node.failures > max(retry.max_attempts if retry else 1, 3 if retry is None else 1):
+            yield f"{node.id}: {node.failures} failures since it was asked for, more than its maximum"
+        for attempt in attempts:
+            if (attempt.ended_at is None) != (attempt.status is AttemptStatus.RUNNING):
+                yield f"{node.id}: attempt {attempt.number} is {attempt.status} and ended at {attempt.ended_at}"
+            if attempt.status is AttemptStatus.COMPLETED and attempt.output is None:
+                yield f"{node.id}: attempt {attempt.number} completed without an output"
+
+
+def _counters(stored: Stored) -> Iterable[str]:
+    run = stored.run
+    if (run.open, run.active, run.failed) != tuple(counts(stored.nodes)):
+        yield f"the run counts {run.open, run.active, run.failed}, its nodes say {tuple(counts(stored.nodes))}"
+    for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
+        satisfied = all(stored.nodes[parent].status in SATISFIED_NODES for parent in own)
+        if node.status in (NodeStatus.READY, NodeStatus.RUNNING, NodeStatus.COMPLETED) and not satisfied:
+            yield f"{node.id}: it is {node.status} before all its parents are"
+        if run.gate is GateState.OPEN and node.status is NodeStatus.PENDING and satisfied:
+            yield f"{node.id}: all its parents are satisfied and it is still PENDING"
+    if run.gate is GateState.OPEN:  # while it is closed nothing moves; opening derives them anew
+        for node, expected in zip(stored.nodes, parent_counters(stored.nodes, stored.graph.parents), strict=True):
+            if (node.waiting, node.live) != expected:
+                yield f"{node.id}: its counters are {node.waiting, node.live}, its parents say {expected}"
+
+
+def _run(stored: Stored) -> Iterable[str]:
+    run, statuses = stored.run, {node.status for node in stored.nodes}
+    if run.status is RunStatus.COMPLETED and not statuses <= SATISFIED_NODES:
+        yield f"the run is COMPLETED with nodes {sorted(statuses - SATISFIED_NODES)}"
+    if run.status.terminal and run.gate is GateState.OPEN:
+        yield f"the run is {run.status} and its gate is open"
+    if run.status.terminal != (run.ended_at is not None):
+        yield f"the run is {run.status} and ended at {run.ended_at}"
+    if run.gate is GateState.OPEN:
+        if not statuses & {NodeStatus.READY, NodeStatus.RUNNING, NodeStatus.WAITING}:
+            yield "the gate is open and nothing can move"
+        if run.on_failure == "fail_fast" and statuses & FAILED_NODES:
+            yield "a node failed for good and the gate is open"
+    if run.status is RunStatus.FAILED and run.gate is GateState.SHUT and not statuses <= TERMINAL_NODES | {NodeStatus.RUNNING}:
+        yield f"the run is FAILED with nodes {sorted(statuses - TERMINAL_NODES)}"
+
+
+def _history(stored: Stored) -> Iterable[str]:
+    """The journal has no gap, and what it tells is what the rows say."""
+    journal = stored.journal
+    if [entry.seq for entry in journal] != list(range(1, stored.run.seq + 1)):
+        yield f"the journal has {len(journal)} entries and the run counts {stored.run.seq}"
+        return
+    folded = fold(stored.graph, journal)
+    yield from folded.problems
+    for node in stored.nodes:
+        if folded.nodes[node.index] is not node.status:
+            yield f"{node.id}: the journal says {folded.nodes[node.index]}, its row {node.status}"
+    told = {(index, number): status for (index, number), status in folded.attempts.items()}
+    for attempt in stored.attempts:
+        status = told.pop((attempt.index, attempt.number), None)
+        if status is not attempt.status:
+            yield f"attempt {attempt.number} of node {attempt.index}: the journal says {status}, its row {attempt.status}"
+    if told:
+        yield f"the journal tells of attempts without rows: {sorted(told)}"
+
+
+class Folded(NamedTuple):
+    nodes: list[NodeStatus]
+    attempts: dict[tuple[int, int], AttemptStatus]
+    problems: list[str]
+
+
+def fold(graph: Graph, journal: Iterable[JournalRow]) -> Folded:
+    """What a journal says about nodes and attempts.
+
+    A node becomes READY when its last parent completes while the gate is open, and when a gate opens; neither is an
+    entry of its own, because it follows.
+    """
+    parents, children = graph.parents, graph.children
+    nodes = [NodeStatus.PENDING if own else NodeStatus.READY for own in parents]
+    attempts: dict[tuple[int, int], AttemptStatus] = {}
+    problems: list[str] = []
+    gate_open = True
+
+    def satisfied(index: int) -> bool:
+        return all(nodes[parent] in SATISFIED_NODES for parent in parents[index])
+
+    pending: list[int] = []  # children of what completed in this set; a set is judged against the gate before it
+    for entry in journal:
+        if entry.kind == "claimed":
+            assert entry.index is not None and entry.attempt is not None
+            if not satisfied(entry.index):
+                problems.append(f"node {entry.index} was claimed at {entry.seq} before all its parents were satisfied")
+            if nodes[entry.index] is not NodeStatus.READY:
+                problems.append(f"node {entry.index} was claimed at {entry.seq} when it was {nodes[entry.index]}")
+            nodes[entry.index] = NodeStatus.RUNNING
+            attempts[entry.index, entry.attempt] = AttemptStatus.RUNNING
+        elif entry.kind in ENDED_BY:
+            assert entry.index is not None and entry.attempt is not None
+            if attempts.get((entry.index, entry.attempt)) is not AttemptStatus.RUNNING:
+                problems.append(f"attempt {entry.attempt} of node {entry.index} ended at {entry.seq} and was not running")
+            attempts[entry.index, entry.attempt] = ENDED_BY[entry.kind]
+            nodes[entry.index] = NodeStatus(entry.status or "")
+            if entry.kind == "completed" and gate_open:
+                pending = [child for child in children[entry.index] if nodes[child] is NodeStatus.PENDING]
+                for child in pending:
+                    if satisfied(child):
+                        nodes[child] = NodeStatus.READY
+        elif entry.kind in ("woken", "rewrote"):
+            assert entry.index is not None
+            nodes[entry.index] = NodeStatus(entry.status or "")
+        elif entry.kind == "gate":
+            gate_open = False
+        elif entry.kind == "run":
+            gate_open = entry.status == RunStatus.RUNNING
+            if gate_open:
+                for index, status in enumerate(nodes):
+                    if status is NodeStatus.PENDING and satisfied(index):
+                        nodes[index] = NodeStatus.READY
+    return Folded(nodes, attempts, problems)

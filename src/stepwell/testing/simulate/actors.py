@@ -1,0 +1,279 @@
+"""Who acts in a simulated world: workers, driven by the production desk, chores, tenancy and procedures, and a user.
+
+An actor does one small thing at a time. Whatever it wants of the store becomes a `Call`, which the world applies and
+answers in events of their own, so that anything may happen in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ...clock import SECOND, microseconds
+from ...codec import decode
+from ...errors import Stopped, StoreError
+from ...ids import AttemptId, RunId, WorkerId
+from ...kernel.settling import CANCELLED, Failure
+from ...model import AttemptStatus, Claimed, RunNews, Settle
+from ...runner.attempt import Attempt, settle
+from ...runner.chores import Chores
+from ...runner.desk import Desk, Flight, Limits
+from ...runner.housekeeping import Housekeeping
+from ...runner.lease import Tenancy
+from ...runner.procedure import Commit, Procedure, Wish
+from ...runner.work import Held
+from .workload import result_of
+
+if TYPE_CHECKING:
+    from .world import World
+
+LEASE = 3 * SECOND
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """Something an actor wants of the store: issued, then applied, then answered."""
+
+    actor: Actor
+    lane: str
+    wish: Wish
+    proceed: Callable[[list[Any] | StoreError], None]
+    number: int
+    answer: list[Any] | None = None
+    ready_at: int = 0
+
+
+class Actor:
+    """Has at most one call under way in each of its lanes, as a process has in each of its threads."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.alive = True
+        self.paused = False
+        self.calls: dict[str, Call] = {}
+
+    def call(self, lane: str, wish: Wish, proceed: Callable[[list[Any] | StoreError], None]) -> None:
+        self.calls[lane] = Call(self, lane, wish, proceed, self.world.next_call())
+
+    def perform(self, lane: str, procedure: Procedure[Any], done: Callable[[Any], None]) -> None:
+        """Drive a procedure, one call at a time."""
+
+        def advance(step: Callable[[], Wish]) -> None:
+            try:
+                self.call(lane, step(), answered)
+            except StopIteration as end:
+                done(end.value)
+            except StoreError:
+                done(None)
+
+        def answered(answer: list[Any] | StoreError) -> None:
+            if isinstance(answer, StoreError):
+                error = answer
+                advance(lambda: procedure.throw(error))
+            else:
+                result = answer
+                advance(lambda: procedure.send(result))
+
+        advance(lambda: next(procedure))
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    held: Held
+    attempt: Attempt
+    ends_at: int
+    count: int
+
+
+@dataclass(slots=True)
+class _Bodies:
+    waiting: list[Held] = field(default_factory=list)
+    running: list[Body] = field(default_factory=list)
+
+
+class Worker(Actor):
+    """A process that works. It offers what the production housekeeping asks of a runner."""
+
+    def __init__(self, world: World, name: str, *, threads: int, skew: int) -> None:
+        super().__init__(world, name)
+        worker = WorkerId(name)
+        self.desk = Desk(worker, Limits(threads, 2, 1, 4), world.new_claim_id)
+        self.desk.serves = dict(world.serves)
+        self.chores = Chores()
+        self.tenancy = Tenancy(worker, LEASE)
+        self.house = Housekeeping(self, store_now=world.clock.now, waited=lambda: (), serve=self.look_around)
+        self.bodies = _Bodies()
+        self._skew = skew
+        self._attempts: dict[Held, Attempt] = {}
+
+    # What the production code asks of a runner
+
+    def now(self) -> int:
+        return self.world.clock.now() + self._skew
+
+    def spread(self, news: Iterable[RunNews]) -> None:
+        for held in self.desk.heard(news):
+            self.house.finish_gate(held)
+            self.stop([h.attempt for h in self.desk.held.values() if h.facts.run_id == held.run_id])
+
+    def hungry(self, runs: Iterable[RunId]) -> None:
+        self.desk.hungry(runs)
+
+    def look_around(self) -> None:
+        self.desk.look_around()
+
+    def suspects_possible(self) -> None:
+        self.desk.suspects_possible()
+
+    def stop(self, attempts: Iterable[AttemptId]) -> None:
+        for attempt in attempts:
+            if attempt in self.desk.held:
+                self.desk.held[attempt].stop = True
+
+    def wake(self) -> None:
+        return None
+
+    # What it can do next
+
+    def actions(self) -> list[tuple[str, Callable[[], None]]]:
+        found: list[tuple[str, Callable[[], None]]] = []
+        now = self.now()
+        if "lease" not in self.calls and self.tenancy.due_at <= now:
+            found.append(("renew", self._renew))
+        if "main" not in self.calls:
+            flight = self.desk.next_flight(now)
+            if flight is not None:
+                self._commit(flight)
+        if "house" not in self.calls and (self.house.pending or self.chores.next_at(now, busy=bool(self.desk.held)) <= now):
+            found.append(("keep house", self._keep_house))
+        if self.bodies.waiting and len(self.bodies.running) < self.desk.limits.threads:
+            found.append(("begin", self._begin))
+        for body in self.bodies.running:
+            if body.ends_at <= now or (body.held.stop and self.world.obeys(body.held)):
+                found.append((f"end {body.held.spec.id}", lambda body=body: self._end(body)))  # type: ignore[misc]
+        return found
+
+    def next_at(self) -> int:
+        """When it will have something to do, by its own clock."""
+        times = [self.tenancy.due_at, self.chores.next_at(self.now(), busy=bool(self.desk.held))]
+        times += [body.ends_at for body in self.bodies.running]
+        return min(times) - self._skew
+
+    def _renew(self) -> None:
+        def answered(answer: list[Any] | StoreError) -> None:
+            if isinstance(answer, StoreError):
+                self.tenancy.failed(self.now())
+            else:
+                self.stop(self.tenancy.answered(answer[0], self.now()))
+
+        self.call("lease", Commit([self.tenancy.next_op(self.desk.holding())]), answered)
+
+    def _commit(self, flight: Flight) -> None:
+        def answered(answer: list[Any] | StoreError) -> None:
+            if isinstance(answer, StoreError):
+                self.desk.fell(flight, answer)
+                return
+            for receipt in answer:
+                if isinstance(receipt, Claimed):
+                    for grant in receipt.grants:
+                        if grant.run_id not in self.desk.facts:
+                            self.desk.know(self.world.facts[grant.run_id])
+            landing = self.desk.landed(flight, answer, self.now())
+            self.bodies.waiting += landing.begin
+            self.spread(landing.news.values())
+            for _, op, ok in landing.settled:
+                self.world.saw("a late worker is fenced", not ok)
+                if ok and op.delay is not None:
+                    self.chores.sweep_by(self.now() + op.delay)
+            if landing.lease_lost:
+                self.world.saw("a lease is lost")
+                self.tenancy.lost(self.now())
+
+        self.call("main", Commit(flight.ops), answered)
+
+    def _keep_house(self) -> None:
+        due = self.chores.due(self.now(), busy=bool(self.desk.held))
+        for held in due.overdue:
+            if not held.over:
+                self.desk.finished(held, self._attempts[held].timed_out(), self.now())
+                self.world.saw("a body times out")
+        self.perform("house", self.house.do(due), lambda _: None)
+
+    def _begin(self) -> None:
+        held = self.bodies.waiting.pop(0)
+        if held.unwanted():
+            self._finish(held, settle(held, CANCELLED))
+            return
+        held.begun = True
+        attempt = self._attempts[held] = Attempt(held, _no_reads)
+        count = self.world.body_begins(held, self.name)
+        spec, behaviour = held.spec, self.world.workload.behaviour(held.spec.id)
+        if spec.timeout is not None:
+            self.chores.time_limit(held, self.now() + microseconds(spec.timeout))
+        self.bodies.running.append(Body(held, attempt, self.now() + microseconds(behaviour.seconds), count))
+
+    def _end(self, body: Body) -> None:
+        self.bodies.running.remove(body)
+        held, attempt = body.held, body.attempt
+        if held.stop and self.world.obeys(held):
+            self._finish(held, attempt.raised(Stopped("asked to")))
+        elif body.count <= self.world.workload.behaviour(held.spec.id).fails:
+            self._finish(held, attempt.failed(Failure(["sim.Boom"]), "Boom", f"body {body.count} of {held.spec.id}"))
+        else:
+            order = held.facts.graph.order
+            inputs = {order[index]: decode(output) for index, output in held.inputs}
+            self._finish(held, attempt.returned(result_of(held.spec.id, inputs)))
+
+    def _finish(self, held: Held, settlement: Settle) -> None:
+        if held.over:
+            return
+        if settlement.status is AttemptStatus.CANCELLED:
+            self.world.saw("a body stops")
+        self.desk.finished(held, settlement, self.now())
+
+
+def _no_reads(run_id: RunId, indexes: tuple[int, ...]) -> dict[int, bytes]:
+    raise AssertionError("simulated bodies are given what they need")
+
+
+class User(Actor):
+    """Starts the runs, asks for things, and in the end for whatever did not complete to be retried."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world, "user")
+        self.plans: list[Callable[[], Procedure[Any]]] = []
+
+    def actions(self) -> list[tuple[str, Callable[[], None]]]:
+        return [("ask", self._ask)] if self.plans and not self.calls else []
+
+    def _ask(self) -> None:
+        plan = self.plans.pop(0)
+
+        def done(result: Any) -> None:
+            self.world.heard_by_user(result)
+
+        self.perform("main", plan(), done)
+
+
+def start(ops: list[Any]) -> Procedure[None]:
+    """Start a run, and again if the store did not answer: the same ops, so it is the same run."""
+    while True:
+        try:
+            yield Commit(ops)
+            return
+        except StoreError:
+            continue
+
+
+def persistently(make: Callable[[], Procedure[RunNews | None]]) -> Procedure[RunNews | None]:
+    """Ask again when the store fails, as a person would."""
+    while True:
+        try:
+            return (yield from make())
+        except StoreError:
+            continue
+        except Exception:  # somebody else is at it, or the run is not there yet
+            return None
+

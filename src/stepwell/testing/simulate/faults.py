@@ -1,0 +1,54 @@
+"""Everything that may go wrong, and which of it goes wrong in one seed."""
+
+from __future__ import annotations
+
+import random
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Fault(StrEnum):
+    """What can happen to one call of a store."""
+
+    CRASH_BEFORE = "crash before"
+    CRASH_AFTER = "crash after"
+    ERROR = "error, not applied"
+    ERROR_APPLIED = "error, though applied"
+    LATE = "late reply"
+    TWICE = "sent twice"
+
+
+class Swarm(NamedTuple):
+    """The faults of one seed, with their weights: each seed has a subset of its own."""
+
+    workers: int
+    threads: int
+    call_faults: dict[Fault, float]
+    """Chance, for each call, of each fault."""
+    crash: float
+    pause: float
+    lost_hint: float
+    lost_tail: float
+    skew: float
+    steps: int
+    """How many events the phase of faults has."""
+
+
+NO_FAULTS = Swarm(2, 2, {}, 0, 0, 0, 0, 0, 0)
+
+
+def random_swarm(rng: random.Random) -> Swarm:
+    def maybe(chance: float, most: float) -> float:
+        return rng.uniform(0, most) if rng.random() < chance else 0.0
+
+    return Swarm(
+        workers=rng.randint(1, 3),
+        threads=rng.randint(1, 3),
+        call_faults={fault: weight for fault in Fault if (weight := maybe(0.5, 0.12)) > 0},
+        crash=maybe(0.4, 0.02),
+        pause=maybe(0.4, 0.03),
+        lost_hint=maybe(0.3, 0.05),
+        lost_tail=maybe(0.05, 0.02),
+        skew=maybe(0.3, 3.0),
+        steps=rng.randint(20, 160),
+    )

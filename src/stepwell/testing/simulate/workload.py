@@ -1,0 +1,125 @@
+"""What is run in a simulated world: a graph, how its bodies behave, what its users ask, and what must come out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from ...graph import Graph, NodeSpec, Retry
+from ...ids import NodeId
+from ...model import OnFailure
+
+
+class Behaviour(NamedTuple):
+    """How the body of a node behaves."""
+
+    fails: int = 0
+    """It fails this many times before it succeeds, counting every time it really began."""
+    seconds: float = 0.0
+    obeys: bool = True
+    """Asked to stop, it does."""
+
+
+CALM = Behaviour()
+
+
+class Workload(NamedTuple):
+    name: str
+    graph: Graph
+    behaviours: Mapping[str, Behaviour]
+    on_failure: OnFailure = "fail_fast"
+    runs: int = 1
+    cancels: bool = False
+    """A user cancels the run at some moment."""
+    timeout: float | None = None
+
+    def behaviour(self, node: str) -> Behaviour:
+        return self.behaviours.get(node, CALM)
+
+
+def result_of(node: str, inputs: Mapping[str, Any]) -> str:
+    """What a body returns: a function of its node and of what its parents returned, and of nothing else."""
+    return sha256(repr((node, sorted(inputs.items()))).encode()).hexdigest()[:12]
+
+
+def expected_outputs(graph: Graph) -> dict[str, str]:
+    """The outputs of a run without any fault, computed without the engine."""
+    outputs: dict[str, str] = {}
+    for spec in graph.in_order:
+        outputs[spec.id] = result_of(spec.id, {parent: outputs[parent] for parent in spec.depends_on})
+    return outputs
+
+
+def _graph(edges: Mapping[str, str], **options: dict[str, Any]) -> Graph:
+    """`{"b": "a", "d": "b c"}`: b after a, d after b and c. Every body takes the outputs of its parents."""
+    specs = []
+    for name, parents in edges.items():
+        own = tuple(NodeId(parent) for parent in parents.split())
+        specs.append(NodeSpec(NodeId(name), name, own, job="sim:body", needs=own, **options.get(name, {})))
+    return Graph(specs)
+
+
+AGAIN = Retry(4, base_delay=0.05, max_delay=0.4)
+
+
+@cache
+def shapes() -> dict[str, Workload]:
+    """Small workloads, one for each thing that can go wrong."""
+    chain = _graph({"a": "", "b": "a", "c": "b"})
+    diamond = _graph({"a": "", "b": "a", "c": "a", "d": "b c"})
+    fan_in = _graph({"a": "", "b": "", "c": "", "d": "a b c"})
+    fan_out = _graph({"a": "", **dict.fromkeys("bcdef", "a"), "g": "b c d e f"})
+    retried = _graph({"a": "", "b": "a", "c": "b"}, b={"retry": AGAIN})
+    timed = _graph({"a": "", "b": "a", "c": "b"}, b={"timeout": 0.2, "retry": Retry(8, base_delay=0.01, max_delay=0.1)})
+    once = _graph({"a": "", "b": "a", "c": "b"}, b={"on_lost": "interrupt"})
+    failing = {"b": Behaviour(fails=2)}
+    return {
+        workload.name: workload
+        for workload in (
+            Workload("chain", chain, {}),
+            Workload("diamond", diamond, {}),
+            Workload("fan-in", fan_in, {}),
+            Workload("fan-out", fan_out, {}),
+            Workload("retry", retried, {"b": Behaviour(fails=2)}),
+            Workload("timeout", timed, {"b": Behaviour(seconds=0.15)}),
+            Workload("run retry", diamond, failing),
+            Workload("finish", diamond, failing, "finish"),
+            Workload("cancel race", diamond, {}, cancels=True),
+            Workload("at most once", once, {}),
+            Workload("two runs", chain, {}, runs=2),
+        )
+    }
+
+
+def random_workload(rng: random.Random) -> Workload:
+    """One of the shapes, or a random graph with random options and behaviours."""
+    if rng.random() < 0.5:
+        return rng.choice(list(shapes().values()))
+    names = [f"n{number}" for number in range(rng.randint(2, 8))]
+    edges = {
+        name: " ".join(parent for parent in names[:place] if rng.random() < 0.4) for place, name in enumerate(names)
+    }
+    options: dict[str, dict[str, Any]] = {name: {} for name in names}
+    behaviours = {}
+    for name in names:
+        if rng.random() < 0.25:
+            options[name]["retry"] = Retry(rng.randint(2, 4), base_delay=0.02, max_delay=0.2)
+        elif rng.random() < 0.15:
+            options[name]["on_lost"] = "interrupt"
+        if rng.random() < 0.2:
+            options[name]["body"] = "loop"
+        behaviours[name] = Behaviour(
+            fails=rng.choice([0, 0, 0, 1, 2]), seconds=rng.choice([0, 0, 0.05]), obeys=rng.random() < 0.8
+        )
+    return Workload(
+        "random",
+        _graph(edges, **options),
+        behaviours,
+        rng.choice(["fail_fast", "finish"]),
+        runs=rng.choice([1, 1, 2, 3]),
+        cancels=rng.random() < 0.2,
+        timeout=rng.choice([None, None, None, 30.0]),
+    )

@@ -1,0 +1,395 @@
+"""A world in which everything may happen: a store, a clock, workers and a user, one event at a time, all from one seed."""
+
+from __future__ import annotations
+
+import copy
+import random
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from ...clock import SECOND, ManualClock, microseconds
+from ...codec import decode
+from ...define import Bodies
+from ...errors import StoreError
+from ...ids import ClaimId, RunId
+from ...kernel.audit import Stored, audit
+from ...model import AddGraph, AttemptStatus, Create, NodeStatus, RunStatus
+from ...runner import gates
+from ...runner.engine import layout_of
+from ...runner.procedure import Commit, perform
+from ...runner.work import Held, RunFacts
+from ...store.memory import MemoryStore
+from ...store.memory.state import RunRecord
+from .actors import LEASE, Actor, Call, User, Worker, persistently, start
+from .faults import Fault, Swarm
+from .workload import Workload, expected_outputs
+
+HEAL_EVENTS = 4_000
+HEAL_TIME = 600 * SECOND
+RETRIES = 12
+
+
+class Violation(AssertionError):
+    """An invariant does not hold."""
+
+
+class World:
+    def __init__(self, workload: Workload, swarm: Swarm, seed: int, *, tell: bool = False) -> None:
+        self.rng = random.Random(seed)
+        self.workload = workload
+        self.swarm = swarm
+        self.clock = ManualClock()
+        self.store = MemoryStore(self.clock)
+        self.seen: Counter[str] = Counter()
+        self.trace: list[str] | None = [] if tell else None
+        self.trace_hash = 0
+        self.events = 0
+        self.plan: dict[int, Fault] = {}
+        """Faults for single calls by number; the calls of a world are numbered as they are issued."""
+        self.faulty = True
+        self._calls = 0
+        self._claims = 0
+        self._workers = 0
+        self._begins: Counter[tuple[RunId, str]] = Counter()
+        self._begun_attempts: set[str] = set()
+        self._outputs: dict[tuple[str, int], tuple[str, bytes | None]] = {}
+        self._tails: list[Any] = []
+        self._tail_lost = False
+        self._retries: Counter[RunId] = Counter()
+        self._asked: set[RunId] = set()
+        graph = workload.graph
+        self.serves = {(workload.name, graph.digest): graph.lanes}
+        self.runs = [RunId(f"r{number}") for number in range(1, workload.runs + 1)]
+        create = [self._create(run) for run in self.runs]
+        self.facts = {
+            op.run_id: RunFacts(op.run_id, op.workflow, None, graph, op.input, op.seed, Bodies()) for op in create
+        }
+        self.user = User(self)
+        add = AddGraph(graph.digest, workload.name, graph.signature, graph.document, len(graph), 0, layout_of(graph))
+        for op in create:
+            self.user.plans.append(lambda op=op: start([add, op]))  # type: ignore[misc]
+        if workload.cancels:
+            self.user.plans.append(
+                lambda: persistently(lambda: gates.cancel(self.runs[0], grace=microseconds(0.5)))
+            )
+        self.workers = [self._new_worker() for _ in range(swarm.workers)]
+
+    def _create(self, run: RunId) -> Create:
+        workload = self.workload
+        timeout = None if workload.timeout is None else microseconds(workload.timeout)
+        return Create(run, workload.name, None, workload.graph.digest, b"{}", 7, workload.on_failure, 0, timeout)
+
+    def _new_worker(self) -> Worker:
+        self._workers += 1
+        skew = int(self.rng.uniform(-self.swarm.skew, self.swarm.skew) * SECOND) if self.swarm.skew else 0
+        return Worker(self, f"w{self._workers}", threads=self.swarm.threads, skew=skew)
+
+    # What the actors ask of the world
+
+    def new_claim_id(self) -> ClaimId:
+        self._claims += 1
+        return ClaimId(f"{self._claims:032x}")
+
+    def next_call(self) -> int:
+        self._calls += 1
+        return self._calls
+
+    @property
+    def calls(self) -> int:
+        return self._calls
+
+    def saw(self, what: str, really: bool = True) -> None:
+        """An interesting state was reached."""
+        if really:
+            self.seen[what] += 1
+
+    def obeys(self, held: Held) -> bool:
+        return self.workload.behaviour(held.spec.id).obeys
+
+    def body_begins(self, held: Held, worker: str) -> int:
+        """A body really begins. Returns how many times that of its node has."""
+        run, node = held.facts.run_id, held.spec.id
+        self._begins[run, node] += 1
+        if held.attempt in self._begun_attempts:
+            raise Violation(f"attempt {held.attempt} of {node} begins twice")
+        self._begun_attempts.add(held.attempt)
+        if held.spec.on_lost == "interrupt" and not self._tail_lost:
+            requests = 1 + sum(
+                entry.kind == "rewrote" and entry.index == held.index and entry.status == NodeStatus.PENDING
+                for entry in self._record(run).journal
+            )
+            if self._begins[run, node] > requests:
+                raise Violation(f"{node} promised at most one body for each request; {worker} begins one more")
+        return self._begins[run, node]
+
+    def heard_by_user(self, news: Any) -> None:
+        return None
+
+    # Events
+
+    def step(self) -> bool:
+        """One event. False when nothing can happen but the passing of time."""
+        options: list[tuple[str, Callable[[], None]]] = []
+        for actor in (*self.workers, self.user):
+            if not actor.alive or actor.paused:
+                continue
+            options += [(f"{actor.name}: {name}", act) for name, act in actor.actions()]
+        pending = [call for actor in (*self.workers, self.user) for call in actor.calls.values()]
+        for call in pending:
+            if call.answer is None:
+                options.append((f"{call.actor.name}: {call.lane} call", lambda call=call: self._serve(call)))  # type: ignore[misc]
+            elif call.ready_at <= self.clock.now() and not call.actor.paused:
+                options.append((f"{call.actor.name}: {call.lane} reply", lambda call=call: self._reply(call)))  # type: ignore[misc]
+        if self.faulty:
+            options += self._accidents()
+        if not options or (self.faulty and self.rng.random() < 0.05):
+            self._pass_time(pending)
+            return bool(options)
+        name, act = options[self.rng.randrange(len(options))]
+        self._note(name)
+        act()
+        return True
+
+    def _accidents(self) -> list[tuple[str, Callable[[], None]]]:
+        rng, swarm = self.rng, self.swarm
+        found: list[tuple[str, Callable[[], None]]] = []
+        alive = [worker for worker in self.workers if worker.alive]
+        if alive and rng.random() < swarm.crash:
+            victim = rng.choice(alive)
+            found.append((f"{victim.name} crashes", lambda: self._crash(victim)))
+        if alive and rng.random() < swarm.pause:
+            sleeper = rng.choice(alive)
+            found.append((f"{sleeper.name} pauses or wakes", lambda: self._pause(sleeper)))
+        if alive and rng.random() < swarm.lost_hint:
+            deaf = rng.choice(alive)
+            found.append((f"{deaf.name} misses a hint", lambda: self._lose_hints(deaf)))
+        if self._tails and rng.random() < swarm.lost_tail:
+            found.append(("the store loses its tail", self._lose_tail))
+        if any(not worker.alive for worker in self.workers):
+            found.append(("a worker is replaced", self._replace))
+        return found
+
+    def _serve(self, call: Call) -> None:
+        """The store receives a call, or does not."""
+        fault = self.plan.get(call.number) or self._random_fault()
+        if fault is None:
+            call.answer = self._apply(call)
+            return
+        self.saw(fault)
+        self._note(f"  {fault}")
+        if fault is Fault.CRASH_BEFORE:
+            self._crash(call.actor)
+        elif fault is Fault.ERROR:
+            self._answer(call, StoreError("simulated: not applied"))
+        elif fault is Fault.CRASH_AFTER:
+            self._apply(call)
+            self._crash(call.actor)
+        elif fault is Fault.ERROR_APPLIED:
+            self._apply(call)
+            self._answer(call, StoreError("simulated: applied, but nobody knows"))
+        elif fault is Fault.LATE:
+            call.answer = self._apply(call)
+            call.ready_at = self.clock.now() + LEASE + SECOND
+        else:
+            before = self._apply(call)
+            call.answer = self._apply(call, again=True)
+            if isinstance(call.wish, Commit):
+                self._compare_repeat(call.wish.ops, before, call.answer)
+
+    def _random_fault(self) -> Fault | None:
+        if not self.faulty or not self.swarm.call_faults:
+            return None
+        for fault, chance in self.swarm.call_faults.items():
+            if self.rng.random() < chance:
+                return fault
+        return None
+
+    def _apply(self, call: Call, *, again: bool = False) -> list[Any]:
+        if self.swarm.lost_tail and isinstance(call.wish, Commit):
+            self._tails = [*self._tails[-4:], copy.deepcopy(self.store._state)]
+        seqs = {run: record.seq for run, record in self.store._state.runs.items()} if again else {}
+        answer = perform(self.store, call.wish)
+        if isinstance(call.wish, Commit):
+            for run, record in list(self.store._state.runs.items()):
+                if again and seqs.get(run) != record.seq and not _may_move_again(call.wish.ops):
+                    raise Violation(f"the same batch, applied again, moved run {run}")
+                self._check(record)
+        return answer
+
+    def _compare_repeat(self, ops: Any, first: list[Any], second: list[Any]) -> None:
+        """Commit twice = once: nothing was granted or recorded a second time."""
+        for op, before, after in zip(ops, first, second, strict=True):
+            if isinstance(op, Create) and before[1:] and (before.run_id, before.total) != (after.run_id, after.total):
+                raise Violation(f"{op} was answered {before}, then {after}")
+
+    def _reply(self, call: Call) -> None:
+        assert call.answer is not None
+        self._answer(call, call.answer)
+
+    def _answer(self, call: Call, answer: list[Any] | StoreError) -> None:
+        del call.actor.calls[call.lane]
+        call.proceed(answer)
+
+    def _crash(self, actor: Actor) -> None:
+        actor.calls.clear()
+        if isinstance(actor, Worker):
+            actor.alive = False
+            actor.paused = False
+        self.saw("a process dies")
+
+    def _pause(self, worker: Worker) -> None:
+        worker.paused = not worker.paused
+
+    def _replace(self) -> None:
+        dead = next(worker for worker in self.workers if not worker.alive)
+        self.workers[self.workers.index(dead)] = self._new_worker()
+
+    def _lose_hints(self, worker: Worker) -> None:
+        worker.desk._hungry.clear()
+        worker.desk._look_around = False
+
+    def _lose_tail(self) -> None:
+        """Power is lost and with it the newest commits: the weaker class of durability."""
+        self._tail_lost = True
+        self.store._state = self._tails[0]
+        self._tails.clear()
+        self._outputs.clear()
+        for run in self.runs:
+            record = self.store._state.runs.get(run)
+            if record is None:
+                op, graph = self._create(run), self.workload.graph
+                add = AddGraph(graph.digest, self.workload.name, graph.signature, graph.document, len(graph), 0, layout_of(graph))
+                self.user.plans.append(lambda op=op, add=add: start([add, op]))  # type: ignore[misc]
+
+    def _pass_time(self, pending: list[Call]) -> None:
+        """Until something is due, or a moment."""
+        now = self.clock.now()
+        times = [worker.next_at() for worker in self.workers if worker.alive and not worker.paused]
+        times += [call.ready_at for call in pending if call.answer is not None]
+        later = [at for at in times if at > now]
+        if self.faulty and self.rng.random() < 0.3:
+            pause = self.rng.choice([0.001, 0.05, 0.5, 2.0, 4.0])
+        else:
+            pause = max(0.0, (min(later, default=now + SECOND) - now) / SECOND)
+        self._note(f"{pause:.3f} s pass")
+        self.clock.advance(pause + 1e-6)
+
+    def _note(self, event: str) -> None:
+        self.events += 1
+        self.trace_hash = zlib.crc32(event.encode(), self.trace_hash)
+        if self.trace is not None:
+            self.trace.append(f"{self.events:4d}  {(self.clock.now() - 1_700_000_000 * SECOND) / SECOND:8.3f}  {event}")
+
+    # Whole lives
+
+    def live(self) -> None:
+        """A phase of faults, then everything heals and must end, then the audit."""
+        for _ in range(self.swarm.steps):
+            if self._over():
+                break
+            self.step()
+        self.heal()
+        self.judge()
+
+    def heal(self) -> None:
+        self.faulty = False
+        self._note("everything heals")
+        for worker in self.workers:
+            worker.paused = False
+        while any(not worker.alive for worker in self.workers):
+            self._replace()
+        self._restart_lost_runs()
+        deadline = self.clock.now() + HEAL_TIME
+        for _ in range(HEAL_EVENTS):
+            if self._over():
+                return
+            self._retry_failed()
+            self.step()
+            if self.clock.now() > deadline:
+                break
+        raise Violation(f"it does not end: {self._standing()}")
+
+    def _restart_lost_runs(self) -> None:
+        """A user whose call to start a run died with them starts it again."""
+        for run in self.runs:
+            if run not in self.store._state.runs:
+                op, graph = self._create(run), self.workload.graph
+                add = AddGraph(graph.digest, self.workload.name, graph.signature, graph.document, len(graph), 0, layout_of(graph))
+                self.user.plans.append(lambda op=op, add=add: start([add, op]))  # type: ignore[misc]
+
+    def _retry_failed(self) -> None:
+        if self.user.plans or self.user.calls:
+            return
+        for run, record in self.store._state.runs.items():
+            if record.status in (RunStatus.FAILED, RunStatus.CANCELLED) and record.purpose is None:
+                self._retries[record.id] += 1
+                if self._retries[record.id] > RETRIES:
+                    raise Violation(f"run {run} is still {record.status} after {RETRIES} retries")
+                self.saw("a run is retried")
+                self.user.plans.append(lambda run=record.id: persistently(lambda: gates.retry(run)))  # type: ignore[misc]
+                return
+
+    def _over(self) -> bool:
+        runs = self.store._state.runs
+        return (
+            len(runs) == len(self.runs)
+            and not self.user.plans
+            and all(record.status is RunStatus.COMPLETED for record in runs.values())
+            and (not self.faulty)
+            and not any(worker.calls for worker in self.workers if "main" in worker.calls)
+        )
+
+    def _standing(self) -> str:
+        return "; ".join(
+            f"{run} {record.status} gate {record.gate} {record.purpose or ''} "
+            + " ".join(f"{node.layout.id}={node.status}" for node in record.nodes)
+            for run, record in self.store._state.runs.items()
+        ) or "no run was ever started"
+
+    # Invariants
+
+    def judge(self) -> None:
+        """At the end: the whole history, quiescence, and the outputs of a world without faults."""
+        expected = expected_outputs(self.workload.graph)
+        for record in self.store._state.runs.values():
+            self._check(record, whole=True)
+            outputs = {
+                record.nodes[attempt.index].layout.id: decode(attempt.output or b"null")
+                for attempt in record.attempts
+                if attempt.status is AttemptStatus.COMPLETED
+            }
+            if outputs != expected:
+                raise Violation(f"the outputs differ from those without faults: {outputs} instead of {expected}")
+            left = [attempt for attempt in record.attempts if attempt.status is AttemptStatus.RUNNING]
+            if left or record.gate.name == "HELD" or record.cancel_at is not None:
+                raise Violation(f"run {record.id} is over and something is left: {left or record.gate}")
+
+    def _check(self, record: RunRecord, *, whole: bool = False) -> None:
+        stored = Stored(
+            record.row(),
+            self.workload.graph,
+            [node.row() for node in record.nodes],
+            [a.row() for a in sorted(record.attempts, key=lambda attempt: (attempt.index, attempt.number))],
+            record.journal,
+        )
+        problems = audit(stored)
+        if problems:
+            raise Violation("; ".join(problems))
+        for attempt in record.attempts:
+            if attempt.status is AttemptStatus.COMPLETED:
+                key = (record.id, attempt.index)
+                fact = (f"{attempt.claim}.{attempt.ordinal}", attempt.output)
+                if self._outputs.setdefault(key, fact) != fact:
+                    raise Violation(f"the completion of node {attempt.index} of {record.id} changed")
+
+    def _record(self, run: RunId) -> RunRecord:
+        return self.store._state.runs[run]
+
+
+def _may_move_again(ops: Any) -> bool:
+    """A claim that was granted nothing may be granted something when it is asked again; a sweep finds what is due now."""
+    return any(type(op).__name__ in ("Claim", "Sweep") for op in ops)
+
+
