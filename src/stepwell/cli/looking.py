@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Literal
 
@@ -17,7 +16,7 @@ from ..runner import Engine
 from ..store import reader
 from .inputs import graph_of_target
 from .opening import Place, find_run
-from .records import error_of, full_record, graph_record, run_record, seconds_of
+from .records import error_of, full_record, graph_record, json_text, run_record, seconds_of
 from .words import ago, count, duration, local
 
 PAGE = 1_000
@@ -30,7 +29,7 @@ def ls(place: Place, *, workflow: str | None, status: str | None, limit: int, as
     with place.starter() as engine:
         rows = _newest(engine, workflow, statuses, limit)
         if as_json:
-            print(json.dumps([run_record(row) for row in rows], indent=2, ensure_ascii=False))
+            print(json_text([run_record(row) for row in rows]))
         elif rows:
             _print_runs(rows, engine.store.now())
         else:
@@ -42,7 +41,7 @@ def show(place: Place, text: str, *, tracebacks: bool, as_json: bool) -> None:
     with place.starter() as engine:
         row = find_run(engine, text)
         if as_json:
-            print(json.dumps(full_record(engine, row, tracebacks=tracebacks), indent=2, ensure_ascii=False))
+            print(json_text(full_record(engine, row, tracebacks=tracebacks)))
         else:
             _print_run(engine, row, tracebacks=tracebacks)
 
@@ -50,7 +49,7 @@ def show(place: Place, text: str, *, tracebacks: bool, as_json: bool) -> None:
 def graph(place: Place, what: str, pairs: Sequence[str], form: Literal["mermaid", "dot", "json"]) -> None:
     workflow, found, statuses = _graph(place, what, pairs)
     if form == "json":
-        print(json.dumps(graph_record(workflow, found, statuses), indent=2, ensure_ascii=False))
+        print(json_text(graph_record(workflow, found, statuses)))
     else:
         print((to_dot if form == "dot" else to_mermaid)(found, statuses), end="")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +15,12 @@ from ..runner import Engine
 from ..runner.run import NodeError, NodeView
 from ..store import reader
 from .words import iso
+
+
+def json_text(value: Any) -> str:
+    """JSON for stdout, in characters that it can carry."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return json.dumps(value, indent=2, ensure_ascii=not utf8)
 
 
 def run_record(row: RunRow) -> dict[str, Any]:

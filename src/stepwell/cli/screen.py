@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from ..model import NodeStatus
 from ..runner.run import NodeView
-from .records import error_of, node_seconds
+from .records import error_of, json_text, node_seconds
 from .words import count, one_line
 
 TABLE_UP_TO = 40
@@ -90,7 +89,7 @@ def counted(counts: Mapping[NodeStatus, int]) -> Text:
 
 def print_json(value: Any) -> None:
     """JSON on stdout; on a terminal in colours, and not more than a screenful or two."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    text = json_text(value)
     if not sys.stdout.isatty():
         print(text)
         return

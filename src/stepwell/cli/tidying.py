@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 
@@ -50,7 +49,7 @@ def gc(place: Place, *, older_than: str, keep: int, dry_run: bool, as_json: bool
                 engine.delete(row.id)
     if as_json:
         record = {"dry_run": dry_run, "deleted": 0 if dry_run else len(rows), "runs": [run_record(row) for row in rows]}
-        print(json.dumps(record, indent=2, ensure_ascii=False))
+        print(json_text(record))
         return
     for row in rows[:_SHOWN_UP_TO]:
         typer.echo(f"{row.status:<9}  {row.id}  {row.workflow}  ended {ago(row.ended_at or now, now)}")

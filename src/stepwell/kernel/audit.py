@@ -108,7 +108,11 @@ def _run(stored: Stored) -> Iterable[str]:
             yield "the gate is open and nothing can move"
         if run.on_failure == "fail_fast" and statuses & FAILED_NODES:
             yield "a node failed for good and the gate is open"
-    if run.status is RunStatus.FAILED and run.gate is GateState.SHUT and not statuses <= TERMINAL_NODES | {NodeStatus.RUNNING}:
+    if (
+        run.status is RunStatus.FAILED
+        and run.gate is GateState.SHUT
+        and not statuses <= TERMINAL_NODES | {NodeStatus.RUNNING}
+    ):
         yield f"the run is FAILED with nodes {sorted(statuses - TERMINAL_NODES)}"
 
 
@@ -166,7 +170,9 @@ def fold(graph: Graph, journal: Iterable[JournalRow]) -> Folded:
         elif entry.kind in ENDED_BY:
             assert entry.index is not None and entry.attempt is not None
             if attempts.get((entry.index, entry.attempt)) is not AttemptStatus.RUNNING:
-                problems.append(f"attempt {entry.attempt} of node {entry.index} ended at {entry.seq} and was not running")
+                problems.append(
+                    f"attempt {entry.attempt} of node {entry.index} ended at {entry.seq} and was not running"
+                )
             attempts[entry.index, entry.attempt] = ENDED_BY[entry.kind]
             nodes[entry.index] = NodeStatus(entry.status or "")
             if entry.kind == "completed" and gate_open:

@@ -123,6 +123,8 @@ class Desk:
         self.serves: dict[tuple[str, str], frozenset[str]] = {}
         """(workflow, digest) pairs it works for, with the lanes of their graphs, also when others started the run."""
         self.closing = False
+        self.leased = True
+        """False from a refusal for want of a lease until it is held again: claims would only be refused."""
         self.stalled = False
         """Too many bodies did not end in time; nothing more is claimed until some of them do."""
         self.blocked = 0
@@ -270,7 +272,7 @@ class Desk:
                 self._hungry[held.facts.run_id] = None
         if flight.settling:
             self._dry.clear()
-        if not (self.closing or self.stalled or self._suspects):
+        if self.leased and not (self.closing or self.stalled or self._suspects):
             self._add_claims(flight, now)
         return flight
 
@@ -295,13 +297,14 @@ class Desk:
             free = self.limits.of(kind) - self._counts[kind]
             ahead = 0 if kind == "process" else self._pace[kind].recent(now)
             room = free + min(ahead, self.limits.queue_depth)
-            if room <= 0:
+            wanted = [(lane, free) for lane in careful if free > 0] + [(lane, room) for lane in usual if room > 0]
+            if len(wanted) < len(careful) + len(usual):
                 self.blocked += 1
                 flight.cramped = True
+            if not wanted:
                 continue
-            wanted = (*((lane, max(free, 0)) for lane in careful), *((lane, room) for lane in usual))
             flight.kinds.append((kind, wanted[-1][1]))
-            flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
+            flight.ops.append(Claim(self._new_claim_id(), self.worker, tuple(wanted), **scope))
 
     def _by_kind(self, lanes: set[frozenset[str]]) -> dict[str, tuple[list[str], list[str]]]:
         """The lanes of these graphs by kind of body: careful ones, and others."""
@@ -341,7 +344,12 @@ class Desk:
 
     def _take(self, kind: str, limit: int, receipt: Receipt, flight: Flight, landing: Landing) -> None:
         if isinstance(receipt, Refused):
-            landing.lease_lost = landing.lease_lost or receipt.reason is Refusal.LEASE_EXPIRED
+            assert receipt.reason is Refusal.LEASE_EXPIRED, f"a claim was refused: {receipt}"
+            landing.lease_lost, self.leased = True, False
+            if kind == "suspect":
+                self.suspects_possible()
+            elif not flight.runs:
+                self.look_around()
             return
         assert isinstance(receipt, Claimed)
         for grant in receipt.grants:

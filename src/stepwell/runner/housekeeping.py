@@ -20,6 +20,9 @@ from .procedure import Commit, Procedure, Read, Version
 
 log = logging.getLogger("stepwell")
 
+LOOK_ANYWAY = 5_000_000
+"""Look what others did at least this often, also when the store seems unchanged: a missed hint only costs time."""
+
 
 class Runner(Protocol):
     """What the chores need of whoever runs bodies."""
@@ -59,6 +62,7 @@ class Housekeeping:
         self._serve = serve
         self._gates: deque[HeldGate] = deque()
         self._version = -1
+        self._look_anyway_at = 0
 
     def finish_gate(self, held: HeldGate) -> None:
         """Have this gate's work finished soon."""
@@ -108,11 +112,13 @@ class Housekeeping:
     def _watch(self) -> Procedure[None]:
         """See whether other processes moved runs that this one works on or waits for."""
         (version,) = yield Version()
-        changed = version != self._version
+        now = self._runner.now()
+        changed = version != self._version or now >= self._look_anyway_at
         self._version = version
         self._runner.chores.watched(self._runner.now(), changed=changed, busy=bool(self._runner.desk.held))
         if not changed:
             return
+        self._look_anyway_at = now + LOOK_ANYWAY
         known = tuple(self._runner.desk.facts)
         if known:
             (ready,) = yield Read([ReadyRuns(known)])

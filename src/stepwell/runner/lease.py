@@ -63,6 +63,7 @@ class Lease:
         seconds: float,
         *,
         holding: Callable[[], tuple[AttemptId, ...] | None],
+        on_held: Callable[[], None],
         on_stop: Callable[[Iterable[AttemptId]], None],
     ) -> None:
         self._store = store
@@ -70,6 +71,7 @@ class Lease:
         info = encode({"pid": os.getpid(), "host": platform.node()})
         self._tenancy = Tenancy(worker, microseconds(seconds), info)
         self._holding = holding
+        self._on_held = on_held
         self._on_stop = on_stop
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -80,7 +82,7 @@ class Lease:
         self._thread.start()
 
     def lost(self) -> None:
-        """Somebody was told that the lease ran out: take it again now."""
+        """Somebody was told that the lease ran out: take it again now, or as soon as the store answers."""
         log.warning(
             "the lease of this worker ran out (was the process paused for more than %g s?); nodes it held may "
             "have been taken by others, whose results count",
@@ -109,6 +111,8 @@ class Lease:
         with self._lock:
             receipt = self._store.commit([self._tenancy.next_op(self._holding())])[0]
             stop = self._tenancy.answered(receipt, _now())
+        if not isinstance(receipt, Refused):
+            self._on_held()
         if stop:
             self._on_stop(stop)
 

@@ -75,7 +75,9 @@ class LocalRunner:
         self._attempts: dict[Held, Attempt] = {}
         self._closed = False
         self._finished = False
-        self._lease = Lease(store, worker, lease_seconds, holding=self._holding, on_stop=self.stop)
+        self._lease = Lease(
+            store, worker, lease_seconds, holding=self._holding, on_held=self._leased, on_stop=self.stop
+        )
         self._housekeeper = threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True)
 
     # What the engine asks of it
@@ -374,6 +376,13 @@ class LocalRunner:
     def now(self) -> int:
         return time.monotonic_ns() // 1_000
 
+    def _leased(self) -> None:
+        """The lease is held. If it was not, there may be work that could not be claimed."""
+        with self._lock:
+            regained, self.desk.leased = not self.desk.leased, True
+        if regained:
+            self._wake.set()
+
     def _holding(self) -> tuple[AttemptId, ...] | None:
         with self._lock:
             return self.desk.holding()
@@ -391,8 +400,7 @@ class LocalRunner:
                     due = self.chores.due(self.now(), busy=self.busy)
                 self._end_overdue(due.overdue)
                 carry_out(self._store, self._do_chores(due))
-                if self._trouble is not None:
-                    self.pump()
+                self.pump()
             except StoreError as error:
                 log.warning("housekeeping: %s", error)
                 self._wake.wait(0.5)

@@ -41,7 +41,9 @@ def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock 
     try:
         seconds = float(busy_seconds)
     except ValueError:
-        raise InputError(f"store URL {url!r}: busy_seconds={busy_seconds!r} is not a number of seconds") from None
+        seconds = -1.0
+    if not seconds >= 0:
+        raise InputError(f"store URL {url!r}: busy_seconds={busy_seconds!r} is not a number of seconds")
     if options:
         raise InputError(
             f"store URL {url!r}: unknown option {', '.join(sorted(options))}; known: synchronous, busy_seconds"

@@ -1,9 +1,11 @@
 """Real processes for tests of what happens between processes."""
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 PRELUDE = """
 import os, sys
@@ -32,6 +34,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
 
     def hear(self) -> str:
@@ -50,7 +53,9 @@ class Child:
         return self.process.wait(30)
 
     def end(self) -> None:
-        self.process.kill()
+        """Kill it, and whatever it started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
 
 

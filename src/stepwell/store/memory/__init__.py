@@ -19,12 +19,14 @@ from ...model import (
     Delete,
     Dismiss,
     Enlist,
+    Enlisted,
     Gate,
     Op,
     Query,
     Receipt,
     Refused,
     Renew,
+    Renewed,
     Rewrite,
     Settle,
     Sweep,
@@ -119,9 +121,9 @@ class MemoryStore:
 
 
 def _changed_something(receipt: Receipt) -> bool:
-    """A refusal, a claim without grants or a sweep without finds leaves everything as it was."""
+    """A refusal, a claim without grants, a renewal or a sweep without finds leaves every run as it was."""
     match receipt:
-        case Refused() | Claimed(()):
+        case Refused() | Claimed(()) | Enlisted() | Renewed(_, _, 0):
             return False
         case Swept(lost, woken, runs):
             return bool(lost or woken or runs)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, assert_never, cast
+from urllib.parse import quote
 
 import apsw
 
@@ -63,9 +65,8 @@ class SqliteStore:
         busy_seconds: float = 30.0,
     ) -> None:
         self.path = Path(path).absolute()
-        self.url = f"sqlite:///{self.path}"
+        self.url = f"sqlite:///{quote(os.fspath(self.path))}"
         self._busy_seconds = busy_seconds
-        self._give_up_at = 0.0
         self._pid = os.getpid()
         self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
         self._closed = False
@@ -83,9 +84,10 @@ class SqliteStore:
         self._locks = WorkerLocks(self.path)
 
     def commit(self, batch: Batch) -> list[Receipt]:
+        self._check_process()
         with self._write_lock, self._translated():
-            self._check_usable()
-            dead = self._locks.dead_workers(self._writer) if any(isinstance(op, Sweep) for op in batch) else ()
+            self._check_open()
+            dead = self._locks.dead_workers() if any(isinstance(op, Sweep) for op in batch) else ()
             self._begin()
             try:
                 tx = Transaction(self._writer, self._clock.now())
@@ -137,8 +139,9 @@ class SqliteStore:
                 assert_never(op)
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
+        self._check_process()
         with self._read_lock, self._translated():
-            self._check_usable()
+            self._check_open()
             self._reader.execute("BEGIN")
             try:
                 tx = Transaction(self._reader, self._clock.now())
@@ -150,11 +153,14 @@ class SqliteStore:
         return self._clock.now()
 
     def version(self) -> int:
+        self._check_process()
         with self._read_lock, self._translated():
-            self._check_usable()
+            self._check_open()
             return cast(int, self._reader.pragma("data_version"))
 
     def close(self) -> None:
+        if self._pid != os.getpid():
+            return  # A forked child closes nothing: it would end what its parent still uses.
         with self._write_lock, self._read_lock:
             if not self._closed:
                 self._closed = True
@@ -167,10 +173,19 @@ class SqliteStore:
         if version < OLDEST_SQLITE:
             raise StoreError(f"SQLite {apsw.sqlite_lib_version()} is too old; install a newer apsw wheel")
         db = apsw.Connection(os.fspath(self.path), statementcachesize=300)
+        try:
+            self._configure(db, synchronous)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _configure(self, db: apsw.Connection, synchronous: Synchronous) -> None:
         # Or SQLite would plan statements anew whenever a parameter that a partial index might care about changes.
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        self._give_up_at = time.monotonic() + self._busy_seconds
-        db.set_busy_handler(self._wait_for_lock)
+        db.set_busy_handler(_patience(self._busy_seconds))
+        if db.readonly("main"):
+            raise StoreReadOnly(f"{self.path} is read-only: give this user write permission to it and its folder")
         mode = db.pragma("journal_mode", "wal")
         if mode != "wal":
             raise StoreError(f"{self.path}: this file system does not support SQLite's write-ahead log (got {mode!r})")
@@ -178,15 +193,8 @@ class SqliteStore:
         db.pragma("temp_store", "memory")
         db.pragma("wal_autocheckpoint", 4000)
         db.pragma("cache_size", -32_000)
-        return db
-
-    def _wait_for_lock(self, tries: int) -> bool:
-        """Another process writes: look again soon, at a random moment, so that both make progress."""
-        time.sleep(random.uniform(0.0001, min(0.0005 * (tries + 1), 0.005)))
-        return time.monotonic() < self._give_up_at
 
     def _begin(self) -> None:
-        self._give_up_at = time.monotonic() + self._busy_seconds
         self._writer.execute("BEGIN IMMEDIATE")
 
     def _migrate(self) -> None:
@@ -232,11 +240,14 @@ class SqliteStore:
         for worker in dead:
             tx.db.execute("UPDATE worker SET lease_until = min(lease_until, ?) WHERE id = ?", (tx.now, worker))
 
-    def _check_usable(self) -> None:
-        if self._closed:
-            raise StoreError(f"the store {self.url} is closed")
+    def _check_process(self) -> None:
+        """Asked before any lock is taken: a forked child inherits locks that nobody will ever release."""
         if self._pid != os.getpid():
             raise StoreError("a store cannot be used in a forked process; open a new one there")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"the store {self.url} is closed")
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -267,7 +278,23 @@ class SqliteStore:
         except apsw.IOError as error:
             raise StoreError(f"{self.path}: the disk reported an error ({error}); it is safe to try again") from error
         except OSError as error:
-            raise StoreError(f"{self.path}: {error}") from error
+            kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else StoreError
+            raise kind(f"{self.path}: {error}; it is safe to try again") from error
+
+
+def _patience(seconds: float) -> Callable[[int], bool]:
+    """What a connection does while another process holds the lock it needs."""
+    give_up_at = 0.0
+
+    def wait(tries: int) -> bool:
+        """Look again soon, at a random moment, so that both make progress."""
+        nonlocal give_up_at
+        if tries == 0:
+            give_up_at = time.monotonic() + seconds
+        time.sleep(random.uniform(0.0001, min(0.0005 * (tries + 1), 0.005)))
+        return time.monotonic() < give_up_at
+
+    return wait
 
 
 def migrations() -> list[tuple[int, str]]:

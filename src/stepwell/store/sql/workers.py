@@ -11,13 +11,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-import apsw
+from urllib.parse import quote, unquote
 
 from ...model import Batch, Dismiss, Enlist
 
 if sys.platform != "win32":  # leases alone decide there
     import fcntl
+
+_SUFFIX = ".lock"
 
 
 class WorkerLocks:
@@ -33,11 +34,11 @@ class WorkerLocks:
             elif isinstance(op, Dismiss):
                 self._drop(op.worker)
 
-    def dead_workers(self, db: apsw.Connection) -> list[str]:
-        """Workers whose lock file is there and free: their process is gone."""
+    def dead_workers(self) -> list[str]:
+        """Workers whose lock file is there and free: their process is gone. Some may have been swept before."""
         if sys.platform == "win32":
             return []
-        known = [str(worker) for (worker,) in db.execute("SELECT id FROM worker").fetchall()]
+        known = [unquote(file.name.removesuffix(_SUFFIX)) for file in self._folder.glob("*" + _SUFFIX)]
         return [worker for worker in known if worker not in self._held and self._is_free(worker)]
 
     def bury(self, workers: Sequence[str]) -> None:
@@ -47,24 +48,30 @@ class WorkerLocks:
                 self._path(worker).unlink()
 
     def close(self) -> None:
-        for worker in list(self._held):
-            self._drop(worker)
+        """The files of workers that were not dismissed stay, and are free: that is how their end is noticed."""
+        while self._held:
+            os.close(self._held.popitem()[1])
         with contextlib.suppress(OSError):
-            self._folder.rmdir()  # when no other worker is there
+            self._folder.rmdir()  # when no worker is left
 
     def _path(self, worker: str) -> Path:
-        return self._folder / f"{worker}.lock"
+        return self._folder / (quote(worker, safe="") + _SUFFIX)
 
     def _take(self, worker: str) -> None:
         if sys.platform == "win32":
             return
         # Locked under another name first: a file that can be seen and is free must mean that its worker is gone.
-        self._folder.mkdir(exist_ok=True)
         path = self._path(worker)
-        descriptor = os.open(path.with_suffix(".new"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = self._open(path.with_suffix(".new"))
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         path.with_suffix(".new").rename(path)
         self._held[worker] = descriptor
+
+    def _open(self, path: Path) -> int:
+        while True:
+            self._folder.mkdir(exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # another process took the empty folder away
+                return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _drop(self, worker: str) -> None:
         descriptor = self._held.pop(worker, None)

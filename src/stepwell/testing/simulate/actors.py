@@ -15,7 +15,7 @@ from ...codec import decode
 from ...errors import Stopped, StoreError
 from ...ids import AttemptId, RunId, WorkerId
 from ...kernel.settling import CANCELLED, Failure
-from ...model import AttemptStatus, Claimed, RunNews, Settle
+from ...model import AttemptStatus, Claimed, Refused, RunNews, Settle
 from ...runner.attempt import Attempt, settle
 from ...runner.chores import Chores
 from ...runner.desk import Desk, Flight, Limits
@@ -55,7 +55,7 @@ class Actor:
         self.calls: dict[str, Call] = {}
 
     def call(self, lane: str, wish: Wish, proceed: Callable[[list[Any] | StoreError], None]) -> None:
-        self.calls[lane] = Call(self, lane, wish, proceed, self.world.next_call())
+        self.calls[lane] = Call(self, lane, wish, proceed, self.world.number_of(wish))
 
     def perform(self, lane: str, procedure: Procedure[Any], done: Callable[[Any], None]) -> None:
         """Drive a procedure, one call at a time."""
@@ -146,7 +146,9 @@ class Worker(Actor):
             flight = self.desk.next_flight(now)
             if flight is not None:
                 self._commit(flight)
-        if "house" not in self.calls and (self.house.pending or self.chores.next_at(now, busy=bool(self.desk.held)) <= now):
+        if "house" not in self.calls and (
+            self.house.pending or self.chores.next_at(now, busy=bool(self.desk.held)) <= now
+        ):
             found.append(("keep house", self._keep_house))
         if self.bodies.waiting and len(self.bodies.running) < self.desk.limits.threads:
             found.append(("begin", self._begin))
@@ -167,6 +169,7 @@ class Worker(Actor):
                 self.tenancy.failed(self.now())
             else:
                 self.stop(self.tenancy.answered(answer[0], self.now()))
+                self.desk.leased = self.desk.leased or not isinstance(answer[0], Refused)
 
         self.call("lease", Commit([self.tenancy.next_op(self.desk.holding())]), answered)
 
@@ -276,4 +279,3 @@ def persistently(make: Callable[[], Procedure[RunNews | None]]) -> Procedure[Run
             continue
         except Exception:  # somebody else is at it, or the run is not there yet
             return None
-

@@ -121,5 +121,5 @@ def random_workload(rng: random.Random) -> Workload:
         rng.choice(["fail_fast", "finish"]),
         runs=rng.choice([1, 1, 2, 3]),
         cancels=rng.random() < 0.2,
-        timeout=rng.choice([None, None, None, 30.0]),
+        timeout=rng.choice([None, None, None, 2.0]),
     )

@@ -15,10 +15,28 @@ from ...define import Bodies
 from ...errors import StoreError
 from ...ids import ClaimId, RunId
 from ...kernel.audit import Stored, audit
-from ...model import AddGraph, AttemptStatus, Create, NodeStatus, RunStatus
+from ...model import (
+    AddGraph,
+    AttemptStatus,
+    Claim,
+    Claimed,
+    Create,
+    Gate,
+    GateState,
+    GateTaken,
+    NodeStatus,
+    Refusal,
+    Refused,
+    Rewrite,
+    RunStatus,
+    Settle,
+    Settled,
+    Sweep,
+    Swept,
+)
 from ...runner import gates
 from ...runner.engine import layout_of
-from ...runner.procedure import Commit, perform
+from ...runner.procedure import Commit, Wish, perform
 from ...runner.work import Held, RunFacts
 from ...store.memory import MemoryStore
 from ...store.memory.state import RunRecord
@@ -26,7 +44,7 @@ from .actors import LEASE, Actor, Call, User, Worker, persistently, start
 from .faults import Fault, Swarm
 from .workload import Workload, expected_outputs
 
-HEAL_EVENTS = 4_000
+HEAL_EVENTS = 10_000
 HEAL_TIME = 600 * SECOND
 RETRIES = 12
 
@@ -71,9 +89,7 @@ class World:
         for op in create:
             self.user.plans.append(lambda op=op: start([add, op]))  # type: ignore[misc]
         if workload.cancels:
-            self.user.plans.append(
-                lambda: persistently(lambda: gates.cancel(self.runs[0], grace=microseconds(0.5)))
-            )
+            self.user.plans.append(lambda: persistently(lambda: gates.cancel(self.runs[0], grace=microseconds(0.5))))
         self.workers = [self._new_worker() for _ in range(swarm.workers)]
 
     def _create(self, run: RunId) -> Create:
@@ -92,7 +108,10 @@ class World:
         self._claims += 1
         return ClaimId(f"{self._claims:032x}")
 
-    def next_call(self) -> int:
+    def number_of(self, wish: Wish) -> int:
+        """Commits are numbered, so that a fault can be planned for one of them. A crash at a read is one before the next."""
+        if not isinstance(wish, Commit):
+            return 0
         self._calls += 1
         return self._calls
 
@@ -212,11 +231,31 @@ class World:
         seqs = {run: record.seq for run, record in self.store._state.runs.items()} if again else {}
         answer = perform(self.store, call.wish)
         if isinstance(call.wish, Commit):
+            self._notice(call.wish.ops, answer, again=again)
             for run, record in list(self.store._state.runs.items()):
                 if again and seqs.get(run) != record.seq and not _may_move_again(call.wish.ops):
                     raise Violation(f"the same batch, applied again, moved run {run}")
                 self._check(record)
         return answer
+
+    def _notice(self, ops: Any, answer: list[Any], *, again: bool) -> None:
+        """Interesting states that only the store knows of."""
+        for op, receipt in zip(ops, answer, strict=True):
+            match op, receipt:
+                case Settle(), Settled(repeated, run):
+                    self.saw("a settlement is repeated", repeated)
+                    late = op.node is NodeStatus.COMPLETED and run.gate is not GateState.OPEN
+                    self.saw("a late success is recorded", late and run.status is not RunStatus.COMPLETED)
+                case Claim(), Claimed(grants):
+                    self.saw("a claim is repeated", again and bool(grants))
+                    self.saw("a suspect is claimed alone", bool(grants) and op.lanes[0][0].endswith("/suspect"))
+                case Rewrite(), Refused(Refusal.CHANGED):
+                    self.saw("a rewrite is computed anew")
+                case Gate(), GateTaken():
+                    self.saw("a gate left held is finished by another", op.resume and op.purpose != "failed")
+                case Sweep(), Swept():
+                    reasons = [record.reason for record in self.store._state.runs.values()]
+                    self.saw("a deadline passes", "deadline" in reasons and bool(receipt.runs))
 
     def _compare_repeat(self, ops: Any, first: list[Any], second: list[Any]) -> None:
         """Commit twice = once: nothing was granted or recorded a second time."""
@@ -260,7 +299,9 @@ class World:
             record = self.store._state.runs.get(run)
             if record is None:
                 op, graph = self._create(run), self.workload.graph
-                add = AddGraph(graph.digest, self.workload.name, graph.signature, graph.document, len(graph), 0, layout_of(graph))
+                add = AddGraph(
+                    graph.digest, self.workload.name, graph.signature, graph.document, len(graph), 0, layout_of(graph)
+                )
                 self.user.plans.append(lambda op=op, add=add: start([add, op]))  # type: ignore[misc]
 
     def _pass_time(self, pending: list[Call]) -> None:
@@ -289,6 +330,7 @@ class World:
         for _ in range(self.swarm.steps):
             if self._over():
                 break
+            self._retry_failed()
             self.step()
         self.heal()
         self.judge()
@@ -316,7 +358,9 @@ class World:
         for run in self.runs:
             if run not in self.store._state.runs:
                 op, graph = self._create(run), self.workload.graph
-                add = AddGraph(graph.digest, self.workload.name, graph.signature, graph.document, len(graph), 0, layout_of(graph))
+                add = AddGraph(
+                    graph.digest, self.workload.name, graph.signature, graph.document, len(graph), 0, layout_of(graph)
+                )
                 self.user.plans.append(lambda op=op, add=add: start([add, op]))  # type: ignore[misc]
 
     def _retry_failed(self) -> None:
@@ -337,16 +381,18 @@ class World:
             len(runs) == len(self.runs)
             and not self.user.plans
             and all(record.status is RunStatus.COMPLETED for record in runs.values())
-            and (not self.faulty)
-            and not any(worker.calls for worker in self.workers if "main" in worker.calls)
+            and not any("main" in worker.calls or worker.bodies.running for worker in self.workers if worker.alive)
         )
 
     def _standing(self) -> str:
-        return "; ".join(
-            f"{run} {record.status} gate {record.gate} {record.purpose or ''} "
-            + " ".join(f"{node.layout.id}={node.status}" for node in record.nodes)
-            for run, record in self.store._state.runs.items()
-        ) or "no run was ever started"
+        return (
+            "; ".join(
+                f"{run} {record.status} gate {record.gate} {record.purpose or ''} "
+                + " ".join(f"{node.layout.id}={node.status}" for node in record.nodes)
+                for run, record in self.store._state.runs.items()
+            )
+            or "no run was ever started"
+        )
 
     # Invariants
 
@@ -377,6 +423,7 @@ class World:
         problems = audit(stored)
         if problems:
             raise Violation("; ".join(problems))
+        self.saw("a node is interrupted", any(node.status is NodeStatus.INTERRUPTED for node in record.nodes))
         for attempt in record.attempts:
             if attempt.status is AttemptStatus.COMPLETED:
                 key = (record.id, attempt.index)
@@ -391,5 +438,3 @@ class World:
 def _may_move_again(ops: Any) -> bool:
     """A claim that was granted nothing may be granted something when it is asked again; a sweep finds what is due now."""
     return any(type(op).__name__ in ("Claim", "Sweep") for op in ops)
-
-

@@ -1,0 +1,154 @@
+"""Explore worlds: many seeds, every fault at every call, and the shortest story of a failure."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from .faults import Fault, Swarm, random_swarm
+from .workload import Workload, random_workload, shapes
+from .world import Violation, World
+
+CALM = Swarm(2, 2, {}, 0, 0, 0, 0, 0, 400)
+"""No random fault: only those that are planned."""
+
+
+class Life(NamedTuple):
+    """How one seed went."""
+
+    seed: int
+    problem: str | None
+    events: int
+    virtual_seconds: float
+    trace_hash: int
+    seen: Counter[str]
+    calls: int
+
+
+def live(seed: int) -> Life:
+    """One random world."""
+    return _life(_random_world(seed), seed)
+
+
+def story(seed: int) -> list[str]:
+    """The events of a seed, one line each, ending with what went wrong if anything did."""
+    world = _random_world(seed, tell=True)
+    life = _life(world, seed)
+    assert world.trace is not None
+    head = [f"seed {seed}: {world.workload.name}, {world.workload.graph!r}", f"{world.swarm}"]
+    return [*head, *world.trace, life.problem or "all is well"]
+
+
+def _random_world(seed: int, *, tell: bool = False) -> World:
+    rng = random.Random(seed)
+    return World(random_workload(rng), random_swarm(rng), seed, tell=tell)
+
+
+def _life(world: World, seed: int) -> Life:
+    start = world.clock.now()
+    problem = None
+    quiet = logging.getLogger("stepwell")
+    level = quiet.level
+    quiet.setLevel(logging.CRITICAL)
+    try:
+        world.live()
+    except Violation as violation:
+        problem = str(violation)
+    except Exception as error:  # an assertion of the production code, or a crash of it, is a finding too
+        problem = f"{type(error).__name__}: {error}"
+    finally:
+        quiet.setLevel(level)
+    seconds = (world.clock.now() - start) / 1_000_000
+    return Life(seed, problem, world.events, seconds, world.trace_hash, world.seen, world.calls)
+
+
+def planned(workload: Workload, plan: dict[int, Fault], *, seed: int = 0, tell: bool = False) -> tuple[Life, World]:
+    """A world without any fault but the planned ones, each at the call with its number."""
+    world = World(workload, CALM, seed, tell=tell)
+    world.plan = plan
+    return _life(world, seed), world
+
+
+def enumerate_faults(
+    workload: Workload, faults_at_once: int, *, seed: int = 0
+) -> Iterator[tuple[dict[int, Fault], Life]]:
+    """Every fault at every call (one at once), or every pair of faults at every pair of calls (two)."""
+    clean, _ = planned(workload, {}, seed=seed)
+    if clean.problem is not None:
+        yield {}, clean
+        return
+    calls = range(1, clean.calls + 1)
+    for numbers in itertools.combinations(calls, faults_at_once):
+        for faults in itertools.product(Fault, repeat=faults_at_once):
+            plan = dict(zip(numbers, faults, strict=True))
+            yield plan, planned(workload, plan, seed=seed)[0]
+
+
+def shrink(workload: Workload, plan: dict[int, Fault], *, seed: int = 0) -> dict[int, Fault]:
+    """A smallest part of a plan that still goes wrong."""
+    smaller = True
+    while smaller:
+        smaller = False
+        for number in list(plan):
+            less = {key: fault for key, fault in plan.items() if key != number}
+            if planned(workload, less, seed=seed)[0].problem is not None:
+                plan, smaller = less, True
+                break
+    return plan
+
+
+def shortest(seed: int, *, tries: int = 200) -> list[str]:
+    """The story of a failing seed with as few events in its phase of faults as still go wrong."""
+    rng = random.Random(seed)
+    workload, swarm = random_workload(rng), random_swarm(rng)
+
+    def fails(steps: int) -> bool:
+        return _life(World(workload, swarm._replace(steps=steps), seed), seed).problem is not None
+
+    steps = next((steps for steps in range(min(swarm.steps, tries) + 1) if fails(steps)), swarm.steps)
+    fewer = dict(swarm.call_faults)
+    for fault in list(fewer):
+        without = {key: chance for key, chance in fewer.items() if key is not fault}
+        candidate = swarm._replace(steps=steps, call_faults=without)
+        if _life(World(workload, candidate, seed), seed).problem is not None:
+            fewer = without
+    world = World(workload, swarm._replace(steps=steps, call_faults=fewer), seed, tell=True)
+    life = _life(world, seed)
+    return [*(world.trace or []), life.problem or "the shortened story goes well"]
+
+
+def survey(seeds: Iterable[int]) -> tuple[list[Life], Counter[str]]:
+    """Failing lives, and how often each interesting state was reached."""
+    failing, seen = [], Counter[str]()
+    for seed in seeds:
+        life = live(seed)
+        seen.update(life.seen)
+        if life.problem is not None:
+            failing.append(life)
+    return failing, seen
+
+
+SOMETIMES = (
+    *(str(fault) for fault in Fault),
+    "a late worker is fenced",
+    "a lease is lost",
+    "a process dies",
+    "a body stops",
+    "a body times out",
+    "a run is retried",
+    "a settlement is repeated",
+    "a claim is repeated",
+    "a suspect is claimed alone",
+    "a node is interrupted",
+    "a gate left held is finished by another",
+    "a late success is recorded",
+    "a deadline passes",
+    "a rewrite is computed anew",
+)
+"""States that a survey of thousands of seeds must have reached, or it proves little."""
+
+SHAPES = tuple(shapes())

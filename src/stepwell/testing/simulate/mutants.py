@@ -1,0 +1,325 @@
+"""Planted bugs: each changes one rule of the kernel, the store or the runner. The simulator must notice every one of them.
+
+They are patches that live here and nowhere else; the shipped code has no switches for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+
+from ...ids import AttemptId
+from ...kernel import plans
+from ...model import AttemptStatus, Finish, GateState, NodeStatus, RunStatus, Settled
+from ...runner import chores, desk
+from ...store.memory import running, shaping
+from ...store.memory.state import State
+
+Mutant = Callable[[], "contextlib.AbstractContextManager[Any]"]
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def _mutant(name: str) -> Callable[[Mutant], Mutant]:
+    def register(make: Mutant) -> Mutant:
+        MUTANTS[name] = make
+        return make
+
+    return register
+
+
+@_mutant("the fence is not checked")
+def _no_fence() -> Any:
+    original = running._settle_one
+
+    def settle(op: Any, attempt: Any, moving: Any, now: int) -> str:
+        if attempt is not None and attempt.status is AttemptStatus.LOST:
+            attempt.status = AttemptStatus.RUNNING
+        return original(op, attempt, moving, now)
+
+    return patch.object(running, "_settle_one", settle)
+
+
+@_mutant("the fence compares numbers")
+def _fence_by_number() -> Any:
+    def attempt(self: State, claim: str, ordinal: int) -> Any:
+        exact = self.claims.get(claim, {}).get(ordinal)
+        if exact is None or exact.status is AttemptStatus.RUNNING:
+            return exact
+        newer = [a for a in exact.run.attempts if a.index == exact.index and a.number >= exact.number]
+        return max(newer, key=lambda a: a.number)
+
+    return patch.object(State, "attempt", attempt)
+
+
+@_mutant("a counter is lowered twice")
+def _double_decrement() -> Any:
+    original = running.lower
+
+    def lower(run: Any, child: Any) -> None:
+        original(run, child)
+        if child.waiting > 0:
+            original(run, child)
+
+    return patch.object(running, "lower", lower)
+
+
+@_mutant("a repeated settlement releases the children again")
+def _repeat_releases() -> Any:
+    original = running._settle_one
+
+    def settle(op: Any, attempt: Any, moving: Any, now: int) -> str:
+        verdict = original(op, attempt, moving, now)
+        if verdict == "repeated" and attempt.status is AttemptStatus.COMPLETED:
+            for child in attempt.run.graph.children[attempt.index]:
+                running.lower(attempt.run, attempt.run.nodes[child])
+        return verdict
+
+    return patch.object(running, "_settle_one", settle)
+
+
+@_mutant("a settlement that is sent again is taken for the first, and not applied")
+def _settle_before_durable() -> Any:
+    """The runner believes a commit that raised: it drops the batch instead of sending it again."""
+    original = desk.Desk.fell
+
+    def fell(self: Any, flight: Any, error: BaseException) -> Any:
+        told = original(self, flight, error)
+        self._again = None
+        return told
+
+    return patch.object(desk.Desk, "fell", fell)
+
+
+@_mutant("the sweeper goes by the worker's clock")
+def _sweep_by_worker_clock() -> Any:
+    original = running.sweep
+
+    def sweep(state: Any, op: Any, now: int) -> Any:
+        return original(state, op, now + 3_000_000)
+
+    return patch.object(running, "sweep", sweep)
+
+
+@_mutant("cancel does not fence")
+def _cancel_no_fence() -> Any:
+    return patch.object(running, "_fence_cancelled", lambda state, now: [])
+
+
+@_mutant("a retried node keeps its attempt id")
+def _reuse_attempt() -> Any:
+    original = running._start
+
+    def start(op: Any, ordinal: int, run: Any, node: Any, now: int) -> Any:
+        attempt = original(op, ordinal, run, node, now)
+        if attempt.number > 1:
+            earlier = next(a for a in run.attempts if a.index == node.index)
+            earlier.run.attempts.remove(attempt)
+            earlier.status, earlier.ended_at, earlier.worker = AttemptStatus.RUNNING, None, op.worker
+            return earlier
+        return attempt
+
+    return patch.object(running, "_start", start)
+
+
+@_mutant("the gate is ignored by a settlement")
+def _gate_ignored() -> Any:
+    original = running.settle
+
+    def settle(state: Any, ops: Any, now: int) -> Any:
+        receipts = original(state, ops, now)
+        for receipt in receipts:
+            if isinstance(receipt, Settled) and not receipt.repeated:
+                run = state.runs[receipt.run.run_id]
+                if run.gate is not GateState.OPEN:
+                    for node in run.nodes:
+                        parents = [run.nodes[p].status for p in node.layout.parents]
+                        if node.status is NodeStatus.PENDING and all(p is NodeStatus.COMPLETED for p in parents):
+                            running.change(run, node, NodeStatus.READY)
+        return receipts
+
+    return patch.object(running, "settle", settle)
+
+
+@_mutant("the open count is off by one")
+def _open_off_by_one() -> Any:
+    original = running.change
+
+    def change(run: Any, node: Any, status: Any) -> None:
+        original(run, node, status)
+        if status is NodeStatus.WAITING:
+            run.open -= 1
+
+    return patch.object(running, "change", change)
+
+
+@_mutant("a lost at-most-once node runs again")
+def _interrupt_reruns() -> Any:
+    original = running.lose
+
+    def lose(attempt: Any, now: int) -> None:
+        node = attempt.run.nodes[attempt.index]
+        layout = node.layout
+        node.layout = layout._replace(lane=layout.lane.rstrip("!"))
+        original(attempt, now)
+        node.layout = layout
+
+    return patch.object(running, "lose", lose)
+
+
+@_mutant("a retry starts before it is due")
+def _early_retry() -> Any:
+    original = running._wake_due
+
+    def wake(state: Any, limit: int, now: int) -> Any:
+        return original(state, limit, now + 500_000)
+
+    return patch.object(running, "_wake_due", wake)
+
+
+@_mutant("a node fails and its run goes on for ever")
+def _no_conclusion() -> Any:
+    original = running.conclude
+
+    def conclude(run: Any, now: int) -> None:
+        if not run.failed:
+            original(run, now)
+
+    return patch.object(running, "conclude", conclude)
+
+
+@_mutant("opening the gate trusts the old counters")
+def _no_rederive() -> Any:
+    def rederive(run: Any) -> None:
+        for node in run.nodes:
+            if node.status is NodeStatus.PENDING and node.waiting == 0:
+                node.status = NodeStatus.READY
+        run.recount()
+
+    return patch.object(shaping, "rederive", rederive)
+
+
+@_mutant("a renewal releases what is still on its way")
+def _stray_in_flight() -> Any:
+    original = desk.Desk.holding
+
+    def holding(self: Any) -> Any:
+        found = original(self)
+        return tuple(self.held) if found is None else found
+
+    return patch.object(desk.Desk, "holding", holding)
+
+
+@_mutant("a renewal forgets what waits to be settled")
+def _holding_forgets() -> Any:
+    def holding(self: Any) -> tuple[AttemptId, ...]:
+        return tuple(self.held)
+
+    return patch.object(desk.Desk, "holding", holding)
+
+
+@_mutant("retry also runs what completed")
+def _retry_all() -> Any:
+    def retry(nodes: Any) -> Any:
+        changes = [
+            plans.NodeChange(row.index, row.status, row.attempt, NodeStatus.PENDING, None, fresh=True)
+            for row in nodes
+            if row.status.terminal
+        ]
+        return plans.Plan(changes, Finish(RunStatus.RUNNING, open_gate=True))
+
+    return patch.object(plans, "retry", retry)
+
+
+@_mutant("a gate is taken from a living holder")
+def _gate_stolen() -> Any:
+    original = shaping.gate
+
+    def gate(state: Any, op: Any, now: int) -> Any:
+        return original(state, op, now + 60_000_000)
+
+    return patch.object(shaping, "gate", gate)
+
+
+@_mutant("a gate is resumed for a purpose it is no longer held for")
+def _gate_resumed() -> Any:
+    original = shaping.gate
+
+    def gate(state: Any, op: Any, now: int) -> Any:
+        return original(state, op._replace(resume=False), now)
+
+    return patch.object(shaping, "gate", gate)
+
+
+@_mutant("at most once: the body begins before its claim is durable")
+def _start_before_claim() -> Any:
+    """A claim that raised is taken as granted nothing, though it may have been applied; nobody asks again."""
+    original = desk.Desk.fell
+
+    def fell(self: Any, flight: Any, error: BaseException) -> Any:
+        told = original(self, flight, error)
+        if self._again is not None and not self._again.settling:
+            self._again = None
+        return told
+
+    return patch.object(desk.Desk, "fell", fell)
+
+
+@_mutant("outputs are handed to the wrong parameter")
+def _wrong_inputs() -> Any:
+    original = running._grant
+
+    def grant(attempt: Any) -> Any:
+        found = original(attempt)
+        if len(found.inputs) < 2:
+            return found
+        (first, a), (second, b), *rest = found.inputs
+        return found._replace(inputs=((first, b), (second, a), *rest))
+
+    return patch.object(running, "_grant", grant)
+
+
+@_mutant("hints are the truth: nobody looks again")
+def _no_watch() -> Any:
+    @contextlib.contextmanager
+    def blind() -> Iterator[None]:
+        def watched(self: Any, now: int, *, changed: bool, busy: bool) -> None:
+            self.watch_at = now + 10**12
+
+        def swept(self: Any, now: int, next_due_in: int | None) -> None:
+            self.sweep_at = now + 10**12
+
+        with patch.object(chores.Chores, "watched", watched), patch.object(chores.Chores, "swept", swept):
+            yield
+
+    return blind()
+
+
+@_mutant("the journal leaves something out")
+def _journal_gap() -> Any:
+    original = running.lose
+
+    def lose(attempt: Any, now: int) -> None:
+        original(attempt, now)
+        attempt.run.journal.pop()
+        attempt.run.seq -= 1
+
+    return patch.object(running, "lose", lose)
+
+
+@_mutant("an expired lease may claim")
+def _expired_claims() -> Any:
+    original = running.claim
+
+    def claim(state: Any, op: Any, now: int) -> Any:
+        worker = state.workers.get(op.worker)
+        if worker is None:
+            state.workers[op.worker] = running.WorkerRecord(op.worker, now + 1, now, b"")
+            receipt = original(state, op, now)
+            del state.workers[op.worker]
+            return receipt
+        return original(state, op, now)
+
+    return patch.object(running, "claim", claim)

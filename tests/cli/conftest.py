@@ -1,0 +1,120 @@
+"""The real command, in real processes, each test in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "stepwell"]
+
+
+class Ended:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def __repr__(self) -> str:
+        return f"<exit {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}>"
+
+
+class Shop:
+    """A folder with `shop.py` in it, and the command line working there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._started: list[subprocess.Popen[str]] = []
+        shutil.copy(Path(__file__).parent / "shop.py", folder / "shop.py")
+
+    def __call__(self, *words: object, code: int = 0, stdin: str | None = None, **environment: str) -> Ended:
+        """Run a command to its end, which must be this exit code."""
+        done = subprocess.run(
+            [*COMMAND, *map(str, words)],
+            cwd=self.folder,
+            env=self._environment(environment),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        ended = Ended(done.returncode, done.stdout, done.stderr)
+        assert ended.code == code, ended
+        assert environment.get("STEPWELL_DEBUG") or "Traceback" not in ended.err, ended
+        return ended
+
+    def start(self, *words: object, **environment: str) -> subprocess.Popen[str]:
+        """Start a command in a process group of its own and leave it running."""
+        process = subprocess.Popen(
+            [*COMMAND, *map(str, words)],
+            cwd=self.folder,
+            env=self._environment(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._started.append(process)
+        return process
+
+    def end(self, process: subprocess.Popen[str], *, code: int) -> Ended:
+        out, err = process.communicate(timeout=30)
+        ended = Ended(process.returncode, out, err)
+        assert ended.code == code, ended
+        return ended
+
+    def ledger(self) -> list[str]:
+        try:
+            return (self.folder / "ledger.txt").read_text().split("\n")[:-1]
+        except FileNotFoundError:
+            return []
+
+    def touch(self, name: str) -> None:
+        (self.folder / name).touch()
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text)
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Wait for something that other processes do."""
+        give_up_at = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < give_up_at, "it never happened"
+            time.sleep(0.01)
+
+    def status(self, run_id: str) -> str:
+        found: str = self("show", run_id, "--json").json["status"]
+        return found
+
+    def close(self) -> None:
+        for process in self._started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+    def _environment(self, changes: dict[str, str]) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("STEPWELL_")}
+        for name in ("COLUMNS", "FORCE_COLOR", "PYTHONPATH"):
+            inherited.pop(name, None)
+        return inherited | changes
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    made = Shop(tmp_path)
+    yield made
+    made.close()

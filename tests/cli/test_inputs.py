@@ -1,0 +1,111 @@
+"""What is typed after --input becomes what the workflow asks for, or is refused with everything that is wrong."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+
+from stepwell.cli.inputs import coerced
+from stepwell.define.shapes import shape_of
+from tests.cli.conftest import Shop
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (int, "7", 7),
+        (int, "-7", -7),
+        (int, "7.5", "7.5"),
+        (int, "seven", "seven"),
+        (int, "true", "true"),
+        (float, "7.5", 7.5),
+        (float, "7", 7),
+        (float, "1e3", 1000.0),
+        (float, "nan", "nan"),
+        (bool, "true", True),
+        (bool, "Yes", True),
+        (bool, "1", True),
+        (bool, "off", False),
+        (bool, "0", False),
+        (bool, "maybe", "maybe"),
+        (str, "7", "7"),
+        (str, "true", "true"),
+        (str, "null", "null"),
+        (str, '"quoted"', '"quoted"'),
+        (str, "", ""),
+        (str, "a=b", "a=b"),
+        (list[int], "[1, 2]", [1, 2]),
+        (list[str], '["1"]', ["1"]),
+        (list[str], "[1]", "[1]"),
+        (dict[str, int], '{"a": 1}', {"a": 1}),
+        (int | None, "null", None),
+        (int | None, "7", 7),
+        (str | None, "null", "null"),
+        (int | str, "7", 7),
+        (int | str, "seven", "seven"),
+        (Literal["a", "b"], "a", "a"),
+        (Literal[1, 2], "2", 2),
+        (Literal["1"], "1", "1"),
+        (Any, "7", 7),
+        (Any, "word", "word"),
+        (Any, "[7]", [7]),
+    ],
+)
+def test_a_text_becomes_what_the_annotation_asks_for(annotation: Any, text: str, value: Any) -> None:
+    found = coerced(text, shape_of(annotation))
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_every_kind_of_input_arrives(shop: Shop) -> None:
+    given = ["order_id=7", "express=yes", "factor=2.5", "note=7", 'tags=["a", "b"]', 'address={"city": "Köln"}']
+    ended = shop("run", "shop:Order", *[word for pair in given for word in ("--input", pair)])
+    assert ended.json["shipped"] == {
+        "order_id": 7,
+        "express": True,
+        "factor": 2.5,
+        "note": "7",
+        "tags": ["a", "b"],
+        "address": {"city": "Köln"},
+    }
+    assert "Köln" in ended.out
+
+
+def test_all_problems_are_told_at_once_and_nothing_is_stored(shop: Shop) -> None:
+    given = ["order_id=seven", "express=maybe", "nonsense=1", "no-equals-sign", "factor=1", "factor=2"]
+    refused = shop("run", "shop:Order", *[word for pair in given for word in ("-i", pair)], code=2)
+    for problem in (
+        "--input 'no-equals-sign': the form name=value is needed",
+        "--input factor: it is given twice",
+        "order_id: int is needed, got 'seven' (str)",
+        "express: bool is needed, got 'maybe' (str)",
+        "nonsense: there is no such input; there are order_id,",
+    ):
+        assert problem in refused.err
+    assert not (shop.folder / ".stepwell").exists()
+
+
+def test_a_missing_input_is_named_with_its_type(shop: Shop) -> None:
+    assert "order_id: is missing; int is needed" in shop("run", "shop:Order", code=2).err
+
+
+def test_the_parameters_of_a_function_are_its_inputs(shop: Shop) -> None:
+    refused = shop("run", "shop:fan", "-i", "width=wide", "-i", "depth=3", code=2)
+    assert "width: int is needed, got 'wide' (str)" in refused.err
+    assert "depth: there is no such input; there are width, join" in refused.err
+    assert "width: is missing; int is needed" in shop("run", "shop:raising", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "it cannot be read"),
+        ("{", "it is not JSON"),
+        ("[1]", "a JSON object of inputs is needed, got list"),
+        ('{"order_id": "7"}', "order_id: int is needed, got '7' (str)"),
+    ],
+)
+def test_an_input_file_that_is_wrong_is_refused(shop: Shop, content: str | None, problem: str) -> None:
+    if content is not None:
+        shop.write("order.json", content)
+    assert problem in shop("run", "shop:Order", "--input-file", "order.json", code=2).err

@@ -1,0 +1,141 @@
+"""Whatever ends the process, the run is kept; `resume` goes on with it and repeats nothing that was completed."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.cli.conftest import Shop
+
+
+def test_a_killed_run_is_resumed_without_repeating_what_completed(shop: Shop) -> None:
+    running = shop.start("run", "shop:Slow", "--run-id", "slow")
+    shop.until(lambda: "second" in shop.ledger())
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    shop.touch("go")
+    ended = shop("resume", "slow")
+    assert ended.json == "12"
+    assert shop.ledger() == ["first", "second", "second", "third"]
+    second = shop("show", "slow", "--json").json["nodes"][1]
+    assert (second["status"], second["attempts"]) == ("COMPLETED", 2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_is_kept_and_says_how_to_go_on(shop: Shop, number: signal.Signals) -> None:
+    running = shop.start("run", "shop:Slow", "--run-id", "slow")
+    shop.until(lambda: "second" in shop.ledger())
+    running.send_signal(number)
+    ended = shop.end(running, code=130)
+    assert "interrupted: run slow is kept, with all that is completed\n" in ended.err
+    assert "  stepwell resume slow  goes on from there\n" in ended.err
+    assert "Traceback" not in ended.err
+    assert ended.out == ""
+    shop.touch("go")
+    assert shop("resume", "slow").json == "12"
+    assert shop.ledger().count("first") == 1
+
+
+def test_an_interrupted_resume_is_kept_too(shop: Shop) -> None:
+    running = shop.start("run", "shop:Slow", "--run-id", "slow")
+    shop.until(lambda: "second" in shop.ledger())
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    resumed = shop.start("resume", "slow")
+    shop.until(lambda: shop.ledger().count("second") == 2)
+    resumed.send_signal(signal.SIGINT)
+    assert "stepwell resume slow" in shop.end(resumed, code=130).err
+    assert shop.status("slow") == "RUNNING"
+
+
+def test_ctrl_c_on_a_terminal_reaches_bodies_in_processes_too_and_loses_nothing(shop: Shop) -> None:
+    """A terminal sends it to the whole group."""
+    running = shop.start("run", "shop:Isolated", "--run-id", "apart")
+    shop.until(lambda: "apart" in shop.ledger())
+    os.killpg(running.pid, signal.SIGINT)
+    shop.end(running, code=130)
+    shop.touch("go")
+    assert shop("resume", "apart").json == "done"
+
+
+def test_two_processes_on_one_run_share_it(shop: Shop) -> None:
+    running = shop.start("run", "shop:Slow", "--run-id", "slow")
+    shop.until(lambda: "second" in shop.ledger())
+    other = shop.start("resume", "slow")
+    shop.touch("go")
+    assert shop.end(running, code=0).json == shop.end(other, code=0).json == "12"
+    assert sorted(shop.ledger()) == ["first", "second", "third"]
+
+
+def test_resume_without_waiting_says_that_there_is_nothing_to_record(shop: Shop) -> None:
+    running = shop.start("run", "shop:Slow", "--run-id", "slow")
+    shop.until(lambda: "second" in shop.ledger())
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    told = shop("resume", "slow", "--no-wait").out
+    assert "run slow is RUNNING: nothing needs to be recorded for it to go on, it only needs a worker" in told
+    assert shop.ledger() == ["first", "second"]
+
+
+def test_what_has_ended_cannot_be_resumed(shop: Shop) -> None:
+    shop("run", "shop:Again", "--run-id", "done")
+    shop("run", "shop:Mended", "--run-id", "failed", code=1)
+    assert shop("resume", "done", code=6).err == "error: run done is COMPLETED: there is nothing to resume\n"
+    assert "`stepwell retry failed` runs what did not complete" in shop("resume", "failed", code=6).err
+
+
+def test_resume_without_the_code_of_the_run_says_what_is_missing(shop: Shop) -> None:
+    running = shop.start("run", "shop:Slow", "--run-id", "slow")
+    shop.until(lambda: "second" in shop.ledger())
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    (shop.folder / "shop.py").rename(shop.folder / "store.py")
+    assert "there is no module 'shop'" in shop("resume", "slow", code=2).err
+
+
+def test_retry_runs_only_what_did_not_complete(shop: Shop) -> None:
+    shop("run", "shop:Mended", "--run-id", "mended", code=1)
+    shop("retry", "mended", code=1)
+    shop.touch("mended")
+    ended = shop("retry", "mended")
+    assert ended.json == {"broken": "mended", "beside": "beside"}
+    assert shop.ledger().count("before") == 1
+    assert shop.ledger().count("broken") == 3
+
+
+def test_retry_of_a_builder_imports_its_jobs_by_name(shop: Shop) -> None:
+    shop.write(
+        "jobs.py",
+        "from pathlib import Path\n"
+        "from stepwell import Builder\n"
+        "def mend():\n"
+        "    assert Path('mended').exists()\n"
+        "    return 'mended'\n"
+        "def build():\n"
+        "    b = Builder('mending')\n"
+        "    b.node('mend', job=mend)\n"
+        "    return b\n",
+    )
+    shop("run", "jobs:build", "--run-id", "b", code=1)
+    shop.touch("mended")
+    assert shop("retry", "b").json == "mended"
+
+
+def test_retry_without_waiting_records_and_runs_nothing(shop: Shop) -> None:
+    shop("run", "shop:Mended", "--run-id", "mended", code=1)
+    ran = shop.ledger()
+    shop.touch("mended")
+    told = shop("retry", "mended", "--no-wait").out
+    assert told.startswith("run mended is RUNNING again: ")
+    assert "stepwell resume mended" in told
+    assert shop.ledger() == ran
+    assert shop.status("mended") == "RUNNING"
+    assert shop("resume", "mended").json["broken"] == "mended"
+
+
+def test_only_what_failed_or_was_cancelled_can_be_retried(shop: Shop) -> None:
+    shop("run", "shop:Again", "--run-id", "done")
+    for words in (("retry", "done"), ("retry", "done", "--no-wait")):
+        assert "only a FAILED or CANCELLED run can be retried" in shop(*words, code=6).err

@@ -1,0 +1,62 @@
+"""Arguments win over the environment, which wins over files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepwell import InputError
+from stepwell.settings import Settings, read_settings
+from tests.cli.conftest import Shop
+
+
+def test_without_anything_said_the_defaults_of_the_engine_hold(tmp_path: Path) -> None:
+    assert read_settings({}, {}, tmp_path) == Settings()
+    assert Settings().for_workers == {}
+
+
+def test_arguments_win_over_the_environment_which_wins_over_files(tmp_path: Path) -> None:
+    (tmp_path / "stepwell.toml").write_text('store = "file"\nlease_seconds = 60\nmax_concurrent_nodes = 2\n')
+    environment = {"STEPWELL_STORE": "environment", "STEPWELL_LEASE_SECONDS": "7.5"}
+    found = read_settings({"store": "argument"}, environment, tmp_path)
+    assert found == Settings(store="argument", lease_seconds=7.5, max_concurrent_nodes=2)
+    assert read_settings({"store": None}, environment, tmp_path).store == "environment"
+    assert read_settings({"store": None}, {"STEPWELL_STORE": ""}, tmp_path).store == "file"
+
+
+def test_pyproject_is_read_where_there_is_no_stepwell_toml(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "shop"\n[tool.stepwell]\nstore = "project"\n')
+    assert read_settings({}, {}, tmp_path).store == "project"
+    (tmp_path / "stepwell.toml").write_text('store = "own"\n')
+    assert read_settings({}, {}, tmp_path).store == "own"
+
+
+def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "stepwell.toml").write_text('stor = "x"\nmax_concurrent_nodes = "many"\nstore = 7\n')
+    with pytest.raises(InputError) as told:
+        read_settings({}, {"STEPWELL_LEASE_SECONDS": "long"}, tmp_path)
+    assert str(told.value).splitlines() == [
+        "stepwell.toml: stor: there is no such setting; there are store, max_concurrent_nodes, lease_seconds",
+        "stepwell.toml: max_concurrent_nodes = 'many': a whole number is needed",
+        "stepwell.toml: store = 7: a URL is needed",
+        "STEPWELL_LEASE_SECONDS = 'long': a number of seconds is needed",
+    ]
+
+
+def test_settings_are_frozen(tmp_path: Path) -> None:
+    with pytest.raises(AttributeError):
+        read_settings({}, {}, tmp_path).store = "x"  # type: ignore[misc]
+
+
+def test_a_file_sets_the_store_of_a_command(shop: Shop) -> None:
+    shop.write("stepwell.toml", 'store = "sqlite:///from-file.db"\n')
+    shop("run", "shop:Again")
+    assert (shop.folder / "from-file.db").exists()
+    assert len(shop("ls", "--json").json) == 1
+    assert shop("ls", "--json", "--store", "sqlite:///other.db").json == []
+
+
+def test_a_broken_file_is_exit_code_2(shop: Shop) -> None:
+    shop.write("stepwell.toml", "store = \n")
+    assert shop("ls", code=2).err.startswith("error: stepwell.toml: ")

@@ -1,0 +1,48 @@
+"""The command answers at once, because it loads only what it needs."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.cli.conftest import Shop
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("run", "--help")])
+def test_help_answers_at_once(shop: Shop, words: tuple[str, ...]) -> None:
+    taken = []
+    for _ in range(3):
+        began = time.monotonic()
+        shop(*words)
+        taken.append(time.monotonic() - began)
+    assert statistics.median(taken) < 1.0
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("run", "--help")])
+def test_help_loads_nothing_heavy(shop: Shop, words: tuple[str, ...]) -> None:
+    loaded = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "stepwell", *words],
+        cwd=shop.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+    modules = {line.rpartition("|")[2].strip() for line in loaded.splitlines()}
+    assert "typer" in modules
+    for heavy in ("rich", "apsw", "asyncio", "stepwell.runner", "stepwell.store", "stepwell.define"):
+        assert heavy not in modules
+
+
+def test_the_exit_codes_are_in_the_help(shop: Shop) -> None:
+    text = shop("--help").out
+    for line in ("0  all went well", "1  the run failed", "4  the store cannot be used", "130  interrupted"):
+        assert line in text
+
+
+def test_every_command_has_help(shop: Shop) -> None:
+    for command in ("run", "ls", "show", "graph", "retry", "resume", "work", "cancel", "gc", "version"):
+        assert shop(command, "--help").out.startswith(f"Usage: stepwell {command} ")

@@ -1,0 +1,52 @@
+"""On a terminal: a bar that stays in its place while the run goes on, and goes away."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+
+from tests.cli.conftest import COMMAND, Shop
+
+
+def on_a_terminal(shop: Shop, *words: str) -> tuple[int, str]:
+    """Run a command with a terminal for all its streams; the file `go` is made when the bar shows the second node."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"}
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        environment.pop(name, None)
+    process = subprocess.Popen(
+        [*COMMAND, *words], cwd=shop.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            seen += chunk
+            if b"second" in seen:
+                shop.touch("go")
+    except OSError:  # the terminal is gone with the process
+        pass
+    finally:
+        os.close(ours)
+    return process.wait(30), seen.decode()
+
+
+def test_a_terminal_sees_a_bar_then_a_table_and_the_result(shop: Shop) -> None:
+    code, seen = on_a_terminal(shop, "run", "shop:Slow", "--run-id", "slow")
+    assert code == 0
+    assert "━" in seen
+    assert "1/3" in seen
+    assert "\x1b[?25l" in seen, "the cursor is hidden while the bar is drawn"
+    assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l"), "and shown again"
+    end = seen[seen.rindex("\x1b[?25h") :]
+    assert "COMPLETED" in end
+    assert '"12"' in end
+    assert "━" not in end
+
+
+def test_ls_on_a_terminal_is_coloured(shop: Shop) -> None:
+    shop("run", "shop:Again", "--run-id", "again")
+    code, seen = on_a_terminal(shop, "ls")
+    assert code == 0
+    assert "\x1b[32mCOMPLETED\x1b[0m" in seen

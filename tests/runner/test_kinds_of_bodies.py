@@ -1,0 +1,120 @@
+"""`def`, `async def` and `isolation="process"` bodies are equal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from stepwell import Builder, Context, Engine, Workflow, step
+from tests.runner import jobs
+from tests.runner.conftest import OpenEngine
+
+
+async def answer() -> int:
+    await asyncio.sleep(0)
+    return 42
+
+
+class Mixed(Workflow):
+    @step
+    def in_a_thread(self) -> list[str]:
+        return [threading.current_thread().name]
+
+    @step
+    async def on_the_loop(self, in_a_thread: list[str]) -> list[str]:
+        await asyncio.sleep(0.001)
+        return [*in_a_thread, threading.current_thread().name]
+
+    @step(isolation="process")
+    def in_a_process(self, on_the_loop: list[str]) -> dict[str, Any]:
+        return {"names": on_the_loop, "pid": os.getpid()}
+
+    @step(isolation="process")
+    async def in_a_process_too(self, in_a_process: dict[str, Any], ctx: Context) -> int:
+        await asyncio.sleep(0)
+        assert ctx.outputs["on_the_loop"] == in_a_process["names"]
+        return os.getpid()
+
+    @step
+    def returns_a_coroutine(self) -> Any:
+        return answer()
+
+    @step
+    def ends(self, returns_a_coroutine: int) -> int:
+        return returns_a_coroutine
+
+
+def test_bodies_of_every_kind_follow_each_other(engine: Engine) -> None:
+    run = engine.run(Mixed())
+    assert run.output("on_the_loop") == ["stepwell-body", "stepwell-loop"]
+    assert run.output("in_a_process")["pid"] != os.getpid() != run.output("in_a_process_too")
+    assert run.output("ends") == 42
+
+
+def test_a_process_is_used_again(sqlite_engine: Engine) -> None:
+    w = Builder("again")
+    for number in range(4):
+        w.node(f"n{number}", job=jobs.whoami, isolation="process")
+    assert len(set(sqlite_engine.run(w).outputs.values())) == 1
+
+
+def test_no_more_processes_run_than_allowed(open_sqlite: OpenEngine) -> None:
+    w = Builder("many")
+    w.fan_out(range(8), job=jobs.whoami, args=lambda _: {}, isolation="process")
+    run = open_sqlite(max_processes=2).run(w)
+    assert len(set(run.outputs.values())) <= 2
+
+
+def test_no_more_threads_run_than_allowed(open_engine: OpenEngine) -> None:
+    at_once = most = 0
+    lock = threading.Lock()
+
+    class Wide(Workflow):
+        number: int
+
+        @step
+        def work(self) -> None:
+            nonlocal at_once, most
+            with lock:
+                at_once += 1
+                most = max(most, at_once)
+            time.sleep(0.003)
+            with lock:
+                at_once -= 1
+
+    runs = open_engine(max_concurrent_nodes=3).start_many(Wide(number=number) for number in range(30))
+    for run in runs:
+        run.wait(10)
+    assert most == 3
+
+
+def test_as_many_async_bodies_wait_at_once_as_allowed(open_engine: OpenEngine) -> None:
+    """Two hundred naps of 0.2 s take far less than the 40 s that they are long in all."""
+    w = Builder("naps")
+    w.fan_out(range(200), job=jobs.nap_on_the_loop, args=lambda _: {"seconds": 0.2})
+    before = time.monotonic()
+    open_engine(max_concurrent_nodes=1).run(w)
+    assert time.monotonic() - before < 5
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_a_body_is_told_the_same_wherever_it_runs(sqlite_engine: Engine, isolation: Any) -> None:
+    w = Builder("told")
+    first = w.node("first", job=jobs.same, args={"item": [1]})
+    w.node("second", job=jobs.describe, isolation=isolation)
+    run = sqlite_engine.run(w)
+    second = run.node("second")
+    assert run.output("second") == {
+        "run_id": run.id,
+        "workflow": "told",
+        "node_name": "second",
+        "attempt": 1,
+        "idempotency_key": f"{run.id}:{second.id}",
+        "stopping": False,
+        "outputs": {first: [1]},
+    }

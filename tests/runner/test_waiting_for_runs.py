@@ -1,0 +1,90 @@
+"""Waiting for a run ends when the run does, whoever works on it, and never later than it was told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from stepwell import Builder, Engine, RunStillActive, Workflow, step
+from tests.runner import jobs
+from tests.runner.conftest import OpenEngine
+from tests.runner.waiting import eventually
+
+
+def napping(seconds: float) -> Builder:
+    w = Builder("napping")
+    w.node("nap", job=jobs.nap, args={"seconds": seconds})
+    return w
+
+
+def test_waiting_too_short_says_that_the_run_goes_on(engine: Engine) -> None:
+    run = engine.start(napping(0.4))
+    before = time.monotonic()
+    with pytest.raises(RunStillActive, match=rf"run {run.id} is still RUNNING after 0.1 s; it goes on") as caught:
+        run.wait(0.1)
+    assert isinstance(caught.value, TimeoutError)
+    assert time.monotonic() - before < 0.3
+    assert run.wait(5).status == "COMPLETED"
+
+
+def test_many_threads_may_wait_for_one_run(engine: Engine) -> None:
+    run = engine.start(napping(0.1))
+    seen: list[str] = []
+    threads = [threading.Thread(target=lambda: seen.append(run.wait(5).status)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == ["COMPLETED"] * 5
+
+
+def test_an_engine_that_has_done_nothing_yet_notices_the_end_of_a_run_elsewhere(open_sqlite: OpenEngine) -> None:
+    run = open_sqlite().start(napping(0.3))
+    before = time.monotonic()
+    assert open_sqlite().get(run.id).wait(10).status == "COMPLETED"
+    assert time.monotonic() - before < 1.5
+
+
+def test_an_engine_at_work_notices_the_end_of_a_run_elsewhere(open_sqlite: OpenEngine) -> None:
+    busy, other = open_sqlite(), open_sqlite()
+    long = busy.start(napping(2.5))
+    eventually(lambda: long.node("nap").status == "RUNNING")
+    run = other.start(napping(0.2))
+    before = time.monotonic()
+    busy.get(run.id).wait(10)
+    assert time.monotonic() - before < 1.5
+    assert not long.status.terminal
+
+
+def test_an_engine_without_a_runner_notices_the_end_of_a_run(open_sqlite: OpenEngine) -> None:
+    run = open_sqlite().start(napping(0.2))
+    assert open_sqlite(runner=None).get(run.id).wait(10).status == "COMPLETED"
+
+
+def test_who_gives_up_awaiting_is_not_held_until_the_run_ends(engine: Engine) -> None:
+    release = threading.Event()
+
+    class Long(Workflow):
+        @step
+        def hold(self) -> None:
+            release.wait(20)
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(engine.start(Long()), 0.1)
+
+    before = time.monotonic()
+    asyncio.run(main())  # joins the threads that the loop used
+    assert time.monotonic() - before < 3
+    release.set()
+
+
+def test_the_end_of_a_run_is_never_missed(engine: Engine) -> None:
+    """Ends while the waiter is still on its way to wait, again and again."""
+    for number in range(200):
+        w = Builder("tiny")
+        w.node("same", job=jobs.same, args={"item": number})
+        assert engine.start(w).wait(10).status == "COMPLETED"
