@@ -5,7 +5,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench clean
+.PHONY: help run test lint bench prove clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -33,6 +33,10 @@ lint: ## Run the checks alone: style, format, types, import rules
 bench: ## Run the benchmarks
 	@scripts/setup dev
 	$(BIN)/python -m bench
+
+prove: ## Check the promises in simulated worlds (about ten minutes)
+	@scripts/setup dev
+	$(BIN)/python -m stepwell.testing.prove --report docs/proof.md
 
 clean: ## Remove the environment, caches, build output and local runs
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .stepwell build dist bench/out

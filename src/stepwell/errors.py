@@ -65,6 +65,7 @@ class NotJson(InputError):
 
     def __init__(self, message: str, *, path: str = "$") -> None:
         super().__init__(f"{message} (at {path})")
+        self.message = message
         self.path = path
 
 
@@ -162,8 +163,10 @@ class RetryLater(StepwellError):
     """Raise it in a body to be tried again after `seconds`, within the node's `max_attempts`."""
 
     def __init__(self, seconds: float, message: str = "") -> None:
+        self.seconds = float(seconds)
+        if not self.seconds >= 0:
+            raise ValueError(f"RetryLater({seconds!r}): a number of seconds is needed, not a negative one")
         super().__init__(message or f"asked to be retried in {seconds} s")
-        self.seconds = seconds
 
 
 class Stopped(StepwellError):

@@ -18,13 +18,14 @@ from typing import Any
 from .errors import InputError
 
 PREFIX = "STEPWELL_"
+DEFAULT_STORE = "sqlite:///.stepwell/stepwell.db"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """None: nobody said anything, so the engine's own default holds."""
+    """Where runs are kept, and how a worker works; None stands for the default of the engine."""
 
-    store: str | None = None
+    store: str = DEFAULT_STORE
     max_concurrent_nodes: int | None = None
     lease_seconds: float | None = None
 

@@ -108,9 +108,22 @@ class Shop:
 
     def _environment(self, changes: dict[str, str]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("STEPWELL_")}
-        for name in ("COLUMNS", "FORCE_COLOR", "PYTHONPATH"):
+        for name in ("COLUMNS", "FORCE_COLOR"):
             inherited.pop(name, None)
         return inherited | changes
+
+
+@pytest.fixture(scope="module")
+def old_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A shop that already has runs, for tests that only look. The names of the runs say what became of them."""
+    made = Shop(tmp_path_factory.mktemp("old_shop"))
+    made("run", "shop:Again", "--run-id", "again")
+    made("run", "shop:fan", "-i", "width=12", "--run-id", "fan-12")
+    made("run", "shop:Order", "-i", "order_id=-1", "--run-id", "shop:failed", "--key", "k", code=1)
+    made("run", "shop:fan", "-i", "width=100", "-i", "odd=77", "--run-id", "fan-100", code=1)
+    made("run", "shop:Again")
+    yield made
+    made.close()
 
 
 @pytest.fixture

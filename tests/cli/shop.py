@@ -109,8 +109,10 @@ class Isolated(Workflow):
         return "done"
 
 
-def part(item: int) -> int:
+def part(item: int, odd: int | None = None) -> int:
     note(f"part {item}")
+    if item == odd:
+        raise ValueError(f"{item} is odd")
     return item
 
 
@@ -118,9 +120,9 @@ def total(ctx: Context) -> int:
     return sum(value for value in ctx.outputs.values() if value is not None)
 
 
-def fan(width: int = 3, join: bool = True) -> Builder:
-    builder = Builder("fan")
-    parts = builder.fan_out(range(width), job=part)
+def fan(width: int = 3, join: bool = True, odd: int | None = None) -> Builder:
+    builder = Builder("fan", on_failure="finish")
+    parts = builder.fan_out(range(width), job=part, args=lambda item: {"item": item, "odd": odd})
     if join:
         builder.node("total", job=total, depends_on=parts)
     return builder

@@ -13,6 +13,7 @@ def test_a_run_ends_with_its_result_alone_on_stdout(shop: Shop) -> None:
     ended = shop("run", "shop:Order", "--input", "order_id=7")
     assert ended.json["shipped"]["order_id"] == 7
     assert shop.ledger() == ["validate", "ship"]
+    assert (shop.folder / ".stepwell" / "stepwell.db").exists()
 
 
 def test_stderr_tells_the_run_its_nodes_and_its_end_in_plain_lines(shop: Shop) -> None:
@@ -39,24 +40,20 @@ def test_a_long_run_prints_a_line_now_and_then_and_no_more(shop: Shop) -> None:
     assert " done, " not in ended.err
 
 
-def test_the_same_run_id_is_the_same_run(shop: Shop) -> None:
+def test_the_same_run_id_is_the_same_run_and_with_another_input_a_conflict(shop: Shop) -> None:
     first = shop("run", "shop:Order", "-i", "order_id=7", "--run-id", "order-7")
     again = shop("run", "shop:Order", "-i", "order_id=7", "--run-id", "order-7")
     assert first.json == again.json
     assert shop.ledger() == ["validate", "ship"]
+    refused = shop("run", "shop:Order", "-i", "order_id=8", "--run-id", "order-7", code=6)
+    assert refused.err.startswith("error: run order-7 exists already")
 
 
 def test_the_same_key_is_the_same_run(shop: Shop) -> None:
-    shop("run", "shop:Order", "-i", "order_id=7", "--key", "k")
-    shop("run", "shop:Order", "-i", "order_id=7", "--key", "k")
+    for _ in range(2):
+        shop("run", "shop:Order", "-i", "order_id=7", "--key", "k", "--priority", "5")
     (run,) = shop("ls", "--json").json
-    assert run["idempotency_key"] == "k"
-
-
-def test_the_same_run_id_with_another_input_is_a_conflict(shop: Shop) -> None:
-    shop("run", "shop:Order", "-i", "order_id=7", "--run-id", "order-7")
-    refused = shop("run", "shop:Order", "-i", "order_id=8", "--run-id", "order-7", code=6)
-    assert refused.err.startswith("error: run order-7 exists already")
+    assert (run["idempotency_key"], run["priority"]) == ("k", 5)
 
 
 def test_a_failed_run_is_exit_code_1_and_says_where_and_what_next(shop: Shop) -> None:
@@ -71,11 +68,6 @@ def test_a_run_that_exceeds_its_timeout_failed(shop: Shop) -> None:
     failed = shop("run", "shop:Slow", "--timeout", "0.2", "--run-id", "late", code=1)
     assert "timeout" in failed.err
     assert shop("show", "late", "--json").json["reason"] == "deadline"
-
-
-def test_the_priority_is_recorded(shop: Shop) -> None:
-    shop("run", "shop:Again", "--priority", "5")
-    assert shop("ls", "--json").json[0]["priority"] == 5
 
 
 def test_a_retried_node_shows_its_attempts(shop: Shop) -> None:
@@ -130,8 +122,3 @@ def test_the_store_can_be_named_before_and_after_the_command_and_outside(shop: S
 def test_what_to_do_next_names_the_store_that_was_named(shop: Shop) -> None:
     failed = shop("run", "shop:Order", "-i", "order_id=-1", "--run-id", "r", "--store", "sqlite:///x.db", code=1)
     assert "stepwell retry r --store sqlite:///x.db " in failed.err
-
-
-def test_without_a_name_the_store_is_below_the_working_directory(shop: Shop) -> None:
-    shop("run", "shop:Again")
-    assert (shop.folder / ".stepwell" / "stepwell.db").exists()

@@ -6,6 +6,9 @@ import os
 import pty
 import subprocess
 
+import pytest
+
+from stepwell.cli.progress import Lines, Tally
 from tests.cli.conftest import COMMAND, Shop
 
 
@@ -50,3 +53,24 @@ def test_ls_on_a_terminal_is_coloured(shop: Shop) -> None:
     code, seen = on_a_terminal(shop, "ls")
     assert code == 0
     assert "\x1b[32mCOMPLETED\x1b[0m" in seen
+
+
+def test_elsewhere_there_is_a_line_after_one_second_then_after_two_four_and_so_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = 0.0
+    lines = Lines(now=lambda: now)
+    for tenth in range(1_200):
+        now = tenth / 10
+        lines.update(Tally(9, 4, 2, 2, 1, ("charge", "ship")))
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "1.0 s: 4/9 done, 2 running, 2 waiting, 1 failed: charge, ship"
+    assert [line.partition(":")[0] for line in told] == [
+        "1.0 s",
+        "3.0 s",
+        "7.0 s",
+        "15.0 s",
+        "31.0 s",
+        "1 m 01 s",
+        "1 m 31 s",
+    ]

@@ -18,6 +18,7 @@ from stepwell.clock import SECOND, ManualClock
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId, split_attempt_id
 from stepwell.model import (
+    CHUNK,
     SETTLEMENTS,
     AddNodes,
     Append,
@@ -31,7 +32,6 @@ from stepwell.model import (
     Enlist,
     Finish,
     Gate,
-    GateState,
     GetGraph,
     GetOutputs,
     ListAttempts,
@@ -56,7 +56,7 @@ from stepwell.model import (
     Sweep,
     may_rewrite,
 )
-from stepwell.store import Store, reader
+from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
 from stepwell.store.sql import SqliteStore
 from stepwell.testing.audit import audit
@@ -172,11 +172,14 @@ class SameAsMemory(RuleBasedStateMachine):
         for place, (run, policy) in enumerate(zip(RUNS, policies, strict=False)):
             digest = self.graphs[place % 2].digest
             self.batch.append(Create(run, "orders", None, digest, b"{}", place, policy, priority=place % 3))
+            self.batch += [AddNodes(run, start) for start in range(CHUNK, len(self.graphs[place % 2]), CHUNK)]
         for worker, seconds in zip(WORKERS, leases, strict=False):
             self.batch.append(Enlist(worker, seconds * SECOND, b"{}"))
         self.claim(WORKERS[0], tuple((lane, 3) for lane in LANES), None, None, True)
 
-    @rule(graph=graphs(), chunk=st.integers(1, 8), order=st.permutations(range(4)), whole=st.booleans(), now=st.booleans())
+    @rule(
+        graph=graphs(), chunk=st.integers(1, 8), order=st.permutations(range(4)), whole=st.booleans(), now=st.booleans()
+    )
     def add_a_graph(self, graph: Graph, chunk: int, order: list[int], whole: bool, now: bool) -> None:
         self.graphs.append(graph)
         ops = add_graph(graph) if whole else add_graph(graph, chunk=chunk)
@@ -226,7 +229,9 @@ class SameAsMemory(RuleBasedStateMachine):
         if sweep:
             self.ask(Sweep(), True)
 
-    @rule(worker=st.sampled_from(WORKERS), times=st.sampled_from((1, 1, 2, 5)), lanes=st.sampled_from((LANES, LANES[:1])))
+    @rule(
+        worker=st.sampled_from(WORKERS), times=st.sampled_from((1, 1, 2, 5)), lanes=st.sampled_from((LANES, LANES[:1]))
+    )
     def lose_workers(self, worker: WorkerId, times: int, lanes: tuple[str, ...]) -> None:
         """Short lives: a worker enlists, takes all it can, and is gone."""
         for _ in range(times):
@@ -269,7 +274,9 @@ class SameAsMemory(RuleBasedStateMachine):
     @rule(take=st.lists(number, min_size=1, max_size=3), seconds=st.sampled_from((1, 3)), wait=st.booleans())
     def retry_later(self, take: list[int], seconds: int, wait: bool) -> None:
         for which in take:
-            op = Settle(self.attempt(which), AttemptStatus.FAILED, NodeStatus.WAITING, error=b"{}", delay=seconds * SECOND)
+            op = Settle(
+                self.attempt(which), AttemptStatus.FAILED, NodeStatus.WAITING, error=b"{}", delay=seconds * SECOND
+            )
             self.ask(op, False)
         self.commit()
         if wait:
@@ -397,7 +404,9 @@ class SameAsMemory(RuleBasedStateMachine):
         finish = None
         if end is not None:
             status, odd = end
-            finish = Finish(status, (status in (RunStatus.PENDING, RunStatus.RUNNING)) == (odd != 0), "reason", odd * SECOND)
+            finish = Finish(
+                status, (status in (RunStatus.PENDING, RunStatus.RUNNING)) == (odd != 0), "reason", odd * SECOND
+            )
         self.ask(Rewrite(run, token, tuple(changes), finish), True)
 
     def takes_back(self, run: RunId, row: NodeRow, status: NodeStatus) -> bool:
@@ -435,7 +444,11 @@ class SameAsMemory(RuleBasedStateMachine):
                 return
             for place, attempt in enumerate(fresh):
                 bad = fail and place % fail == fail - 1
-                how = (AttemptStatus.FAILED, NodeStatus.FAILED) if bad else (AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
+                how = (
+                    (AttemptStatus.FAILED, NodeStatus.FAILED)
+                    if bad
+                    else (AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
+                )
                 self.batch.append(Settle(attempt, *how, b"null"))
             self.commit()
 

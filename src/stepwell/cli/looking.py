@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import typer
 
-from ..codec import text
 from ..errors import InputError
-from ..graph import Graph
-from ..graph.draw import to_dot, to_mermaid
+from ..graph import Graph, to_dot, to_mermaid
 from ..model import ListRuns, RunRow, RunStatus
-from ..runner import Engine
-from ..store import reader
-from .inputs import graph_of_target
-from .opening import Place, find_run
-from .records import error_of, full_record, graph_record, json_text, run_record, seconds_of
+from ..store import Store, reader
+from .opening import Place
+from .records import full_record, graph_record, json_text, run_record
+from .stored import StoredRun, find_run
 from .words import ago, count, duration, local
 
 PAGE = 1_000
@@ -26,24 +23,24 @@ SHORT_ID = 12
 
 def ls(place: Place, *, workflow: str | None, status: str | None, limit: int, as_json: bool) -> None:
     statuses = () if status is None else (_status(status),)
-    with place.starter() as engine:
-        rows = _newest(engine, workflow, statuses, limit)
+    with place.store() as store:
+        runs = [StoredRun(store, row) for row in _newest(store, workflow, statuses, limit)]
         if as_json:
-            print(json_text([run_record(row) for row in rows]))
-        elif rows:
-            _print_runs(rows, engine.store.now())
+            print(json_text([run_record(run) for run in runs]))
+        elif runs:
+            _print_runs(runs, store.now())
         else:
             chosen = " like that" if workflow or status else ""
-            typer.echo(f"no runs{chosen} in {place.url}", err=True)
+            typer.echo(f"no runs{chosen} in {place.settings.store}", err=True)
 
 
 def show(place: Place, text: str, *, tracebacks: bool, as_json: bool) -> None:
-    with place.starter() as engine:
-        row = find_run(engine, text)
+    with place.store() as store:
+        run = StoredRun(store, find_run(store, text))
         if as_json:
-            print(json_text(full_record(engine, row, tracebacks=tracebacks)))
+            print(json_text(full_record(run, tracebacks=tracebacks)))
         else:
-            _print_run(engine, row, tracebacks=tracebacks)
+            _print_run(run, tracebacks=tracebacks)
 
 
 def graph(place: Place, what: str, pairs: Sequence[str], form: Literal["mermaid", "dot", "json"]) -> None:
@@ -54,13 +51,15 @@ def graph(place: Place, what: str, pairs: Sequence[str], form: Literal["mermaid"
         print((to_dot if form == "dot" else to_mermaid)(found, statuses), end="")
 
 
-def _graph(place: Place, what: str, pairs: Sequence[str]) -> tuple[str, Graph, dict[str, str] | None]:
+def _graph(place: Place, what: str, pairs: Sequence[str]) -> tuple[str, Graph, Mapping[str, str] | None]:
     """A run id may have a colon in it, as a target has; where there is such a run, it is meant."""
-    with place.starter() as engine:
-        if ":" not in what or reader.get_run(engine.store, what) is not None:
-            row = find_run(engine, what)
-            nodes = reader.all_nodes(engine.store, row.id)
-            return row.workflow, engine.graph_of(row), {node.id: node.status for node in nodes}
+    with place.store() as store:
+        if ":" not in what or reader.get_run(store, what) is not None:
+            run = StoredRun(store, find_run(store, what))
+            nodes = reader.all_nodes(store, run.row.id)
+            return run.row.workflow, run.graph, {node.id: node.status for node in nodes}
+    from .inputs import graph_of_target
+
     return *graph_of_target(what, pairs), None
 
 
@@ -71,11 +70,11 @@ def _status(given: str) -> RunStatus:
         raise InputError(f"--status {given}: there are {', '.join(RunStatus)}") from None
 
 
-def _newest(engine: Engine, workflow: str | None, statuses: tuple[RunStatus, ...], limit: int) -> list[RunRow]:
+def _newest(store: Store, workflow: str | None, statuses: tuple[RunStatus, ...], limit: int) -> list[RunRow]:
     rows: list[RunRow] = []
     before: int | None = None
     while len(rows) < limit:
-        page = reader.list_runs(engine.store, ListRuns(min(PAGE, limit - len(rows)), before, workflow, statuses))
+        page = reader.list_runs(store, ListRuns(min(PAGE, limit - len(rows)), before, workflow, statuses))
         rows += page.runs
         before = page.cursor
         if before is None:
@@ -83,19 +82,19 @@ def _newest(engine: Engine, workflow: str | None, statuses: tuple[RunStatus, ...
     return rows
 
 
-def _print_runs(rows: Sequence[RunRow], now: int) -> None:
+def _print_runs(runs: Sequence[StoredRun], now: int) -> None:
     from .screen import coloured, console, table
 
     length = SHORT_ID
-    while len({row.id[:length] for row in rows}) < len(rows):
+    while len({run.row.id[:length] for run in runs}) < len(runs):
         length += 1
     made = table("run", "workflow", "status", "nodes", "began", "took", right=("took",), wrapped=("run", "workflow"))
-    for row in rows:
+    for run in runs:
+        row = run.row
         # An id that a person chose is shown whole.
         shown = row.id[:length] if len(row.id) == 32 else row.id
-        taken = duration(seconds_of(row))
         began = ago(row.started_at or row.created_at, now)
-        made.add_row(shown, row.workflow, coloured(row.status), _nodes(row), began, taken)
+        made.add_row(shown, row.workflow, coloured(row.status), _nodes(row), began, duration(run.seconds))
     console().print(made)
 
 
@@ -105,42 +104,45 @@ def _nodes(row: RunRow) -> str:
     return f"{row.nodes:,}" if row.status is RunStatus.COMPLETED else f"{row.nodes - row.open:,} of {row.nodes:,} ended"
 
 
-def _print_run(engine: Engine, row: RunRow, *, tracebacks: bool) -> None:
+def _print_run(run: StoredRun, *, tracebacks: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from .screen import coloured, console, counted, node_table
-    from .summary import telling_nodes
+    from .screen import TABLE_UP_TO, coloured, console, counted, node_table
 
-    to = console()
-    taken = duration(seconds_of(row))
-    to.print(Text(row.workflow, style="bold") + "  " + coloured(row.status) + (f"  {taken}" if taken else ""))
+    to, row = console(), run.row
+    taken = f"  {duration(run.seconds)}" if run.seconds is not None else ""
+    to.print(Text(row.workflow, style="bold") + "  " + coloured(row.status) + taken)
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim")
     facts.add_column(overflow="fold")
     for name, value in _facts(row).items():
         facts.add_row(name, Text(value))
-    facts.add_row("nodes", counted(reader.count_nodes(engine.store, row.id)))
+    facts.add_row("nodes", counted(run.counts()))
     to.print(facts)
-    nodes = telling_nodes(engine, row)
+    nodes = run.telling_nodes(TABLE_UP_TO)
     if nodes:
         to.print()
         to.print(node_table(nodes))
     if len(nodes) < row.nodes:
-        to.print(f"[dim]{count(row.nodes, 'node')}: those that failed or are at work are shown; --json has all[/]")
+        to.print(f"\n[dim]only what failed or is at work is listed; --json has all {count(row.nodes, 'node')}[/]")
     for node in nodes if tracebacks else ():
-        error = error_of(node)
-        if error is not None:
+        if node.error is not None:
             to.print(Text(f"\n{node.name}", style="bold"))
-            to.print(Text((error.traceback or str(error)).rstrip()), soft_wrap=True)
+            to.print(Text((node.error.traceback or str(node.error)).rstrip()), soft_wrap=True)
 
 
 def _facts(row: RunRow) -> dict[str, str]:
-    found = {"run": row.id, "target": row.target, "input": text_of(row), "reason": row.reason}
+    """What there is to say about a run, by name."""
+    given = row.input.decode()
+    said = {
+        "run": row.id,
+        "target": row.target,
+        "input": None if given == "{}" else given,
+        "key": row.idempotency_key,
+        "reason": row.reason,
+    }
     times = {"created": row.created_at, "started": row.started_at, "ended": row.ended_at, "deadline": row.deadline_at}
-    shown = {name: value for name, value in found.items() if value}
-    return shown | {name: local(time) for name, time in times.items() if time is not None}
-
-
-def text_of(row: RunRow) -> str:
-    return row.input.decode() if row.input != text({}).encode() else ""
+    return {name: value for name, value in said.items() if value} | {
+        name: local(time) for name, time in times.items() if time is not None
+    }

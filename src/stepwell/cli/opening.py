@@ -1,25 +1,24 @@
-"""What every command begins with: the settings, the store, the run that is meant."""
+"""What every command begins with: its settings and its store."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ..errors import InputError, RunNotFound
-from ..model import RunRow
-from ..runner import Engine
-from ..runner.engine import DEFAULT_URL
 from ..settings import Settings, read_settings
-from ..store import reader
+from ..store import Store, open_store
 
-SHORTEST_PREFIX = 4
-_FEW = 5
+if TYPE_CHECKING:
+    from ..runner import Engine
 
 
 class Place:
-    """Where a command works: its settings, and how another command is told to work there too."""
+    """Where a command works, and how another command is told to work there too."""
 
     def __init__(self, store: str | None) -> None:
         self.settings: Settings = read_settings({"store": store}, os.environ, Path.cwd())
@@ -31,36 +30,23 @@ class Place:
         """A command to type next: it names the store if this one did."""
         return f"stepwell {words}{self._option}"
 
-    @property
-    def url(self) -> str:
-        return self.settings.store or DEFAULT_URL
+    @contextmanager
+    def store(self) -> Iterator[Store]:
+        """The store, to look at. Where there is none, none is made: an empty one stands for it."""
+        url = self.settings.store
+        opened = open_store(url if _exists(url) else "memory://")
+        try:
+            yield opened
+        finally:
+            opened.close()
 
     def worker(self) -> Engine:
-        """An engine that works."""
-        return Engine(self.settings.store, **self.settings.for_workers)
+        """An engine that runs bodies; it makes the store if need be."""
+        from ..runner import Engine
 
-    def starter(self) -> Engine:
-        """An engine that looks and changes, but runs nothing. It makes no store where there is none: that one is empty."""
-        return Engine(self.url if _exists(self.url) else "memory://", runner=None)
+        return Engine(self.settings.store, **self.settings.for_workers)
 
 
 def _exists(url: str) -> bool:
     scheme, _, rest = url.partition(":///")
     return scheme != "sqlite" or Path(unquote(rest.partition("?")[0])).exists()
-
-
-def find_run(engine: Engine, text: str) -> RunRow:
-    """The run with this id, or the only one whose id begins so."""
-    row = reader.get_run(engine.store, text)
-    if row is not None:
-        return row
-    if len(text) < SHORTEST_PREFIX:
-        raise RunNotFound(text)
-    found = [row for row in reader.all_runs(engine.store) if row.id.startswith(text)]
-    if not found:
-        raise RunNotFound(text)
-    if len(found) > 1:
-        shown = "".join(f"\n  {row.id}  {row.workflow} {row.status}" for row in found[:_FEW])
-        more = f"\n  and {len(found) - _FEW:,} more" if len(found) > _FEW else ""
-        raise InputError(f"{text!r} begins the ids of {len(found):,} runs; give more of it:{shown}{more}")
-    return found[0]

@@ -1,26 +1,20 @@
-"""How a run is getting on, while somebody watches: a bar on a terminal, a line now and then elsewhere."""
+"""How a run is getting on, while somebody watches: a bar on a terminal (`bar.py`), a line now and then elsewhere."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple, Protocol
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.spinner import Spinner
-from rich.table import Table
-from rich.text import Text
+import typer
 
 from ..clock import SECOND
 from ..errors import RunStillActive
-from ..ids import RunId
 from ..model import CountNodes, ListNodes, NodeRow, NodeStatus, RunRow
 from ..runner import Engine
-from .screen import console
 from .words import duration
 
 LOOK_EVERY = 0.1
@@ -63,7 +57,7 @@ def follow(engine: Engine, row: RunRow) -> None:
             progress.update(tally(engine, row))
             pause = max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME)
             try:
-                engine.wait(RunId(row.id), pause)
+                engine.wait(row.id, pause)
                 return
             except RunStillActive:
                 continue
@@ -90,79 +84,22 @@ def tally(engine: Engine, row: RunRow) -> Tally:
 
 
 def _progress() -> Progress:
-    to = console(err=True)
-    return _Bar(to) if sys.stderr.isatty() and not to.is_dumb_terminal else _Lines(to)
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return Lines()
+    from .bar import Bar
+
+    return Bar()
 
 
-class _Bar:
-    """A bar that stays in its place. What bodies print appears above it."""
-
-    def __init__(self, to: Console) -> None:
-        self._tally: Tally | None = None
-        self._began = time.monotonic()
-        self._spinner = Spinner("dots", style="blue")
-        self._live = Live(
-            console=to,
-            refresh_per_second=10,
-            transient=True,
-            redirect_stdout=sys.stdout.isatty(),
-            get_renderable=self._render,
-        )
-
-    def __enter__(self) -> Progress:
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.stop()
-
-    def update(self, tally: Tally) -> None:
-        self._tally = tally
-
-    def _render(self) -> RenderableType:
-        tally = self._tally
-        if tally is None:
-            return self._spinner
-        bar = Table.grid(padding=(0, 1))
-        bar.add_row(
-            self._spinner,
-            ProgressBar(
-                total=max(1, tally.total),
-                completed=tally.done,
-                width=40,
-                complete_style="red" if tally.failed else "green",
-            ),
-            Text(f"{tally.done:,}/{tally.total:,}", style="bold"),
-            Text(_elapsed(time.monotonic() - self._began), style="dim"),
-        )
-        counts = Text("  ").join(
-            [
-                _amount(tally.done, "done", "green"),
-                _amount(tally.running, "running", "blue"),
-                _amount(tally.waiting, "waiting", "yellow"),
-                _amount(tally.failed, "failed", "bold red"),
-            ]
-        )
-        names = Text("  " + ", ".join(tally.at_work), style="dim", no_wrap=True, overflow="ellipsis")
-        return Group(bar, Text("  ") + counts, names)
-
-
-def _elapsed(seconds: float) -> str:
+def elapsed(seconds: float) -> str:
     """In tenths while it is short, so that it does not change its width all the time."""
     return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
 
 
-def _amount(number: int, word: str, style: str) -> Text:
-    return Text(f"{number:,} {word}", style=style if number else "dim")
-
-
-class _Lines:
+class Lines:
     """A line after one second, then after two, four and so on, up to one in half a minute."""
 
-    def __init__(self, to: Console, now: Callable[[], float] = time.monotonic) -> None:
-        self._to = to
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._began = now()
         self._pause = 1.0
@@ -183,8 +120,8 @@ class _Lines:
         self._pause = min(30.0, self._pause * 2)
         self._next = now + self._pause
         names = f": {', '.join(tally.at_work)}" if tally.at_work else ""
-        self._to.print(
-            f"{_elapsed(now - self._began)}: {tally.done:,}/{tally.total:,} done, {tally.running:,} running, "
+        typer.echo(
+            f"{elapsed(now - self._began)}: {tally.done:,}/{tally.total:,} done, {tally.running:,} running, "
             f"{tally.waiting:,} waiting, {tally.failed:,} failed{names}",
-            markup=False,
+            err=True,
         )

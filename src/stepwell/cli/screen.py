@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..model import NodeStatus
-from ..runner.run import NodeView
-from .records import error_of, json_text, node_seconds
+from .records import json_text
+from .stored import StoredNode
 from .words import count, one_line
 
 TABLE_UP_TO = 40
@@ -58,23 +58,24 @@ def table(*columns: str, right: Iterable[str] = (), wrapped: Iterable[str] = ())
     return made
 
 
-def node_table(nodes: Sequence[NodeView]) -> Table:
+def node_table(nodes: Sequence[StoredNode]) -> Table:
     notes = [_note(node) for node in nodes]
     columns = ("node", "status", "attempts", "seconds", *(("error",) if any(notes) else ()))
     made = table(*columns, right=("attempts", "seconds"), wrapped=("node", "error"))
     for node, note in zip(nodes, notes, strict=True):
-        seconds = node_seconds(node)
+        seconds = node.seconds
         tries = str(len(node.attempts) or "")
         took = "" if seconds is None else f"{seconds:.2f}"
-        cells = (Text(node.name), coloured(node.status), tries, took, note)
+        cells = (Text(node.name), coloured(node.row.status), tries, took, note)
         made.add_row(*cells[: len(columns)])
     return made
 
 
-def _note(node: NodeView) -> Text:
+def _note(node: StoredNode) -> Text:
     """Why a node stands as it does, as far as a line can say it."""
-    error = error_of(node)
-    return Text(node.reason or "", style="dim") if error is None else Text(one_line(str(error)), style="red")
+    if node.error is None:
+        return Text(node.row.reason or "", style="dim")
+    return Text(one_line(str(node.error)), style="red")
 
 
 def counted(counts: Mapping[NodeStatus, int]) -> Text:

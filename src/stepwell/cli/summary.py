@@ -1,4 +1,4 @@
-"""How a run ended, and what it is for."""
+"""How a run ended, and what it was for."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import sys
 
 from rich.text import Text
 
-from ..model import ListNodes, NodeStatus, RunRow, RunStatus
-from ..runner import Engine
-from ..runner.run import NodeView
-from ..store import reader
-from .records import in_order, result_of, seconds_of
+from ..model import RunStatus
 from .screen import TABLE_UP_TO, coloured, console, counted, node_table, print_json
+from .stored import StoredRun
 from .words import duration
 
 _MARKS = {
@@ -19,34 +16,25 @@ _MARKS = {
     RunStatus.FAILED: ("✗", "bold red"),
     RunStatus.CANCELLED: ("■", "yellow"),
 }
-_TELLING = (NodeStatus.FAILED, NodeStatus.INTERRUPTED, NodeStatus.RUNNING, NodeStatus.WAITING)
 
 
-def print_end(engine: Engine, row: RunRow) -> None:
-    """The status, and the nodes in a table, or counted when there are many."""
+def print_end(run: StoredRun) -> None:
+    """The nodes in a table, if it is not too long, and how many ended in which way."""
     to = console(err=True)
-    nodes = telling_nodes(engine, row)
+    nodes = run.telling_nodes(TABLE_UP_TO)
     to.print()
     if nodes:
         to.print(node_table(nodes))
         to.print()
-    mark, style = _MARKS.get(row.status, ("•", ""))
-    counts = counted(reader.count_nodes(engine.store, row.id))
-    to.print(Text(f"{mark} ", style=style) + coloured(row.status) + Text(f" in {duration(seconds_of(row))}: ") + counts)
+    status = run.row.status
+    mark, style = _MARKS[status]
+    taken = f" in {duration(run.seconds)}: "
+    to.print(Text(f"{mark} ", style=style) + coloured(status) + Text(taken) + counted(run.counts()))
 
 
-def print_result(engine: Engine, row: RunRow) -> None:
+def print_result(run: StoredRun) -> None:
     """The result as JSON on stdout, alone. A terminal is spared the result of a run that has none."""
-    result = result_of(engine, row)
+    result = run.result()
     nothing = result is None or (isinstance(result, dict) and all(value is None for value in result.values()))
     if not (nothing and sys.stdout.isatty()):
         print_json(result)
-
-
-def telling_nodes(engine: Engine, row: RunRow) -> list[NodeView]:
-    """All nodes of a small run; of a large one those that failed or are at work."""
-    run = engine.get(row.id)
-    if row.nodes <= TABLE_UP_TO:
-        return in_order(engine, row, run.nodes())
-    (rows,) = engine.store.read([ListNodes(row.id, limit=TABLE_UP_TO, statuses=_TELLING)])
-    return in_order(engine, row, [run.node(node.id) for node in rows])

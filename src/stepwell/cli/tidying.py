@@ -8,59 +8,60 @@ from collections.abc import Iterator
 import typer
 
 from ..clock import microseconds
-from ..model import RunRow, RunStatus, Sweep
+from ..model import TERMINAL_RUNS, RunRow, RunStatus, Sweep
 from ..runner import Engine
-from ..store import reader
-from .opening import Place, find_run
-from .records import run_record
+from ..store import Store, reader
+from .opening import Place
+from .records import json_text, run_record
+from .stored import StoredRun, find_run
 from .words import ago, count, parse_age
 
-ENDED = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
+PATIENCE = 2.0
+"""Seconds after the grace within which a run that is cancelled should have ended."""
+
 _SHOWN_UP_TO = 20
-_PATIENCE = 2.0
 
 
 def cancel(place: Place, text: str, *, grace: float) -> None:
-    with place.starter() as engine:
-        row = find_run(engine, text)
-        engine.cancel(row.id, grace)
-        status = _when_cancelled(engine, row, grace)
-    typer.echo(f"run {row.id} is {status}")
+    with place.store() as store:
+        row = find_run(store, text)
+        Engine(store, runner=None).cancel(row.id, grace)
+        typer.echo(f"run {row.id} is {_when_cancelled(store, row, grace)}")
 
 
-def _when_cancelled(engine: Engine, row: RunRow, grace: float) -> RunStatus:
+def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
     """Wait for what runs to stop. Perhaps nobody works on this run any more, so the sweeping is done here."""
-    give_up_at = time.monotonic() + grace + _PATIENCE
+    give_up_at = time.monotonic() + grace + PATIENCE
     while True:
-        status = reader.require_run(engine.store, row.id).status
+        status = reader.require_run(store, row.id).status
         if status.terminal or time.monotonic() > give_up_at:
             return status
         time.sleep(0.05)
-        engine.store.commit([Sweep()])
+        store.commit([Sweep()])
 
 
 def gc(place: Place, *, older_than: str, keep: int, dry_run: bool, as_json: bool) -> None:
     age = parse_age(older_than)
-    with place.starter() as engine:
-        now = engine.store.now()
-        rows = list(_old(engine, now - microseconds(age), keep))
+    with place.store() as store:
+        now = store.now()
+        rows = list(_old(store, now - microseconds(age), keep))
         if not dry_run:
+            engine = Engine(store, runner=None)
             for row in rows:
                 engine.delete(row.id)
-    if as_json:
-        record = {"dry_run": dry_run, "deleted": 0 if dry_run else len(rows), "runs": [run_record(row) for row in rows]}
-        print(json_text(record))
-        return
+        if as_json:
+            runs = [run_record(StoredRun(store, row)) for row in rows]
+            print(json_text({"dry_run": dry_run, "deleted": 0 if dry_run else len(rows), "runs": runs}))
+            return
     for row in rows[:_SHOWN_UP_TO]:
         typer.echo(f"{row.status:<9}  {row.id}  {row.workflow}  ended {ago(row.ended_at or now, now)}")
     if len(rows) > _SHOWN_UP_TO:
         typer.echo(f"and {count(len(rows) - _SHOWN_UP_TO, 'more run')}")
-    typer.echo(
-        f"{'would delete' if dry_run else 'deleted'} {count(len(rows), 'run')} that ended more than {older_than} ago"
-    )
+    done = "would delete" if dry_run else "deleted"
+    typer.echo(f"{done} {count(len(rows), 'run')} that ended more than {older_than} ago")
 
 
-def _old(engine: Engine, ended_before: int, keep: int) -> Iterator[RunRow]:
-    for place, row in enumerate(reader.all_runs(engine.store, *ENDED)):
+def _old(store: Store, ended_before: int, keep: int) -> Iterator[RunRow]:
+    for place, row in enumerate(reader.all_runs(store, *TERMINAL_RUNS)):
         if place >= keep and row.ended_at is not None and row.ended_at < ended_before:
             yield row

@@ -14,14 +14,15 @@ from typing import Any
 import typer
 
 from ..define import load_target
-from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed
+from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed, StoreError
 from ..model import RunRow, RunStatus, Unfinished
 from ..runner import Engine, Run
 from ..runner.watch import RunEvent
 from ..store import reader
 from .exits import ExitCode, complain, report
 from .inputs import import_module, make_startable
-from .opening import Place, find_run
+from .opening import Place
+from .stored import StoredRun, find_run
 from .words import count, duration, one_line
 
 LINES_AT_ONCE = 20
@@ -47,29 +48,26 @@ def run(
 
 
 def retry(place: Place, text: str, *, wait: bool) -> None:
-    if not wait:
-        with place.starter() as engine:
-            row = find_run(engine, text)
-            engine.retry(row.id)
-            left = reader.require_run(engine.store, row.id).open
+    with place.store() as store:
+        row = find_run(store, text)
+        if not wait:
+            Engine(store, runner=None).retry(row.id)
+            left = reader.require_run(store, row.id).open
             typer.echo(f"run {row.id} is RUNNING again: {count(left, 'node')} to run, when somebody works on it")
             typer.echo(f"  {place.command(f'resume {row.id}')}")
-        return
-    row = _existing(place, text)
+            return
     with _kept(place) as begun, place.worker() as engine:
         begun.append(engine.get(row.id).retry())
-        _work_to_the_end(place, engine, engine.get(row.id).row)
+        _work_to_the_end(place, engine, row)
 
 
 def resume(place: Place, text: str, *, wait: bool) -> None:
-    row = _existing(place, text)
+    with place.store() as store:
+        row = find_run(store, text)
     if row.status.terminal:
-        advice = (
-            ""
-            if row.status is RunStatus.COMPLETED
-            else f"; `{place.command(f'retry {row.id}')}` runs what did not complete"
-        )
-        raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume{advice}", run_id=row.id)
+        advice = f"; `{place.command(f'retry {row.id}')}` runs what did not complete"
+        told = "" if row.status is RunStatus.COMPLETED else advice
+        raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume{told}", run_id=row.id)
     if not wait:
         typer.echo(
             f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker"
@@ -97,13 +95,8 @@ def work(place: Place, modules: Sequence[str], *, once: bool) -> None:
                     break
                 time.sleep(0.1)
         except KeyboardInterrupt:
+            _say_what_ended(engine, ended)
             typer.echo("stopping: what runs may end within 10 s; Ctrl-C again leaves it to others", err=True)
-
-
-def _existing(place: Place, text: str) -> RunRow:
-    """The run that is meant, before anything that works is set up for it."""
-    with place.starter() as engine:
-        return find_run(engine, text)
 
 
 def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
@@ -113,8 +106,8 @@ def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     from .summary import print_end, print_result
 
     follow(engine, row)
-    ended = reader.require_run(engine.store, row.id)
-    print_end(engine, ended)
+    ended = StoredRun(engine.store, reader.require_run(engine.store, row.id), engine.graph_of(row))
+    print_end(ended)
     try:
         engine.get(row.id).check()
     except RunFailed as error:
@@ -128,16 +121,21 @@ def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
         complain(f"run {row.id} was cancelled")
         _advise(place, {f"retry {row.id}": "runs what did not complete"})
         raise typer.Exit(ExitCode.CANCELLED) from None
-    print_result(engine, ended)
+    print_result(ended)
 
 
 @contextmanager
 def _kept(place: Place) -> Iterator[list[Run]]:
-    """However the work is interrupted: say that the run is kept, and how it goes on."""
+    """Whatever ends the work early: say that the run is kept, and how it goes on."""
     begun: list[Run] = []
     try:
         with _terminated_as_interrupted():
             yield begun
+    except StoreError as error:
+        code = report(error)
+        if begun:
+            _advise(place, {f"resume {begun[0].id}": "goes on when the store can be used again"})
+        raise typer.Exit(code) from None
     except KeyboardInterrupt:
         if not begun:
             typer.echo("\ninterrupted before the run began", err=True)
@@ -211,7 +209,7 @@ def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:
     for event in events[:LINES_AT_ONCE]:
         row = reader.get_run(engine.store, event.run_id)
         if row is not None:
-            taken = duration(((row.ended_at or row.created_at) - (row.started_at or row.created_at)) / 1e6)
+            taken = duration(StoredRun(engine.store, row).seconds)
             typer.echo(f"{event.status:<9}  {row.id}  {row.workflow}  {taken}")
     if len(events) > LINES_AT_ONCE:
         counted: Counter[Any] = Counter(event.status for event in events[LINES_AT_ONCE:])

@@ -122,11 +122,11 @@ def load_target(target: str) -> Target:
     raise DefinitionError(f"{target} is {found!r}; a Workflow class is needed, or a function that returns a Builder")
 
 
-def bodies_for(target: str | None) -> Bodies:
+def bodies_for(target: str | type[Workflow] | None) -> Bodies:
     """The bodies of a stored run: of the class at `target`, or without one by the jobs that its nodes name."""
     if target is None:
         return Bodies()
-    found = load_target(target)
+    found = load_target(target) if isinstance(target, str) else target
     if not isinstance(found, type):
         raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
     return _class_bodies(found)

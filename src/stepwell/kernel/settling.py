@@ -12,6 +12,8 @@ from ..model import AttemptStatus, NodeStatus
 
 RETRY_LATER_ATTEMPTS = 3
 """How often a node without a `retry=` may ask for itself again with RetryLater."""
+LONGEST_DELAY = 10 * 365 * 86_400.0
+"""Seconds. Nobody means more than ten years, and stores count microseconds in 64 bits."""
 
 
 class Failure(NamedTuple):
@@ -45,8 +47,10 @@ def after_failure(spec: NodeSpec, failure: Failure, *, failures: int, seed: int)
     if retry is None or attempt >= retry.max_attempts or not _wanted(retry, failure):
         return Verdict(status, NodeStatus.FAILED)
     if failure.retry_after is not None:
-        return Verdict(status, NodeStatus.WAITING, microseconds(max(0.0, failure.retry_after)))
-    return Verdict(status, NodeStatus.WAITING, microseconds(delay_seconds(retry, attempt, seed=seed, node=spec.id)))
+        delay = max(0.0, failure.retry_after)
+    else:
+        delay = delay_seconds(retry, attempt, seed=seed, node=spec.id)
+    return Verdict(status, NodeStatus.WAITING, microseconds(min(delay, LONGEST_DELAY)))
 
 
 def lost(spec: NodeSpec) -> Verdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..codec import decode, encode
 from ..errors import NotJson, RetryLater, Stopped
@@ -14,6 +14,8 @@ from .context import Context, ReadOutputs
 from .work import Held
 
 MAX_TRACEBACK = 16_000
+MAX_OUTPUT = 256 * 1024 * 1024
+"""Bytes. SQLite refuses a value of more than a billion, and with it the whole batch it came in."""
 
 
 class Attempt:
@@ -40,49 +42,108 @@ class Attempt:
     def returned(self, result: object) -> Settle:
         """The body returned: completed, unless the result cannot be kept."""
         try:
-            output = encode(result)
-            outcome = encode(self.context.outcome) if self.context.outcome else None
+            name = self.held.spec.name
+            return self.completed(kept_output(result, name), kept_outcome(self.context.outcome, name))
         except NotJson as error:
-            return self.raised(
-                NotJson(
-                    f"node {self.held.spec.name!r} returned what cannot be stored: {error}. Return JSON-able data or nothing"
-                )
-            )
+            return self.raised(error)
+
+    def completed(self, output: bytes, outcome: bytes | None) -> Settle:
         verdict = settling.COMPLETED
         return Settle(self.held.attempt, verdict.status, verdict.node, output, None, outcome)
 
     def raised(self, error: BaseException) -> Settle:
         """The body raised."""
-        if isinstance(error, Stopped) and self.held.stop:
+        return self.told(Raised.of(error), self._outcome())
+
+    def told(self, raised: Raised, outcome: bytes | None) -> Settle:
+        """The body raised, here or in a process of its own."""
+        if raised.stopped and self.held.stop:
             return settle(self.held, settling.CANCELLED)
-        failure = Failure(
-            [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__],
-            retry_after=error.seconds if isinstance(error, RetryLater) else None,
-        )
-        return self.failed(failure, type(error).__name__, str(error), _traceback(error))
+        failure = Failure(raised.names, retry_after=raised.retry_after)
+        return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
 
     def timed_out(self) -> Settle:
-        names = [f"{base.__module__}.{base.__qualname__}" for base in TimeoutError.__mro__]
         message = f"the body did not end within {self.held.spec.timeout:g} s"
-        return self.failed(Failure(names, timed_out=True), "TimeoutError", message)
+        failure = Failure(_names(TimeoutError), timed_out=True)
+        return self.failed(failure, "TimeoutError", message, outcome=self._outcome())
 
-    def failed(self, failure: Failure, kind: str, message: str, trace: str | None = None) -> Settle:
+    def failed(
+        self, failure: Failure, kind: str, message: str, trace: str = "", outcome: bytes | None = None
+    ) -> Settle:
         held = self.held
         verdict = settling.after_failure(held.spec, failure, failures=held.failures, seed=held.facts.seed)
-        record = {"type": kind, "message": _clean(message)}
+        record = {"type": kind, "message": message}
         if trace:
-            record["traceback"] = _clean(trace)
-        return settle(held, verdict, error=encode(record), outcome=self._outcome())
+            record["traceback"] = trace
+        return settle(held, verdict, error=encode(record), outcome=outcome)
 
     def _outcome(self) -> bytes | None:
         try:
-            return encode(self.context.outcome) if self.context.outcome else None
-        except NotJson:
+            return kept_outcome(self.context.outcome, self.held.spec.name)
+        except Exception:  # the attempt has failed already, and that is what people must see
             return None
+
+
+class Raised(NamedTuple):
+    """An exception as plain data: what is recorded of it, and what decides on a retry."""
+
+    names: list[str]
+    type: str
+    message: str
+    traceback: str
+    retry_after: float | None
+    stopped: bool
+
+    @classmethod
+    def of(cls, error: BaseException) -> Raised:
+        return cls(
+            _names(type(error)),
+            type(error).__name__,
+            _clean(_message(error)),
+            _clean(_traceback(error)),
+            error.seconds if isinstance(error, RetryLater) else None,
+            isinstance(error, Stopped),
+        )
 
 
 def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome: bytes | None = None) -> Settle:
     return Settle(held.attempt, verdict.status, verdict.node, None, error, outcome, verdict.delay)
+
+
+def kept_output(result: object, node: str) -> bytes:
+    """The bytes of what a body returned; NotJson says which node it was and what to do."""
+    try:
+        output = encode(result)
+    except NotJson as error:
+        advice = "return JSON-able data or nothing"
+        raise NotJson(
+            f"node {node!r} returned what cannot be stored: {error.message}; {advice}", path=error.path
+        ) from None
+    if len(output) > MAX_OUTPUT:
+        advice = f"at most {MAX_OUTPUT} can be stored: keep it elsewhere and return where it is"
+        raise NotJson(f"node {node!r} returned {len(output)} bytes; {advice}")
+    return output
+
+
+def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:
+    """The bytes of what a body put into ctx.outcome, if it did."""
+    if not outcome:
+        return None
+    try:
+        return encode(outcome)
+    except NotJson as error:
+        raise NotJson(f"the ctx.outcome of node {node!r} cannot be stored: {error.message}", path=error.path) from None
+
+
+def _names(kind: type[BaseException]) -> list[str]:
+    return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as trouble:  # also an error that cannot say anything is recorded
+        return f"(no message: its __str__ raised {type(trouble).__name__})"
 
 
 def _clean(text: str) -> str:

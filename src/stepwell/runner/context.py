@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..codec import decode
+from ..define import copied_values
 from ..errors import Stopped
 from ..ids import NodeId, RunId
 from .work import Held
@@ -99,8 +100,8 @@ class Context:
 
     @property
     def input(self) -> Mapping[str, Any]:
-        """The input of the run."""
-        return dict(self._held.facts.input)
+        """The input of the run. A copy: what one attempt does to it, no other sees."""
+        return copied_values(self._held.facts.input)
 
     @property
     def node_id(self) -> NodeId:

@@ -9,14 +9,17 @@ follow from it. A chain costs one transaction a node, a wide graph few in all.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ..graph import suspect_lane
 from ..ids import AttemptId, ClaimId, RunId, WorkerId
 from ..model import (
+    CHUNK,
+    AttemptStatus,
     Claim,
     Claimed,
     Create,
@@ -24,6 +27,7 @@ from ..model import (
     GateState,
     Grant,
     HeldGate,
+    NodeStatus,
     Op,
     Receipt,
     Refusal,
@@ -38,6 +42,7 @@ MAX_SETTLEMENTS = 2_000
 """How many settlements one commit takes at most, so that renewals get through in between."""
 MAX_RUNS_NAMED = 256
 """How many runs one claim names at most."""
+KINDS = ("thread", "loop", "process")
 AHEAD_WINDOW = 50_000
 """Claim ahead as much as finished within this many microseconds."""
 
@@ -63,6 +68,17 @@ class Submission:
     done: Callable[[], None] = lambda: None
 
 
+class Asked(NamedTuple):
+    """What one claim asks for: up to so many nodes of each line, counted together, of these runs; none: of all it serves.
+
+    A line is a kind of body, with "!" when its nodes must not be claimed ahead of a free slot.
+    """
+
+    lines: tuple[tuple[str, int], ...]
+    runs: tuple[RunId, ...] = ()
+    suspect: bool = False
+
+
 @dataclass(slots=True, eq=False)
 class Flight:
     """A batch on its way to the store."""
@@ -70,11 +86,8 @@ class Flight:
     ops: list[Op]
     submissions: list[Submission]
     settling: list[Held]
-    kinds: list[tuple[str, int]]
-    """Kind and limit of each claim, which stand at the end of the batch."""
-    runs: tuple[RunId, ...] = ()
-    cramped: bool = False
-    """Some kind of body had no room, so its work was not asked for."""
+    claims: list[Asked] = field(default_factory=list)
+    """What its claims ask for; they stand at the end of the batch."""
 
 
 @dataclass(slots=True)
@@ -134,13 +147,15 @@ class Desk:
         self._settlements: deque[tuple[Held, Settle]] = deque()
         self._flight: Flight | None = None
         self._again: Flight | None = None
-        self._hungry: dict[RunId, None] = {}
-        self._dry: set[str] = set()
+        self._hungry: defaultdict[str, dict[RunId, None]] = defaultdict(dict)
+        """By line: the runs that may have READY nodes in it."""
         self._look_around = False
+        self._dry: set[str] = set()
+        """Lines of the workflows it serves in which there was nothing more."""
         self._look_for_suspects: list[str] = []
         """Where to look: among the runs it knows, among those it serves."""
         self._suspects = 0
-        self._lanes: dict[frozenset[frozenset[str]], dict[str, tuple[list[str], list[str]]]] = {}
+        self._lanes: dict[frozenset[str], dict[str, tuple[str, ...]]] = {}
         self._counts = {"thread": 0, "loop": 0, "process": 0}
         self._pace = {"thread": Pace(), "loop": Pace(), "process": Pace()}
 
@@ -164,8 +179,9 @@ class Desk:
 
     def hungry(self, runs: Iterable[RunId]) -> None:
         """These runs may have READY nodes."""
-        self._hungry.update(dict.fromkeys(run for run in runs if run in self.facts))
-        self._dry.clear()
+        for run in runs:
+            if run in self.facts:
+                self._feed(run)
 
     def look_around(self) -> None:
         """Runs of the workflows it serves may have READY nodes."""
@@ -184,20 +200,22 @@ class Desk:
         for run in news:
             if run.gate is GateState.HELD and run.purpose == "failed":
                 broken.append(HeldGate(run.run_id, "failed", b""))
-            if run.status.terminal:
+            if run.status.terminal and run.run_id in self.facts and run.seq >= self.facts[run.run_id].since:
                 self.forget(run.run_id)
         return broken
 
     def forget(self, run: RunId) -> None:
         self.facts.pop(run, None)
-        self._hungry.pop(run, None)
+        for waiting in self._hungry.values():
+            waiting.pop(run, None)
 
     def holding(self) -> tuple[AttemptId, ...] | None:
         """Every attempt that stands under this worker's lease, for its renewal; None while a claim is on its way."""
-        if self._flight is not None and self._flight.kinds:
+        flights = [flight for flight in (self._flight, self._again) if flight is not None]
+        if any(flight.claims for flight in flights):
             return None
         waiting = [held for held, _ in self._settlements]
-        flying = [*(self._flight.settling if self._flight else ()), *(self._again.settling if self._again else ())]
+        flying = [held for flight in flights for held in flight.settling]
         return (*self.held, *(held.attempt for held in (*waiting, *flying)))
 
     def count(self, kind: str) -> int:
@@ -238,84 +256,107 @@ class Desk:
             if isinstance(receipt, Settled):
                 landing.news[receipt.run.run_id] = receipt.run
             landing.settled.append((held, op, isinstance(receipt, Settled)))
-        for (kind, limit), receipt in zip(flight.kinds, receipts[at:], strict=True):
-            self._take(kind, limit, receipt, flight, landing)
+        for asked, receipt in zip(flight.claims, receipts[at:], strict=True):
+            self._take(asked, receipt, landing)
+        if self.closing:
+            for held in landing.begin:
+                self.finished(held, Settle(held.attempt, AttemptStatus.RELEASED, NodeStatus.READY), now)
+            landing.begin.clear()
         return landing
 
     def fell(self, flight: Flight, error: BaseException) -> list[Submission]:
-        """The commit raised. The same batch is sent again, without what somebody waits for: they are told."""
+        """The commit raised. The same batch is sent again, without what somebody waits for: all of those are told."""
         assert flight is self._flight, "only the batch in flight can fall"
         self._flight = None
         skip = sum(len(submission.ops) for submission in flight.submissions)
-        self._again = Flight(flight.ops[skip:], [], flight.settling, flight.kinds, flight.runs, flight.cramped)
-        for submission in flight.submissions:
+        self._again = Flight(flight.ops[skip:], [], flight.settling, flight.claims)
+        told = [*flight.submissions, *self._submissions]
+        self._submissions.clear()
+        for submission in told:
             submission.error = error
             for facts in submission.facts:
                 self.forget(facts.run_id)
-        return flight.submissions
+        return told
 
     def _compose(self, now: int) -> Flight:
-        flight = Flight([], [], [], [])
+        flight = Flight([], [], [])
         while self._submissions:
             submission = self._submissions.popleft()
             flight.submissions.append(submission)
             flight.ops += submission.ops
             for facts in submission.facts:
                 self.facts[facts.run_id] = facts
-                self._hungry[facts.run_id] = None
-                self._dry.clear()
+                self._feed(facts.run_id)
         while self._settlements and len(flight.settling) < MAX_SETTLEMENTS:
             held, settle = self._settlements.popleft()
             flight.settling.append(held)
             flight.ops.append(settle)
             if held.facts.run_id in self.facts:
-                self._hungry[held.facts.run_id] = None
-        if flight.settling:
-            self._dry.clear()
+                self._feed(held.facts.run_id)
         if self.leased and not (self.closing or self.stalled or self._suspects):
             self._add_claims(flight, now)
         return flight
 
+    def _feed(self, run: RunId) -> None:
+        """This run, which is known, may have READY nodes in any of its lines."""
+        for line in self._by_line(self.facts[run].graph.lanes):
+            self._hungry[line][run] = None
+
     def _add_claims(self, flight: Flight, now: int) -> None:
-        if self._hungry:
-            flight.runs = (
-                tuple(self._hungry) if len(self._hungry) <= MAX_RUNS_NAMED else tuple(self._hungry)[:MAX_RUNS_NAMED]
-            )
-            lanes = {self.facts[run].graph.lanes for run in flight.runs}
-            self._claim(flight, lanes, now, runs=flight.runs)
-        elif self._look_around and not flight.ops:
-            self._look_around = False
-            self._claim(flight, set(self.serves.values()), now, serves=tuple(sorted(self.serves)))
+        for kind in KINDS:
+            self._claim_known(flight, kind, now)
+        if self._look_around and not flight.ops:
+            served = {line for lanes in self.serves.values() for line in self._by_line(lanes)} - self._dry
+            self._look_around = bool(served)
+            for kind in KINDS:
+                lines = self._with_room(kind, [line for line in (f"{kind}!", kind) if line in served], now)
+                self._claim(flight, lines, self.serves.values(), serves=tuple(sorted(self.serves)))
         while self._look_for_suspects and not flight.ops and not self.held:
             self._claim_suspect(flight)
 
-    def _claim(self, flight: Flight, lanes: set[frozenset[str]], now: int, **scope: Any) -> None:
-        """One claim for each kind of body that has room: careful lanes up to the free slots, others ahead of them."""
-        for kind, (careful, usual) in self._by_kind(lanes).items():
-            if kind in self._dry:
-                continue
-            free = self.limits.of(kind) - self._counts[kind]
-            ahead = 0 if kind == "process" else self._pace[kind].recent(now)
-            room = free + min(ahead, self.limits.queue_depth)
-            wanted = [(lane, free) for lane in careful if free > 0] + [(lane, room) for lane in usual if room > 0]
-            if len(wanted) < len(careful) + len(usual):
-                self.blocked += 1
-                flight.cramped = True
-            if not wanted:
-                continue
-            flight.kinds.append((kind, wanted[-1][1]))
-            flight.ops.append(Claim(self._new_claim_id(), self.worker, tuple(wanted), **scope))
+    def _claim_known(self, flight: Flight, kind: str, now: int) -> None:
+        lines = [line for line in (f"{kind}!", kind) if self._hungry[line]]
+        if not lines:
+            return
+        with_room = self._with_room(kind, lines, now)
+        waiting = [self._hungry[line] for line, _ in with_room]
+        merged = waiting[0] if len(waiting) == 1 else dict.fromkeys(run for runs in waiting for run in runs)
+        runs = tuple(merged) if len(merged) <= MAX_RUNS_NAMED else tuple(islice(merged, MAX_RUNS_NAMED))
+        self._claim(flight, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
 
-    def _by_kind(self, lanes: set[frozenset[str]]) -> dict[str, tuple[list[str], list[str]]]:
-        """The lanes of these graphs by kind of body: careful ones, and others."""
-        key = frozenset(lanes)
-        found = self._lanes.get(key)
+    def _with_room(self, kind: str, lines: list[str], now: int) -> tuple[tuple[str, int], ...]:
+        """Those of the lines for which there is room, with how much: for careful ones only what is free now."""
+        if not lines:
+            return ()
+        free = self.limits.of(kind) - self._counts[kind]
+        ahead = 0 if kind == "process" else min(self._pace[kind].recent(now), self.limits.queue_depth)
+        found = tuple((line, min(CHUNK, free if line.endswith("!") else free + ahead)) for line in lines)
+        found = tuple((line, limit) for line, limit in found if limit > 0)
+        if len(found) < len(lines):
+            self.blocked += 1
+        return found
+
+    def _claim(
+        self, flight: Flight, lines: tuple[tuple[str, int], ...], graphs: Iterable[frozenset[str]], **scope: Any
+    ) -> None:
+        """Ask for nodes of these lines. Limits are cumulative, so that all share the free slots."""
+        distinct = set(graphs)
+        wanted = tuple(
+            (lane, limit)
+            for line, limit in lines
+            for lane in sorted({lane for lanes in distinct for lane in self._by_line(lanes).get(line, ())})
+        )
+        if wanted:
+            flight.claims.append(Asked(lines, scope.get("runs", ())))
+            flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
+
+    def _by_line(self, lanes: frozenset[str]) -> dict[str, tuple[str, ...]]:
+        """The lanes of a graph by line: what follows the name of the queue."""
+        found = self._lanes.get(lanes)
         if found is None:
-            found = {}
-            for lane in sorted(frozenset().union(*lanes)):
-                kind = lane.partition("/")[2].removesuffix("!")
-                found.setdefault(kind, ([], []))[not lane.endswith("!")].append(lane)
-            self._lanes[key] = found
+            lines = {lane.partition("/")[2] for lane in lanes}
+            found = {line: tuple(sorted(lane for lane in lanes if lane.partition("/")[2] == line)) for line in lines}
+            self._lanes[lanes] = found
         return found
 
     def _claim_suspect(self, flight: Flight) -> None:
@@ -329,7 +370,7 @@ class Desk:
             asked = {"serves": tuple(sorted(self.serves))}
         lanes = sorted({suspect_lane(lane) for of_graph in graphs for lane in of_graph})
         if lanes:
-            flight.kinds.append(("suspect", 1))
+            flight.claims.append(Asked((), suspect=True))
             wanted = tuple((lane, 1) for lane in lanes)
             flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **asked))
 
@@ -342,28 +383,32 @@ class Desk:
             if not isinstance(receipt, Created) or receipt.run_id != op.run_id:
                 self.forget(op.run_id)
 
-    def _take(self, kind: str, limit: int, receipt: Receipt, flight: Flight, landing: Landing) -> None:
+    def _take(self, asked: Asked, receipt: Receipt, landing: Landing) -> None:
         if isinstance(receipt, Refused):
             assert receipt.reason is Refusal.LEASE_EXPIRED, f"a claim was refused: {receipt}"
             landing.lease_lost, self.leased = True, False
-            if kind == "suspect":
+            if asked.suspect:
                 self.suspects_possible()
-            elif not flight.runs:
-                self.look_around()
             return
         assert isinstance(receipt, Claimed)
-        for grant in receipt.grants:
-            landing.begin.append(self._hold(grant, suspect=kind == "suspect"))
-        if kind == "suspect":
+        # A run that ended meanwhile, or whose code was not found, is not known: the next renewals give its nodes back.
+        granted = [grant for grant in receipt.grants if grant.run_id in self.facts]
+        begun = [self._hold(grant, suspect=asked.suspect) for grant in granted]
+        landing.begin += begun
+        if len(granted) < len(receipt.grants):
             return
-        if len(receipt.grants) < limit:
-            self._dry.add(kind)
-            if not flight.cramped and self._dry >= {asked for asked, _ in flight.kinds}:
-                for run in flight.runs:
-                    self._hungry.pop(run, None)
-                self._dry.clear()
-        elif not flight.runs:
-            self._look_around = True
+        taken = 0
+        for line, limit in asked.lines:
+            taken += sum(held.line == line for held in begun)
+            if taken < limit:
+                self._ran_dry(line, asked.runs)
+
+    def _ran_dry(self, line: str, runs: tuple[RunId, ...]) -> None:
+        """There was less than asked for: nothing more is READY in this line of these runs, or of all it serves."""
+        if not runs:
+            self._dry.add(line)
+        for run in runs:
+            self._hungry[line].pop(run, None)
 
     def _hold(self, grant: Grant, *, suspect: bool) -> Held:
         held = Held(

@@ -31,6 +31,7 @@ from ..model import (
     RunStatus,
     Unfinished,
 )
+from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
 from . import gates
 from .chores import Due
@@ -43,7 +44,6 @@ from .run import Run
 from .watch import Events, Watch
 from .work import RunFacts
 
-DEFAULT_URL = "sqlite:///.stepwell/stepwell.db"
 RUNS_PER_COMMIT = 500
 
 Startable = Workflow | Builder
@@ -82,13 +82,15 @@ class Engine:
                 raise InputError(f"{name}={value}: at least 1 is needed")
         if lease_seconds <= 0:
             raise InputError(f"lease_seconds={lease_seconds}: a positive number is needed")
-        self.store: Store = open_store(url or DEFAULT_URL) if url is None or isinstance(url, str) else url
+        self.store: Store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
         self.events = Events()
         self._watch = Watch()
         self._lock = threading.Lock()
         self._graphs: Recent[str, Graph] = Recent(128)
         self._stored: Recent[str, bool] = Recent(10_000)
         """Digests of graphs that are known to be in the store."""
+        self._found: Recent[tuple[str, str], Bodies] = Recent(1_000)
+        """The bodies of what was started or found to be served here, by workflow and digest."""
         self._classes = {workflow.workflow_name: workflow for workflow in workflows}
         self._serves_all = False
         self._served: dict[tuple[str, str | None, str], frozenset[str] | None] = {}
@@ -176,6 +178,7 @@ class Engine:
         ops: list[Op] = []
         for definition, _ in items:
             ops += self._graph_ops(definition)
+            self._found[definition.workflow, definition.graph.digest] = definition.bodies
         ops += [create for _, create in items]
         # A run that exists may have another graph, so nothing is claimed of it before the answer is there.
         small = all(len(definition.graph) <= CHUNK for definition, _ in items)
@@ -204,6 +207,8 @@ class Engine:
             carry_out(self.store, gates.load(run.id, receipt.loaded))
         if self._runner is not None and not known:
             self._runner.know(_facts(definition, create))
+        if self._runner is not None and create.timeout is not None:
+            self._runner.sweep_in(create.timeout)
         return run
 
     def _graph_ops(self, definition: Definition) -> list[Op]:
@@ -257,6 +262,7 @@ class Engine:
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus:
         """Wait for the end of a run. Without a runner, somebody else must be working on it."""
+        self._work()  # also who only waits must notice what others do
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._watch.waiting(run_id) as waiter:
             while True:
@@ -285,8 +291,14 @@ class Engine:
         """Work on an unfinished run that another process started and left."""
         row = reader.require_run(self.store, run_id)
         if not row.status.terminal:
-            self._require_runner().know(self._facts_of(row))
+            self._take_up(row, self._facts_of(row))
         return Run(self, row.id)
+
+    def _take_up(self, row: RunRow, facts: RunFacts) -> None:
+        runner = self._require_runner()
+        runner.know(facts)
+        if row.deadline_at is not None:
+            runner.sweep_in(row.deadline_at - self.store.now())
 
     def serve(self) -> None:
         """Work on every unfinished run whose code can be found here, now and until the engine is closed."""
@@ -306,7 +318,9 @@ class Engine:
             status = reader.require_run(self.store, run_id).status
             raise RunConflict(f"run {run_id} is {status}; only a FAILED or CANCELLED run can be retried", run_id=run_id)
         if facts is not None:
-            self._require_runner().know(facts)
+            row = reader.require_run(self.store, run_id)
+            facts.since = news.seq
+            self._take_up(row, facts)
 
     def cancel(self, run_id: RunId, grace_seconds: float = 5.0) -> None:
         news = carry_out(self.store, gates.cancel(run_id, grace=microseconds(grace_seconds)))
@@ -318,8 +332,7 @@ class Engine:
         if self._runner is not None and self._started:
             self._runner.stop_run(run_id)
             self._runner.spread([news])
-            self._runner.chores.sweep_by(self._runner.now() + microseconds(grace_seconds) + 1_000)
-            self._runner.wake()
+            self._runner.sweep_in(microseconds(grace_seconds) + 1_000)
 
     def delete(self, run_id: RunId) -> None:
         reader.require_run(self.store, run_id)
@@ -331,8 +344,8 @@ class Engine:
             raise EngineClosed("the engine is closed; open a new one")
         with self._lock:
             if self._runner is not None and not self._started:
-                self._started = True
                 self._runner.start()
+                self._started = True
 
     def _require_runner(self) -> LocalRunner:
         if self._runner is None:
@@ -369,24 +382,25 @@ class Engine:
             return None
         graph = self._graphs[digest] = Graph.load(document)
         try:
-            bodies = self._bodies(workflow, target)
+            bodies = self._bodies(workflow, target, digest)
             for spec in {spec.job or spec.id: spec for spec in graph}.values():
                 bodies.find(spec)
         except StoreError:
             raise
         except Exception:
             return None
+        self._found[workflow, digest] = bodies
         return graph.lanes
 
-    def _bodies(self, workflow: str, target: str | None) -> Bodies:
-        known = self._classes.get(workflow)
-        if known is not None:
-            target = known.target
-        return bodies_for(target)
+    def _bodies(self, workflow: str, target: str | None, digest: Digest) -> Bodies:
+        """What this engine has at hand comes first: a class inside a function cannot be found by its address."""
+        return self._found.get((workflow, digest)) or bodies_for(self._classes.get(workflow, target))
 
     def _facts_of(self, row: RunRow) -> RunFacts:
-        bodies = self._bodies(row.workflow, row.target)
-        return RunFacts(row.id, row.workflow, row.target, self.graph_of(row), row.input, row.seed, bodies)
+        bodies = self._bodies(row.workflow, row.target, row.digest)
+        facts = RunFacts(row.id, row.workflow, row.target, self.graph_of(row), row.input, row.seed, bodies)
+        facts.since = row.seq
+        return facts
 
     def _find_facts(self, run_id: RunId) -> RunFacts:
         return self._facts_of(reader.require_run(self.store, run_id))
@@ -402,8 +416,10 @@ def _create(
 ) -> Create:
     chosen = new_run_id() if run_id is None else checked_run_id(run_id)
     limit = definition.timeout if timeout is None else timeout
-    if limit is not None and limit <= 0:
+    if limit is not None and not 0 < limit < 2**40:
         raise InputError(f"timeout={limit}: a positive number of seconds is needed")
+    if not -(2**31) <= priority < 2**31:
+        raise InputError(f"priority={priority}: a whole number of 32 bits is needed")
     if seed is None:
         seed = int.from_bytes(hashlib.sha256(chosen.encode()).digest()[:8], "big")
     elif not 0 <= seed < 2**64:

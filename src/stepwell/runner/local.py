@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("stepwell")
 
+SETTLE_SECONDS = 5.0
+"""How long closing waits for the settlement of what has ended or was given back."""
 MAX_RUNAWAYS = 64
 """Threads whose body did not end in time: beyond this many, nothing more is claimed until some of them end."""
 
@@ -70,7 +72,7 @@ class LocalRunner:
         self._trouble: StoreError | None = None
         self._wake = threading.Event()
         self._quiet = threading.Condition(self._lock)
-        self._loop = LoopThread(self._settled_elsewhere)
+        self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
         self._processes: ProcessBodies | None = None
         self._attempts: dict[Held, Attempt] = {}
         self._closed = False
@@ -136,8 +138,7 @@ class LocalRunner:
             for held in wanted:
                 held.stop = True
         for held in wanted:
-            if held.interrupt is not None:
-                held.interrupt()
+            _interrupt(held)
 
     def stop_run(self, run_id: RunId) -> None:
         with self._lock:
@@ -146,6 +147,12 @@ class LocalRunner:
 
     def wake(self) -> None:
         """There may be something to do before the next chore is due."""
+        self._wake.set()
+
+    def sweep_in(self, microseconds: int) -> None:
+        """Something becomes due then."""
+        with self._lock:
+            self.chores.sweep_by(self.now() + microseconds)
         self._wake.set()
 
     @property
@@ -168,18 +175,22 @@ class LocalRunner:
                 flight = self.desk.next_flight(self.now())
             if flight is None or self._finished:
                 return kept
-            if kept is not None:
-                self._hand_out([kept])
-                kept = None
             try:
+                if kept is not None:
+                    self._hand_out([kept])
+                    kept = None
                 receipts = self._store.commit(flight.ops)
+                self._meet_strangers(receipts)
             except StoreError as error:
                 self._fell(flight, error)
                 return None
-            except BaseException as error:
+            except Exception as error:
+                log.exception("the store failed in an unexpected way")
                 self._fell(flight, StoreError(f"the store failed in an unexpected way: {error!r}"))
+                return None
+            except BaseException as error:  # Ctrl-C in the thread that started a run
+                self._fell(flight, StoreError(f"a commit was interrupted: {error!r}"))
                 raise
-            self._meet_strangers(receipts)
             with self._lock:
                 landing = self.desk.landed(flight, receipts, self.now())
                 for held, _, _ in landing.settled:
@@ -207,8 +218,7 @@ class LocalRunner:
         self.spread(landing.news.values())
         soonest = min((op.delay for _, op, ok in landing.settled if ok and op.delay is not None), default=None)
         if soonest is not None:
-            self.chores.sweep_by(self.now() + soonest + 500)
-            self._wake.set()
+            self.sweep_in(soonest + 500)
 
     def spread(self, news: Iterable[RunNews]) -> None:
         """Tell those who wait, and finish what a closed gate is held for."""
@@ -235,7 +245,13 @@ class LocalRunner:
         for receipt in receipts:
             if type(receipt) is Claimed:
                 for run in {grant.run_id for grant in receipt.grants if grant.run_id not in self.desk.facts}:
-                    facts = self._find_facts(run)
+                    try:
+                        facts = self._find_facts(run)
+                    except StoreError:
+                        raise
+                    except Exception as error:
+                        log.warning("run %s was granted and cannot be served; it is given back: %s", run, error)
+                        continue
                     with self._lock:
                         self.desk.know(facts)
 
@@ -244,14 +260,12 @@ class LocalRunner:
     def _begin(self, begin: list[Held], *, keep: bool) -> Held | None:
         threads = [held for held in begin if held.spec.body == "thread"]
         if len(threads) != len(begin):
-            on_loop = [held for held in begin if held.spec.body == "loop"]
-            self._limit_times(on_loop)
+            on_loop = [Attempt(held, self._read_outputs) for held in begin if held.spec.body == "loop"]
             if on_loop:
-                self._loop.begin([self._attempt(held) for held in on_loop])
+                self._loop.begin(on_loop)
             for held in begin:
                 if held.spec.body == "process":
-                    self._limit_times([held])
-                    self._process_bodies().put(self._attempt(held))
+                    self._process_bodies().put(Attempt(held, self._read_outputs))
         kept = threads.pop(0) if keep and threads else None
         self._hand_out(threads)
         return kept
@@ -261,7 +275,8 @@ class LocalRunner:
             self._queue.put(held)
         with self._lock:
             wanted = min(self.desk.count("thread"), self.desk.limits.threads) + self._runaways - self._threads
-            self._threads += max(0, wanted)
+            wanted = 0 if self._closed else max(0, wanted)
+            self._threads += wanted
         for _ in range(wanted):
             threading.Thread(target=self._work, name="stepwell-body", daemon=True).start()
 
@@ -271,6 +286,7 @@ class LocalRunner:
             held = self._queue.get()
             while held is not None:
                 if self._run(held):
+                    self.pump()
                     return
                 held = self.pump(keep=True)
             if self._closed:
@@ -278,20 +294,12 @@ class LocalRunner:
 
     def _run(self, held: Held) -> bool:
         """Run one body. True if it took so long that another thread has replaced this one."""
-        if held.unwanted():
-            with self._lock:
-                if not held.over:
-                    self.desk.finished(held, settle(held, settling.CANCELLED), self.now())
-            return False
         attempt = Attempt(held, self._read_outputs)
-        if held.spec.timeout is not None:
-            self._attempts[held] = attempt
-            self._limit_times([held])
-        held.begun = True
+        if not self._begins(attempt):
+            return False
         try:
             result = attempt.call()
             if asyncio.iscoroutine(result):
-                self._attempts[held] = attempt
                 self._loop.go_on(attempt, result)
                 return False
             settlement = attempt.returned(result)
@@ -307,17 +315,42 @@ class LocalRunner:
                 self.desk.stalled = self._runaways >= MAX_RUNAWAYS
             return held.runaway
 
+    def _begins(self, attempt: Attempt) -> bool:
+        """Whether this body may begin now. Under the lock: what closing gives back must not begin any more."""
+        held = attempt.held
+        with self._lock:
+            if held.unwanted():
+                if not held.over:
+                    self.desk.finished(held, settle(held, settling.CANCELLED), self.now())
+                return False
+            held.begun = True
+            if held.spec.timeout is not None:
+                self._attempts[held] = attempt
+                self.chores.time_limit(held, self.now() + microseconds(held.spec.timeout))
+                self._wake.set()
+            return True
+
+    def _begins_elsewhere(self, attempt: Attempt) -> bool:
+        begins = self._begins(attempt)
+        if not begins:
+            with self._lock:
+                self._ask_for_commit()
+        return begins
+
     def _settled_elsewhere(self, held: Held, settlement: Settle) -> None:
         """A body on the loop or in a process has ended: let a thread of ours commit it."""
         with self._lock:
-            if held.over:
-                return
-            self.desk.finished(held, settlement, self.now())
-            asked, self._pump_asked = self._pump_asked, True
-            if self._committer is None:
-                self._committer = threading.Thread(target=self._commit, name="stepwell-commit", daemon=True)
-                self._committer.start()
-        if not asked:
+            if not held.over:
+                self.desk.finished(held, settlement, self.now())
+                self._ask_for_commit()
+
+    def _ask_for_commit(self) -> None:
+        """Have the thread that is there for it commit. The lock is held."""
+        if self._committer is None:
+            self._committer = threading.Thread(target=self._commit, name="stepwell-commit", daemon=True)
+            self._committer.start()
+        if not self._pump_asked:
+            self._pump_asked = True
             self._to_commit.put(None)
 
     def _commit(self) -> None:
@@ -325,17 +358,6 @@ class LocalRunner:
         while not self._closed:
             self._to_commit.get()
             self.pump()
-
-    def _attempt(self, held: Held) -> Attempt:
-        attempt = self._attempts[held] = Attempt(held, self._read_outputs)
-        return attempt
-
-    def _limit_times(self, items: list[Held]) -> None:
-        for held in items:
-            if held.spec.timeout is not None:
-                with self._lock:
-                    self.chores.time_limit(held, self.now() + microseconds(held.spec.timeout))
-                self._wake.set()
 
     def _end_overdue(self, items: list[Held]) -> None:
         """Their time is up: settle them now; whatever their bodies still do is not recorded."""
@@ -356,16 +378,16 @@ class LocalRunner:
                         held.facts.run_id,
                         held.spec.timeout,
                     )
-            if held.interrupt is not None:
-                held.interrupt()
+            _interrupt(held)
         if items:
+            self._hand_out([])  # a thread for each one that is lost, or what was claimed ahead would wait for it
             self.pump()
 
     def _process_bodies(self) -> ProcessBodies:
         if self._processes is None:
             from .process import ProcessBodies
 
-            self._processes = ProcessBodies(self.desk.limits.processes, self._settled_elsewhere)
+            self._processes = ProcessBodies(self.desk.limits.processes, self._begins_elsewhere, self._settled_elsewhere)
         return self._processes
 
     def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
@@ -394,7 +416,7 @@ class LocalRunner:
             self._wake.wait(max(0.0, pause / 1_000_000))
             self._wake.clear()
             if self._closed:
-                return
+                return self._finish_gates()
             try:
                 with self._lock:
                     due = self.chores.due(self.now(), busy=self.busy)
@@ -415,16 +437,15 @@ class LocalRunner:
         with self._lock:
             self.desk.closing = True
         self._give_back(lambda held: not held.begun, settling.RELEASED)
-        deadline = time.monotonic() + timeout
-        with self._lock:
-            while not self.desk.idle and self._trouble is None and time.monotonic() < deadline:
-                self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
+        self._wait_until_quiet(timeout)
         self._give_back(lambda held: True, None)
+        self._wait_until_quiet(SETTLE_SECONDS)
         with self._lock:
             self._closed = True
+            threads = self._threads
         self._wake.set()
         self._lease.close()
-        for _ in range(self._threads):
+        for _ in range(threads):
             self._queue.put(None)
         self._to_commit.put(None)
         self._loop.close()
@@ -438,8 +459,28 @@ class LocalRunner:
         except StoreError as error:
             log.warning("could not sign off; the lease will run out instead: %s", error)
 
+    def _wait_until_quiet(self, seconds: float) -> None:
+        """Until everything is settled; a store that takes nothing is not waited for."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            while not self.desk.idle and self._trouble is None and time.monotonic() < deadline:
+                self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
+
+    def _finish_gates(self) -> None:
+        """The last chore: a run that failed while the engine closed should not look as if it were running."""
+        try:
+            carry_out(self._store, self._do_chores(Due(False, False, False, [])))
+        except StoreError as error:
+            log.warning("housekeeping: %s", error)
+
     def _give_back(self, which: Callable[[Held], bool], verdict: settling.Verdict | None) -> None:
         with self._lock:
             for held in [held for held in self.desk.held.values() if which(held)]:
                 self.desk.finished(held, settle(held, verdict or settling.lost(held.spec)), self.now())
         self.pump()
+
+
+def _interrupt(held: Held) -> None:
+    interrupt = held.interrupt  # its body may end at this moment
+    if interrupt is not None:
+        interrupt()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -13,13 +15,20 @@ from ..model import Settle
 from .attempt import Attempt
 from .work import Held
 
+log = logging.getLogger("stepwell")
+
 
 class LoopThread:
-    """Runs coroutines and reports the settlement of each. Started when the first one comes."""
+    """Runs coroutines and reports the settlement of each. Started when the first one comes.
 
-    def __init__(self, settled: Callable[[Held, Settle], None]) -> None:
+    `begins` says whether a body may begin: it may have been stopped or given back meanwhile.
+    """
+
+    def __init__(self, begins: Callable[[Attempt], bool], settled: Callable[[Held, Settle], None]) -> None:
+        self._begins = begins
         self._settled = settled
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
 
@@ -33,13 +42,16 @@ class LoopThread:
 
     def close(self) -> None:
         with self._lock:
-            loop, self._loop = self._loop, None
+            self._closed = True
+            loop = self._loop
         if loop is not None:
             loop.call_soon_threadsafe(loop.stop)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
+                if self._closed:
+                    raise Stopped("the engine is closed")
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=self._serve, args=(self._loop,), name="stepwell-loop", daemon=True).start()
             return self._loop
@@ -47,7 +59,8 @@ class LoopThread:
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         try:
-            loop.run_forever()
+            while not self._closed:
+                self._run_until_stopped(loop)
             for task in self._tasks:
                 task.cancel()
             loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
@@ -55,23 +68,26 @@ class LoopThread:
         finally:
             loop.close()
 
+    def _run_until_stopped(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt) as error:
+            # asyncio lets these through from any task, also from one that a body made. The other bodies go on.
+            log.warning("a task on the loop for async bodies raised %r", error)
+
     def _begin(self, attempts: list[Attempt]) -> None:
         for attempt in attempts:
-            held = attempt.held
-            if held.over or held.stop:
-                if not held.over:
-                    self._settled(held, attempt.raised(Stopped("asked to stop before it began")))
+            if not self._begins(attempt):
                 continue
-            held.begun = True
             try:
                 result = attempt.call()
+                if asyncio.iscoroutine(result):
+                    self._start(attempt, result)
+                    continue
+                settle = attempt.returned(result)
             except BaseException as error:
-                self._settled(held, attempt.raised(error))
-                continue
-            if asyncio.iscoroutine(result):
-                self._start(attempt, result)
-            else:
-                self._settled(held, attempt.returned(result))
+                settle = attempt.raised(error)
+            self._settled(attempt.held, settle)
 
     def _start(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(self._run(attempt, coroutine))
@@ -92,4 +108,5 @@ class LoopThread:
 
 
 def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
-    loop.call_soon_threadsafe(task.cancel)
+    with contextlib.suppress(RuntimeError):  # the loop was closed, and with it everything on it
+        loop.call_soon_threadsafe(task.cancel)

@@ -1,114 +1,202 @@
 """`isolation="process"`: bodies in processes of their own, which can be killed when their time is up.
 
 Each place has one child process, started when it is first needed and used again. Parent and child speak through a pipe:
-the parent sends what to run, the child may ask for outputs, and answers with a result or an error, all of it plain data.
+the child says that it is ready, the parent sends what to run, the child may ask for outputs, and answers with a result or
+an error, all of it plain data.
+
+A child leads a process group: what a body has started is killed with it. It dies with its parent, however that dies.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
+import os
 import queue
+import signal
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
 from ..codec import decode, encode
 from ..define import bodies_for
-from ..errors import RetryLater, Stopped
 from ..graph.document import node_document, node_from_document
 from ..kernel import settling
 from ..kernel.settling import Failure
 from ..model import Settle
-from .attempt import Attempt, settle
+from .attempt import Attempt, Raised, kept_outcome, kept_output, settle
 from .work import Held
 
 _SPAWN = multiprocessing.get_context("spawn")
 
 
 class ProcessBodies:
-    """A number of places for bodies, each with a child process."""
+    """A number of places for bodies, each with a child process.
 
-    def __init__(self, places: int, settled: Callable[[Held, Settle], None]) -> None:
-        self._settled = settled
-        self._queue: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
-        self._places = [_Place(self._queue, settled) for _ in range(places)]
+    `begins` says whether a body may begin: it may have been stopped or given back while its process started.
+    """
+
+    def __init__(self, places: int, begins: Callable[[Attempt], bool], settled: Callable[[Held, Settle], None]) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[Attempt] = []
+        self._idle: list[_Place] = []
+        self._places = [_Place(begins, settled, self._next) for _ in range(places)]
+        self._idle.extend(reversed(self._places))
 
     def put(self, attempt: Attempt) -> None:
-        self._queue.put(attempt)
+        with self._lock:
+            if self._idle:
+                self._idle.pop().give(attempt)
+            else:
+                self._waiting.append(attempt)
 
     def close(self) -> None:
-        for _ in self._places:
-            self._queue.put(None)
         for place in self._places:
-            place.end()
+            place.close()
+
+    def _next(self, place: _Place) -> None:
+        """A place is free. The one that was used last is used next, so that no process starts without need."""
+        with self._lock:
+            if self._waiting:
+                place.give(self._waiting.pop(0))
+            else:
+                self._idle.append(place)
 
 
 class _Place:
     """One child at a time, and the thread that talks to it."""
 
-    def __init__(self, work: queue.SimpleQueue[Attempt | None], settled: Callable[[Held, Settle], None]) -> None:
-        self._work = work
+    def __init__(
+        self,
+        begins: Callable[[Attempt], bool],
+        settled: Callable[[Held, Settle], None],
+        free: Callable[[_Place], None],
+    ) -> None:
+        self._begins = begins
         self._settled = settled
-        self._child: Any = None
-        self._pipe: Connection | None = None
+        self._free = free
+        self._work: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
+        self._child: _Child | None = None
+        self._closed = False
         threading.Thread(target=self._serve, name="stepwell-process", daemon=True).start()
 
-    def end(self) -> None:
-        child = self._child
-        if child is not None and child.is_alive():
+    def give(self, attempt: Attempt) -> None:
+        self._work.put(attempt)
+
+    def close(self) -> None:
+        self._closed = True
+        self._work.put(None)
+        if (child := self._child) is not None:
             child.kill()
 
     def _serve(self) -> None:
         while (attempt := self._work.get()) is not None:
-            held = attempt.held
-            if held.over or held.stop:
-                self._settled(held, settle(held, settling.CANCELLED))
-                continue
-            held.begun = True
             try:
-                self._settled(held, self._converse(attempt))
+                settlement = self._converse(attempt)
             except Exception as error:
-                self._settled(held, attempt.raised(error))
-        self.end()
+                settlement = attempt.raised(error)
+            if settlement is not None:
+                self._settled(attempt.held, settlement)
+            self._free(self)
+        self._drop()
 
-    def _converse(self, attempt: Attempt) -> Settle:
-        held = attempt.held
-        if self._child is None or not self._child.is_alive():
-            self._start()
-        child, pipe = self._child, self._pipe
-        assert pipe is not None
-        held.interrupt = child.kill
+    def _converse(self, attempt: Attempt) -> Settle | None:
+        """Have the body run; None when it was not to begin any more."""
+        held, child = attempt.held, self._living_child()
         try:
-            pipe.send(_request(attempt))
+            if not child.ready:
+                child.receive()
+                child.ready = True
+            child.busy_with(held)
+            held.interrupt = partial(child.kill, held)
+            if not self._begins(attempt):
+                return None
+            child.send(_request(attempt))
             while True:
-                kind, value = pipe.recv()
+                kind, value = child.receive()
                 if kind != "outputs":
                     return _settlement(attempt, kind, value)
-                pipe.send(_outputs(attempt, value))
+                child.send(_outputs(attempt, value))
         except (EOFError, OSError):
-            child.join()
-            self._child = None
+            how = child.how_it_died()
+            self._drop()
             if held.stop:
                 return settle(held, settling.CANCELLED)
-            failure = Failure(["stepwell.ProcessDied", "builtins.Exception"])
-            return attempt.failed(failure, "ProcessDied", _how_it_died(child.exitcode))
+            return attempt.failed(Failure(["stepwell.ProcessDied", "builtins.Exception"]), "ProcessDied", how)
+        except BaseException:
+            self._drop()  # it waits for an answer that will not come
+            raise
         finally:
             held.interrupt = None
+            child.busy_with(None)
 
-    def _start(self) -> None:
+    def _living_child(self) -> _Child:
+        child = self._child
+        if child is None or not child.is_alive():
+            self._drop()
+            child = self._child = _Child()
+        if self._closed:
+            child.kill()
+        return child
+
+    def _drop(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.join()
+
+
+class _Child:
+    """A child process and the pipe to it."""
+
+    def __init__(self) -> None:
+        self.ready = False
+        self._lock = threading.Lock()
+        self._held: Held | None = None
         self._pipe, theirs = _SPAWN.Pipe()
-        self._child = _SPAWN.Process(target=serve, args=(theirs,), name="stepwell-body", daemon=True)
-        self._child.start()
+        self._process = _SPAWN.Process(target=serve, args=(theirs,), name="stepwell-body", daemon=True)
+        self._process.start()
         theirs.close()
 
+    def is_alive(self) -> bool:
+        with self._lock:
+            return self._process.is_alive()
 
-def _how_it_died(exitcode: int | None) -> str:
-    if exitcode is not None and exitcode < 0:
-        return f"the process of the body was killed by signal {-exitcode}"
-    return f"the process of the body ended with exit code {exitcode} before the body returned"
+    def busy_with(self, held: Held | None) -> None:
+        with self._lock:
+            self._held = held
+
+    def send(self, message: Any) -> None:
+        self._pipe.send(message)
+
+    def receive(self) -> Any:
+        """The next message; EOFError when the child is gone, also when something it started keeps the pipe open."""
+        while not self._pipe.poll(1.0):
+            if not self.is_alive() and not self._pipe.poll():
+                raise EOFError
+        return self._pipe.recv()
+
+    def kill(self, held: Held | None = None) -> None:
+        """End it with all that it started; with `held` only if that is what it works on."""
+        with self._lock:
+            if (held is None or held is self._held) and self._process.is_alive():
+                with contextlib.suppress(OSError, AttributeError):  # it leads no group yet, or there are none (Windows)
+                    os.killpg(self._process.pid or 0, signal.SIGKILL)
+                self._process.kill()
+
+    def join(self) -> None:
+        self._process.join()
+        self._pipe.close()
+
+    def how_it_died(self) -> str:
+        self._process.join(5)
+        exitcode = self._process.exitcode
+        if exitcode is not None and exitcode < 0:
+            return f"the process of the body was killed by signal {-exitcode}"
+        return f"the process of the body ended with exit code {exitcode} before the body returned"
 
 
 def _request(attempt: Attempt) -> dict[str, Any]:
@@ -139,14 +227,10 @@ def _outputs(attempt: Attempt, name: str | None) -> tuple[str, Any]:
 
 
 def _settlement(attempt: Attempt, kind: str, value: Any) -> Settle:
-    outcome = value.get("outcome")
-    attempt.context.outcome = decode(outcome) if outcome else {}
     if kind == "returned":
-        return attempt.returned(decode(value["output"]))
-    if value["stopped"] and attempt.held.stop:
-        return settle(attempt.held, settling.CANCELLED)
-    failure = Failure(value["names"], retry_after=value["retry_after"])
-    return attempt.failed(failure, value["type"], value["message"], value["traceback"])
+        return attempt.completed(*value)
+    raised, outcome = value
+    return attempt.told(raised, outcome)
 
 
 # What follows runs in the child.
@@ -197,38 +281,45 @@ class _ChildOutputs(Mapping[str, Any]):
 
 def serve(pipe: Connection) -> None:
     """Run bodies until the parent goes away."""
-    while True:
-        try:
-            request = pipe.recv()
-        except (EOFError, KeyboardInterrupt):
-            return
-        pipe.send(_answer(pipe, request))
+    with contextlib.suppress(OSError, AttributeError):
+        os.setpgid(0, 0)  # Ctrl-C is for the parent to decide on, and what a body starts is killed with it
+    threading.Thread(target=_die_with_the_parent, daemon=True).start()
+    multiprocessing.current_process().daemon = False  # or bodies could not use multiprocessing themselves
+    try:
+        pipe.send(("ready", None))
+        while True:
+            pipe.send(_answer(pipe, pipe.recv()))
+    except (EOFError, BrokenPipeError):
+        return
 
 
-def _answer(pipe: Connection, request: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _die_with_the_parent() -> None:
+    """Nobody would take the result, and somebody else may be running the node again."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    with contextlib.suppress(OSError, AttributeError):
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)
+
+
+def _answer(pipe: Connection, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes | None]]:
     input = decode(request["input"])
     context = ChildContext(pipe, input, request["context"])
+    name = context.node_name
     try:
         body = bodies_for(request["target"]).find(node_from_document(decode(request["node"])))
         outputs = {name: decode(output) for name, output in request["needs"].items()}
         result = body.invoke(input, context, outputs)
         if asyncio.iscoroutine(result):
             result = asyncio.run(result)
-        return "returned", {"output": encode(result), "outcome": _outcome(context)}
+        return "returned", (kept_output(result, name), kept_outcome(context.outcome, name))
     except BaseException as error:
-        return "raised", {
-            "names": [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__],
-            "type": type(error).__name__,
-            "message": str(error),
-            "traceback": traceback.format_exc(),
-            "retry_after": error.seconds if isinstance(error, RetryLater) else None,
-            "stopped": isinstance(error, Stopped),
-            "outcome": _outcome(context),
-        }
+        return "raised", (Raised.of(error), _outcome(context))
 
 
 def _outcome(context: ChildContext) -> bytes | None:
     try:
-        return encode(context.outcome) if context.outcome else None
+        return kept_outcome(context.outcome, context.node_name)
     except Exception:
         return None

@@ -29,7 +29,8 @@ class Recent(OrderedDict[Key, Value]):
             self.popitem(last=False)
 
     def get(self, key: Key) -> Value | None:  # type: ignore[override]
-        if key in self:
+        try:
             self.move_to_end(key)
             return self[key]
-        return None
+        except KeyError:  # also when another thread has just made room
+            return None

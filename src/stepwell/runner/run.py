@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..clock import SECOND
 from ..codec import decode
-from ..errors import RunCancelled, RunConflict, RunFailed
+from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
 from ..graph import Graph
 from ..ids import NodeId, RunId
 from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
@@ -75,8 +75,13 @@ class Run:
         return self._end().__await__()
 
     async def _end(self) -> Run:
-        await asyncio.to_thread(self.wait)
-        return self.check()
+        while True:
+            try:
+                # In short waits, so that no thread is held for long when nobody awaits the run any more.
+                await asyncio.to_thread(self.wait, 0.5)
+                return self.check()
+            except RunStillActive:
+                continue
 
     @property
     def row(self) -> RunRow:

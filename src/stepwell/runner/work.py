@@ -15,7 +15,7 @@ from ..ids import AttemptId, RunId
 class RunFacts:
     """What stays the same about a run: its graph, its input, where its bodies are found."""
 
-    __slots__ = ("bodies", "graph", "input", "run_id", "seed", "specs", "target", "workflow")
+    __slots__ = ("bodies", "graph", "input", "run_id", "seed", "since", "specs", "target", "workflow")
 
     def __init__(
         self, run_id: RunId, workflow: str, target: str | None, graph: Graph, input: bytes, seed: int, bodies: Bodies
@@ -28,6 +28,8 @@ class RunFacts:
         self.seed = seed
         self.bodies = bodies
         self.specs: tuple[NodeSpec, ...] = graph.in_order
+        self.since = 0
+        """The `seq` of the run when this worker took it up: news from before, of an end that was retried, are old."""
 
 
 @dataclass(slots=True, eq=False)
@@ -58,3 +60,9 @@ class Held:
     @property
     def spec(self) -> NodeSpec:
         return self.facts.specs[self.index]
+
+    @property
+    def line(self) -> str:
+        """Where a body of its kind waits for room; one that must not be claimed ahead has a line of its own."""
+        spec = self.spec
+        return f"{spec.body}!" if spec.on_lost == "interrupt" else spec.body

@@ -210,6 +210,10 @@ def node(store: Store, index: int, run: str = RUN) -> NodeRow:
     return reader.all_nodes(store, run)[index]
 
 
+def by_name(of: Graph, grants: Iterable[Grant]) -> dict[str, Grant]:
+    return {of.order[grant.index]: grant for grant in grants}
+
+
 def statuses(store: Store, run: str = RUN) -> dict[str, str]:
     """Node id -> status, for all nodes of a run."""
     return {row.id: str(row.status) for row in reader.all_nodes(store, run)}

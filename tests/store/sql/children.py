@@ -46,8 +46,8 @@ class Child:
         self.process.stdin.write(words + "\n")
         self.process.stdin.flush()
 
-    def send(self, signal: int) -> None:
-        self.process.send_signal(signal)
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
 
     def wait(self) -> int:
         return self.process.wait(30)

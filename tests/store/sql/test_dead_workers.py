@@ -204,5 +204,3 @@ def test_the_leases_of_an_earlier_boot_are_over(tmp_path: Path, monkeypatch: pyt
 def lock_files(path: Path) -> list[Path]:
     folder = path.with_name(path.name + "-workers")
     return sorted(folder.glob("*.lock")) if folder.exists() else []
-
-

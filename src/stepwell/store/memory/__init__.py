@@ -24,6 +24,7 @@ from ...model import (
     Op,
     Query,
     Receipt,
+    Refusal,
     Refused,
     Renew,
     Renewed,
@@ -121,9 +122,14 @@ class MemoryStore:
 
 
 def _changed_something(receipt: Receipt) -> bool:
-    """A refusal, a claim without grants, a renewal or a sweep without finds leaves every run as it was."""
+    """A refusal, a claim without grants, a renewal or a sweep without finds leaves every run as it was.
+
+    Not so a rewrite of which some rows were refused: the others were applied.
+    """
     match receipt:
-        case Refused() | Claimed(()) | Enlisted() | Renewed(_, _, 0):
+        case Refused(reason):
+            return reason is Refusal.CHANGED
+        case Claimed(()) | Enlisted() | Renewed(_, _, 0):
             return False
         case Swept(lost, woken, runs):
             return bool(lost or woken or runs)

@@ -46,6 +46,9 @@ from .workers import WorkerLocks
 OLDEST_SQLITE = (3, 51, 3)
 """Older ones have a race between two processes that can corrupt a database in WAL mode."""
 
+APPLICATION = int.from_bytes(b"Step", "big")
+"""What tells the file of a store from the database of another program."""
+
 Synchronous = Literal["full", "normal"]
 
 
@@ -203,6 +206,7 @@ class SqliteStore:
         for number, text in migrations():
             self._begin()
             try:
+                self._check_ours()
                 version = cast(int, self._writer.pragma("user_version"))
                 if version > newest:
                     raise SchemaTooNew(
@@ -211,12 +215,18 @@ class SqliteStore:
                     )
                 if version < number:
                     self._writer.execute(text)
+                    self._writer.pragma("application_id", APPLICATION)
                     self._writer.pragma("user_version", number)
                 self._writer.execute("COMMIT")
             except BaseException:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise
+
+    def _check_ours(self) -> None:
+        used = self._writer.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone() is not None
+        if used and self._writer.pragma("application_id") != APPLICATION:
+            raise StoreCorrupt(f"{self.path} holds the tables of another program; choose another path")
 
     def _boot_clock(self) -> Clock:
         """The clock all processes of this boot share; the first to come sets it by the wall clock."""

@@ -52,8 +52,8 @@ def test_lines_and_refusals_may_share_a_batch(store: Store) -> None:
     start(store, graph(a=""))
     enlist(store)
     (grant,) = claim(store)
-    batch = [line(grant.attempt, 0), line(AttemptId("unknown.0"), 0), line(grant.attempt, 1), completed(grant)]
-    receipts = store.commit([*batch, line(grant.attempt, 2)])
+    lines = [line(grant.attempt, 0), line(AttemptId("unknown.0"), 0), line(grant.attempt, 1)]
+    receipts = store.commit([*lines, completed(grant), line(grant.attempt, 2)])
     assert receipts[:3] == [Appended(), Refused(Refusal.FENCED), Appended()]
     assert receipts[4] == Refused(Refusal.FENCED)
     assert [row.index for row in reader.list_lines(store, RUN)] == [0, 1]

@@ -19,11 +19,13 @@ from ...model import (
     GraphAdded,
     NodeChange,
     NodeStatus,
+    Op,
     Refusal,
     Refused,
     Renew,
     Rewrite,
     RunStatus,
+    Settle,
     Settled,
     Sweep,
 )
@@ -44,6 +46,10 @@ from ..ops import (
     statuses,
     work,
 )
+
+
+def completed_op(attempt: str) -> Settle:
+    return Settle(AttemptId(attempt), AttemptStatus.COMPLETED, NodeStatus.COMPLETED, b"null")
 
 
 def test_an_empty_batch_is_answered(store: Store) -> None:
@@ -86,18 +92,12 @@ def test_a_batch_is_applied_in_order(store: Store) -> None:
     ]
 
 
-def completed_op(attempt: str):  # type: ignore[no-untyped-def]
-    from ...model import Settle
-
-    return Settle(AttemptId(attempt), AttemptStatus.COMPLETED, NodeStatus.COMPLETED, b"null")
-
-
 def test_what_is_refused_undoes_nothing_of_the_others(store: Store) -> None:
     of = start(store, graph(a="", b="a"))
     enlist(store)
     (grant,) = claim(store)
     unknown, nobody = RunId("unknown"), WorkerId("nobody")
-    bad = [
+    bad: list[Op] = [
         create(of, input=b"other"),
         create(of, "x")._replace(digest=Digest("none")),
         AddNodes(unknown, 0),
@@ -116,7 +116,7 @@ def test_what_is_refused_undoes_nothing_of_the_others(store: Store) -> None:
     ]
     good = [create(of, f"good-{i}") for i in range(len(bad))]
     before = reader.list_journal(store, RUN)
-    mixed = [op for pair in zip(bad, good, strict=True) for op in pair]
+    mixed: list[Op] = [op for pair in zip(bad, good, strict=True) for op in pair]
     receipts = store.commit(mixed)
     assert all(isinstance(receipt, Refused) for receipt in receipts[::2]), receipts[::2]
     assert all(isinstance(receipt, Created) for receipt in receipts[1::2])
@@ -130,7 +130,7 @@ def test_what_is_refused_undoes_nothing_of_the_others(store: Store) -> None:
 
 def test_the_same_batch_twice_is_the_same_as_once(store: Store) -> None:
     of = graph(a="", b="a", c="a")
-    batch = [
+    batch: list[Op] = [
         *add_graph(of),
         create(of),
         Enlist(WORKER, 30 * SECOND, b"{}"),

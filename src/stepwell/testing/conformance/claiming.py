@@ -11,6 +11,7 @@ from ..ops import (
     LANE,
     RUN,
     WORKER,
+    by_name,
     claim,
     claim_op,
     completed,
@@ -216,11 +217,11 @@ def test_a_claim_carries_the_outputs_its_body_needs(store: Store) -> None:
     assert (b.inputs, c.inputs) == ((), ())
     store.commit([completed(b, None), completed(c, b"")])
     op = claim_op(claim="c1")
-    grants = {of.order[grant.index]: grant for grant in one(store, op, Claimed).grants}
+    grants = by_name(of, one(store, op, Claimed).grants)
     assert dict(grants["d"].inputs) == {of.index["a"]: large, of.index["c"]: b""}
     assert list(grants["d"].inputs) == sorted(grants["d"].inputs)
     assert grants["e"].inputs == (), "a node that returned nothing has no output to carry"
-    assert {of.order[grant.index]: grant for grant in one(store, op, Claimed).grants} == grants
+    assert by_name(of, one(store, op, Claimed).grants) == grants
 
 
 def test_a_node_freed_in_a_batch_is_claimed_in_the_same_batch(store: Store) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from ...clock import ManualClock
 from ...graph import Graph, NodeSpec
 from ...ids import NodeId
-from ...model import AttemptStatus, GateState, HeldGate, NodeStatus, RunStatus, Settle, Settled
+from ...model import AttemptStatus, GateState, Grant, HeldGate, NodeStatus, RunStatus, Settle, Settled
 from ...store import Store, reader
 from ..ops import (
     RUN,
     WORKER,
+    by_name,
     changed,
     claim,
     completed,
@@ -32,11 +33,11 @@ from ..ops import (
 PAIR = {"a": "", "b": "", "after_a": "a", "after_b": "b"}
 
 
-def fail_one_of_two(store: Store, **options: str):  # type: ignore[no-untyped-def]
+def fail_one_of_two(store: Store, **options: str) -> tuple[Graph, Grant]:
     """Two roots run; the first fails for good. (the graph, the grant that still runs)"""
     of = start(store, graph(**PAIR), **options)
     enlist(store)
-    grants = {of.order[grant.index]: grant for grant in claim(store)}
+    grants = by_name(of, claim(store))
     one(store, failed(grants["a"]), Settled)
     return of, grants["b"]
 
@@ -107,7 +108,7 @@ def test_a_failure_of_the_last_node_ends_nothing_by_itself(store: Store) -> None
 def test_settlements_of_one_batch_are_judged_by_the_gate_before_it(store: Store) -> None:
     of = start(store, graph(**PAIR))
     enlist(store)
-    grants = {of.order[grant.index]: grant for grant in claim(store)}
+    grants = by_name(of, claim(store))
     first, second = store.commit([failed(grants["a"]), completed(grants["b"])])
     assert isinstance(first, Settled)
     assert first == second

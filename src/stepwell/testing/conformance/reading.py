@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 from ...clock import ManualClock
+from ...errors import RunNotFound
 from ...ids import Digest, RunId, WorkerId
 from ...model import (
     CountNodes,
+    Delete,
     GetGraph,
     GetOutputs,
     GetRun,
@@ -15,14 +22,34 @@ from ...model import (
     ListNodes,
     ListRuns,
     ListStops,
+    ListUnfinished,
     ListWorkers,
+    NodeChange,
+    NodeRow,
     NodeStatus,
     ReadyRuns,
+    Rewrite,
     RunPage,
     RunStatus,
 )
 from ...store import Store, reader
-from ..ops import RUN, WORKER, claim, completed, enlist, fan, graph, hold, retried, start, sweep, work
+from ..ops import (
+    RUN,
+    TOKEN,
+    WORKER,
+    claim,
+    completed,
+    end_run,
+    enlist,
+    fan,
+    finish,
+    graph,
+    hold,
+    retried,
+    start,
+    sweep,
+    work,
+)
 
 
 def test_an_empty_store_answers_every_question(store: Store) -> None:
@@ -41,8 +68,9 @@ def test_an_empty_store_answers_every_question(store: Store) -> None:
             ListWorkers(),
             CountNodes(RUN),
             ReadyRuns((RUN,)),
+            ListUnfinished(),
         ]
-    ) == [None, RunPage((), None), (), (), {}, None, (), (), (), (), {}, ()]
+    ) == [None, RunPage((), None), (), (), {}, None, (), (), (), (), {}, (), ()]
 
 
 def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:
@@ -80,8 +108,8 @@ def test_runs_are_listed_by_workflow_status_and_end(store: Store, clock: ManualC
     clock.advance(10)
     work(store, runs=("done late",))
 
-    def found(**options: object) -> list[str]:
-        return [run.id for run in reader.list_runs(store, ListRuns(**options)).runs]  # type: ignore[arg-type]
+    def found(**options: Any) -> list[str]:
+        return [run.id for run in reader.list_runs(store, ListRuns(**options)).runs]
 
     assert found(workflow="returns") == ["done late"]
     assert found(workflow="nothing") == []
@@ -159,14 +187,59 @@ def test_runs_with_something_to_claim_are_found(store: Store) -> None:
     assert reader.ready_runs(store, ()) == ()
 
 
-def test_the_version_differs_after_a_change_and_not_before(store: Store) -> None:
-    start(store, graph(a=""))
-    before = store.version()
-    assert store.version() == before
-    store.read([ListRuns()])
-    assert store.version() == before
+def test_what_unfinished_runs_need_is_listed_once(store: Store) -> None:
+    of, other = graph(a=""), graph(a="", b="")
     enlist(store)
-    assert store.version() != before
+    for run, shape, workflow, target in (
+        ("one", of, "orders", None),
+        ("two", of, "orders", None),
+        ("three", other, "orders", "shop:Orders"),
+        ("four", of, "returns", "shop:Returns"),
+        ("five", of, "done", None),
+        ("six", of, "orders", "shop:Orders"),
+    ):
+        start(store, shape, run, workflow=workflow, target=target)
+    work(store, runs=("five",))
+    expected = {
+        ("orders", None, of.digest),
+        ("orders", "shop:Orders", of.digest),
+        ("orders", "shop:Orders", other.digest),
+        ("returns", "shop:Returns", of.digest),
+    }
+    found = reader.list_unfinished(store)
+    assert list(found) == sorted(expected, key=lambda item: (item[0], item[1] or "", item[2]))
+    for run in ("one", "two", "three", "four", "six"):
+        end_run(store, run)
+    assert reader.list_unfinished(store) == ()
+
+
+def test_one_node_is_read_by_its_index(store: Store) -> None:
+    start(store, graph(a="", b="a"))
+    assert reader.get_node(store, RUN, 1).id == "b"
+    with pytest.raises(RunNotFound):
+        reader.get_node(store, RUN, 2)
+
+
+def test_the_version_differs_after_a_change_and_not_before(store: Store) -> None:
+    start(store, graph(a="", b=""))
+    enlist(store)
+    changes: list[Callable[[], object]] = [
+        lambda: claim(store, limit=1),
+        lambda: hold(store),
+        lambda: store.commit([Rewrite(RUN, TOKEN, (*map(cancelled, reader.all_nodes(store, RUN)),))]),
+        lambda: finish(store, RunStatus.CANCELLED),
+        lambda: store.commit([Delete(RUN)]),
+    ]
+    for change in changes:
+        before = store.version()
+        store.read([ListRuns()])
+        assert store.version() == before
+        change()
+        assert store.version() != before
+
+
+def cancelled(row: NodeRow) -> NodeChange:
+    return NodeChange(row.index, NodeStatus.READY, 0, NodeStatus.CANCELLED)
 
 
 def test_the_store_tells_its_own_time(store: Store, clock: ManualClock) -> None:

@@ -107,6 +107,23 @@ def test_parents_of_many_runs_complete_in_one_batch(store: Store) -> None:
     assert node(store, 2, "run-4").status is NodeStatus.PENDING
 
 
+def test_runs_that_end_in_one_batch_all_end(store: Store) -> None:
+    of = graph(a="", b="")
+    enlist(store)
+    names = [f"run-{i}" for i in range(6)]
+    for run in names:
+        start(store, of, run)
+    grants = claim(store)
+    bad = {"run-1", "run-4"}
+    receipts = store.commit([failed(g) if g.run_id in bad else completed(g) for g in grants if g.run_id != "run-5"])
+    ended = {receipt.run.run_id: receipt.run for receipt in receipts if isinstance(receipt, Settled)}
+    assert {run for run, news in ended.items() if news.status is RunStatus.COMPLETED} == {"run-0", "run-2", "run-3"}
+    assert {run for run, news in ended.items() if news.purpose == "failed"} == bad
+    for run, news in ended.items():
+        row = reader.require_run(store, run)
+        assert (row.status, row.gate, row.seq) == (news.status, news.gate, news.seq)
+
+
 def test_a_late_worker_cannot_settle(store: Store, clock: ManualClock) -> None:
     start(store, graph(a="", b="a"))
     enlist(store, "slow", seconds=1)

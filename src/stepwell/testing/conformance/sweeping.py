@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...clock import SECOND, ManualClock
 from ...graph import Graph, NodeSpec
 from ...ids import NodeId
@@ -22,6 +24,7 @@ from ...store import Store, reader
 from ..ops import (
     LANE,
     RUN,
+    by_name,
     changed,
     claim,
     completed,
@@ -39,7 +42,7 @@ from ..ops import (
 )
 
 
-def lose(store: Store, clock: ManualClock, worker: str, **scope: object) -> Swept:
+def lose(store: Store, clock: ManualClock, worker: str, **scope: Any) -> Swept:
     """A worker claims, then its lease runs out."""
     enlist(store, worker, seconds=10)
     claim(store, worker, **scope)
@@ -135,7 +138,7 @@ def test_a_worker_lost_in_a_run_that_stops_cancels_its_nodes(store: Store, clock
         Graph([NodeSpec(NodeId(n), n, on_lost="interrupt" if n == "pay" else "rerun") for n in ("a", "b", "pay")]),
     )
     enlist(store, "gone", seconds=10)
-    grants = {of.order[grant.index]: grant for grant in claim(store, "gone")}
+    grants = by_name(of, claim(store, "gone"))
     store.commit([failed(grants["a"])])
     clock.advance(10)
     assert sweep(store).lost == 2
@@ -169,7 +172,7 @@ def test_an_expired_worker_with_nothing_left_is_forgotten(store: Store, clock: M
 def test_a_due_node_wakes_and_never_early(store: Store, clock: ManualClock) -> None:
     of = start(store, graph(soon="", later=""))
     enlist(store, seconds=600)
-    grants = {of.order[grant.index]: grant for grant in claim(store)}
+    grants = by_name(of, claim(store))
     store.commit([retried(grants["soon"], 5), retried(grants["later"], 7)])
     due = clock.now() + 5 * SECOND
     assert sweep(store).next_due == due
@@ -286,6 +289,21 @@ def test_a_gate_is_reported_when_its_holder_is_late(store: Store, clock: ManualC
         HeldGate(reader.require_run(store, "second").id, "purpose of second", b"{}"),
     )
     assert swept.next_due == clock.now() - 10 * SECOND, "there is still something to find"
+
+
+def test_deadlines_and_losses_of_many_runs_come_in_one_sweep(store: Store, clock: ManualClock) -> None:
+    careful = Graph([NodeSpec(NodeId("pay"), "pay", on_lost="interrupt"), NodeSpec(NodeId("other"), "other")])
+    for i in range(3):
+        start(store, careful, f"lost-{i}")
+        start(store, careful, f"late-{i}", timeout=30 * SECOND)
+    enlist(store, seconds=30)
+    claim(store, runs=[f"lost-{i}" for i in range(3)])
+    clock.advance(30)
+    swept = sweep(store)
+    assert swept.lost == 6
+    assert len(swept.runs) == len(swept.gates) == 6
+    assert {news.gate for news in swept.runs} == {GateState.HELD}
+    assert sweep(store).runs == ()
 
 
 def test_a_lost_worker_and_a_passed_deadline_come_in_one_sweep(store: Store, clock: ManualClock) -> None:

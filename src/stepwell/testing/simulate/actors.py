@@ -14,7 +14,7 @@ from ...clock import SECOND, microseconds
 from ...codec import decode
 from ...errors import Stopped, StoreError
 from ...ids import AttemptId, RunId, WorkerId
-from ...kernel.settling import CANCELLED, Failure
+from ...kernel.settling import CANCELLED
 from ...model import AttemptStatus, Claimed, Refused, RunNews, Settle
 from ...runner.attempt import Attempt, settle
 from ...runner.chores import Chores
@@ -223,7 +223,7 @@ class Worker(Actor):
         if held.stop and self.world.obeys(held):
             self._finish(held, attempt.raised(Stopped("asked to")))
         elif body.count <= self.world.workload.behaviour(held.spec.id).fails:
-            self._finish(held, attempt.failed(Failure(["sim.Boom"]), "Boom", f"body {body.count} of {held.spec.id}"))
+            self._finish(held, attempt.raised(RuntimeError(f"body {body.count} of {held.spec.id}")))
         else:
             order = held.facts.graph.order
             inputs = {order[index]: decode(output) for index, output in held.inputs}

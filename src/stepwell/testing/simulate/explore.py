@@ -66,18 +66,20 @@ def _life(world: World, seed: int) -> Life:
     return Life(seed, problem, world.events, seconds, world.trace_hash, world.seen, world.calls)
 
 
-def planned(workload: Workload, plan: dict[int, Fault], *, seed: int = 0, tell: bool = False) -> tuple[Life, World]:
-    """A world without any fault but the planned ones, each at the call with its number."""
-    world = World(workload, CALM, seed, tell=tell)
+def planned(
+    workload: Workload, plan: dict[int, Fault], *, workers: int = 2, seed: int = 0, tell: bool = False
+) -> tuple[Life, World]:
+    """A world without any fault but the planned ones, each at the commit with its number."""
+    world = World(workload, CALM._replace(workers=workers), seed, tell=tell)
     world.plan = plan
     return _life(world, seed), world
 
 
 def enumerate_faults(
-    workload: Workload, faults_at_once: int, *, seed: int = 0
+    workload: Workload, faults_at_once: int, *, workers: int = 2
 ) -> Iterator[tuple[dict[int, Fault], Life]]:
-    """Every fault at every call (one at once), or every pair of faults at every pair of calls (two)."""
-    clean, _ = planned(workload, {}, seed=seed)
+    """Every fault at every commit (one at once), or every pair of faults at every pair of commits (two)."""
+    clean, _ = planned(workload, {}, workers=workers)
     if clean.problem is not None:
         yield {}, clean
         return
@@ -85,19 +87,15 @@ def enumerate_faults(
     for numbers in itertools.combinations(calls, faults_at_once):
         for faults in itertools.product(Fault, repeat=faults_at_once):
             plan = dict(zip(numbers, faults, strict=True))
-            yield plan, planned(workload, plan, seed=seed)[0]
+            yield plan, planned(workload, plan, workers=workers)[0]
 
 
-def shrink(workload: Workload, plan: dict[int, Fault], *, seed: int = 0) -> dict[int, Fault]:
+def shrink(workload: Workload, plan: dict[int, Fault], *, workers: int = 2) -> dict[int, Fault]:
     """A smallest part of a plan that still goes wrong."""
-    smaller = True
-    while smaller:
-        smaller = False
-        for number in list(plan):
-            less = {key: fault for key, fault in plan.items() if key != number}
-            if planned(workload, less, seed=seed)[0].problem is not None:
-                plan, smaller = less, True
-                break
+    for number in list(plan):
+        less = {key: fault for key, fault in plan.items() if key != number}
+        if planned(workload, less, workers=workers)[0].problem is not None:
+            plan = less
     return plan
 
 
@@ -147,7 +145,6 @@ SOMETIMES = (
     "a gate left held is finished by another",
     "a late success is recorded",
     "a deadline passes",
-    "a rewrite is computed anew",
 )
 """States that a survey of thousands of seeds must have reached, or it proves little."""
 

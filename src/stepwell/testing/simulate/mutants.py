@@ -80,9 +80,8 @@ def _repeat_releases() -> Any:
     return patch.object(running, "_settle_one", settle)
 
 
-@_mutant("a settlement that is sent again is taken for the first, and not applied")
+@_mutant("a commit that raised is believed, and not sent again")
 def _settle_before_durable() -> Any:
-    """The runner believes a commit that raised: it drops the batch instead of sending it again."""
     original = desk.Desk.fell
 
     def fell(self: Any, flight: Any, error: BaseException) -> Any:
@@ -253,18 +252,16 @@ def _gate_resumed() -> Any:
     return patch.object(shaping, "gate", gate)
 
 
-@_mutant("at most once: the body begins before its claim is durable")
-def _start_before_claim() -> Any:
-    """A claim that raised is taken as granted nothing, though it may have been applied; nobody asks again."""
-    original = desk.Desk.fell
+@_mutant("a claim is granted before it is recorded")
+def _start_after_body() -> Any:
+    original = running._start
 
-    def fell(self: Any, flight: Any, error: BaseException) -> Any:
-        told = original(self, flight, error)
-        if self._again is not None and not self._again.settling:
-            self._again = None
-        return told
+    def start(op: Any, ordinal: int, run: Any, node: Any, now: int) -> Any:
+        attempt = original(op, ordinal, run, node, now)
+        running.change(run, node, NodeStatus.READY)
+        return attempt
 
-    return patch.object(desk.Desk, "fell", fell)
+    return patch.object(running, "_start", start)
 
 
 @_mutant("outputs are handed to the wrong parameter")

@@ -1,0 +1,74 @@
+"""Progress on a terminal: a bar that stays in its place. What bodies print appears above it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from .progress import Progress, Tally, elapsed
+from .screen import console
+
+
+class Bar:
+    def __init__(self) -> None:
+        self._tally: Tally | None = None
+        self._began = time.monotonic()
+        self._spinner = Spinner("dots", style="blue")
+        self._live = Live(
+            console=console(err=True),
+            refresh_per_second=10,
+            transient=True,
+            redirect_stdout=sys.stdout.isatty(),
+            get_renderable=self._render,
+        )
+
+    def __enter__(self) -> Progress:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def update(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def _render(self) -> RenderableType:
+        tally = self._tally
+        if tally is None:
+            return self._spinner
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(
+            self._spinner,
+            ProgressBar(
+                total=max(1, tally.total),
+                completed=tally.done,
+                width=40,
+                complete_style="red" if tally.failed else "green",
+            ),
+            Text(f"{tally.done:,}/{tally.total:,}", style="bold"),
+            Text(elapsed(time.monotonic() - self._began), style="dim"),
+        )
+        counts = Text("  ").join(
+            [
+                _amount(tally.done, "done", "green"),
+                _amount(tally.running, "running", "blue"),
+                _amount(tally.waiting, "waiting", "yellow"),
+                _amount(tally.failed, "failed", "bold red"),
+            ]
+        )
+        names = Text("  " + ", ".join(tally.at_work), style="dim", no_wrap=True, overflow="ellipsis")
+        return Group(bar, Text("  ") + counts, names)
+
+
+def _amount(number: int, word: str, style: str) -> Text:
+    return Text(f"{number:,} {word}", style=style if number else "dim")

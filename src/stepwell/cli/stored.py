@@ -1,0 +1,128 @@
+"""A run as it is stored, in the form that commands show. It needs a store and no engine, so that looking is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..clock import SECOND
+from ..codec import decode
+from ..errors import InputError, RunNotFound, StoreCorrupt
+from ..graph import Graph
+from ..model import SATISFIED_NODES, AttemptRow, ListNodes, NodeRow, NodeStatus, RunRow
+from ..store import Store, reader
+
+SHORTEST_PREFIX = 4
+_FEW = 5
+_TELLING = (NodeStatus.FAILED, NodeStatus.INTERRUPTED, NodeStatus.RUNNING, NodeStatus.WAITING)
+
+
+def find_run(store: Store, text: str) -> RunRow:
+    """The run with this id, or the only one whose id begins so."""
+    row = reader.get_run(store, text)
+    if row is not None:
+        return row
+    if len(text) < SHORTEST_PREFIX:
+        raise RunNotFound(text)
+    found = [row for row in reader.all_runs(store) if row.id.startswith(text)]
+    if not found:
+        raise RunNotFound(text)
+    if len(found) > 1:
+        shown = "".join(f"\n  {row.id}  {row.workflow} {row.status}" for row in found[:_FEW])
+        more = f"\n  and {len(found) - _FEW:,} more" if len(found) > _FEW else ""
+        raise InputError(f"{text!r} begins the ids of {len(found):,} runs; give more of it:{shown}{more}")
+    return found[0]
+
+
+class StoredError(NamedTuple):
+    type: str
+    message: str
+    traceback: str | None
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}"
+
+
+class StoredNode(NamedTuple):
+    """A node with all its attempts."""
+
+    row: NodeRow
+    name: str
+    attempts: tuple[AttemptRow, ...]
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the ended attempts took together."""
+        ended = [each.ended_at - each.started_at for each in self.attempts if each.ended_at is not None]
+        return sum(ended) / SECOND if ended else None
+
+    @property
+    def error(self) -> StoredError | None:
+        """What keeps the node from being completed. Errors that a later attempt made good are none."""
+        if self.row.status in SATISFIED_NODES:
+            return None
+        found = next((each.error for each in reversed(self.attempts) if each.error), None)
+        if found is None:
+            return None
+        record = decode(found)
+        return StoredError(record["type"], record["message"], record.get("traceback"))
+
+
+class StoredRun:
+    """A run: its row, and what is read when it is asked for."""
+
+    def __init__(self, store: Store, row: RunRow, graph: Graph | None = None) -> None:
+        self.store = store
+        self.row = row
+        if graph is not None:
+            self.graph = graph
+
+    @cached_property
+    def graph(self) -> Graph:
+        document = reader.get_graph(self.store, self.row.digest)
+        if document is None:
+            raise StoreCorrupt(f"the graph {self.row.digest} of run {self.row.id} is missing from the store")
+        return Graph.load(document)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, or None before its end."""
+        row = self.row
+        return None if row.ended_at is None else (row.ended_at - (row.started_at or row.created_at)) / SECOND
+
+    def counts(self) -> dict[NodeStatus, int]:
+        return reader.count_nodes(self.store, self.row.id)
+
+    def nodes(self) -> list[StoredNode]:
+        attempts: dict[int, list[AttemptRow]] = {}
+        for attempt in reader.list_attempts(self.store, self.row.id):
+            attempts.setdefault(attempt.index, []).append(attempt)
+        rows = reader.all_nodes(self.store, self.row.id)
+        return self._in_order(self._node(row, attempts.get(row.index, ())) for row in rows)
+
+    def telling_nodes(self, limit: int) -> list[StoredNode]:
+        """All nodes of a run that has no more than `limit`; of a larger one those that failed or are at work."""
+        if self.row.nodes <= limit:
+            return self.nodes()
+        (rows,) = self.store.read([ListNodes(self.row.id, limit=limit, statuses=_TELLING)])
+        return self._in_order(self._node(row, reader.list_attempts(self.store, self.row.id, row.index)) for row in rows)
+
+    def result(self) -> Any:
+        """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat)."""
+        last = [index for index, children in enumerate(self.graph.children) if not children]
+        outputs = reader.get_outputs(self.store, self.row.id, tuple(last))
+        found = {index: decode(output) for index, output in outputs.items() if output is not None}
+        if len(last) == 1:
+            return found.get(last[0])
+        specs = self.graph.in_order
+        unique = len({specs[index].name for index in last}) == len(last)
+        return {specs[index].name if unique else specs[index].id: found.get(index) for index in last}
+
+    def _node(self, row: NodeRow, attempts: Iterable[AttemptRow]) -> StoredNode:
+        return StoredNode(row, self.graph.in_order[row.index].name, tuple(attempts))
+
+    def _in_order(self, nodes: Iterable[StoredNode]) -> list[StoredNode]:
+        """As people read them: level by level, and within a level as they were declared."""
+        declared = {spec.id: position for position, spec in enumerate(self.graph)}
+        return sorted(nodes, key=lambda node: (self.graph.level(node.row.id), declared[node.row.id]))
