@@ -50,7 +50,6 @@ def test_an_interrupted_resume_is_kept_too(shop: Shop) -> None:
     assert shop.status("slow") == "RUNNING"
 
 
-@pytest.mark.xfail(reason="runner/process.py: the child must leave Ctrl-C to its parent, which gives the attempt back")
 def test_ctrl_c_on_a_terminal_reaches_bodies_in_processes_too_and_loses_nothing(shop: Shop) -> None:
     """A terminal sends it to the whole group."""
     running = shop.start("run", "shop:Isolated", "--run-id", "apart")
@@ -67,6 +66,7 @@ def test_two_processes_on_one_run_share_it(shop: Shop) -> None:
     other = shop.start("resume", "slow")
     assert other.stderr is not None
     assert other.stderr.readline() == "Slow  3 nodes  run slow\n"
+    assert "stepwell resume" not in shop("show", "slow").out
     shop.touch("go")
     assert shop.end(running, code=0).json == shop.end(other, code=0).json == "12"
     assert sorted(shop.ledger()) == ["first", "second", "third"]
@@ -77,6 +77,7 @@ def test_resume_without_waiting_says_that_there_is_nothing_to_record(shop: Shop)
     shop.until(lambda: "second" in shop.ledger())
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
+    assert "none: `stepwell resume slow` goes on with it" in shop("show", "slow").out
     told = shop("resume", "slow", "--no-wait").out
     assert "run slow is RUNNING: nothing needs to be recorded for it to go on, it only needs a worker" in told
     assert shop.ledger() == ["first", "second"]

@@ -7,13 +7,13 @@ from typing import Literal
 
 import typer
 
-from ..errors import InputError
+from ..errors import DefinitionError, InputError
 from ..graph import Graph, to_dot, to_mermaid
 from ..model import ListRuns, RunRow, RunStatus
 from ..store import Store, reader
 from .opening import Place
 from .records import full_record, graph_record, json_text, run_record
-from .stored import StoredRun, find_run
+from .stored import StoredRun, anybody_works, find_run
 from .words import ago, count, duration, local
 
 PAGE = 1_000
@@ -40,7 +40,7 @@ def show(place: Place, text: str, *, tracebacks: bool, as_json: bool) -> None:
         if as_json:
             print(json_text(full_record(run, tracebacks=tracebacks)))
         else:
-            _print_run(run, tracebacks=tracebacks)
+            _print_run(place, run, tracebacks=tracebacks)
 
 
 def graph(place: Place, what: str, pairs: Sequence[str], form: Literal["mermaid", "dot", "json"]) -> None:
@@ -52,15 +52,21 @@ def graph(place: Place, what: str, pairs: Sequence[str], form: Literal["mermaid"
 
 
 def _graph(place: Place, what: str, pairs: Sequence[str]) -> tuple[str, Graph, Mapping[str, str] | None]:
-    """A run id may have a colon in it, as a target has; where there is such a run, it is meant."""
-    with place.store() as store:
-        if ":" not in what or reader.get_run(store, what) is not None:
-            run = StoredRun(store, find_run(store, what))
-            nodes = reader.all_nodes(store, run.row.id)
-            return run.row.workflow, run.graph, {node.id: node.status for node in nodes}
-    from .inputs import graph_of_target
+    """A run id may have a colon in it, as a target has: what is no target may be a run."""
+    no_target: DefinitionError | None = None
+    if ":" in what:
+        from .inputs import graph_of_target
 
-    return *graph_of_target(what, pairs), None
+        try:
+            return *graph_of_target(what, pairs), None
+        except DefinitionError as error:
+            no_target = error
+    with place.store() as store:
+        if no_target is not None and reader.get_run(store, what) is None:
+            raise no_target
+        run = StoredRun(store, find_run(store, what))
+        nodes = reader.all_nodes(store, run.row.id)
+        return run.row.workflow, run.graph, {node.id: node.status for node in nodes}
 
 
 def _status(given: str) -> RunStatus:
@@ -104,7 +110,7 @@ def _nodes(row: RunRow) -> str:
     return f"{row.nodes:,}" if row.status is RunStatus.COMPLETED else f"{row.nodes - row.open:,} of {row.nodes:,} ended"
 
 
-def _print_run(run: StoredRun, *, tracebacks: bool) -> None:
+def _print_run(place: Place, run: StoredRun, *, tracebacks: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -119,6 +125,8 @@ def _print_run(run: StoredRun, *, tracebacks: bool) -> None:
     for name, value in _facts(row).items():
         facts.add_row(name, Text(value))
     facts.add_row("nodes", counted(run.counts()))
+    if not row.status.terminal and not anybody_works(run.store):
+        facts.add_row("worker", Text(f"none: `{place.command(f'resume {row.id}')}` goes on with it", style="yellow"))
     to.print(facts)
     nodes = run.telling_nodes(TABLE_UP_TO)
     if nodes:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...clock import SECOND, microseconds
 from ...codec import decode
@@ -44,6 +45,10 @@ class Call:
     ready_at: int = 0
 
 
+Option: TypeAlias = "tuple[Actor, str, Callable[[], None]]"
+"""Something that may happen next: to whom, what, and how."""
+
+
 class Actor:
     """Has at most one call under way in each of its lanes, as a process has in each of its threads."""
 
@@ -52,7 +57,13 @@ class Actor:
         self.name = name
         self.alive = True
         self.paused = False
+        self.stirred = True
+        """Something happened to it since it last looked for something to commit."""
         self.calls: dict[str, Call] = {}
+
+    def actions(self) -> list[Option]:
+        """What it can do next."""
+        return []
 
     def call(self, lane: str, wish: Wish, proceed: Callable[[list[Any] | StoreError], None]) -> None:
         self.calls[lane] = Call(self, lane, wish, proceed, self.world.number_of(wish))
@@ -137,24 +148,25 @@ class Worker(Actor):
 
     # What it can do next
 
-    def actions(self) -> list[tuple[str, Callable[[], None]]]:
-        found: list[tuple[str, Callable[[], None]]] = []
+    def actions(self) -> list[Option]:
+        found: list[Option] = []
         now = self.now()
         if "lease" not in self.calls and self.tenancy.due_at <= now:
-            found.append(("renew", self._renew))
-        if "main" not in self.calls:
+            found.append((self, "renew", self._renew))
+        if self.stirred and "main" not in self.calls:
             flight = self.desk.next_flight(now)
+            self.stirred = flight is not None
             if flight is not None:
                 self._commit(flight)
         if "house" not in self.calls and (
             self.house.pending or self.chores.next_at(now, busy=bool(self.desk.held)) <= now
         ):
-            found.append(("keep house", self._keep_house))
+            found.append((self, "keep house", self._keep_house))
         if self.bodies.waiting and len(self.bodies.running) < self.desk.limits.threads:
-            found.append(("begin", self._begin))
+            found.append((self, "begin", self._begin))
         for body in self.bodies.running:
             if body.ends_at <= now or (body.held.stop and self.world.obeys(body.held)):
-                found.append((f"end {body.held.spec.id}", lambda body=body: self._end(body)))  # type: ignore[misc]
+                found.append((self, "end", partial(self._end, body)))
         return found
 
     def next_at(self) -> int:
@@ -226,7 +238,7 @@ class Worker(Actor):
             self._finish(held, attempt.raised(RuntimeError(f"body {body.count} of {held.spec.id}")))
         else:
             order = held.facts.graph.order
-            inputs = {order[index]: decode(output) for index, output in held.inputs}
+            inputs = {str(order[index]): decode(output) for index, output in held.inputs}
             self._finish(held, attempt.returned(result_of(held.spec.id, inputs)))
 
     def _finish(self, held: Held, settlement: Settle) -> None:
@@ -248,8 +260,8 @@ class User(Actor):
         super().__init__(world, "user")
         self.plans: list[Callable[[], Procedure[Any]]] = []
 
-    def actions(self) -> list[tuple[str, Callable[[], None]]]:
-        return [("ask", self._ask)] if self.plans and not self.calls else []
+    def actions(self) -> list[Option]:
+        return [(self, "ask", self._ask)] if self.plans and not self.calls else []
 
     def _ask(self) -> None:
         plan = self.plans.pop(0)

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from .before import Violation
 from .faults import Fault, Swarm, random_swarm
 from .workload import Workload, random_workload, shapes
-from .world import Violation, World
+from .world import World
 
 CALM = Swarm(2, 2, {}, 0, 0, 0, 0, 0, 400)
 """No random fault: only those that are planned."""

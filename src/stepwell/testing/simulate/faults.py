@@ -48,7 +48,7 @@ def random_swarm(rng: random.Random) -> Swarm:
         crash=maybe(0.4, 0.02),
         pause=maybe(0.4, 0.03),
         lost_hint=maybe(0.3, 0.05),
-        lost_tail=maybe(0.05, 0.02),
+        lost_tail=maybe(0.04, 0.03),
         skew=maybe(0.3, 3.0),
         steps=rng.randint(20, 160),
     )

@@ -12,10 +12,10 @@ from unittest.mock import patch
 
 from ...ids import AttemptId
 from ...kernel import plans
-from ...model import AttemptStatus, Finish, GateState, NodeStatus, RunStatus, Settled
+from ...model import AttemptStatus, Finish, GateState, NodeChange, NodeStatus, RunStatus, Settled
 from ...runner import chores, desk
 from ...store.memory import running, shaping
-from ...store.memory.state import State
+from ...store.memory.state import State, WorkerRecord
 
 Mutant = Callable[[], "contextlib.AbstractContextManager[Any]"]
 
@@ -223,7 +223,7 @@ def _holding_forgets() -> Any:
 def _retry_all() -> Any:
     def retry(nodes: Any) -> Any:
         changes = [
-            plans.NodeChange(row.index, row.status, row.attempt, NodeStatus.PENDING, None, fresh=True)
+            NodeChange(row.index, row.status, row.attempt, NodeStatus.PENDING, None, fresh=True)
             for row in nodes
             if row.status.terminal
         ]
@@ -313,7 +313,7 @@ def _expired_claims() -> Any:
     def claim(state: Any, op: Any, now: int) -> Any:
         worker = state.workers.get(op.worker)
         if worker is None:
-            state.workers[op.worker] = running.WorkerRecord(op.worker, now + 1, now, b"")
+            state.workers[op.worker] = WorkerRecord(op.worker, now + 1, now, b"")
             receipt = original(state, op, now)
             del state.workers[op.worker]
             return receipt

@@ -6,7 +6,7 @@ import copy
 import random
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ...clock import SECOND, ManualClock, microseconds
@@ -40,7 +40,7 @@ from ...runner.procedure import Commit, Wish, perform
 from ...runner.work import Held, RunFacts
 from ...store.memory import MemoryStore
 from ...store.memory.state import RunRecord
-from .actors import LEASE, Actor, Call, User, Worker, persistently, start
+from .actors import LEASE, Actor, Call, Option, User, Worker, persistently, start
 from .before import Before, Violation
 from .faults import Fault, Swarm
 from .workload import Workload, expected_outputs
@@ -76,7 +76,7 @@ class World:
         self._retries: Counter[RunId] = Counter()
         self._asked: set[RunId] = set()
         graph = workload.graph
-        self.serves = {(workload.name, graph.digest): graph.lanes}
+        self.serves: dict[tuple[str, str], frozenset[str]] = {(workload.name, graph.digest): graph.lanes}
         self.runs = [RunId(f"r{number}") for number in range(1, workload.runs + 1)]
         create = [self._create(run) for run in self.runs]
         self.facts = {
@@ -148,44 +148,47 @@ class World:
 
     def step(self) -> bool:
         """One event. False when nothing can happen but the passing of time."""
-        options: list[tuple[str, Callable[[], None]]] = []
+        options: list[Option] = []
         for actor in (*self.workers, self.user):
             if not actor.alive or actor.paused:
                 continue
-            options += [(f"{actor.name}: {name}", act) for name, act in actor.actions()]
+            options += actor.actions()
         pending = [call for actor in (*self.workers, self.user) for call in actor.calls.values()]
+        now = self.clock.now()
         for call in pending:
             if call.answer is None:
-                options.append((f"{call.actor.name}: {call.lane} call", lambda call=call: self._serve(call)))  # type: ignore[misc]
-            elif call.ready_at <= self.clock.now() and not call.actor.paused:
-                options.append((f"{call.actor.name}: {call.lane} reply", lambda call=call: self._reply(call)))  # type: ignore[misc]
+                options.append((call.actor, "call", partial(self._serve, call)))
+            elif call.ready_at <= now and not call.actor.paused:
+                options.append((call.actor, "reply", partial(self._reply, call)))
         if self.faulty:
             options += self._accidents()
         if not options or (self.faulty and self.rng.random() < 0.05):
             self._pass_time(pending)
             return bool(options)
-        name, act = options[self.rng.randrange(len(options))]
-        self._note(name)
+        actor, name, act = options[self.rng.randrange(len(options))]
+        self._note(f"{actor.name}: {name}")
+        actor.stirred = True
         act()
         return True
 
-    def _accidents(self) -> list[tuple[str, Callable[[], None]]]:
+    def _accidents(self) -> list[Option]:
         rng, swarm = self.rng, self.swarm
-        found: list[tuple[str, Callable[[], None]]] = []
+        found: list[Option] = []
         alive = [worker for worker in self.workers if worker.alive]
         if alive and rng.random() < swarm.crash:
             victim = rng.choice(alive)
-            found.append((f"{victim.name} crashes", lambda: self._crash(victim)))
+            found.append((victim, "crashes", partial(self._crash, victim)))
         if alive and rng.random() < swarm.pause:
             sleeper = rng.choice(alive)
-            found.append((f"{sleeper.name} pauses or wakes", lambda: self._pause(sleeper)))
+            found.append((sleeper, "pauses or wakes", partial(self._pause, sleeper)))
         if alive and rng.random() < swarm.lost_hint:
             deaf = rng.choice(alive)
-            found.append((f"{deaf.name} misses a hint", lambda: self._lose_hints(deaf)))
+            found.append((deaf, "misses a hint", partial(self._lose_hints, deaf)))
         if self._tails and rng.random() < swarm.lost_tail:
-            found.append(("the store loses its tail", self._lose_tail))
-        if any(not worker.alive for worker in self.workers):
-            found.append(("a worker is replaced", self._replace))
+            found.append((self.user, "sees the store lose its tail", self._lose_tail))
+        dead = next((worker for worker in self.workers if not worker.alive), None)
+        if dead is not None:
+            found.append((dead, "is replaced", self._replace))
         return found
 
     def _serve(self, call: Call) -> None:
@@ -224,7 +227,7 @@ class World:
         return None
 
     def _apply(self, call: Call, *, again: bool = False) -> list[Any]:
-        if self.swarm.lost_tail and isinstance(call.wish, Commit):
+        if self.swarm.lost_tail and isinstance(call.wish, Commit) and call.number % 3 == 0:
             self._tails = [*self._tails[-4:], copy.deepcopy(self.store._state)]
         seqs = {run: record.seq for run, record in self.store._state.runs.items()} if again else {}
         before = Before(self.store._state, call.wish.ops) if isinstance(call.wish, Commit) else None
@@ -259,6 +262,8 @@ class World:
                 case Sweep(), Swept():
                     reasons = [record.reason for record in self.store._state.runs.values()]
                     self.saw("a deadline passes", "deadline" in reasons and bool(receipt.runs))
+                case _:
+                    pass
 
     def _compare_repeat(self, ops: Any, first: list[Any], second: list[Any]) -> None:
         """Commit twice = once: nothing was granted or recorded a second time."""
@@ -272,6 +277,7 @@ class World:
 
     def _answer(self, call: Call, answer: list[Any] | StoreError) -> None:
         del call.actor.calls[call.lane]
+        call.actor.stirred = True
         call.proceed(answer)
 
     def _crash(self, actor: Actor) -> None:
