@@ -5,7 +5,6 @@ A failure prints the steps that led to it and a blob that repeats them (`@reprod
 
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from stepwell.clock import SECOND, ManualClock
-from stepwell.graph import Graph, NodeSpec
+from stepwell.graph import Graph
 from stepwell.ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId, split_attempt_id
 from stepwell.model import (
     CHUNK,
-    SETTLEMENTS,
     AddNodes,
     Append,
     AttemptStatus,
@@ -61,41 +59,24 @@ from stepwell.store.memory import MemoryStore
 from stepwell.store.sql import SqliteStore
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import add_graph
+from tests.conformance.drawn import (
+    ILLEGAL,
+    LANES,
+    PAYLOADS,
+    PURPOSES,
+    RUBBISH,
+    RUNS,
+    SETTLED,
+    TOKENS,
+    UNSTARTED,
+    WORKERS,
+    audit_payloads,
+    graphs,
+    number,
+)
 
-RUNS = tuple(RunId(f"run-{i}") for i in range(5))
-WORKERS = tuple(WorkerId(f"worker-{i}") for i in range(3))
-TOKENS = tuple(GateToken(f"token-{i}") for i in range(2))
-PURPOSES = ("failed", "cancel", "retry", "pause")
-LANES = ("default/thread", "default/thread!", "gpu/loop", "default/suspect", "gpu/suspect", "elsewhere/thread")
-PAYLOADS = {
-    "none": None,
-    "null": b"null",
-    "empty": b"",
-    "small": b'{"a":1}',
-    "large": b'"' + b"x" * 20_000 + b'"',
-    "just large": b"y" * 16_384,
-    "not json": b"\x00",
-}
-SETTLED = tuple((status, node) for status, nodes in SETTLEMENTS.items() for node in sorted(nodes))
-ILLEGAL = ((AttemptStatus.COMPLETED, NodeStatus.FAILED), (AttemptStatus.SUPERSEDED, NodeStatus.READY))
-RUBBISH = ("", "rubbish", "c.0", "00001.00", "00001.65536", "00002.-1", "00001.999999999999999999999")
-UNSTARTED = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
-
-number = st.integers(0, 1_000)
-"""Chooses something, whatever is there by then: rules take it modulo the number of choices."""
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> Graph:
-    """A small graph of any shape, with careful nodes, two queues and outputs that bodies ask for."""
-    specs: list[NodeSpec] = []
-    for i in range(draw(st.integers(1, 7))):
-        parents = draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set()
-        names = tuple(specs[parent].id for parent in sorted(parents))
-        needs = tuple(name for name in names if draw(st.booleans()))
-        kind = draw(st.sampled_from(({}, {}, {"on_lost": "interrupt"}, {"queue": "gpu", "body": "loop"})))
-        specs.append(NodeSpec(f"n{i}", f"n{i}", depends_on=names, needs=needs, **kind))
-    return Graph(specs)
+GOOD = (AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
+BAD = (AttemptStatus.FAILED, NodeStatus.FAILED)
 
 
 class SameAsMemory(RuleBasedStateMachine):
@@ -196,13 +177,13 @@ class SameAsMemory(RuleBasedStateMachine):
         on_failure=st.sampled_from(("fail_fast", "finish")),
         priority=st.sampled_from((0, 0, 5, -5)),
         timeout=st.sampled_from((None, None, 20 * SECOND, 0)),
-        key=st.sampled_from((None, None, "key-1", "key-2")),
+        idempotency_key=st.sampled_from((None, None, "key-1", "key-2")),
         now=st.booleans(),
     )
     def create_a_run(self, run: RunId, which: int, now: bool, payload: str, **options: Any) -> None:
         digest = self.graphs[which % len(self.graphs)].digest if which % 16 else Digest("unknown")
         names = (("orders", None), ("returns", "shop:Returns"))[which % 2]
-        self.ask(Create(run, *names, digest, PAYLOADS[payload], 2**64 - 1 - which, **options_of(options)), now)
+        self.ask(Create(run, *names, digest, PAYLOADS[payload], 2**64 - 1 - which, **options), now)
 
     @rule(which=number, limit=st.sampled_from((1, 2, 100)), start=st.integers(0, 8), now=st.booleans())
     def load_or_delete_a_run(self, which: int, limit: int, start: int, now: bool) -> None:
@@ -296,8 +277,7 @@ class SameAsMemory(RuleBasedStateMachine):
     def settle_many(self, take: list[int], well: bool, then_claim: bool) -> None:
         """What a busy worker does: many settlements and a claim in one batch, most of them good."""
         for which in dict.fromkeys(take):
-            good = well or which % 4
-            how = (AttemptStatus.COMPLETED, NodeStatus.COMPLETED) if good else (AttemptStatus.FAILED, NodeStatus.FAILED)
+            how = GOOD if well or which % 4 else BAD
             self.ask(Settle(self.attempt(which), *how, b"%d" % (which % 3)), False)
         if then_claim:
             self.claim(WORKERS[0], (("default/thread", 3), ("gpu/loop", 4)), RUNS, None, False)
@@ -427,10 +407,9 @@ class SameAsMemory(RuleBasedStateMachine):
         """The answer was lost: the same batch again."""
         batch = list(self.batch)
         self.commit()
-        if not any(isinstance(op, Rewrite) for op in batch):
-            for _ in range(times):
-                self.batch = list(batch)
-                self.commit()
+        for _ in range(times):
+            self.batch = list(batch)
+            self.commit()
 
     @precondition(lambda self: any(self.memory.read([ReadyRuns(RUNS)])[0]))
     @rule(worker=st.sampled_from(WORKERS), fail=st.sampled_from((0, 0, 0, 3)))
@@ -443,39 +422,16 @@ class SameAsMemory(RuleBasedStateMachine):
             if not fresh:
                 return
             for place, attempt in enumerate(fresh):
-                bad = fail and place % fail == fail - 1
-                how = (
-                    (AttemptStatus.FAILED, NodeStatus.FAILED)
-                    if bad
-                    else (AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
-                )
-                self.batch.append(Settle(attempt, *how, b"null"))
+                self.batch.append(Settle(attempt, *(BAD if fail and place % fail == fail - 1 else GOOD), b"null"))
             self.commit()
-
-
-def options_of(options: dict[str, Any]) -> dict[str, Any]:
-    return {("idempotency_key" if name == "key" else name): value for name, value in options.items()}
 
 
 def change(row: NodeRow, status: NodeStatus, reason: str | None, fresh: bool = False) -> NodeChange:
     return NodeChange(row.index, row.status, row.attempt, status, reason, fresh)
 
 
-def audit_payloads(store: SqliteStore) -> None:
-    """Every large payload is kept once, as long as rows refer to it; every claim as long as it has attempts."""
-    db = store._reader
-    columns = ("input FROM run", "output FROM attempt", "error FROM attempt", "outcome FROM attempt", "data FROM line")
-    used: Counter[bytes] = Counter()
-    for column in columns:
-        name = column.partition(" ")[0]
-        used.update(value[1:] for (value,) in db.execute(f"SELECT {column} WHERE substr({name}, 1, 1) = x'00'"))
-    assert dict(db.execute("SELECT hash, uses FROM blob").fetchall()) == used
-    idle = "SELECT id FROM claim WHERE key NOT IN (SELECT key / 65536 FROM attempt)"
-    assert db.execute(idle).fetchall() == []
-
-
 SameAsMemory.TestCase.settings = settings(
-    max_examples=100,
+    max_examples=250,
     stateful_step_count=50,
     deadline=None,
     print_blob=True,

@@ -94,7 +94,7 @@ def _print_runs(runs: Sequence[StoredRun], now: int) -> None:
     length = SHORT_ID
     while len({run.row.id[:length] for run in runs}) < len(runs):
         length += 1
-    made = table("run", "workflow", "status", "nodes", "began", "took", right=("took",), wrapped=("run", "workflow"))
+    made = table("run", "workflow", "status", "nodes", "began", "took", right=("took",), wrapped=("workflow",))
     for run in runs:
         row = run.row
         # An id that a person chose is shown whole.
@@ -118,7 +118,7 @@ def _print_run(place: Place, run: StoredRun, *, tracebacks: bool) -> None:
 
     to, row = console(), run.row
     taken = f"  {duration(run.seconds)}" if run.seconds is not None else ""
-    to.print(Text(row.workflow, style="bold") + "  " + coloured(row.status) + taken)
+    to.print(Text.assemble((row.workflow, "bold"), "  ", coloured(row.status), taken))
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim")
     facts.add_column(overflow="fold")

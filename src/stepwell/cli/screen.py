@@ -51,10 +51,13 @@ def coloured(status: str) -> Text:
 
 def table(*columns: str, right: Iterable[str] = (), wrapped: Iterable[str] = ()) -> Table:
     """A table without a frame. Where the terminal is too narrow, the `wrapped` columns give way."""
-    made = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False, show_edge=False)
+    made = Table(box=box.SIMPLE_HEAD, header_style="dim", padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for column in columns:
         justify: Literal["right", "left"] = "right" if column in right else "left"
-        made.add_column(column, justify=justify, overflow="fold", no_wrap=column not in wrapped)
+        gives_way = column in wrapped
+        made.add_column(
+            column, justify=justify, overflow="fold", no_wrap=not gives_way, min_width=8 if gives_way else None
+        )
     return made
 
 

@@ -145,5 +145,8 @@ class StoredRun:
 
     def _in_order(self, nodes: Iterable[StoredNode]) -> list[StoredNode]:
         """As people read them: level by level, and within a level as they were declared."""
+        nodes = list(nodes)
+        if not nodes:
+            return []
         declared = {spec.id: position for position, spec in enumerate(self.graph)}
         return sorted(nodes, key=lambda node: (self.graph.level(node.row.id), declared[node.row.id]))

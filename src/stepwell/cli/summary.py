@@ -27,9 +27,9 @@ def print_end(run: StoredRun) -> None:
         to.print(node_table(nodes))
         to.print()
     status = run.row.status
-    mark, style = _MARKS[status]
+    mark, style = _MARKS.get(status, ("•", ""))  # somebody may have retried it this very moment
     taken = f" in {duration(run.seconds)}: "
-    to.print(Text(f"{mark} ", style=style) + coloured(status) + Text(taken) + counted(run.counts()))
+    to.print(Text.assemble((f"{mark} ", style), coloured(status), taken, counted(run.counts())))
 
 
 def print_result(run: StoredRun) -> None:

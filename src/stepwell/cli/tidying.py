@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import typer
 
 from ..clock import microseconds
-from ..model import TERMINAL_RUNS, RunRow, RunStatus, Sweep
-from ..runner import Engine
+from ..model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
 from ..store import Store, reader
 from .opening import Place
 from .records import json_text, run_record
@@ -19,10 +18,13 @@ from .words import ago, count, parse_age
 PATIENCE = 2.0
 """Seconds after the grace within which a run that is cancelled should have ended."""
 
+NODES_AT_ONCE = 200
 _SHOWN_UP_TO = 20
 
 
 def cancel(place: Place, text: str, *, grace: float) -> None:
+    from ..runner import Engine
+
     with place.store() as store:
         row = find_run(store, text)
         Engine(store, runner=None).cancel(row.id, grace)
@@ -46,9 +48,7 @@ def gc(place: Place, *, older_than: str, keep: int, dry_run: bool, as_json: bool
         now = store.now()
         rows = list(_old(store, now - microseconds(age), keep))
         if not dry_run:
-            engine = Engine(store, runner=None)
-            for row in rows:
-                engine.delete(row.id)
+            rows = _deleted(store, rows)
         if as_json:
             runs = [run_record(StoredRun(store, row)) for row in rows]
             print(json_text({"dry_run": dry_run, "deleted": 0 if dry_run else len(rows), "runs": runs}))
@@ -59,6 +59,32 @@ def gc(place: Place, *, older_than: str, keep: int, dry_run: bool, as_json: bool
         typer.echo(f"and {count(len(rows) - _SHOWN_UP_TO, 'more run')}")
     done = "would delete" if dry_run else "deleted"
     typer.echo(f"{done} {count(len(rows), 'run')} that ended more than {older_than} ago")
+
+
+def _deleted(store: Store, rows: Sequence[RunRow]) -> list[RunRow]:
+    """Delete these runs, small ones many in a commit. What somebody has retried meanwhile stays, and is not returned."""
+    gone: list[RunRow] = []
+    for batch in _batches(rows):
+        while batch:
+            receipts = store.commit([Delete(row.id) for row in batch])
+            answers = [
+                (row, receipt) for row, receipt in zip(batch, receipts, strict=True) if isinstance(receipt, Deleted)
+            ]
+            gone += [row for row, receipt in answers if receipt.finished]
+            batch = [row for row, receipt in answers if not receipt.finished]
+    return gone
+
+
+def _batches(rows: Sequence[RunRow]) -> Iterator[list[RunRow]]:
+    """Others wait while a commit is made, so it should not be about too many nodes."""
+    batch: list[RunRow] = []
+    for row in rows:
+        if batch and sum(each.nodes for each in batch) + row.nodes > NODES_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
 
 
 def _old(store: Store, ended_before: int, keep: int) -> Iterator[RunRow]:

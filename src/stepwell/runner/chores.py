@@ -31,19 +31,30 @@ class Chores:
     stops_at: int = 0
     watch_at: int = 0
     _watch_pause: int = WATCH_SOONEST
+    _sooner: int | None = None
+    """What was asked for since the latest sweep began, which may not have seen the reason."""
     _timeouts: list[tuple[int, int, Held]] = field(default_factory=list)
     _count: int = 0
+    _tidy_at: int = 1_000
 
     def time_limit(self, held: Held, at: int) -> None:
         self._count += 1
         heapq.heappush(self._timeouts, (at, self._count, held))
+        if len(self._timeouts) > self._tidy_at:
+            # Most end long before their time is up; what they were given should not stay in memory until then.
+            self._timeouts = [entry for entry in self._timeouts if not entry[2].over]
+            heapq.heapify(self._timeouts)
+            self._tidy_at = 2 * len(self._timeouts) + 1_000
 
     def sweep_by(self, at: int) -> None:
         """Something becomes due then."""
+        self._sooner = at if self._sooner is None else min(self._sooner, at)
         self.sweep_at = min(self.sweep_at, at)
 
     def swept(self, now: int, next_due_in: int | None) -> None:
         self.sweep_at = now + min(SWEEP_EVERY, SWEEP_EVERY if next_due_in is None else max(1_000, next_due_in))
+        if self._sooner is not None:
+            self.sweep_at = min(self.sweep_at, self._sooner)
 
     def watched(self, now: int, *, changed: bool, busy: bool) -> None:
         """Look again soon while others change things, more seldom while they do not, or it may be our own changes."""
@@ -62,7 +73,10 @@ class Chores:
         stops = busy and self.stops_at <= now
         if stops:
             self.stops_at = now + STOPS_EVERY
-        return Due(self.sweep_at <= now, stops, self.watch_at <= now, [held for held in overdue if not held.over])
+        sweep = self.sweep_at <= now
+        if sweep:
+            self._sooner = None
+        return Due(sweep, stops, self.watch_at <= now, [held for held in overdue if not held.over])
 
     def next_at(self, now: int, *, busy: bool) -> int:
         """When to look again at the latest."""

@@ -330,11 +330,11 @@ class Desk:
             return ()
         free = self.limits.of(kind) - self._counts[kind]
         ahead = 0 if kind == "process" else min(self._pace[kind].recent(now), self.limits.queue_depth)
-        found = tuple((line, min(CHUNK, free if line.endswith("!") else free + ahead)) for line in lines)
-        found = tuple((line, limit) for line, limit in found if limit > 0)
-        if len(found) < len(lines):
+        # While others are claimed ahead no slot would ever be free for careful ones, so these come first.
+        if (free if lines[0].endswith("!") else free + ahead) <= 0:
             self.blocked += 1
-        return found
+            return ()
+        return tuple((line, min(CHUNK, free if line.endswith("!") else free + ahead)) for line in lines)
 
     def _claim(
         self, flight: Flight, lines: tuple[tuple[str, int], ...], graphs: Iterable[frozenset[str]], **scope: Any

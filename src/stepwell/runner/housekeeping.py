@@ -95,10 +95,15 @@ class Housekeeping:
         self._runner.hungry([held.run_id])
 
     def _sweep(self) -> Procedure[None]:
-        (receipt,) = yield Commit([Sweep()])
+        began, sweep = self._store_now(), Sweep()
+        (receipt,) = yield Commit([sweep])
         assert isinstance(receipt, Swept)
-        next_due_in = None if receipt.next_due is None else receipt.next_due - self._store_now()
+        # What was due before and still is, another sweep at once would not change either.
+        known = receipt.next_due is not None and receipt.next_due > began
+        next_due_in = receipt.next_due - self._store_now() if known and receipt.next_due is not None else None
         self._runner.chores.swept(self._runner.now(), next_due_in)
+        if receipt.lost >= sweep.limit or receipt.woken >= sweep.limit:
+            self._runner.chores.sweep_by(self._runner.now())
         if receipt.lost:
             log.warning("%d attempts of lost workers were taken over", receipt.lost)
             self._runner.suspects_possible()

@@ -90,16 +90,13 @@ def rehash(seeds: list[int]) -> dict[int, int]:
 
 
 def prove(seeds: int, first: int, tell: Callable[[str], None]) -> list[Part]:
-    parts = []
     with ProcessPoolExecutor(os.cpu_count() or 1) as pool:
-        for part in (
-            lambda: _seeds(pool, seeds, first, tell),
-            lambda: _shapes(pool, 1, tell),
-            lambda: _shapes(pool, 2, tell),
-            lambda: _mutants(pool, tell),
-        ):
-            parts += part()
-    return parts
+        return [
+            *_seeds(pool, seeds, first, tell),
+            *_shapes(pool, 1, tell),
+            *_shapes(pool, 2, tell),
+            *_mutants(pool, tell),
+        ]
 
 
 def _timed(results: Iterable[Any], tell: Callable[[str], None], what: str, total: int) -> list[Any]:

@@ -129,6 +129,32 @@ def test_a_late_success_after_the_failure_is_recorded_and_moves_nothing(store: S
     assert sweep(store).gates == ()
 
 
+def test_late_settlements_that_come_together_move_nothing(store: Store) -> None:
+    of = start(store, graph(bad="", **{f"n{i}": "" for i in range(6)}, join="n0 n1", after="n2"))
+    enlist(store)
+    grants = by_name(of, claim(store))
+    one(store, failed(grants["bad"]), Settled)
+    late = [completed(grants["n0"]), completed(grants["n1"]), completed(grants["n2"])]
+    *settled, _ = store.commit([*late, retried(grants["n3"], 5), released(grants["n4"]), stopped(grants["n5"])])
+    assert all(isinstance(receipt, Settled) for receipt in settled)
+    assert statuses(store) == {
+        "bad": "FAILED",
+        "n0": "COMPLETED",
+        "n1": "COMPLETED",
+        "n2": "COMPLETED",
+        "n3": "FAILED",
+        "n4": "CANCELLED",
+        "n5": "CANCELLED",
+        "join": "PENDING",
+        "after": "PENDING",
+    }
+    rows = {str(row.id): row for row in reader.all_nodes(store, RUN)}
+    assert (rows["join"].waiting, rows["after"].waiting, rows["n3"].due_at) == (2, 1, None)
+    end_as_failed(store)
+    retry_all(store)
+    assert (statuses(store)["join"], statuses(store)["after"]) == ("READY", "READY")
+
+
 def test_a_success_later_than_the_end_of_the_run_is_recorded_and_not_repeated(store: Store) -> None:
     of, running = fail_one_of_two(store)
     end_as_failed(store)

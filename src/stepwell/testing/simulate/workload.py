@@ -32,8 +32,8 @@ class Workload(NamedTuple):
     behaviours: Mapping[str, Behaviour]
     on_failure: OnFailure = "fail_fast"
     runs: int = 1
-    cancels: bool = False
-    """A user cancels the run at some moment."""
+    asks: tuple[str, ...] = ()
+    """What a user asks of the first run at some moments: "cancel", "retry"."""
     timeout: float | None = None
 
     def behaviour(self, node: str) -> Behaviour:
@@ -87,7 +87,7 @@ def shapes() -> dict[str, Workload]:
             Workload("timeout", timed, {"b": Behaviour(seconds=0.15)}),
             Workload("run retry", diamond, failing),
             Workload("finish", diamond, failing, "finish"),
-            Workload("cancel race", diamond, {}, cancels=True),
+            Workload("cancel race", diamond, {}, asks=("cancel",)),
             Workload("at most once", once, {}),
             Workload("two runs", chain, {}, runs=2),
         )
@@ -103,6 +103,8 @@ def random_workload(rng: random.Random) -> Workload:
         name: " ".join(parent for parent in names[:place] if rng.random() < 0.4) for place, name in enumerate(names)
     }
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
+    timeout = rng.choice([None, None, None, 2.0])
+    longest = 6.0 if timeout is None else 0.05
     behaviours = {}
     for name in names:
         if rng.random() < 0.25:
@@ -112,7 +114,9 @@ def random_workload(rng: random.Random) -> Workload:
         if rng.random() < 0.2:
             options[name]["body"] = "loop"
         behaviours[name] = Behaviour(
-            fails=rng.choice([0, 0, 0, 1, 2]), seconds=rng.choice([0, 0, 0.05]), obeys=rng.random() < 0.8
+            fails=rng.choice([0, 0, 0, 1, 2]),
+            seconds=rng.choice([0, 0, 0, 0, 0, 0.05, 0.05, longest]),
+            obeys=rng.random() < 0.8,
         )
     return Workload(
         "random",
@@ -120,6 +124,6 @@ def random_workload(rng: random.Random) -> Workload:
         behaviours,
         rng.choice(["fail_fast", "finish"]),
         runs=rng.choice([1, 1, 2, 3]),
-        cancels=rng.random() < 0.2,
-        timeout=rng.choice([None, None, None, 2.0]),
+        asks=tuple(rng.choice(["cancel", "cancel", "retry"]) for _ in range(rng.choice([0, 0, 0, 1, 2, 4]))),
+        timeout=timeout,
     )

@@ -28,6 +28,7 @@ from ...model import (
     Refusal,
     Refused,
     Rewrite,
+    RunNews,
     RunStatus,
     Settle,
     Settled,
@@ -36,7 +37,7 @@ from ...model import (
 )
 from ...runner import gates
 from ...runner.engine import layout_of
-from ...runner.procedure import Commit, Wish, perform
+from ...runner.procedure import Commit, Procedure, Wish, perform
 from ...runner.work import Held, RunFacts
 from ...store.memory import MemoryStore
 from ...store.memory.state import RunRecord
@@ -48,6 +49,8 @@ from .workload import Workload, expected_outputs
 HEAL_EVENTS = 10_000
 HEAL_TIME = 600 * SECOND
 RETRIES = 12
+FENCED_WITHIN = LEASE + 2 * SECOND
+"""After the grace of a cancelled run, while nothing goes wrong: the sweeper comes every second, or late by one lease."""
 
 
 class World:
@@ -73,6 +76,7 @@ class World:
         self._tails: list[Any] = []
         self._checked: dict[str, int] = {}
         self._tail_lost = False
+        self._healed_at = 0
         self._retries: Counter[RunId] = Counter()
         self._asked: set[RunId] = set()
         graph = workload.graph
@@ -86,9 +90,13 @@ class World:
         add = AddGraph(graph.digest, workload.name, graph.signature, graph.document, len(graph), 0, layout_of(graph))
         for op in create:
             self.user.plans.append(lambda op=op: start([add, op]))  # type: ignore[misc]
-        if workload.cancels:
-            self.user.plans.append(lambda: persistently(lambda: gates.cancel(self.runs[0], grace=microseconds(0.5))))
+        self.user.plans += [partial(self._ask, ask) for ask in workload.asks]
         self.workers = [self._new_worker() for _ in range(swarm.workers)]
+
+    def _ask(self, ask: str) -> Procedure[RunNews | None]:
+        if ask == "cancel":
+            return persistently(lambda: gates.cancel(self.runs[0], grace=microseconds(0.5)))
+        return persistently(lambda: gates.retry(self.runs[0]))
 
     def _create(self, run: RunId) -> Create:
         workload = self.workload
@@ -347,6 +355,7 @@ class World:
 
     def heal(self) -> None:
         self.faulty = False
+        self._healed_at = self.clock.now()
         self._note("everything heals")
         for worker in self.workers:
             worker.paused = False
@@ -359,9 +368,18 @@ class World:
                 return
             self._retry_failed()
             self.step()
+            self._nothing_outlives_its_grace()
             if self.clock.now() > deadline:
                 break
         raise Violation(f"it does not end: {self._standing()}")
+
+    def _nothing_outlives_its_grace(self) -> None:
+        for record in self.store._state.runs.values():
+            if (
+                record.cancel_at is not None
+                and max(record.cancel_at, self._healed_at) + FENCED_WITHIN < self.clock.now()
+            ):
+                raise Violation(f"run {record.id} is cancelled and its attempts are not fenced after their grace")
 
     def _restart_lost_runs(self) -> None:
         """A user whose call to start a run died with them starts it again."""

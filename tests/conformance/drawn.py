@@ -1,0 +1,58 @@
+"""What the random batches are made of, and what must hold of the tables whatever they did."""
+
+from collections import Counter
+
+from hypothesis import strategies as st
+
+from stepwell.graph import Graph, NodeSpec
+from stepwell.ids import GateToken, RunId, WorkerId
+from stepwell.model import SETTLEMENTS, AttemptStatus, NodeStatus
+from stepwell.store.sql import SqliteStore
+
+RUNS = tuple(RunId(f"run-{i}") for i in range(5))
+WORKERS = tuple(WorkerId(f"worker-{i}") for i in range(3))
+TOKENS = tuple(GateToken(f"token-{i}") for i in range(2))
+PURPOSES = ("failed", "cancel", "retry", "pause")
+LANES = ("default/thread", "default/thread!", "gpu/loop", "default/suspect", "gpu/suspect", "elsewhere/thread")
+PAYLOADS = {
+    "none": None,
+    "null": b"null",
+    "empty": b"",
+    "small": b'{"a":1}',
+    "large": b'"' + b"x" * 20_000 + b'"',
+    "just large": b"y" * 16_384,
+    "not json": b"\x00",
+}
+SETTLED = tuple((status, node) for status, nodes in SETTLEMENTS.items() for node in sorted(nodes))
+ILLEGAL = ((AttemptStatus.COMPLETED, NodeStatus.FAILED), (AttemptStatus.SUPERSEDED, NodeStatus.READY))
+RUBBISH = ("", "rubbish", "c.0", "00001.00", "00001.65536", "00002.-1", "00001.999999999999999999999")
+UNSTARTED = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
+
+number = st.integers(0, 1_000)
+"""Chooses something, whatever is there by then: rules take it modulo the number of choices."""
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """A small graph of any shape, with careful nodes, two queues and outputs that bodies ask for."""
+    specs: list[NodeSpec] = []
+    for i in range(draw(st.integers(1, 7))):
+        parents = draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set()
+        names = tuple(specs[parent].id for parent in sorted(parents))
+        needs = tuple(name for name in names if draw(st.booleans()))
+        kind = draw(st.sampled_from(({}, {}, {"on_lost": "interrupt"}, {"queue": "gpu", "body": "loop"})))
+        specs.append(NodeSpec(f"n{i}", f"n{i}", depends_on=names, needs=needs, **kind))
+    return Graph(specs)
+
+
+def audit_payloads(store: SqliteStore) -> None:
+    """Every large payload is kept once, as long as rows refer to it; every claim as long as it has attempts."""
+    db = store._reader
+    columns = ("input FROM run", "output FROM attempt", "error FROM attempt", "outcome FROM attempt", "data FROM line")
+    used: Counter[bytes] = Counter()
+    for column in columns:
+        name = column.partition(" ")[0]
+        used.update(value[1:] for (value,) in db.execute(f"SELECT {column} WHERE substr({name}, 1, 1) = x'00'"))
+    assert dict(db.execute("SELECT hash, uses FROM blob").fetchall()) == used
+    idle = "SELECT id FROM claim WHERE key NOT IN (SELECT key / 65536 FROM attempt)"
+    assert db.execute(idle).fetchall() == []

@@ -1,0 +1,236 @@
+"""Whatever a body does, its attempt says so clearly, and the run goes on by its policy."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import pytest
+
+from stepwell import Builder, Engine, Workflow, step, task
+from stepwell.runner import NodeError, attempt
+from tests.runner import jobs
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no message for you")
+
+
+class Hostile(dict[str, Any]):
+    """Not what it seems to be."""
+
+    def values(self) -> Any:
+        raise SystemError("no values for you")
+
+
+def bottomless() -> list[Any]:
+    bottom: list[Any] = []
+    for _ in range(100_000):
+        bottom = [bottom]
+    return bottom
+
+
+def circular() -> list[Any]:
+    circle: list[Any] = []
+    circle.append(circle)
+    return circle
+
+
+RETURNED = {
+    "an object": (lambda: {"made": [object()]}, "a value of type builtins.object cannot be kept as JSON; return JSON-able data or nothing (at $.made[0])"),
+    "a set": (lambda: {1, 2}, "a value of type builtins.set"),
+    "bytes": (lambda: b"raw", "a value of type builtins.bytes"),
+    "a key that is no string": (lambda: {1: "one"}, "the key 1 is not a string"),
+    "not a number": (lambda: [float("nan")], "nan is not a JSON number"),
+    "infinity": (lambda: {"far": float("inf")}, "inf is not a JSON number"),
+    "half a surrogate pair": (lambda: "\ud800", "half of a surrogate pair"),
+    "a number with too many digits": (lambda: 10**5000, "Exceeds the limit"),
+    "too deep a list": (bottomless, "nested deeper than"),
+    "a list that contains itself": (circular, "nested deeper than"),
+    "a coroutine in a list": (lambda: [print], "cannot be kept as JSON"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["thread", "loop"])
+@pytest.mark.parametrize("what", RETURNED)
+def test_what_json_cannot_keep_is_refused_with_the_place_it_was_found_at(kind: str, what: str) -> None:
+    make, message = RETURNED[what]
+    error = error_of(kind, make)
+    assert error.type == "NotJson"
+    assert error.message.startswith("node 'bad' returned ")
+    assert message in error.message
+
+
+def raising(error: BaseException) -> Any:
+    def body() -> None:
+        raise error
+
+    return body
+
+
+def recurse() -> None:
+    recurse()
+
+
+RAISED = {
+    "an error": (raising(ValueError("broken")), "ValueError: broken"),
+    "an error without a message": (raising(ValueError()), "ValueError: "),
+    "an error whose message cannot be shown": (raising(Unprintable()), "Unprintable: (no message: its __str__ raised RuntimeError)"),
+    "an error with half a surrogate pair": (raising(ValueError("\ud800")), "ValueError: \\ud800"),
+    "an error with a null byte": (raising(ValueError("a\0b")), "ValueError: a\0b"),
+    "a group of errors": (raising(ExceptionGroup("two", [ValueError(1), KeyError(2)])), "ExceptionGroup: two (2 sub-exceptions)"),
+    "a request to exit": (raising(SystemExit(3)), "SystemExit: 3"),
+    "an interrupt": (raising(KeyboardInterrupt()), "KeyboardInterrupt: "),
+    "a bare BaseException": (raising(BaseException("bare")), "BaseException: bare"),
+    "the end of a generator": (raising(GeneratorExit()), "GeneratorExit: "),
+    "a StopIteration": (raising(StopIteration(1)), None),
+    "a cancellation that nobody asked for": (raising(asyncio.CancelledError("mine")), "CancelledError: mine"),
+    "endless recursion": (recurse, "RecursionError: maximum recursion depth exceeded"),
+    "a result that hits back": (lambda: Hostile(a=1), "SystemError: no values for you"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["thread", "loop"])
+@pytest.mark.parametrize("what", RAISED)
+def test_whatever_a_body_raises_is_recorded(kind: str, what: str) -> None:
+    body, message = RAISED[what]
+    error = error_of(kind, body)
+    if message is not None:
+        assert str(error)[: len(message)] == message
+
+
+def error_of(kind: str, body: Any) -> NodeError:
+    """What is recorded of a bad body; the body beside it and the next run are not disturbed."""
+
+    class Bad(Workflow, on_failure="finish"):
+        if kind == "thread":
+
+            @step
+            def bad(self) -> Any:
+                return body()
+
+        else:
+
+            @step
+            async def bad(self) -> Any:  # type: ignore[no-redef]
+                return body()
+
+        @task(depends_on=None)
+        async def beside(self) -> int:
+            await asyncio.sleep(0.01)
+            return 1
+
+    class Good(Workflow):
+        @step
+        def thread(self) -> int:
+            return 1
+
+        @step
+        async def loop(self, thread: int) -> int:
+            return thread + 1
+
+    with Engine("memory://", max_concurrent_nodes=1, close_seconds=1) as engine:
+        run = engine.run(Bad(), check=False, timeout=10)
+        assert engine.run(Good(), timeout=10).output("loop") == 2
+        assert (run.status, run.node("bad").status, run.output("beside")) == ("FAILED", "FAILED", 1)
+        (tried,) = run.node("bad").attempts
+        assert tried.error is not None
+        return tried.error
+
+
+def test_a_task_that_a_body_made_may_not_end_the_loop_for_all() -> None:
+    async def leave() -> None:
+        sys.exit(3)
+
+    async def body() -> None:
+        await asyncio.create_task(leave())
+
+    class Bad(Workflow, on_failure="finish"):
+        @step
+        async def bad(self) -> None:
+            await body()
+
+        @task(depends_on=None)
+        async def beside(self) -> int:
+            await asyncio.sleep(0.05)
+            return 1
+
+    with Engine("memory://", close_seconds=1) as engine:
+        run = engine.run(Bad(), check=False, timeout=10)
+        assert str(run.node("bad").error) == "SystemExit: 3"
+        assert run.output("beside") == 1
+
+
+IN_A_PROCESS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "leaves": (jobs.leave, {"code": 3}, "SystemExit: 3"),
+    "vanishes": (jobs.vanish, {"code": 3}, "ProcessDied: the process of the body ended with exit code 3 before the body returned"),
+    "is killed": (jobs.die, {}, "ProcessDied: the process of the body was killed by signal 9"),
+    "fails": (jobs.fail, {"message": "half \ud800 pair"}, "ValueError: half \\ud800 pair"),
+    "is unprintable": ("tests.runner.test_bad_bodies:raise_unprintable", {}, "Unprintable: (no message: its __str__ raised RuntimeError)"),
+    "returns an object": (jobs.not_json, {}, "NotJson: node 'bad' returned what cannot be stored: a value of type builtins.object cannot be kept as JSON; return JSON-able data or nothing (at $.made[0])"),
+    "is not there": ("tests.runner.jobs:removed", {}, "MissingJob: the job of node 'bad'"),
+}  # fmt: skip
+
+
+def raise_unprintable() -> None:
+    raise Unprintable
+
+
+def test_whatever_happens_in_a_process_is_recorded_and_the_next_body_finds_one(sqlite_engine: Engine) -> None:
+    for what, (job, args, message) in IN_A_PROCESS.items():
+        w = Builder(what, on_failure="finish")
+        w.node("bad", job=job, args={} if "message" in args else args, isolation="process")
+        w.node("good", job=jobs.same, args={"item": 1}, isolation="process", depends_on=None)
+        if "message" in args:
+            w = surrogates()
+        run = sqlite_engine.run(w, check=False, timeout=20)
+        assert str(run.node("bad").error)[: len(message)] == message
+        assert run.output("good") == 1
+
+
+def surrogates() -> Builder:
+    """JSON cannot carry such an argument, so the job makes it itself."""
+    w = Builder("surrogates", on_failure="finish")
+    w.node("bad", job="tests.runner.test_bad_bodies:fail_with_half_a_pair", isolation="process")
+    w.node("good", job=jobs.same, args={"item": 1}, isolation="process", depends_on=None)
+    return w
+
+
+def fail_with_half_a_pair() -> None:
+    raise ValueError("half \ud800 pair")
+
+
+def test_the_traceback_of_a_process_begins_in_the_body(sqlite_engine: Engine) -> None:
+    w = Builder("fails")
+    w.node("fail", job=jobs.fail, isolation="process")
+    error = sqlite_engine.run(w, check=False).node("fail").error
+    assert error is not None
+    assert error.traceback is not None
+    assert "raise ValueError(message)" in error.traceback
+    assert "stepwell/runner" not in error.traceback
+
+
+def test_an_output_larger_than_a_store_can_hold_fails_its_attempt_alone(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt, "MAX_OUTPUT", 1_000_000)
+    w = Builder("huge", on_failure="finish")
+    w.node("huge", job=jobs.large, args={"size": 1_000_001})
+    w.node("fine", job=jobs.large, args={"size": 1_000}, depends_on=None)
+    run = engine.run(w, check=False)
+    assert run.node("fine").status == "COMPLETED"
+    assert "'huge' returned 1000003 bytes; at most 1000000 can be stored" in str(run.node("huge").error)
+
+
+def test_a_traceback_of_any_length_is_kept_short(engine: Engine) -> None:
+    class Long(Workflow):
+        @step
+        def bad(self) -> None:
+            raise ValueError("x" * 1_000_000)
+
+    error = engine.run(Long(), check=False).node("bad").error
+    assert error is not None
+    assert len(error.message) == 16_000
+    assert len(error.traceback or "") <= 16_000

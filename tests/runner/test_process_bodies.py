@@ -1,0 +1,101 @@
+"""A body in a process of its own is ended with everything it started, and dies with its worker."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from stepwell import Builder, Engine
+from tests.runner import jobs
+from tests.runner.ledger import noted
+from tests.runner.waiting import eventually
+
+
+def one(job: Any, **options: Any) -> Builder:
+    w = Builder("one")
+    w.node("body", job=job, isolation="process", **options)
+    return w
+
+
+def gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_what_a_body_started_is_killed_with_it(sqlite_engine: Engine, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    run = sqlite_engine.run(one(jobs.start_a_sleeper, args={"ledger": str(ledger)}, timeout=0.3), check=False)
+    assert run.node("body").attempts[0].status == "TIMED_OUT"
+    (pid,) = noted(ledger)
+    eventually(lambda: gone(int(pid)), "the program that the body had started goes on")
+
+
+def test_a_body_that_dies_is_noticed_though_its_child_lives_on(sqlite_engine: Engine, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    run = sqlite_engine.run(one(jobs.fork_and_vanish, args={"ledger": str(ledger)}), check=False, timeout=10)
+    assert "ended with exit code 7" in str(run.node("body").error)
+    psutil.Process(int(noted(ledger)[0])).kill()
+
+
+def test_a_body_may_use_processes_itself(sqlite_engine: Engine) -> None:
+    assert sqlite_engine.run(one(jobs.use_processes)).output("body") == 1
+
+
+def test_closing_ends_a_body_that_hangs_and_its_node_runs_again_elsewhere(
+    open_sqlite: Any, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "ledger"
+    first = open_sqlite(close_seconds=0.1)
+    run = first.start(one(jobs.hang, args={"ledger": str(ledger)}))
+    eventually(lambda: noted(ledger))
+    first.close()
+    eventually(lambda: gone(int(noted(ledger)[0])))
+    second = open_sqlite(close_seconds=0.1)
+    second.adopt(run.id)
+    eventually(lambda: len(noted(ledger)) == 2)
+    assert [attempt.status for attempt in second.get(run.id).node("body").attempts] == ["LOST", "RUNNING"]
+    second.get(run.id).cancel(grace_seconds=0)
+
+
+WORKER = """
+import sys
+from stepwell import Builder, Engine
+from tests.runner import jobs
+
+if __name__ == "__main__":
+    w = Builder("one")
+    w.node("body", job=jobs.start_a_sleeper, args={"ledger": sys.argv[2]}, isolation="process")
+    with Engine(sys.argv[1]) as engine:
+        engine.run(w)
+"""
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_body_does_not_outlive_its_worker(tmp_path: Path, sqlite_url: str, signal_number: int) -> None:
+    script, ledger = tmp_path / "worker.py", tmp_path / "ledger"
+    script.write_text(WORKER)
+    root = str(Path(__file__).parents[2])
+    worker = subprocess.Popen([sys.executable, script, sqlite_url, ledger], env={"PYTHONPATH": root})
+    try:
+        eventually(lambda: noted(ledger), seconds=20)
+        pid = int(noted(ledger)[0])
+        worker.send_signal(signal_number)
+        worker.wait(10)
+        eventually(lambda: gone(pid), "a body, or what it started, outlived its worker")
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def test_processes_start_one_after_another_as_they_are_needed(sqlite_engine: Engine) -> None:
+    sqlite_engine.run(one(jobs.whoami))
+    workers = [each for each in psutil.Process().children() if "spawn_main" in " ".join(each.cmdline())]
+    assert len(workers) == 1

@@ -1,0 +1,191 @@
+"""A node that fails is tried again after a delay that its run's seed decides; waiting holds no worker."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from stepwell import Builder, Context, Engine, Retry, RetryLater, Workflow, step
+from stepwell.graph import NodeSpec
+from stepwell.kernel.settling import LONGEST_DELAY, Failure, after_failure, delay_seconds
+from stepwell.runner import NodeView
+from tests.runner import jobs
+from tests.runner.conftest import OpenEngine
+from tests.runner.waiting import eventually
+
+FOUR = Retry(4, base_delay=0.02, max_delay=0.05)
+
+
+class Flaky(Workflow):
+    fails: int
+
+    @step(retry=FOUR)
+    def charge(self, ctx: Context) -> int:
+        if ctx.attempt <= self.fails:
+            raise ConnectionError(f"attempt {ctx.attempt}")
+        return ctx.attempt
+
+
+def pauses(node: NodeView) -> list[float]:
+    """Seconds between the end of an attempt and the start of the next, by the store's clock."""
+    attempts = node.attempts
+    return [after.started_at - (before.ended_at or 0) for before, after in zip(attempts, attempts[1:], strict=False)]
+
+
+def test_a_node_is_tried_until_it_succeeds(engine: Engine) -> None:
+    node = engine.run(Flaky(fails=2)).node("charge")
+    assert [attempt.status for attempt in node.attempts] == ["FAILED", "FAILED", "COMPLETED"]
+    assert [attempt.error and attempt.error.message for attempt in node.attempts] == ["attempt 1", "attempt 2", None]
+
+
+def test_a_node_is_tried_as_often_as_asked_and_no_more(engine: Engine) -> None:
+    run = engine.run(Flaky(fails=9), check=False)
+    assert run.status == "FAILED"
+    assert [attempt.number for attempt in run.node("charge").attempts] == [1, 2, 3, 4]
+
+
+def test_the_schedule_is_that_of_the_seed_and_never_early(engine: Engine) -> None:
+    run = engine.run(Flaky(fails=3), seed=77)
+    planned = [delay_seconds(FOUR, attempt, seed=77, node="charge") for attempt in (1, 2, 3)]
+    assert planned == [delay_seconds(FOUR, attempt, seed=77, node="charge") for attempt in (1, 2, 3)]
+    for paused, delay in zip(pauses(run.node("charge")), planned, strict=True):
+        assert delay <= paused < delay + 0.25
+
+
+def test_delays_double_have_jitter_and_a_limit() -> None:
+    retry = Retry(9, base_delay=1.0, max_delay=20.0)
+    delays = [delay_seconds(retry, attempt, seed=5, node="n") for attempt in range(1, 8)]
+    for attempt, delay in enumerate(delays, 1):
+        assert min(2 ** (attempt - 1), 20) <= delay <= min(2 ** (attempt - 1) + 1, 20)
+    assert len({delay_seconds(retry, 1, seed=seed, node="n") for seed in range(20)}) == 20
+    assert delay_seconds(retry, 1, seed=5, node="n") != delay_seconds(retry, 1, seed=5, node="m")
+
+
+def test_waiting_for_a_retry_holds_no_worker(open_engine: OpenEngine) -> None:
+    """One thread only: others run while one waits."""
+    order: list[str] = []
+
+    class Patient(Workflow, name="patient"):
+        @step(retry=Retry(2, base_delay=0.3, max_delay=0.3))
+        def charge(self, ctx: Context) -> None:
+            order.append(f"charge {ctx.attempt}")
+            if ctx.attempt == 1:
+                raise ConnectionError
+
+    class Quick(Workflow):
+        @step
+        def work(self) -> None:
+            order.append("work")
+
+    engine = open_engine(max_concurrent_nodes=1)
+    patient = engine.start(Patient())
+    eventually(lambda: patient.node("charge").status == "WAITING")
+    node = patient.node("charge")
+    assert node.due_at is not None
+    assert engine._runner is not None
+    assert not engine._runner.desk.held
+    engine.run(Quick())
+    patient.wait(5)
+    assert order == ["charge 1", "work", "charge 2"]
+
+
+def test_only_the_errors_asked_for_are_retried(engine: Engine) -> None:
+    class Picky(Workflow):
+        which: str
+
+        @step(retry=Retry(3, base_delay=0.001, retry_on=(ConnectionError, "decimal.InvalidOperation")))
+        def charge(self) -> None:
+            from decimal import InvalidOperation
+
+            raise {"sub": ConnectionResetError, "named": InvalidOperation, "other": ValueError}[self.which]("no")
+
+    tried = {which: len(engine.run(Picky(which=which), check=False).node("charge").attempts) for which in ("sub", "named", "other")}
+    assert tried == {"sub": 3, "named": 3, "other": 1}
+
+
+def test_a_body_may_ask_to_be_tried_later(engine: Engine) -> None:
+    class Polite(Workflow):
+        @step
+        def charge(self, ctx: Context) -> int:
+            if ctx.attempt == 1:
+                raise RetryLater(0.2)
+            return ctx.attempt
+
+    run = engine.run(Polite())
+    node = run.node("charge")
+    assert run.output("charge") == 2
+    assert 0.2 <= pauses(node)[0] < 0.45
+    assert str(node.attempts[0].error) == "RetryLater: asked to be retried in 0.2 s"
+
+
+def test_asking_for_later_without_a_retry_ends_after_three_attempts(engine: Engine) -> None:
+    w = Builder("polite")
+    w.node("later", job=jobs.later, args={"seconds": 0})
+    run = engine.run(w, check=False)
+    assert [attempt.status for attempt in run.node("later").attempts] == ["FAILED"] * 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "error"), [("soon", "ValueError"), (None, "TypeError"), (-1, "ValueError"), (float("nan"), "ValueError")]
+)
+def test_asking_for_nonsense_fails_the_attempt_and_nothing_else(engine: Engine, seconds: object, error: str) -> None:
+    class Odd(Workflow):
+        @step
+        def later(self) -> None:
+            raise RetryLater(seconds)  # type: ignore[arg-type]
+
+    node = engine.run(Odd(), check=False, timeout=10).node("later")
+    assert node.error is not None
+    assert node.error.type == error
+
+
+def test_a_text_with_seconds_as_servers_send_it_is_understood() -> None:
+    assert RetryLater("120").seconds == 120.0  # type: ignore[arg-type]
+
+
+def test_no_delay_is_longer_than_a_store_can_count(engine: Engine) -> None:
+    """One absurd number must not keep the store from taking the batch it is in."""
+    w = Builder("absurd", on_failure="finish")
+    w.node("later", job=jobs.later, args={"seconds": 1e300}, depends_on=None)
+    w.node("backs_off", job=jobs.fail, retry=Retry(2, base_delay=1e300, max_delay=1e300), depends_on=None)
+    w.node("fine", job=jobs.nothing, depends_on=None)
+    run = engine.start(w)
+    eventually(lambda: run.node("fine").status == "COMPLETED")
+    eventually(lambda: [run.node(name).status for name in ("later", "backs_off")] == ["WAITING"] * 2)
+    due_at = run.node("later").due_at
+    assert due_at is not None
+    assert due_at - time.time() == pytest.approx(LONGEST_DELAY, abs=60)
+    run.cancel().wait(5)
+
+
+def test_failures_before_a_retry_of_the_run_do_not_count_after_it(engine: Engine) -> None:
+    class Stubborn(Workflow):
+        @step(retry=Retry(2, base_delay=0.001))
+        def charge(self, ctx: Context) -> int:
+            if ctx.attempt < 4:
+                raise ConnectionError
+            return ctx.attempt
+
+    run = engine.run(Stubborn(), check=False)
+    assert len(run.node("charge").attempts) == 2
+    assert run.retry().wait(5).output("charge") == 4
+
+
+def test_a_node_that_may_run_only_once_is_not_retried_when_its_time_is_up() -> None:
+    spec = NodeSpec("n", "n", retry=Retry(3, retry_on=TimeoutError), on_lost="interrupt")
+    verdict = after_failure(spec, Failure(["builtins.TimeoutError"], timed_out=True), failures=0, seed=1)
+    assert (verdict.status, verdict.node) == ("TIMED_OUT", "INTERRUPTED")
+
+
+def test_many_retries_due_at_once_all_come_back(engine: Engine) -> None:
+    class Bouncing(Workflow):
+        number: int
+
+        @step(retry=Retry(2, base_delay=0.05, max_delay=0.05))
+        def once_more(self, ctx: Context) -> None:
+            if ctx.attempt == 1:
+                raise ConnectionError
+
+    for run in engine.start_many(Bouncing(number=number) for number in range(120)):
+        assert run.wait(20).status == "COMPLETED"

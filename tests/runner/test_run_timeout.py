@@ -1,0 +1,82 @@
+"""A run that takes too long fails as a whole, and says why."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from stepwell import Builder, Context, Engine, Retry, RunFailed, Workflow, step
+from tests.runner import jobs
+from tests.runner.conftest import OpenEngine
+
+
+class Slow(Workflow, timeout=0.3):
+    @step
+    def first(self, ctx: Context) -> None:
+        while True:
+            ctx.check()
+            time.sleep(0.005)
+
+    @step
+    def second(self) -> None: ...
+
+
+def test_a_run_ends_soon_after_its_time_is_up(engine: Engine) -> None:
+    before = time.monotonic()
+    run = engine.run(Slow(), check=False)
+    assert 0.3 <= time.monotonic() - before < 0.8
+    assert run.status == "FAILED"
+    assert run.row.reason == "deadline"
+    with pytest.raises(RunFailed, match=r"node '\(run\)'.* deadline: the run did not end within its timeout"):
+        run.check()
+
+
+def test_what_had_not_started_is_cancelled_with_the_reason(engine: Engine) -> None:
+    run = engine.run(Slow(), check=False)
+    second = run.node("second")
+    assert (second.status, second.reason) == ("CANCELLED", "deadline")
+
+
+def test_the_time_of_one_run_can_be_given_when_it_starts(engine: Engine) -> None:
+    w = Builder("nap")
+    w.node("nap", job=jobs.nap_on_the_loop, args={"seconds": 20})
+    before = time.monotonic()
+    run = engine.start(w, timeout=0.2).wait()
+    assert run.status == "FAILED"
+    assert time.monotonic() - before < 0.8
+
+
+def test_a_run_that_waits_for_a_retry_ends_too(engine: Engine) -> None:
+    class Waiting(Workflow, timeout=0.2):
+        @step(retry=Retry(2, base_delay=30))
+        def charge(self) -> None:
+            raise ConnectionError
+
+    run = engine.run(Waiting(), check=False)
+    assert (run.status, run.node("charge").status) == ("FAILED", "CANCELLED")
+
+
+def test_a_retried_run_has_its_whole_time_again(engine: Engine) -> None:
+    again = threading.Event()
+
+    class Second(Workflow, timeout=0.3):
+        @step
+        def charge(self, ctx: Context) -> int:
+            while not again.is_set():
+                ctx.check()
+                time.sleep(0.005)
+            return 1
+
+    run = engine.run(Second(), check=False)
+    assert run.status == "FAILED"
+    again.set()
+    assert run.retry().wait(5).output("charge") == 1
+
+
+def test_who_adopts_a_run_keeps_its_deadline(open_sqlite: OpenEngine) -> None:
+    run = open_sqlite(runner=None).start(Slow())
+    before = time.monotonic()
+    assert open_sqlite().adopt(run.id).wait(5).status == "FAILED"
+    assert time.monotonic() - before < 0.8

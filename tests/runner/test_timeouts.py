@@ -1,0 +1,203 @@
+"""A body that takes too long is ended within 100 ms, and what it does afterwards is not recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from stepwell import Builder, Context, Engine, Retry, Workflow, step, task
+from stepwell.runner import AttemptView
+from tests.runner import jobs
+from tests.runner.conftest import OpenEngine
+from tests.runner.ledger import noted
+from tests.runner.waiting import eventually
+
+LIMIT = 0.3
+
+
+def assert_in_time(attempt: AttemptView) -> None:
+    assert attempt.status == "TIMED_OUT"
+    assert attempt.error is not None
+    assert str(attempt.error) == "TimeoutError: the body did not end within 0.3 s"
+    assert attempt.seconds is not None
+    assert LIMIT <= attempt.seconds < LIMIT + 0.1
+
+
+@pytest.fixture
+def release() -> Iterator[threading.Event]:
+    """Lets bodies that hang go, in the end."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_a_thread_that_hangs_is_fenced_in_time_and_its_late_result_is_not_recorded(
+    engine: Engine, release: threading.Event
+) -> None:
+    ended = threading.Event()
+
+    class Slow(Workflow):
+        @step(timeout=LIMIT)
+        def hang(self, ctx: Context) -> str:
+            release.wait(20)
+            assert ctx.stopping
+            ended.set()
+            return "late"
+
+    run = engine.run(Slow(), check=False)
+    node = run.node("hang")
+    assert (run.status, node.status) == ("FAILED", "FAILED")
+    assert_in_time(node.attempts[0])
+    release.set()
+    ended.wait(5)
+    assert run.outputs == {}
+    assert len(run.node("hang").attempts) == 1
+
+
+def test_an_async_body_is_cancelled_in_time(engine: Engine) -> None:
+    cleaned_up = threading.Event()
+
+    class Slow(Workflow):
+        @step(timeout=LIMIT)
+        async def hang(self) -> None:
+            try:
+                await asyncio.sleep(20)
+            finally:
+                cleaned_up.set()
+
+    assert_in_time(engine.run(Slow(), check=False).node("hang").attempts[0])
+    assert cleaned_up.wait(5)
+
+
+def test_a_process_is_killed_in_time(sqlite_engine: Engine, tmp_path: Path) -> None:
+    w = Builder("slow")
+    w.node("warm", job=jobs.whoami, isolation="process")
+    w.node("hang", job=jobs.hang, args={"ledger": f"{tmp_path}/pid"}, isolation="process", timeout=LIMIT)
+    run = sqlite_engine.run(w, check=False)
+    assert_in_time(run.node("hang").attempts[0])
+    (pid,) = noted(tmp_path / "pid")
+    eventually(lambda: not psutil.pid_exists(int(pid)))
+
+
+def test_starting_a_process_does_not_count(sqlite_engine: Engine) -> None:
+    """A new process takes longer than this body may."""
+    w = Builder("quick")
+    w.node("quick", job=jobs.whoami, isolation="process", timeout=0.1)
+    assert sqlite_engine.run(w).output("quick") != os.getpid()
+
+
+def test_a_body_that_ends_in_time_is_left_alone(engine: Engine) -> None:
+    class Quick(Workflow):
+        @step(timeout=LIMIT)
+        def thread(self) -> int:
+            return 1
+
+        @step(timeout=LIMIT)
+        async def loop(self) -> int:
+            return 2
+
+        @step
+        def wait(self) -> None:
+            threading.Event().wait(LIMIT + 0.1)
+
+    run = engine.run(Quick())
+    assert (run.output("thread"), run.output("loop")) == (1, 2)
+
+
+def test_a_timeout_is_retried_like_an_error(engine: Engine) -> None:
+    class Flaky(Workflow):
+        @step(timeout=0.1, retry=Retry(2, base_delay=0.001, retry_on=TimeoutError))
+        async def ask(self, ctx: Context) -> int:
+            if ctx.attempt == 1:
+                await asyncio.sleep(20)
+            return ctx.attempt
+
+    node = engine.run(Flaky()).node("ask")
+    assert [attempt.status for attempt in node.attempts] == ["TIMED_OUT", "COMPLETED"]
+
+
+def test_what_was_claimed_ahead_does_not_wait_behind_a_thread_that_hangs(
+    open_engine: OpenEngine, release: threading.Event
+) -> None:
+    """One thread, many quick bodies and one that never ends: the others go on as soon as its time is up."""
+    w = Builder("behind", on_failure="finish")
+    w.fan_out(range(60), job=jobs.same, name="before", depends_on=None)
+    w.node("hang", job=wait_for_release, timeout=0.2, depends_on=None)
+    w.fan_out(range(60), job=jobs.same, name="after", depends_on=None)
+    releases.append(release)
+    run = open_engine(max_concurrent_nodes=1).start(w)
+    run.wait(5)
+    done = [node for node in run.nodes() if node.status == "COMPLETED"]
+    assert len(done) == 120
+
+
+releases: list[threading.Event] = []
+
+
+def wait_for_release() -> None:
+    releases[-1].wait(20)
+
+
+def test_a_limit_on_threads_that_hang_stops_claiming_and_ends_with_them(
+    open_engine: OpenEngine, release: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepwell.runner.local.MAX_RUNAWAYS", 3)
+    releases.append(release)
+    w = Builder("runaways", on_failure="finish")
+    w.fan_out(range(3), job=wait_for_release, args=lambda _: {}, timeout=0.1, depends_on=None)
+    engine = open_engine()
+    engine.run(w, check=False)
+    quick = Builder("quick")
+    quick.node("same", job=jobs.same, args={"item": 1})
+    run = engine.start(quick)
+    assert engine._runner is not None
+    assert engine._runner.desk.stalled
+    assert run.node("same").status == "READY"
+    release.set()
+    assert run.wait(3).output("same") == 1
+
+
+def test_timeouts_hold_while_thousands_of_bodies_end(open_sqlite: OpenEngine) -> None:
+    w = Builder("busy", on_failure="finish")
+    w.node("hang", job=jobs.nap_on_the_loop, args={"seconds": 20}, timeout=LIMIT, depends_on=None)
+    w.fan_out(range(6_000), job=jobs.same, depends_on=None)
+    run = open_sqlite().run(w, check=False)
+    seconds = run.node("hang").attempts[0].seconds
+    assert seconds is not None
+    assert LIMIT <= seconds < LIMIT + 0.2
+
+
+class Both(Workflow, on_failure="finish"):
+    @step(timeout=0.2, isolation="process")
+    def killed(self) -> None:
+        threading.Event().wait(20)
+
+    @task(depends_on=None, isolation="process")
+    def spared(self) -> int:
+        threading.Event().wait(0.5)
+        return os.getpid()
+
+
+def test_only_the_process_whose_time_is_up_is_killed(sqlite_engine: Engine) -> None:
+    run = sqlite_engine.run(Both(), check=False)
+    assert {node.name: node.status for node in run.nodes()} == {"killed": "FAILED", "spared": "COMPLETED"}
+
+
+def test_the_memory_of_ended_bodies_is_not_kept_until_their_time_would_be_up() -> None:
+    from stepwell.runner.chores import Chores
+
+    class Ended:
+        over = True
+
+    chores = Chores()
+    ended: Any = Ended()
+    for at in range(10_000):
+        chores.time_limit(ended, 1_000_000 + at)
+    assert len(chores._timeouts) < 3_000
