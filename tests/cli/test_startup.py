@@ -6,9 +6,11 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from stepwell.cli.exits import MEANINGS
 from tests.cli.conftest import Shop
 
 
@@ -45,6 +47,12 @@ def test_the_exit_codes_are_in_the_help(shop: Shop) -> None:
     text = shop("--help").out
     for line in ("0  all went well", "1  the run failed", "4  the store cannot be used", "130  interrupted"):
         assert line in text
+
+
+def test_the_exit_codes_of_the_documentation_are_the_real_ones() -> None:
+    documentation = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+    for code, meaning in MEANINGS.items():
+        assert f"| {code.value} | {meaning}" in documentation
 
 
 def test_every_command_has_help(shop: Shop) -> None:

@@ -62,23 +62,23 @@ def test_work_takes_up_runs_that_come_later_until_ctrl_c(shop: Shop) -> None:
 
 
 def test_two_workers_share_a_store_and_run_nothing_twice(shop: Shop) -> None:
-    width = 120
+    """Every body waits until both workers have begun one."""
     shop.write(
         "wide.py",
         "import os, time\n"
+        "from pathlib import Path\n"
         "from shop import note\n"
         "from stepwell import Builder, Engine\n"
         "def part(item):\n"
-        "    time.sleep(0.01)\n"
-        "    note(f'{item}')\n"
+        "    note(str(item))\n"
+        "    Path(f'{os.getpid()}.worker').touch()\n"
+        "    while len(list(Path().glob('*.worker'))) < 2: time.sleep(0.01)\n"
         "    return os.getpid()\n"
-        "def build():\n"
-        "    b = Builder('wide')\n"
-        f"    b.fan_out(range({width}), job=part)\n"
-        "    return b\n"
         "if __name__ == '__main__':\n"
         "    with Engine(runner=None) as engine:\n"
-        "        engine.start(build(), run_id='wide')\n",
+        "        wide = Builder('wide')\n"
+        "        wide.fan_out(range(120), job=part)\n"
+        "        engine.start(wide, run_id='wide')\n",
     )
     subprocess.run([sys.executable, "wide.py"], cwd=shop.folder, check=True)
     workers = [shop.start("work", "wide", "--once", STEPWELL_MAX_CONCURRENT_NODES="2") for _ in range(2)]
@@ -86,8 +86,8 @@ def test_two_workers_share_a_store_and_run_nothing_twice(shop: Shop) -> None:
         shop.end(worker, code=0)
     run = shop("show", "wide", "--json").json
     assert run["status"] == "COMPLETED"
-    assert sorted(map(int, shop.ledger())) == list(range(width))
-    assert len(set(run["result"].values())) == 2, "one of them did everything"
+    assert sorted(map(int, shop.ledger())) == list(range(120))
+    assert set(run["result"].values()) == {worker.pid for worker in workers}
 
 
 def test_work_ended_in_the_middle_leaves_the_rest_to_others(shop: Shop) -> None:

@@ -1,13 +1,10 @@
-"""What the random batches are made of, and what must hold of the tables whatever they did."""
-
-from collections import Counter
+"""What the random batches are made of."""
 
 from hypothesis import strategies as st
 
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import GateToken, RunId, WorkerId
 from stepwell.model import SETTLEMENTS, AttemptStatus, NodeStatus
-from stepwell.store.sql import SqliteStore
 
 RUNS = tuple(RunId(f"run-{i}") for i in range(5))
 WORKERS = tuple(WorkerId(f"worker-{i}") for i in range(3))
@@ -43,16 +40,3 @@ def graphs(draw: st.DrawFn) -> Graph:
         kind = draw(st.sampled_from(({}, {}, {"on_lost": "interrupt"}, {"queue": "gpu", "body": "loop"})))
         specs.append(NodeSpec(f"n{i}", f"n{i}", depends_on=names, needs=needs, **kind))
     return Graph(specs)
-
-
-def audit_payloads(store: SqliteStore) -> None:
-    """Every large payload is kept once, as long as rows refer to it; every claim as long as it has attempts."""
-    db = store._reader
-    columns = ("input FROM run", "output FROM attempt", "error FROM attempt", "outcome FROM attempt", "data FROM line")
-    used: Counter[bytes] = Counter()
-    for column in columns:
-        name = column.partition(" ")[0]
-        used.update(value[1:] for (value,) in db.execute(f"SELECT {column} WHERE substr({name}, 1, 1) = x'00'"))
-    assert dict(db.execute("SELECT hash, uses FROM blob").fetchall()) == used
-    idle = "SELECT id FROM claim WHERE key NOT IN (SELECT key / 65536 FROM attempt)"
-    assert db.execute(idle).fetchall() == []

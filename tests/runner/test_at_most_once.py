@@ -101,7 +101,7 @@ def test_closing_at_any_moment_never_runs_a_body_twice(open_sqlite: OpenEngine) 
             return self.number
 
     engine = open_sqlite(workflows=[Careful], max_concurrent_nodes=4)
-    runs = engine.start_many(Careful(number=number) for number in range(300))
+    runs = engine.start_many(Careful(number=number) for number in range(120))
     while True:
         time.sleep(0.004)
         engine.close(0)

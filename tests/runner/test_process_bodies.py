@@ -49,9 +49,7 @@ def test_a_body_may_use_processes_itself(sqlite_engine: Engine) -> None:
     assert sqlite_engine.run(one(jobs.use_processes)).output("body") == 1
 
 
-def test_closing_ends_a_body_that_hangs_and_its_node_runs_again_elsewhere(
-    open_sqlite: Any, tmp_path: Path
-) -> None:
+def test_closing_ends_a_body_that_hangs_and_its_node_runs_again_elsewhere(open_sqlite: Any, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     first = open_sqlite(close_seconds=0.1)
     run = first.start(one(jobs.hang, args={"ledger": str(ledger)}))

@@ -100,7 +100,10 @@ def test_only_the_errors_asked_for_are_retried(engine: Engine) -> None:
 
             raise {"sub": ConnectionResetError, "named": InvalidOperation, "other": ValueError}[self.which]("no")
 
-    tried = {which: len(engine.run(Picky(which=which), check=False).node("charge").attempts) for which in ("sub", "named", "other")}
+    tried = {
+        which: len(engine.run(Picky(which=which), check=False).node("charge").attempts)
+        for which in ("sub", "named", "other")
+    }
     assert tried == {"sub": 3, "named": 3, "other": 1}
 
 
@@ -127,7 +130,8 @@ def test_asking_for_later_without_a_retry_ends_after_three_attempts(engine: Engi
 
 
 @pytest.mark.parametrize(
-    ("seconds", "error"), [("soon", "ValueError"), (None, "TypeError"), (-1, "ValueError"), (float("nan"), "ValueError")]
+    ("seconds", "error"),
+    [("soon", "ValueError"), (None, "TypeError"), (-1, "ValueError"), (float("nan"), "ValueError")],
 )
 def test_asking_for_nonsense_fails_the_attempt_and_nothing_else(engine: Engine, seconds: object, error: str) -> None:
     class Odd(Workflow):

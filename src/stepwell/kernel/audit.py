@@ -75,8 +75,6 @@ def _attempts(stored: Stored) -> Iterable[str]:
         for attempt in attempts:
             if (attempt.ended_at is None) != (attempt.status is AttemptStatus.RUNNING):
                 yield f"{node.id}: attempt {attempt.number} is {attempt.status} and ended at {attempt.ended_at}"
-            if attempt.status is AttemptStatus.COMPLETED and attempt.output is None:
-                yield f"{node.id}: attempt {attempt.number} completed without an output"
 
 
 def _counters(stored: Stored) -> Iterable[str]:
@@ -157,10 +155,10 @@ def fold(graph: Graph, journal: Iterable[JournalRow]) -> Folded:
     def satisfied(index: int) -> bool:
         return all(nodes[parent] in SATISFIED_NODES for parent in parents[index])
 
-    pending: list[int] = []  # children of what completed in this set; a set is judged against the gate before it
     for entry in journal:
         if entry.kind == "claimed":
-            assert entry.index is not None and entry.attempt is not None
+            assert entry.index is not None
+            assert entry.attempt is not None
             if not satisfied(entry.index):
                 problems.append(f"node {entry.index} was claimed at {entry.seq} before all its parents were satisfied")
             if nodes[entry.index] is not NodeStatus.READY:
@@ -168,7 +166,8 @@ def fold(graph: Graph, journal: Iterable[JournalRow]) -> Folded:
             nodes[entry.index] = NodeStatus.RUNNING
             attempts[entry.index, entry.attempt] = AttemptStatus.RUNNING
         elif entry.kind in ENDED_BY:
-            assert entry.index is not None and entry.attempt is not None
+            assert entry.index is not None
+            assert entry.attempt is not None
             if attempts.get((entry.index, entry.attempt)) is not AttemptStatus.RUNNING:
                 problems.append(
                     f"attempt {entry.attempt} of node {entry.index} ended at {entry.seq} and was not running"
@@ -176,12 +175,14 @@ def fold(graph: Graph, journal: Iterable[JournalRow]) -> Folded:
             attempts[entry.index, entry.attempt] = ENDED_BY[entry.kind]
             nodes[entry.index] = NodeStatus(entry.status or "")
             if entry.kind == "completed" and gate_open:
-                pending = [child for child in children[entry.index] if nodes[child] is NodeStatus.PENDING]
-                for child in pending:
-                    if satisfied(child):
+                for child in children[entry.index]:
+                    if nodes[child] is NodeStatus.PENDING and satisfied(child):
                         nodes[child] = NodeStatus.READY
         elif entry.kind in ("woken", "rewrote"):
             assert entry.index is not None
+            if nodes[entry.index] is NodeStatus.COMPLETED:
+                assert entry.attempt is not None
+                _supersede(attempts, entry.index, entry.attempt)
             nodes[entry.index] = NodeStatus(entry.status or "")
         elif entry.kind == "gate":
             gate_open = False
@@ -189,6 +190,13 @@ def fold(graph: Graph, journal: Iterable[JournalRow]) -> Folded:
             gate_open = entry.status == RunStatus.RUNNING
             if gate_open:
                 for index, status in enumerate(nodes):
-                    if status is NodeStatus.PENDING and satisfied(index):
-                        nodes[index] = NodeStatus.READY
+                    if status in (NodeStatus.PENDING, NodeStatus.READY):
+                        nodes[index] = NodeStatus.READY if satisfied(index) else NodeStatus.PENDING
     return Folded(nodes, attempts, problems)
+
+
+def _supersede(attempts: dict[tuple[int, int], AttemptStatus], index: int, latest: int) -> None:
+    """A completed node is asked for again: its completion stays in history and no longer counts."""
+    for number in range(1, latest + 1):
+        if attempts.get((index, number)) is AttemptStatus.COMPLETED:
+            attempts[index, number] = AttemptStatus.SUPERSEDED

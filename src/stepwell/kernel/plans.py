@@ -20,6 +20,8 @@ RETRIED = frozenset({NodeStatus.FAILED, NodeStatus.UPSTREAM_FAILED, NodeStatus.C
 class Plan(NamedTuple):
     changes: list[NodeChange]
     finish: Finish
+    holds_while: tuple[NodeChange, ...] = ()
+    """Nodes that must still be what they were when the plan is finished; otherwise it is computed anew."""
 
 
 def failed(run: RunRow, nodes: Sequence[NodeRow], children: Sequence[Sequence[int]]) -> Plan:
@@ -43,13 +45,19 @@ def cancel(nodes: Sequence[NodeRow], *, grace: int) -> Plan:
 
 
 def retry(nodes: Sequence[NodeRow]) -> Plan:
-    """Run what did not complete; what completed, also after the failure, is kept."""
+    """Run what did not complete; what completed, also after the failure, is kept.
+
+    A body that still runs may stop or fail before the gate opens, and its node must then be among those that run again.
+    """
     changes = [
         NodeChange(row.index, row.status, row.attempt, NodeStatus.PENDING, None, fresh=True)
         for row in nodes
         if row.status in RETRIED
     ]
-    return Plan(changes, Finish(RunStatus.RUNNING, open_gate=True))
+    running = tuple(
+        NodeChange(row.index, row.status, row.attempt, row.status) for row in nodes if row.status is NodeStatus.RUNNING
+    )
+    return Plan(changes, Finish(RunStatus.RUNNING, open_gate=True), running)
 
 
 def _change(row: NodeRow, status: NodeStatus, reason: str) -> NodeChange:

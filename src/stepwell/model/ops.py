@@ -144,7 +144,10 @@ class Gate(NamedTuple):
 
 
 class NodeChange(NamedTuple):
-    """One row of a Rewrite, and what it was computed from. A row that has changed since is refused."""
+    """One row of a Rewrite, and what it was computed from. A row that has changed since is refused.
+
+    With `status` equal to `was` nothing changes: the rewrite only holds if the node still is what it was.
+    """
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     was: NodeStatus

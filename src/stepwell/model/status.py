@@ -108,8 +108,8 @@ def may_settle(attempt: AttemptStatus, node: NodeStatus) -> bool:
 
 
 def may_rewrite(was: NodeStatus, status: NodeStatus) -> bool:
-    """What runs moves only by the end of its attempt, and only a claim makes a node run."""
-    return status in NODE_MOVES[was] and NodeStatus.RUNNING not in (was, status)
+    """A rewrite leaves to a claim what runs, to the end of its attempt what runs no more, to the counters what is READY."""
+    return status in NODE_MOVES[was] - {NodeStatus.READY, NodeStatus.RUNNING} and was is not NodeStatus.RUNNING
 
 
 def may_become(was: RunStatus, status: RunStatus) -> bool:

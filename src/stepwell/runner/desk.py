@@ -392,11 +392,8 @@ class Desk:
             return
         assert isinstance(receipt, Claimed)
         # A run that ended meanwhile, or whose code was not found, is not known: the next renewals give its nodes back.
-        granted = [grant for grant in receipt.grants if grant.run_id in self.facts]
-        begun = [self._hold(grant, suspect=asked.suspect) for grant in granted]
+        begun = [self._hold(grant, suspect=asked.suspect) for grant in receipt.grants if grant.run_id in self.facts]
         landing.begin += begun
-        if len(granted) < len(receipt.grants):
-            return
         taken = 0
         for line, limit in asked.lines:
             taken += sum(held.line == line for held in begun)

@@ -149,5 +149,5 @@ def _apply(gate: Gate, plan: Plan) -> Procedure[Receipt]:
         (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, changes[start : start + CHUNK])])
         if isinstance(receipt, Refused):
             return receipt
-    (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, changes[last:], plan.finish)])
+    (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, changes[last:] + plan.holds_while, plan.finish)])
     return receipt  # type: ignore[no-any-return]

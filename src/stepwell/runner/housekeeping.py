@@ -20,6 +20,9 @@ from .procedure import Commit, Procedure, Read, Version
 
 log = logging.getLogger("stepwell")
 
+KNOWN_AT_ONCE = 50
+"""How many of the runs it works on are looked at together, to see whether they ended elsewhere."""
+
 LOOK_ANYWAY = 5_000_000
 """Look what others did at least this often, also when the store seems unchanged: a missed hint only costs time."""
 
@@ -60,6 +63,7 @@ class Housekeeping:
         self._store_now = store_now
         self._waited = waited
         self._serve = serve
+        self._turn = 0
         self._gates: deque[HeldGate] = deque()
         self._version = -1
         self._look_anyway_at = 0
@@ -128,11 +132,17 @@ class Housekeeping:
         if known:
             (ready,) = yield Read([ReadyRuns(known)])
             self._runner.hungry(ready)
-        waited = tuple(self._waited())
-        if waited:
-            rows = yield Read([GetRun(run) for run in waited])
+        asked = dict.fromkeys((*self._waited(), *self._in_turn(known)))
+        if asked:
+            rows = yield Read([GetRun(run) for run in asked])
             self._runner.spread([_news(row) for row in rows if row is not None and row.status.terminal])
         self._serve()
+
+    def _in_turn(self, known: tuple[RunId, ...]) -> tuple[RunId, ...]:
+        """Some of the runs it works on, others each time: those that ended elsewhere must not be remembered for ever."""
+        start = self._turn if self._turn < len(known) else 0
+        self._turn = start + KNOWN_AT_ONCE
+        return known[start : self._turn]
 
 
 def _news(row: RunRow) -> RunNews:

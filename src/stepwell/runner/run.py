@@ -13,6 +13,7 @@ from ..graph import Graph
 from ..ids import NodeId, RunId
 from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
 from ..store import reader
+from .auditing import audit_run
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -179,6 +180,10 @@ class Run:
     def delete(self) -> None:
         """Forget an ended run: its rows, attempts, outputs and journal."""
         self._engine.delete(self.id)
+
+    def audit(self) -> list[str]:
+        """Recompute every invariant from the rows; an empty list means that all of them hold."""
+        return audit_run(self._engine.store, self.id)
 
     def _failure(self, row: RunRow) -> RunFailed | RunConflict:
         store = self._engine.store

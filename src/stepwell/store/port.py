@@ -54,10 +54,12 @@ _BEHIND_AN_OPEN_GATE = (RunStatus.PENDING, RunStatus.RUNNING)
 def illegal_move(op: Rewrite, run: RunStatus) -> str | None:
     """The first move of a rewrite that no run or node may make, in words."""
     for row in op.rows:
-        if not may_rewrite(row.was, row.status):
+        if row.status is not row.was and not may_rewrite(row.was, row.status):
             return f"node {row.index}: {row.was} -> {row.status}"
     if op.finish is None:
         return None
+    if op.finish.status is RunStatus.COMPLETED:
+        return "a run completes with the last of its nodes, and by nothing else"
     if not may_become(run, op.finish.status):
         return f"{run} -> {op.finish.status}"
     if op.finish.open_gate != (op.finish.status in _BEHIND_AN_OPEN_GATE):

@@ -137,6 +137,8 @@ def _apply(run: RunRecord, row: NodeChange, now: int) -> bool:
     node = run.nodes[row.index] if 0 <= row.index < len(run.nodes) else None
     if node is None or (node.status, node.attempt) != (row.was, row.was_attempt):
         return False
+    if row.status is row.was:
+        return True
     change(run, node, row.status)
     node.reason, node.due_at = row.reason, None
     if row.fresh:

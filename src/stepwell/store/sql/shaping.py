@@ -257,11 +257,11 @@ UPDATE node
    SET status = c.status, reason = c.reason, due_at = NULL,
        failures = iif(c.fresh, 0, node.failures), losses = iif(c.fresh, 0, node.losses),
        lane = iif(c.fresh, (SELECT l.lane FROM layout l WHERE l.graph = :graph AND l.idx = node.idx), node.lane)
-  FROM temp.changing c WHERE c.ok AND node.run = :run AND node.idx = c.idx
+  FROM temp.changing c WHERE c.ok AND c.status <> c.was AND node.run = :run AND node.idx = c.idx
 """
 _SUPERSEDE = f"""
 UPDATE attempt SET status = {A_SUPERSEDED}
-  FROM temp.changing c WHERE c.ok AND c.was = {N_COMPLETED}
+  FROM temp.changing c WHERE c.ok AND c.was = {N_COMPLETED} AND c.status <> c.was
    AND attempt.run = :run AND attempt.idx = c.idx AND attempt.slot = 0
 """
 _COUNT_CHANGES = f"""
@@ -271,14 +271,14 @@ UPDATE run SET seq = run.seq + t.changes, open = run.open + t.open, active = run
                total((status < {N_TERMINAL}) - (was < {N_TERMINAL})) AS open,
                total((status BETWEEN {N_READY} AND {N_TERMINAL - 1}) - (was BETWEEN {N_READY} AND {N_TERMINAL - 1})) AS active,
                total((status IN ({N_FAILED}, {N_INTERRUPTED})) - (was IN ({N_FAILED}, {N_INTERRUPTED}))) AS failed
-          FROM temp.changing WHERE ok) t
+          FROM temp.changing WHERE ok AND status <> was) t
  WHERE run.key = :run
 """
 _NOTE_CHANGES = f"""
 INSERT INTO journal (run, seq, at, kind, idx, number, status)
 SELECT :run, (SELECT seq FROM run WHERE key = :run) + 1 - row_number() OVER (ORDER BY ord DESC), :now,
        {KIND_CODE["rewrote"]}, idx, attempt, status
-  FROM temp.changing WHERE ok
+  FROM temp.changing WHERE ok AND status <> was
 """
 
 

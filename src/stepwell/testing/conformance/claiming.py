@@ -75,6 +75,16 @@ def test_the_order_is_priority_then_admission_then_the_graph(store: Store) -> No
         store.commit([released(grant) for grant in grants + again])
 
 
+def test_within_a_run_nodes_nearer_to_the_roots_come_first(store: Store) -> None:
+    of = start(store, graph(a="", b="a", c="b", x="", y="x", z="y"))
+    enlist(store)
+    while "c" not in (ready := {row.id for row in reader.all_nodes(store, RUN, NodeStatus.READY)}):
+        grants = by_name(of, claim(store))
+        store.commit([completed(grant) if name in "abx" else released(grant) for name, grant in grants.items()])
+    assert ready == {"c", "y"}
+    assert named(of, claim(store)) == ["y", "c"]
+
+
 def lanes_graph() -> Graph:
     return Graph(
         [

@@ -287,20 +287,40 @@ def test_a_rewrite_in_chunks_ends_with_the_last(store: Store) -> None:
     assert finish(store, RunStatus.CANCELLING).status is RunStatus.CANCELLED
 
 
+def test_a_rewrite_may_rest_on_nodes_it_does_not_change(store: Store) -> None:
+    of = start(store, graph(a="", b="a"))
+    enlist(store)
+    (grant,) = claim(store)
+    hold(store)
+    running, child = reader.all_nodes(store, RUN)
+    before = reader.require_run(store, RUN).seq
+    one(store, rewrite(changed(running, NodeStatus.RUNNING, "ignored", fresh=True)), Rewritten)
+    assert node(store, of.index["a"]) == running
+    assert reader.require_run(store, RUN).seq == before
+    store.commit([completed(grant)])
+    op = rewrite(changed(running, NodeStatus.RUNNING), changed(child, NodeStatus.CANCELLED))
+    assert store.commit([op._replace(finish=Finish(RunStatus.CANCELLED, False))]) == [Refused(Refusal.CHANGED, "0")]
+    done = node(store, of.index["a"])
+    one(store, rewrite(changed(done, NodeStatus.COMPLETED)), Rewritten)
+    assert reader.list_attempts(store, RUN)[0].status is AttemptStatus.COMPLETED
+    finish(store, RunStatus.CANCELLED)
+
+
 @pytest.mark.parametrize("was", list(NodeStatus))
 def test_only_legal_moves_of_a_node_are_rewritten(store: Store, was: NodeStatus) -> None:
-    """What runs moves by its own attempt alone, and only a claim makes a node run."""
+    """What runs moves by its own attempt alone, only a claim makes a node run, and READY follows from the parents."""
     start(store, graph(a="", b=""))
     hold(store)
-    legal = NODE_MOVES[was] - {NodeStatus.RUNNING} if was is not NodeStatus.RUNNING else frozenset()
-    for status in set(NodeStatus) - legal:
+    written = NODE_MOVES[was] - {NodeStatus.READY, NodeStatus.RUNNING}
+    legal = frozenset() if was is NodeStatus.RUNNING else written
+    for status in set(NodeStatus) - legal - {was}:
         op = rewrite(changed(node(store, 0), NodeStatus.CANCELLED), NodeChange(1, was, 0, status))
         assert refused(store, op) is Refusal.STATUS, status
     assert statuses(store) == {"a": "READY", "b": "READY"}
     assert reader.require_run(store, RUN).gate is GateState.HELD
 
 
-@pytest.mark.parametrize("was", list(RunStatus))
+@pytest.mark.parametrize("was", [status for status in RunStatus if status is not RunStatus.COMPLETED])
 def test_only_legal_moves_of_a_run_are_rewritten(store: Store, was: RunStatus) -> None:
     start(store, graph(a="", b="a"))
     enlist(store)
@@ -313,7 +333,7 @@ def test_only_legal_moves_of_a_run_are_rewritten(store: Store, was: RunStatus) -
     child = changed(node(store, 1), NodeStatus.CANCELLED)
     for status in RunStatus:
         going_on = status in (RunStatus.PENDING, RunStatus.RUNNING)
-        if status is not was and status not in RUN_MOVES[was]:
+        if status is RunStatus.COMPLETED or (status is not was and status not in RUN_MOVES[was]):
             assert refused(store, rewrite(child, end=Finish(status, going_on))) is Refusal.STATUS, status
         # A run goes on behind an open gate, and behind no other.
         assert refused(store, rewrite(child, end=Finish(status, not going_on))) is Refusal.STATUS, status

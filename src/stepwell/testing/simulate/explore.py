@@ -146,6 +146,7 @@ SOMETIMES = (
     "a gate left held is finished by another",
     "a late success is recorded",
     "a deadline passes",
+    "a rewrite is computed anew",
 )
 """States that a survey of thousands of seeds must have reached, or it proves little."""
 

@@ -1,0 +1,62 @@
+"""What must hold of the rows of a store whatever it was asked, also what no kernel would ask."""
+
+from collections import Counter
+
+from stepwell.graph import Graph
+from stepwell.kernel.counters import counts, parent_counters
+from stepwell.model import AttemptStatus, GateState, NodeRow, NodeStatus, RunRow
+from stepwell.store import Store, reader
+from stepwell.store.sql import SqliteStore
+
+
+def check_rows(store: Store) -> None:
+    for run in reader.all_runs(store):
+        if run.purpose not in ("load", "delete"):
+            nodes = reader.all_nodes(store, run.id)
+            assert len(nodes) == run.nodes, f"{run.id} has {len(nodes)} of {run.nodes} nodes"
+            assert counts(nodes) == (run.open, run.active, run.failed), f"{run}: the counts are not those of its rows"
+            _check_parents(store, run, nodes)
+            _check_attempts(store, run, nodes)
+            journal = reader.list_journal(store, run.id)
+            assert [entry.seq for entry in journal] == list(range(1, run.seq + 1)), f"{run.id}: the journal has a gap"
+            assert (run.ended_at is not None) == run.status.terminal, f"{run.id} is {run.status}"
+
+
+def _check_parents(store: Store, run: RunRow, nodes: list[NodeRow]) -> None:
+    """Counters may lag only while the gate is closed: opening it derives them anew."""
+    if run.gate is not GateState.OPEN:
+        return
+    graph = Graph.load(reader.get_graph(store, run.digest) or b"")
+    for node, expected in zip(nodes, parent_counters(nodes, graph.parents), strict=True):
+        assert (node.waiting, node.live) == expected, f"{run.id} {node}: its parents say {expected}"
+        assert node.status is not NodeStatus.READY or node.waiting == 0, f"{run.id} {node}: ready before its parents"
+        assert node.status is not NodeStatus.PENDING or node.waiting > 0, f"{run.id} {node}: forgotten"
+
+
+def _check_attempts(store: Store, run: RunRow, nodes: list[NodeRow]) -> None:
+    attempts = reader.list_attempts(store, run.id)
+    workers = {worker.id for worker in reader.list_workers(store)}
+    counted = Counter((attempt.index, attempt.status) for attempt in attempts)
+    for attempt in attempts:
+        assert (attempt.ended_at is None) == (attempt.status is AttemptStatus.RUNNING), f"{run.id} {attempt}"
+        assert attempt.ended_at is not None or attempt.worker in workers, f"{run.id} {attempt} stands under no lease"
+    for node in nodes:
+        numbers = [attempt.number for attempt in attempts if attempt.index == node.index]
+        assert numbers == list(range(1, node.attempt + 1)), f"{run.id} {node}: {numbers}"
+        running, completed = (counted[node.index, s] for s in (AttemptStatus.RUNNING, AttemptStatus.COMPLETED))
+        assert running == (node.status is NodeStatus.RUNNING), f"{run.id} {node}: {running} attempts run"
+        assert completed <= (node.status is NodeStatus.COMPLETED), f"{run.id} {node}: {completed} completions"
+        assert (node.due_at is not None) == (node.status is NodeStatus.WAITING), f"{run.id} {node}"
+
+
+def check_tables(store: SqliteStore) -> None:
+    """Every large payload is kept once, as long as rows refer to it; every claim as long as it has attempts."""
+    db = store._reader
+    columns = ("input FROM run", "output FROM attempt", "error FROM attempt", "outcome FROM attempt", "data FROM line")
+    used: Counter[bytes] = Counter()
+    for column in columns:
+        name = column.partition(" ")[0]
+        used.update(value[1:] for (value,) in db.execute(f"SELECT {column} WHERE substr({name}, 1, 1) = x'00'"))
+    assert dict(db.execute("SELECT hash, uses FROM blob").fetchall()) == used
+    idle = "SELECT id FROM claim WHERE key NOT IN (SELECT key / 65536 FROM attempt)"
+    assert db.execute(idle).fetchall() == []

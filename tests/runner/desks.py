@@ -1,0 +1,114 @@
+"""A desk, and answers for its flights, without any store, thread or clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepwell.define import Bodies
+from stepwell.graph import Graph, NodeSpec
+from stepwell.ids import AttemptId, ClaimId, RunId, WorkerId
+from stepwell.model import (
+    Claim,
+    Claimed,
+    Create,
+    Created,
+    GateState,
+    Grant,
+    Receipt,
+    Refusal,
+    Refused,
+    RunNews,
+    RunStatus,
+    Settle,
+    Settled,
+)
+from stepwell.runner.attempt import Attempt
+from stepwell.runner.desk import Desk, Flight, Landing, Limits, Submission
+from stepwell.runner.work import Held, RunFacts
+
+
+def facts(run: str = "r", width: int = 1, **options: Any) -> RunFacts:
+    """A run whose nodes have no dependencies."""
+    graph = Graph([NodeSpec(f"n{number}", f"n{number}", **options) for number in range(width)])  # type: ignore[arg-type]
+    return RunFacts(RunId(run), "w", None, graph, b"{}", 1, Bodies())
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> ClaimId:
+        self.count += 1
+        return ClaimId(f"c{self.count}")
+
+
+def desk(**limits: int) -> Desk:
+    return Desk(WorkerId("me"), Limits(**limits), Counter())
+
+
+def claims(flight: Flight | None) -> list[Claim]:
+    return [] if flight is None else [op for op in flight.ops if isinstance(op, Claim)]
+
+
+def lanes(flight: Flight | None) -> dict[str, int]:
+    """Every lane that a flight asks for, with its limit."""
+    return {lane: limit for claim in claims(flight) for lane, limit in claim.lanes}
+
+
+def grant(claim: Claim, ordinal: int, run: str = "r", index: int = 0, number: int = 1) -> Grant:
+    return Grant(AttemptId(f"{claim.claim_id}.{ordinal}"), RunId(run), index, number, 0, 0)
+
+
+def granted(claim: Claim, *places: tuple[str, int]) -> Claimed:
+    """The answer to a claim: the nodes (run, index) it was granted."""
+    return Claimed(tuple(grant(claim, ordinal, run, index) for ordinal, (run, index) in enumerate(places)))
+
+
+def news(run: str = "r", status: RunStatus = RunStatus.RUNNING, seq: int = 5, **more: Any) -> RunNews:
+    gate = more.pop("gate", GateState.OPEN)
+    return RunNews(RunId(run), status, gate, more.pop("purpose", None), 1, 1, 0, seq)
+
+
+def land(desk: Desk, flight: Flight, *answers: Receipt, now: int = 0) -> Landing:
+    """The flight arrives. Claims are answered with `answers`, in order; whatever else as usual."""
+    given = iter(answers)
+    receipts: list[Receipt] = []
+    for op in flight.ops:
+        match op:
+            case Claim():
+                receipts.append(next(given, Claimed(())))
+            case Settle():
+                receipts.append(Settled(False, news()))
+            case Create():
+                receipts.append(Created(op.run_id, False, 1, 1))
+            case _:
+                receipts.append(Refused(Refusal.UNKNOWN))
+    return desk.landed(flight, receipts, now)
+
+
+def hold(desk: Desk, *places: tuple[str, int]) -> list[Held]:
+    """Have the desk claim these nodes."""
+    flight = desk.next_flight(0)
+    assert flight is not None
+    (claim,) = claims(flight)
+    return land(desk, flight, granted(claim, *places)).begin
+
+
+def end(desk: Desk, held: Held, now: int = 0) -> None:
+    """The body of an attempt returns."""
+    desk.finished(held, Attempt(held, lambda *_: {}).returned(None), now)
+
+
+__all__ = [
+    "Submission",
+    "claims",
+    "desk",
+    "end",
+    "facts",
+    "grant",
+    "granted",
+    "hold",
+    "land",
+    "lanes",
+    "news",
+]

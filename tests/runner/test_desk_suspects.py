@@ -1,0 +1,91 @@
+"""A node that may have killed its worker is claimed alone, so that the next loss is certainly its own."""
+
+from __future__ import annotations
+
+from stepwell.runner.desk import MAX_RUNS_NAMED, Desk, Flight
+from tests.runner.desks import claims, desk, end, facts, granted, hold, land, lanes
+
+
+def next_suspect_claim(d: Desk) -> Flight:
+    """The flight with which it asks for a suspect, after usual claims that found nothing."""
+    for _ in range(10):
+        flight = d.next_flight(0)
+        assert flight is not None, "it never asked for suspects"
+        if "default/suspect" in lanes(flight):
+            return flight
+        land(d, flight)
+    raise AssertionError("it never asked for suspects")
+
+
+def test_a_run_that_becomes_known_is_also_searched_for_suspects() -> None:
+    d = desk()
+    d.know(facts())
+    flight = next_suspect_claim(d)
+    assert [type(op).__name__ for op in flight.ops] == ["Claim"]
+    assert lanes(flight) == {"default/suspect": 1}
+
+
+def test_suspects_of_every_queue_are_found() -> None:
+    d = desk()
+    d.know(facts("a", queue="apples"))
+    d.know(facts("p", queue="pears"))
+    while (flight := d.next_flight(0)) is not None:
+        found = lanes(flight)
+        land(d, flight)
+        if "apples/suspect" in found:
+            break
+    assert found == {"apples/suspect": 1, "pears/suspect": 1}
+
+
+def test_no_suspect_is_claimed_beside_anything_else() -> None:
+    d = desk()
+    d.know(facts(width=3))
+    (held,) = hold(d, ("r", 0))
+    d.suspects_possible()
+    while (flight := d.next_flight(0)) is not None:
+        assert "default/suspect" not in lanes(flight)
+        land(d, flight)
+    end(d, held)
+    next_suspect_claim(d)
+
+
+def test_nothing_is_claimed_beside_a_suspect() -> None:
+    d = desk()
+    d.know(facts())
+    flight = next_suspect_claim(d)
+    (held,) = land(d, flight, granted(claims(flight)[0], ("r", 0))).begin
+    assert held.suspect
+    d.know(facts("other"))
+    assert d.next_flight(0) is None
+    end(d, held)
+    assert d.next_flight(0) is not None
+
+
+def test_after_a_suspect_it_looks_for_the_next() -> None:
+    d = desk()
+    d.know(facts(width=2))
+    flight = next_suspect_claim(d)
+    (held,) = land(d, flight, granted(claims(flight)[0], ("r", 0))).begin
+    end(d, held)
+    next_suspect_claim(d)
+
+
+def test_a_suspect_is_found_among_any_number_of_runs() -> None:
+    d = desk()
+    for number in range(MAX_RUNS_NAMED + 10):
+        d.know(facts(f"r{number}"))
+    named: set[str] = set()
+    while (flight := d.next_flight(0)) is not None:
+        for claim in claims(flight):
+            if claim.lanes[0][0].endswith("suspect"):
+                named.update(claim.runs or ())
+        land(d, flight)
+    assert len(named) == MAX_RUNS_NAMED + 10
+
+
+def test_a_worker_that_only_serves_looks_for_suspects_too() -> None:
+    d = desk()
+    d.serves = {("w", "digest"): frozenset({"default/thread"})}
+    d.look_around()
+    flight = next_suspect_claim(d)
+    assert claims(flight)[0].serves == (("w", "digest"),)

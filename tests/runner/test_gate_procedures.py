@@ -1,0 +1,86 @@
+"""What needs a closed gate, driven step by step, with others acting in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepwell.clock import ManualClock
+from stepwell.graph import Graph, NodeSpec
+from stepwell.ids import NodeId
+from stepwell.kernel import settling
+from stepwell.model import HeldGate, NodeStatus, RunStatus, Settle
+from stepwell.runner import gates
+from stepwell.runner.procedure import Procedure, carry_out, perform
+from stepwell.store import Store, reader
+from stepwell.store.memory import MemoryStore
+from stepwell.testing.ops import RUN, claim, enlist, failed, graph, start
+
+
+def step(store: Store, procedure: Procedure[Any], steps: int) -> Any:
+    """The wish that stands after `steps` of a procedure were carried out."""
+    wish = next(procedure)
+    for _ in range(steps):
+        wish = procedure.send(perform(store, wish))
+    return wish
+
+
+def statuses(store: Store) -> dict[str, str]:
+    return {node.id: node.status.name for node in reader.all_nodes(store, RUN)}
+
+
+def failed_run_with_a_running_sibling() -> tuple[Store, Any]:
+    store = MemoryStore(ManualClock())
+    start(store, graph(a="", b=""))
+    enlist(store)
+    one, other = claim(store)
+    store.commit([failed(one)])
+    carry_out(store, gates.finish(HeldGate(RUN, "failed", b"")))
+    assert reader.require_run(store, RUN).status is RunStatus.FAILED
+    return store, other
+
+
+def test_a_body_that_stops_while_its_run_is_retried_runs_again() -> None:
+    """Found by the simulator, seed 119: the node stayed CANCELLED and the run COMPLETED without it."""
+    store, other = failed_run_with_a_running_sibling()
+    procedure = gates.retry(RUN)
+    last = step(store, procedure, 3)  # the gate is held, run and nodes are read, the rewrite is about to be sent
+    cancelled = settling.CANCELLED
+    store.commit([Settle(other.attempt, cancelled.status, cancelled.node)])
+    try:
+        wish = procedure.send(perform(store, last))
+        while True:
+            wish = procedure.send(perform(store, wish))
+    except StopIteration:
+        pass
+    assert statuses(store) == {"a": "READY", "b": "READY"}
+    assert reader.require_run(store, RUN).status is RunStatus.RUNNING
+
+
+def test_a_body_that_stops_after_its_run_was_retried_runs_again() -> None:
+    store, other = failed_run_with_a_running_sibling()
+    carry_out(store, gates.retry(RUN))
+    cancelled = settling.CANCELLED
+    store.commit([Settle(other.attempt, cancelled.status, cancelled.node)])
+    assert set(statuses(store).values()) == {"READY"}
+
+
+def test_old_news_of_a_failure_does_not_fail_a_run_that_was_retried() -> None:
+    """Two processes see the gate close; one finishes it, a user retries, and only then the other gets to it."""
+    store, _ = failed_run_with_a_running_sibling()
+    carry_out(store, gates.retry(RUN))
+    assert carry_out(store, gates.finish(HeldGate(RUN, "failed", b""))) is None
+    assert reader.require_run(store, RUN).status is RunStatus.RUNNING
+
+
+def test_a_rewrite_that_somebody_left_half_done_is_finished_by_another() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    wide = Graph([NodeSpec(NodeId(f"n{number}"), f"n{number}") for number in range(12_000)])
+    start(store, wide)
+    step(store, gates.cancel(RUN, grace=0), 6)  # dies after the first chunk of its rewrite
+    assert 0 < sum(status == NodeStatus.CANCELLED for status in statuses(store).values()) < 12_000
+    clock.advance(60)
+    news = carry_out(store, gates.finish(HeldGate(RUN, "cancel", b'{"grace":0}')))
+    assert news is not None
+    assert news.status is RunStatus.CANCELLED
+    assert set(statuses(store).values()) == {"CANCELLED"}
