@@ -8,7 +8,7 @@ Run it with `python -m examples.orders`, or with progress to watch:
     stepwell run examples.orders:OrderWorkflow --input order_id=7
 
 The pauses stand for the outside world: a payment provider, a warehouse. Stop the process in the middle and
-`stepwell retry RUN` goes on from there; what is completed is not done again.
+`stepwell resume RUN` goes on from there; what is completed is not done again.
 """
 
 from __future__ import annotations

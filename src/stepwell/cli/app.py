@@ -128,6 +128,14 @@ def show(
 
 
 @app.command()
+def audit(context: typer.Context, run: RunArgument, as_json: AsJson = False, store: Store = None) -> None:
+    """Recompute every invariant of a run from its rows; exit code 1 if one of them does not hold."""
+    from . import looking
+
+    looking.audit(_place(context, store), run, as_json=as_json)
+
+
+@app.command()
 def graph(
     context: typer.Context,
     what: Annotated[

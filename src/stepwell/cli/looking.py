@@ -1,4 +1,4 @@
-"""The commands that only look: ls, show, graph."""
+"""The commands that only look: ls, show, audit, graph."""
 
 from __future__ import annotations
 
@@ -41,6 +41,23 @@ def show(place: Place, text: str, *, tracebacks: bool, as_json: bool) -> None:
             print(json_text(full_record(run, tracebacks=tracebacks)))
         else:
             _print_run(place, run, tracebacks=tracebacks)
+
+
+def audit(place: Place, text: str, *, as_json: bool) -> None:
+    from ..runner.auditing import audit_run
+
+    with place.store() as store:
+        run = find_run(store, text)
+        problems = audit_run(store, run.id)
+    if as_json:
+        print(json_text({"run": run.id, "status": run.status, "journal_entries": run.seq, "problems": problems}))
+    elif problems:
+        typer.echo(f"run {run.id}: {count(len(problems), 'invariant')} broken", err=True)
+        print("\n".join(f"- {problem}" for problem in problems))
+    else:
+        print(f"run {run.id}, {run.status}: every invariant holds, over {count(run.nodes, 'node')} and {run.seq} journal entries")
+    if problems:
+        raise typer.Exit(1)
 
 
 def graph(place: Place, what: str, pairs: Sequence[str], form: Literal["mermaid", "dot", "json"]) -> None:

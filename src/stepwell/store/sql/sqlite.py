@@ -203,6 +203,8 @@ class SqliteStore:
     def _migrate(self) -> None:
         """Bring the file to the newest schema, one numbered file at a time, each in a transaction of its own."""
         newest = max(number for number, _ in migrations())
+        if self._writer.pragma("user_version") == newest:
+            return  # nobody waits for a writer only to look
         for number, text in migrations():
             self._begin()
             try:
@@ -232,18 +234,20 @@ class SqliteStore:
         """The clock all processes of this boot share; the first to come sets it by the wall clock."""
         if not has_boot_clock():
             return WallClock()
-        self._begin()
-        self._writer.execute(
-            "INSERT OR IGNORE INTO boot (id, shift) VALUES (?, ?)", (boot_id(), WallClock().now() - since_boot())
-        )
-        if self._writer.changes():
-            # Leases of an earlier boot are over: their processes are gone, whatever the clock says.
-            self._writer.execute("UPDATE worker SET lease_until = 0")
-        ((shift,),) = cast(
-            "list[tuple[int]]", self._writer.execute("SELECT shift FROM boot WHERE id = ?", (boot_id(),)).fetchall()
-        )
-        self._writer.execute("COMMIT")
-        return BootClock(shift)
+        known = "SELECT shift FROM boot WHERE id = ?"
+        row = self._writer.execute(known, (boot_id(),)).fetchone()
+        if row is None:
+            self._begin()
+            self._writer.execute(
+                "INSERT OR IGNORE INTO boot (id, shift) VALUES (?, ?)", (boot_id(), WallClock().now() - since_boot())
+            )
+            if self._writer.changes():
+                # Leases of an earlier boot are over: their processes are gone, whatever the clock says.
+                self._writer.execute("UPDATE worker SET lease_until = 0")
+            row = self._writer.execute(known, (boot_id(),)).fetchone()
+            self._writer.execute("COMMIT")
+        assert row is not None
+        return BootClock(cast(int, row[0]))
 
     def _expire(self, tx: Transaction, dead: Sequence[str]) -> None:
         """End the leases of workers whose process is known to be gone."""
