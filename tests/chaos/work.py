@@ -12,6 +12,8 @@ from typing import Any
 from stepwell import Builder, Context, Engine, Workflow, step, task
 from stepwell.model import Batch, Receipt, Sweep
 from stepwell.runner import gates
+
+from tests.runner import jobs
 from tests.runner.ledger import note
 
 
@@ -129,6 +131,25 @@ def adopt_and_die(url: str, number: int, when: str) -> None:
     engine = Engine(url)
     Mortal(engine, number, when)
     engine.adopt("r").wait()
+    engine.close()
+
+
+def ask_and_die(url: str, verb: str, number: int, when: str) -> None:
+    """Ask something of a run, and die at the n-th commit of it."""
+    gates.GATE_LEASE = SHORT_LEASE
+    engine = Engine(url, runner=None)
+    Mortal(engine, number, when)
+    getattr(engine.get("r"), verb)()
+    engine.close()
+
+
+def start_large_and_die(url: str, nodes: int, number: int, when: str) -> None:
+    """Start a run that takes several commits to load, and die at the n-th."""
+    engine = Engine(url, runner=None)
+    Mortal(engine, number, when)
+    w = Builder("wide")
+    w.fan_out(range(nodes), job=jobs.same, depends_on=None)
+    engine.start(w, run_id="r")
     engine.close()
 
 

@@ -167,3 +167,30 @@ def test_closing_says_nothing_alarming(open_sqlite: OpenEngine, caplog: pytest.L
         time.sleep(turn / 500)
         engine.close(0)
     assert caplog.messages == []
+
+
+def test_an_interrupt_in_the_middle_of_a_commit_leaves_the_engine_usable(open_sqlite: OpenEngine) -> None:
+    """Ctrl-C hits the thread that starts runs while it commits for everybody."""
+    engine = open_sqlite()
+    engine.run(tiny())
+    commit = engine.store.commit
+    interrupted: list[int] = []
+
+    def interrupt(batch: object) -> object:
+        receipts = commit(batch)  # type: ignore[arg-type]
+        if threading.current_thread() is threading.main_thread() and not interrupted:
+            interrupted.append(1)
+            raise KeyboardInterrupt
+        return receipts
+
+    engine.store.commit = interrupt  # type: ignore[method-assign, assignment]
+    with pytest.raises(KeyboardInterrupt):
+        engine.run(tiny(), run_id="interrupted")
+    assert engine.run(tiny(), timeout=10).status == "COMPLETED"
+    assert engine.run(tiny(), run_id="interrupted", timeout=10).status == "COMPLETED"
+
+
+def tiny() -> Builder:
+    w = Builder("tiny")
+    w.node("same", job=jobs.same, args={"item": 1})
+    return w

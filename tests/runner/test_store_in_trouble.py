@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
-from stepwell import Builder, Engine, StoreError
+from stepwell import Builder, Engine, StoreError, Workflow, step
 from stepwell.errors import StoreBusy
 from stepwell.model import Settle
 from tests.runner import jobs
@@ -164,3 +165,30 @@ def test_a_start_that_the_store_cannot_take_harms_no_other_run(engine: Engine) -
         engine.start(one(), timeout=1e300)
 
     assert run.wait(5).status == "COMPLETED"
+
+
+def test_a_body_is_ended_in_time_though_the_store_is_locked(tmp_path: Path) -> None:
+    """Nothing can be recorded, but what should stop does."""
+    cancelled: list[float] = []
+
+    class Slow(Workflow):
+        number: int
+
+        @step(timeout=0.7)
+        async def hang(self) -> None:
+            before = time.monotonic()
+            try:
+                await asyncio.sleep(20)
+            finally:
+                cancelled.append(time.monotonic() - before)
+
+    with Engine(f"sqlite:///{tmp_path}/s.db") as engine:
+        runs = []
+        for number in range(4):
+            runs.append(engine.start(Slow(number=number)))
+            time.sleep(0.15)
+        with write_lock(tmp_path / "s.db"):
+            eventually(lambda: len(cancelled) == 4)
+        for run in runs:
+            assert run.wait(10).node("hang").status == "FAILED"
+    assert max(cancelled) < 0.8

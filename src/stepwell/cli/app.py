@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import __version__
+from ..version import __version__
 from .exits import MEANINGS, forgiving_streams, report
 
 app = typer.Typer(

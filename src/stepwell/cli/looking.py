@@ -55,7 +55,8 @@ def audit(place: Place, text: str, *, as_json: bool) -> None:
         typer.echo(f"run {run.id}: {count(len(problems), 'invariant')} broken", err=True)
         print("\n".join(f"- {problem}" for problem in problems))
     else:
-        print(f"run {run.id}, {run.status}: every invariant holds, over {count(run.nodes, 'node')} and {run.seq} journal entries")
+        looked_at = f"{count(run.nodes, 'node')} and {run.seq} journal entries"
+        print(f"run {run.id}, {run.status}: every invariant holds, over {looked_at}")
     if problems:
         raise typer.Exit(1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .. import codec
+from ..codec import check as check_json
 from ..errors import NotJson
 from ..ids import NodeId
 from .order import topological
@@ -110,7 +110,7 @@ def _options(spec: NodeSpec) -> list[Problem]:
         found.append(Problem(spec.id, f"queue={spec.queue!r}: a name without '/' is needed"))
     if spec.args is not NO_ARGS:
         try:
-            codec.check(dict(spec.args))
+            check_json(dict(spec.args))
         except NotJson as error:
             found.append(Problem(spec.id, f"args: {error}"))
     return found

@@ -33,9 +33,9 @@ from ..model import (
 )
 from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
-from . import gates
 from .chores import Due
 from .desk import Limits
+from .gates import cancel, delete, load, retry
 from .housekeeping import Housekeeping
 from .local import LocalRunner
 from .procedure import Procedure, carry_out
@@ -204,7 +204,7 @@ class Engine:
         if receipt.existed:
             return self.adopt(run.id) if self._runner is not None else run
         if receipt.loaded < receipt.total:
-            carry_out(self.store, gates.load(run.id, receipt.loaded))
+            carry_out(self.store, load(run.id, receipt.loaded))
         if self._runner is not None and not known:
             self._runner.know(_facts(definition, create))
         if self._runner is not None and create.timeout is not None:
@@ -313,7 +313,7 @@ class Engine:
     def retry(self, run_id: RunId) -> None:
         row = reader.require_run(self.store, run_id)
         facts = self._facts_of(row) if self._runner is not None else None
-        news = carry_out(self.store, gates.retry(run_id))
+        news = carry_out(self.store, retry(run_id))
         if news is None:
             status = reader.require_run(self.store, run_id).status
             raise RunConflict(f"run {run_id} is {status}; only a FAILED or CANCELLED run can be retried", run_id=run_id)
@@ -323,7 +323,7 @@ class Engine:
             self._take_up(row, facts)
 
     def cancel(self, run_id: RunId, grace_seconds: float = 5.0) -> None:
-        news = carry_out(self.store, gates.cancel(run_id, grace=microseconds(grace_seconds)))
+        news = carry_out(self.store, cancel(run_id, grace=microseconds(grace_seconds)))
         if news is None:
             status = reader.require_run(self.store, run_id).status
             if status is RunStatus.CANCELLING or status is RunStatus.CANCELLED:
@@ -336,7 +336,7 @@ class Engine:
 
     def delete(self, run_id: RunId) -> None:
         reader.require_run(self.store, run_id)
-        carry_out(self.store, gates.delete(run_id))
+        carry_out(self.store, delete(run_id))
 
     def _work(self) -> None:
         """Start the runner with the first thing there is to do."""

@@ -13,9 +13,9 @@ from typing import Protocol
 from ..errors import StepwellError
 from ..ids import AttemptId, RunId
 from ..model import GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunRow, Sweep, Swept
-from . import gates
 from .chores import Chores, Due
 from .desk import Desk
+from .gates import finish
 from .procedure import Commit, Procedure, Read, Version
 
 log = logging.getLogger("stepwell")
@@ -90,7 +90,7 @@ class Housekeeping:
 
     def _finish(self, held: HeldGate) -> Procedure[None]:
         try:
-            news = yield from gates.finish(held)
+            news = yield from finish(held)
         except StepwellError as error:
             log.warning("run %s: %r is not finished yet: %s", held.run_id, held.purpose, error)
             return  # the sweeper reports it again, if it is still there

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..clock import SECOND
 from ..codec import decode
@@ -12,11 +12,25 @@ from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
 from ..graph import Graph
 from ..ids import NodeId, RunId
 from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
-from ..store import reader
+from ..store import Store, reader
 from .auditing import audit_run
 
-if TYPE_CHECKING:
-    from .engine import Engine
+
+class Home(Protocol):
+    """What a run needs of the engine it was got from."""
+
+    @property
+    def store(self) -> Store: ...
+
+    def graph_of(self, row: RunRow) -> Graph: ...
+
+    def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
+
+    def retry(self, run_id: RunId) -> None: ...
+
+    def cancel(self, run_id: RunId, grace_seconds: float = 5.0) -> None: ...
+
+    def delete(self, run_id: RunId) -> None: ...
 
 
 class NodeError(NamedTuple):
@@ -64,7 +78,7 @@ class NodeView(NamedTuple):
 class Run:
     """A run in a store. It holds no state of its own: every property reads what is stored now."""
 
-    def __init__(self, engine: Engine, run_id: RunId) -> None:
+    def __init__(self, engine: Home, run_id: RunId) -> None:
         self._engine = engine
         self.id = run_id
 

@@ -38,9 +38,11 @@ from ...model import (
     Sweep,
 )
 from ..port import groups
-from . import leases, moving, shaping
 from .ending import TEMPORARY_TABLES, Transaction
+from .leases import dismiss, enlist, renew, sweep
+from .moving import append, claim, settle
 from .reading import answer
+from .shaping import add_graph, add_nodes, create, delete, gate, rewrite
 from .workers import WorkerLocks
 
 OLDEST_SQLITE = (3, 51, 3)
@@ -109,33 +111,33 @@ class SqliteStore:
 
     def _apply(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
         if kind is Settle:
-            return moving.settle(tx, cast("list[Settle]", ops))
+            return settle(tx, cast("list[Settle]", ops))
         if kind is Create:
-            return shaping.create(tx, cast("list[Create]", ops))
+            return create(tx, cast("list[Create]", ops))
         if kind is Append:
-            return moving.append(tx, cast("list[Append]", ops))
+            return append(tx, cast("list[Append]", ops))
         (op,) = ops
         match op:
             case Claim():
-                return [moving.claim(tx, op)]
+                return [claim(tx, op)]
             case AddGraph():
-                return [shaping.add_graph(tx, op)]
+                return [add_graph(tx, op)]
             case AddNodes():
-                return [shaping.add_nodes(tx, op)]
+                return [add_nodes(tx, op)]
             case Enlist():
-                return [leases.enlist(tx, op)]
+                return [enlist(tx, op)]
             case Renew():
-                return [leases.renew(tx, op)]
+                return [renew(tx, op)]
             case Dismiss():
-                return [leases.dismiss(tx, op)]
+                return [dismiss(tx, op)]
             case Sweep():
-                return [leases.sweep(tx, op)]
+                return [sweep(tx, op)]
             case Gate():
-                return [shaping.gate(tx, op)]
+                return [gate(tx, op)]
             case Rewrite():
-                return [shaping.rewrite(tx, op)]
+                return [rewrite(tx, op)]
             case Delete():
-                return [shaping.delete(tx, op)]
+                return [delete(tx, op)]
             case Settle() | Create() | Append():
                 raise AssertionError("handled above")
             case _:

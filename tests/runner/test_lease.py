@@ -1,0 +1,97 @@
+"""A worker's lease: when it is renewed, and what the answers mean."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from stepwell import Builder, Engine, StoreError
+from stepwell.clock import SECOND
+from stepwell.ids import AttemptId, WorkerId
+from stepwell.model import Enlist, Enlisted, Refusal, Refused, Renew, Renewed
+from stepwell.runner.lease import Tenancy
+from stepwell.store import reader
+from tests.runner import jobs
+from tests.runner.conftest import OpenEngine
+from tests.runner.waiting import eventually
+
+LEASE = 30 * SECOND
+HELD = (AttemptId("c1.0"),)
+
+
+def tenancy() -> Tenancy:
+    return Tenancy(WorkerId("me"), LEASE)
+
+
+def test_it_enlists_first_and_renews_at_a_third_of_the_lease() -> None:
+    t = tenancy()
+    assert t.due_at == 0
+    assert isinstance(t.next_op(HELD), Enlist)
+    t.answered(Enlisted(LEASE), 100)
+    assert t.due_at == 100 + LEASE // 3
+    assert t.next_op(HELD) == Renew(WorkerId("me"), LEASE, HELD)
+
+
+def test_a_renewal_tells_what_should_stop() -> None:
+    t = tenancy()
+    t.answered(Enlisted(LEASE), 0)
+    assert t.answered(Renewed(LEASE, HELD, 0), 10) == HELD
+
+
+def test_a_lease_that_ran_out_is_taken_again_at_once() -> None:
+    t = tenancy()
+    t.answered(Enlisted(LEASE), 0)
+    assert t.answered(Refused(Refusal.LEASE_EXPIRED), 77) == ()
+    assert t.due_at == 77
+    assert isinstance(t.next_op(HELD), Enlist)
+
+
+def test_a_store_that_does_not_answer_is_asked_again_soon() -> None:
+    t = tenancy()
+    t.answered(Enlisted(LEASE), 0)
+    t.failed(50)
+    assert t.due_at == 50 + SECOND
+
+
+def test_a_living_worker_keeps_its_lease_however_long_a_body_takes(open_sqlite: OpenEngine) -> None:
+    engine, other = open_sqlite(lease_seconds=0.3), open_sqlite(lease_seconds=0.3)
+    w = Builder("long")
+    w.node("nap", job=jobs.nap, args={"seconds": 1.2})
+    run = engine.start(w)
+    other.adopt(run.id)
+    assert run.wait(10).status == "COMPLETED"
+    assert [attempt.status for attempt in run.node("nap").attempts] == ["COMPLETED"]
+
+
+def test_a_lease_that_was_lost_is_taken_again_and_work_goes_on(engine: Engine) -> None:
+    """As after a laptop was asleep: somebody else has swept this worker away."""
+    engine.run(one())
+    (worker,) = reader.list_workers(engine.store)
+    from stepwell.model import Dismiss
+
+    engine.store.commit([Dismiss(worker.id)])
+    assert engine.run(one(), timeout=10).status == "COMPLETED"
+    assert [each.id for each in reader.list_workers(engine.store)] == [worker.id]
+
+
+def test_a_renewal_that_fails_is_repeated_before_the_lease_is_over(open_sqlite: OpenEngine) -> None:
+    engine = open_sqlite(lease_seconds=0.9)
+    engine.run(one())
+    (before,) = reader.list_workers(engine.store)
+    commit, failed = engine.store.commit, threading.Event()
+
+    def fail_once(batch: Any) -> Any:
+        if isinstance(batch[0], Renew) and not failed.is_set():
+            failed.set()
+            raise StoreError("away for a moment")
+        return commit(batch)
+
+    engine.store.commit = fail_once  # type: ignore[method-assign]
+    assert failed.wait(5)
+    eventually(lambda: reader.list_workers(engine.store)[0].lease_until > before.lease_until, seconds=0.5)
+
+
+def one() -> Builder:
+    w = Builder("one")
+    w.node("same", job=jobs.same, args={"item": 1})
+    return w

@@ -1,0 +1,62 @@
+"""An engine that is closed leaves no files open, and one that works does not grow."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+from stepwell import Builder, Engine
+from tests.runner import jobs
+from tests.runner.waiting import eventually
+
+
+def mixed(number: int) -> Builder:
+    w = Builder("mixed", on_failure="finish")
+    w.node("thread", job=jobs.same, args={"item": number}, timeout=60)
+    w.node("loop", job=jobs.double_later, args={"item": number}, timeout=60)
+    w.node("fails", job=jobs.fail, depends_on=None)
+    return w
+
+
+def test_engines_that_come_and_go_leave_no_files_open(tmp_path: Path) -> None:
+    def use(number: int) -> None:
+        with Engine(f"sqlite:///{tmp_path}/s.db") as engine:
+            engine.run(mixed(number), check=False)
+
+    use(0)
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(10):
+        use(number)
+    gc.collect()
+    eventually(lambda: len(os.listdir("/proc/self/fd")) <= before)
+    assert list(tmp_path.glob("**/*.lock")) == []
+
+
+def test_processes_leave_no_files_open(tmp_path: Path) -> None:
+    def use() -> None:
+        with Engine(f"sqlite:///{tmp_path}/s.db") as engine:
+            w = Builder("process")
+            w.node("whoami", job=jobs.whoami, isolation="process")
+            engine.run(w)
+
+    use()
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        use()
+    gc.collect()
+    eventually(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
+def test_an_engine_remembers_nothing_of_what_has_ended(engine: Engine) -> None:
+    for run in [engine.start(mixed(number)) for number in range(40)]:
+        run.wait(20)
+    runner = engine._runner
+    assert runner is not None
+    eventually(lambda: runner.idle and not runner.desk.facts)
+    assert runner.desk.held == {}
+    assert runner._attempts == {}
+    assert not any(runner.desk._hungry.values())
+    assert engine._watch.runs() == ()
