@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
+import threading
 from pathlib import Path
 
-from stepwell import Builder, Engine
+from stepwell import Builder, Engine, Workflow, step
 from tests.runner import jobs
 from tests.runner.waiting import eventually
 
@@ -60,3 +62,14 @@ def test_an_engine_remembers_nothing_of_what_has_ended(engine: Engine) -> None:
     assert runner._attempts == {}
     assert not any(runner.desk._hungry.values())
     assert engine._watch.runs() == ()
+
+
+def test_threads_that_an_async_body_used_end_with_the_engine(sqlite_url: str) -> None:
+    class Blocking(Workflow):
+        @step
+        async def work(self) -> int:
+            return await asyncio.to_thread(len, "seven..")
+
+    with Engine(sqlite_url) as engine:
+        assert engine.run(Blocking()).output("work") == 7
+    eventually(lambda: not [each for each in threading.enumerate() if each.name.startswith("asyncio")])

@@ -67,16 +67,25 @@ class Chores:
 
     def due(self, now: int, *, busy: bool) -> Due:
         """What is due. `busy`: attempts are held, so somebody may want them stopped."""
-        overdue = []
-        while self._timeouts and self._timeouts[0][0] <= now:
-            overdue.append(heapq.heappop(self._timeouts)[2])
+        overdue = self.overdue(now)
         stops = busy and self.stops_at <= now
         if stops:
             self.stops_at = now + STOPS_EVERY
         sweep = self.sweep_at <= now
         if sweep:
             self._sooner = None
-        return Due(sweep, stops, self.watch_at <= now, [held for held in overdue if not held.over])
+        return Due(sweep, stops, self.watch_at <= now, overdue)
+
+    def overdue(self, now: int) -> list[Held]:
+        """Attempts whose time is up, each named once."""
+        found = []
+        while self._timeouts and self._timeouts[0][0] <= now:
+            found.append(heapq.heappop(self._timeouts)[2])
+        return [held for held in found if not held.over]
+
+    def next_limit(self) -> int | None:
+        """When the time of some attempt is up."""
+        return self._timeouts[0][0] if self._timeouts else None
 
     def next_at(self, now: int, *, busy: bool) -> int:
         """When to look again at the latest."""

@@ -71,6 +71,8 @@ class LocalRunner:
         self._pump_asked = False
         self._trouble: StoreError | None = None
         self._wake = threading.Event()
+        self._limits_changed = threading.Event()
+        self._timekeeper: threading.Thread | None = None
         self._quiet = threading.Condition(self._lock)
         self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
         self._processes: ProcessBodies | None = None
@@ -327,7 +329,10 @@ class LocalRunner:
             if held.spec.timeout is not None:
                 self._attempts[held] = attempt
                 self.chores.time_limit(held, self.now() + microseconds(held.spec.timeout))
-                self._wake.set()
+                self._limits_changed.set()
+                if self._timekeeper is None:
+                    self._timekeeper = threading.Thread(target=self._keep_time, name="stepwell-time", daemon=True)
+                    self._timekeeper.start()
             return True
 
     def _begins_elsewhere(self, attempt: Attempt) -> bool:
@@ -381,7 +386,19 @@ class LocalRunner:
             _interrupt(held)
         if items:
             self._hand_out([])  # a thread for each one that is lost, or what was claimed ahead would wait for it
-            self.pump()
+            with self._lock:
+                self._ask_for_commit()
+
+    def _keep_time(self) -> None:
+        """Ends bodies whose time is up. In a thread of its own: all others may be waiting for the store."""
+        while not self._closed:
+            with self._lock:
+                at = self.chores.next_limit()
+            self._limits_changed.wait(None if at is None else max(0, at - self.now()) / 1_000_000)
+            self._limits_changed.clear()
+            with self._lock:
+                overdue = self.chores.overdue(self.now())
+            self._end_overdue(overdue)
 
     def _process_bodies(self) -> ProcessBodies:
         if self._processes is None:
@@ -444,6 +461,7 @@ class LocalRunner:
             self._closed = True
             threads = self._threads
         self._wake.set()
+        self._limits_changed.set()
         self._lease.close()
         for _ in range(threads):
             self._queue.put(None)

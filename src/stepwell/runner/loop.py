@@ -38,6 +38,7 @@ class LoopThread:
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         """A body that was called elsewhere turned out to be a coroutine."""
+        attempt.held.interrupt = _not_yet  # its thread is free again, so its time may be up without a runaway
         self._running_loop().call_soon_threadsafe(self._start, attempt, coroutine)
 
     def close(self) -> None:
@@ -65,6 +66,7 @@ class LoopThread:
                 task.cancel()
             loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
             loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
         finally:
             loop.close()
 
@@ -90,6 +92,9 @@ class LoopThread:
             self._settled(attempt.held, settle)
 
     def _start(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
+        if attempt.held.over:
+            coroutine.close()
+            return
         task = asyncio.get_running_loop().create_task(self._run(attempt, coroutine))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -105,6 +110,10 @@ class LoopThread:
             settle = attempt.raised(error)
         held.interrupt = None
         self._settled(held, settle)
+
+
+def _not_yet() -> None:
+    """It has not begun on the loop; when it would, it is over."""
 
 
 def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:

@@ -232,16 +232,6 @@ def _retry_all() -> Any:
     return patch.object(plans, "retry", retry)
 
 
-@_mutant("retry does not mind what stops while it is planned")
-def _retry_race() -> Any:
-    original = plans.retry
-
-    def retry(nodes: Any) -> Any:
-        return original(nodes)._replace(holds_while=())
-
-    return patch.object(plans, "retry", retry)
-
-
 @_mutant("a gate is taken from a living holder")
 def _gate_stolen() -> Any:
     original = shaping.gate

@@ -75,7 +75,7 @@ def shapes() -> dict[str, Workload]:
     retried = _graph({"a": "", "b": "a", "c": "b"}, b={"retry": AGAIN})
     timed = _graph({"a": "", "b": "a", "c": "b"}, b={"timeout": 0.2, "retry": Retry(8, base_delay=0.01, max_delay=0.1)})
     once = _graph({"a": "", "b": "a", "c": "b"}, b={"on_lost": "interrupt"})
-    failing = {"b": Behaviour(fails=2)}
+    failing, stubborn = {"b": Behaviour(fails=2)}, Behaviour(fails=2, seconds=2, obeys=False)
     return {
         workload.name: workload
         for workload in (
@@ -88,6 +88,7 @@ def shapes() -> dict[str, Workload]:
             Workload("run retry", diamond, failing),
             Workload("finish", diamond, failing, "finish"),
             Workload("cancel race", diamond, {}, asks=("cancel",)),
+            Workload("retry race", fan_in, {"a": Behaviour(fails=2), "b": stubborn}),
             Workload("at most once", once, {}),
             Workload("two runs", chain, {}, runs=2),
         )
