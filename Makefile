@@ -5,7 +5,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench prove clean
+.PHONY: help run test lint bench load prove clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -33,6 +33,10 @@ lint: ## Run the checks alone: style, format, types, import rules
 bench: ## Run the benchmarks
 	@scripts/setup dev
 	$(BIN)/python -m bench
+
+load: ## Run what is too large for every day, and measure it
+	@scripts/setup dev
+	$(BIN)/python -m tests.load
 
 prove: ## Check the promises in simulated worlds (about ten minutes)
 	@scripts/setup dev

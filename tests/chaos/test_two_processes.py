@@ -15,7 +15,9 @@ from tests.runner.waiting import eventually
 SHARED, OWN = 200, 20
 
 
-def test_two_processes_share_the_runs_of_one_file(tmp_path: Path, url: str, ledger: str, start_child: StartChild) -> None:
+def test_two_processes_share_the_runs_of_one_file(
+    tmp_path: Path, url: str, ledger: str, start_child: StartChild
+) -> None:
     done = tmp_path / "done"
     w = Builder("shared")
     w.node("first", job=work.small, args={"ledger": ledger})

@@ -12,7 +12,6 @@ from typing import Any
 from stepwell import Builder, Context, Engine, Workflow, step, task
 from stepwell.model import Batch, Receipt, Sweep
 from stepwell.runner import gates
-
 from tests.runner import jobs
 from tests.runner.ledger import note
 
@@ -20,7 +19,7 @@ from tests.runner.ledger import note
 def enter(ledger: str, ctx: Context) -> str:
     """Every body says that it was entered, and gives what its parents gave, so that a hole would show."""
     note(ledger, ctx.node_name, ctx.attempt, os.getpid())
-    above = [value for value in ctx.outputs.all().values()]
+    above = list(ctx.outputs.all().values())
     assert None not in above, f"{ctx.node_name} was given nothing"
     return ctx.node_name
 

@@ -91,9 +91,11 @@ class SameAsMemory(RuleBasedStateMachine):
         self.attempts: list[AttemptId] = []
 
     def teardown(self) -> None:
-        self.commit()
-        self.sqlite.close()
-        shutil.rmtree(self.folder)
+        try:
+            self.commit()
+        finally:
+            self.sqlite.close()
+            shutil.rmtree(self.folder)
 
     def ask(self, op: Op, now: bool) -> None:
         """Put an op into the batch, and commit it if it is the last."""

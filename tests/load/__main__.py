@@ -27,7 +27,10 @@ SAMPLE = 100
 
 class Measured(NamedTuple):
     seconds: float
+    begun: int
+    """Memory when everything was started,"""
     peak: int
+    """and at its peak."""
     size: int
     problems: list[str]
 
@@ -40,9 +43,14 @@ def measure(name: str, folder: Path) -> Measured:
         assert process.stdout is not None
         said = process.stdout.read()
     if process.returncode:
-        return Measured(0.0, peak, 0, [f"the process ended with {process.returncode}"])
-    problems = [] if peak <= CASES[name].megabytes * MIB else [f"more than {CASES[name].megabytes} MiB of memory"]
-    return Measured(float(said), peak, path.stat().st_size, problems + audited(name, path))
+        return Measured(0.0, 0, peak, 0, [f"the process ended with {process.returncode}"])
+    seconds, begun = said.split()
+    problems = []
+    if peak > CASES[name].megabytes * MIB:
+        problems.append(f"more than {CASES[name].megabytes} MiB of memory")
+    if peak - int(begun) > CASES[name].growth * MIB:
+        problems.append(f"memory grew by more than {CASES[name].growth} MiB")
+    return Measured(float(seconds), int(begun), peak, path.stat().st_size, problems + audited(name, path))
 
 
 def _peak_memory(process: subprocess.Popen[str]) -> int:
@@ -76,7 +84,7 @@ def main(chosen: list[str]) -> int:
         print(f"no case {', '.join(sorted(unknown))}; there are: {', '.join(CASES)}", file=sys.stderr)
         return 2
     table = Table("work", title="Stepwell under load")
-    for column in ("seconds", "nodes/s", "peak MiB", "file MiB", "bytes/node"):
+    for column in ("seconds", "nodes/s", "begun MiB", "peak MiB", "file MiB", "bytes/node"):
         table.add_column(column, justify="right")
     table.add_column("audit")
     failed = False
@@ -88,6 +96,7 @@ def main(chosen: list[str]) -> int:
                 case.title,
                 f"{found.seconds:.2f}",
                 f"{case.nodes / found.seconds:,.0f}" if found.seconds else "",
+                f"{found.begun / MIB:.0f}",
                 f"{found.peak / MIB:.0f} of {case.megabytes}",
                 f"{found.size / MIB:.1f}",
                 f"{found.size / case.nodes:,.0f}",

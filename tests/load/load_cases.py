@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+import psutil
+
 from stepwell import Builder, Engine, Workflow, step, task
 from stepwell.runner.run import Run
 
@@ -78,27 +80,31 @@ class Case(NamedTuple):
     start: Callable[[Engine, int], Iterable[Run]]
     nodes: int
     megabytes: int = 300
-    """What the process may take at its peak."""
+    """What the process may take at its peak,"""
+    growth: int = 50
+    """and how much of it after everything was started: work in progress takes memory, work done takes none."""
 
 
 CASES = {
     "fan": Case("a fan of 100,000 nodes", fan, 100_000),
     "chain": Case("a chain of 5,000 nodes", chain, 5_000),
     "diamonds": Case("10,000 diamonds in flight", diamonds, 40_000),
-    "payloads": Case("200 nodes with outputs of 1 MiB", payloads, 200),
+    "payloads": Case("200 nodes with outputs of 1 MiB", payloads, 200, growth=150),
 }
 
 
-def work(name: str, path: str) -> float:
-    """Do all of it; the seconds from the first call to the end of the last run."""
+def work(name: str, path: str) -> tuple[float, int]:
+    """Do all of it: the seconds from the first call to the end of the last run, and the memory when all had begun."""
     case = CASES[name]
     with Engine(f"sqlite:///{path}") as engine:
         begun = time.perf_counter()
-        for run in case.start(engine, case.nodes):
+        runs = case.start(engine, case.nodes)
+        memory = psutil.Process().memory_info().rss
+        for run in runs:
             run.wait()
             run.check()
-        return time.perf_counter() - begun
+        return time.perf_counter() - begun, memory
 
 
 if __name__ == "__main__":
-    print(work(*sys.argv[1:]))
+    print(*work(*sys.argv[1:]))

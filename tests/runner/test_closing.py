@@ -75,7 +75,7 @@ def test_a_failure_while_closing_is_carried_to_its_end(open_sqlite: OpenEngine) 
         @step
         def work(self, ctx: Context) -> None:
             began.set()
-            eventually(lambda: closing.is_set())
+            eventually(closing.is_set)
             raise ValueError
 
         @step
@@ -127,11 +127,15 @@ def test_a_with_block_left_by_an_interrupt_does_not_wait_long(sqlite_url: str) -
         def work(self) -> None:
             release.wait(20)
 
+    def interrupted() -> None:
+        with Engine(sqlite_url) as engine:
+            run = engine.start(Hanging())
+            eventually(lambda: run.status == "RUNNING")
+            raise KeyboardInterrupt
+
     before = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), Engine(sqlite_url) as engine:
-        run = engine.start(Hanging())
-        eventually(lambda: run.status == "RUNNING")
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert time.monotonic() - before < 3
     release.set()
 

@@ -94,7 +94,7 @@ def test_the_output_of_a_node_that_has_not_completed_is_an_error(open_engine: Op
     engine = open_engine(runner=None)
     run = engine.start(Order(order_id=1))
     assert run.outputs == {}
-    with pytest.raises(KeyError, match="'charge' of run .* has not completed"):
+    with pytest.raises(KeyError, match=r"'charge' of run .* has not completed"):
         run.output("charge")
 
 

@@ -60,7 +60,7 @@ def test_the_traceback_begins_in_the_body(engine: Engine) -> None:
 
 def test_a_cancelled_run_explains_itself(open_engine: OpenEngine) -> None:
     run = open_engine(runner=None).start(Order(), run_id="order-7").cancel()
-    with pytest.raises(RunCancelled, match="run order-7 was cancelled; `run.retry\\(\\)`"):
+    with pytest.raises(RunCancelled, match=r"run order-7 was cancelled; `run\.retry\(\)`"):
         run.check()
 
 

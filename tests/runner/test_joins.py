@@ -57,9 +57,11 @@ def test_parents_on_the_loop_release_the_join_once(engine: Engine, parents: int)
         name = f"loop-{id(engine)}-{parents}-{turn}"
         w = Builder("loop")
         w.fan_out(
-            range(parents), job=meet_on_the_loop, args=lambda _, name=name: {"name": name, "parents": parents},
+            range(parents),
+            job=meet_on_the_loop,
+            args=lambda _, name=name: {"name": name, "parents": parents},
             depends_on=None,
-        )  # fmt: skip
+        )
         w.node("join", job=join, args={"name": name})
         run = engine.run(w, timeout=30)
         assert run.output("join") == parents

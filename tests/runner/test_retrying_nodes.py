@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
@@ -30,7 +31,7 @@ class Flaky(Workflow):
 def pauses(node: NodeView) -> list[float]:
     """Seconds between the end of an attempt and the start of the next, by the store's clock."""
     attempts = node.attempts
-    return [after.started_at - (before.ended_at or 0) for before, after in zip(attempts, attempts[1:], strict=False)]
+    return [after.started_at - (before.ended_at or 0) for before, after in itertools.pairwise(attempts)]
 
 
 def test_a_node_is_tried_until_it_succeeds(engine: Engine) -> None:

@@ -88,6 +88,30 @@ def test_reading_while_another_waits_does_not_stretch_its_patience(tmp_path: Pat
     store.close()
 
 
+def test_opening_a_new_file_waits_for_another_that_is_just_creating_it(tmp_path: Path) -> None:
+    """SQLite asks no busy handler when it switches a file to the write-ahead log: it is busy at once."""
+    path = tmp_path / "runs.db"
+    with child(HOLD, path) as other:
+        assert other.hear() == "held"
+        releasing = threading.Timer(0.3, other.say)
+        releasing.start()
+        store = SqliteStore(path, busy_seconds=20)
+        releasing.join()
+    start(store, graph(a=""))
+    assert statuses(store) == {"a": "READY"}
+    store.close()
+
+
+def test_opening_a_new_file_that_is_locked_for_long_is_busy(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with child(HOLD, path) as other:
+        assert other.hear() == "held"
+        begun = time.monotonic()
+        with pytest.raises(StoreBusy, match=r"held the write lock for more than 0\.3 s"):
+            SqliteStore(path, busy_seconds=0.3)
+        assert 0.3 <= time.monotonic() - begun < 15
+
+
 def test_processes_that_open_a_new_file_at_once_all_succeed(tmp_path: Path) -> None:
     code = """
 say("up")

@@ -191,13 +191,24 @@ class SqliteStore:
         db.set_busy_handler(_patience(self._busy_seconds))
         if db.readonly("main"):
             raise StoreReadOnly(f"{self.path} is read-only: give this user write permission to it and its folder")
-        mode = db.pragma("journal_mode", "wal")
+        mode = self._switch_to_log(db)
         if mode != "wal":
             raise StoreError(f"{self.path}: this file system does not support SQLite's write-ahead log (got {mode!r})")
         db.pragma("synchronous", synchronous)
         db.pragma("temp_store", "memory")
         db.pragma("wal_autocheckpoint", 4000)
         db.pragma("cache_size", -32_000)
+
+    def _switch_to_log(self, db: apsw.Connection) -> object:
+        """For this SQLite asks no busy handler: with another process just creating the file, it is busy at once."""
+        give_up_at = time.monotonic() + self._busy_seconds
+        while True:
+            try:
+                return db.pragma("journal_mode", "wal")
+            except apsw.BusyError:
+                if time.monotonic() >= give_up_at:
+                    raise
+                time.sleep(random.uniform(0.0005, 0.005))
 
     def _begin(self) -> None:
         self._writer.execute("BEGIN IMMEDIATE")
