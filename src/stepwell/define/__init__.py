@@ -3,7 +3,6 @@
 from .bodies import Bodies, Body, Definition, Target, bodies_for, definition_of, load_target
 from .builder import Builder, FanOut
 from .decorators import PREVIOUS, Declaration, step, task
-from .invoke import copied_values
 from .workflow import Workflow
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "Target",
     "Workflow",
     "bodies_for",
-    "copied_values",
     "definition_of",
     "load_target",
     "step",

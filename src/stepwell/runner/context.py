@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..codec import decode
-from ..define import copied_values
+from ..define.invoke import copied_values
 from ..errors import Stopped
 from ..ids import NodeId, RunId
 from .work import Held

@@ -238,7 +238,7 @@ class LocalRunner:
         for submission in told:
             submission.done()
         if self._trouble is None:
-            log.warning("the store refuses to commit; trying again every second: %s", error)
+            log.warning("the store refuses to commit; it is tried again until it does not: %s", error)
         self._trouble = error
         self._on_trouble(error)
 
