@@ -225,10 +225,12 @@ class LocalRunner:
     def spread(self, news: Iterable[RunNews]) -> None:
         """Tell those who wait, and finish what a closed gate is held for."""
         with self._lock:
-            broken = self.desk.heard(news)
-        for held in broken:
-            self._finish_gate(held)
-            self.stop_run(held.run_id)
+            broken = {gate.run_id: gate for gate in self.desk.heard(news)}
+            # Named one by one, before anybody can retry the run: what is started then is not to be stopped.
+            running = [held.attempt for held in self.desk.held.values() if broken and held.facts.run_id in broken]
+        self.stop(running)
+        for gate in broken.values():
+            self._finish_gate(gate)
         self._on_news(news)
 
     def _fell(self, flight: Flight, error: StoreError) -> None:
