@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from stepwell import Builder, Engine
+from stepwell.runner.process import _Child
 from tests.runner import jobs
 from tests.runner.ledger import noted
 from tests.runner.waiting import eventually
@@ -97,3 +98,46 @@ def test_processes_start_one_after_another_as_they_are_needed(sqlite_engine: Eng
     sqlite_engine.run(one(jobs.whoami))
     workers = [each for each in psutil.Process().children() if "spawn_main" in " ".join(each.cmdline())]
     assert len(workers) == 1
+
+
+def test_a_process_that_has_turned_to_the_next_body_is_not_killed_for_the_last() -> None:
+    """The time of a body is up at the moment it ends: the kill comes too late, and must not hit another."""
+    last: Any = object()
+    following: Any = object()
+    child = _Child()
+    try:
+        child.receive()
+        child.ready = True
+        child.busy_with(following)
+        child.kill(last)
+        child._process.join(0.2)
+        assert child.is_alive()
+        child.kill(following)
+        assert child.how_it_died() == "the process of the body was killed by signal 9"
+    finally:
+        child.kill()
+        child.join()
+
+
+UNGUARDED = """
+import sys
+from stepwell import Builder, Engine
+from tests.runner import jobs
+
+w = Builder("one")
+w.node("body", job=jobs.whoami, isolation="process")
+with Engine(sys.argv[1]) as engine:
+    print(engine.run(w, check=False).node("body").error)
+    print(len(engine.runs()), "run")
+"""
+
+
+def test_a_script_that_a_process_would_run_again_is_refused_there_and_told(tmp_path: Path, sqlite_url: str) -> None:
+    script = tmp_path / "unguarded.py"
+    script.write_text(UNGUARDED)
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, script, sqlite_url]
+    done = subprocess.run(command, env={"PYTHONPATH": root}, capture_output=True, text=True, timeout=60, check=True)
+    assert 'Is what the main module does when it is run below `if __name__ == "__main__":`?' in done.stdout
+    assert "which opens an engine: put what it does when it is run below" in done.stderr
+    assert "1 run" in done.stdout

@@ -9,7 +9,9 @@ from collections import Counter
 import pytest
 
 from stepwell import Builder, Engine, Workflow, step
-from stepwell.errors import RunFailed
+from stepwell.errors import RunFailed, RunNotFound
+from stepwell.ids import RunId
+from stepwell.runner.work import RunFacts
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -119,6 +121,30 @@ def test_one_workflow_defined_in_two_places_is_served_with_the_code_that_is_here
     w.node("double", job=jobs.double, args={"item": 4})
     assert server.run(w, timeout=10).output("double") == 8
     assert local.wait(10).output("work") == "there"
+
+
+def test_a_run_that_was_granted_and_cannot_be_served_keeps_nobody_from_working(
+    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when it is deleted, or its code goes away, between the claim and the first look at it."""
+    starter = open_sqlite(runner=None)
+    odd, usual = starter.start(Small(number=1)), starter.start(Small(number=2))
+    server = open_sqlite(workflows=[Small], lease_seconds=0.3)
+    runner = server._runner
+    assert runner is not None
+    find = runner._find_facts
+    gone = [odd.id]
+
+    def find_some(run_id: RunId) -> RunFacts:
+        if run_id in gone:
+            raise RunNotFound(run_id)
+        return find(run_id)
+
+    monkeypatch.setattr(runner, "_find_facts", find_some)
+    assert usual.wait(10).status == "COMPLETED"
+    eventually(lambda: [attempt.status for attempt in odd.node("first").attempts][:1] == ["RELEASED"])
+    gone.clear()
+    assert odd.wait(10).status == "COMPLETED"
 
 
 class Shared(Workflow):

@@ -161,7 +161,7 @@ def test_a_limit_on_threads_that_hang_stops_claiming_and_ends_with_them(
     assert engine._runner.desk.stalled
     assert run.node("same").status == "READY"
     release.set()
-    assert run.wait(3).output("same") == 1
+    assert run.wait(0.5).output("same") == 1
 
 
 def test_timeouts_hold_while_thousands_of_bodies_end(open_sqlite: OpenEngine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +13,7 @@ from typing import Any, Literal
 from ..clock import microseconds
 from ..codec import encode
 from ..define import Bodies, Builder, Definition, Workflow, bodies_for, definition_of
-from ..errors import EngineClosed, InputError, RunConflict, RunStillActive, StoreCorrupt, StoreError
+from ..errors import DefinitionError, EngineClosed, InputError, RunConflict, RunStillActive, StoreCorrupt, StoreError
 from ..graph import Graph
 from ..ids import Digest, RunId, checked_run_id, new_run_id, new_worker_id
 from ..model import (
@@ -82,6 +83,7 @@ class Engine:
                 raise InputError(f"{name}={value}: at least 1 is needed")
         if lease_seconds <= 0:
             raise InputError(f"lease_seconds={lease_seconds}: a positive number is needed")
+        _refuse_while_importing_main()
         self.store: Store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
         self.events = Events()
         self._watch = Watch()
@@ -404,6 +406,16 @@ class Engine:
 
     def _find_facts(self, run_id: RunId) -> RunFacts:
         return self._facts_of(reader.require_run(self.store, run_id))
+
+
+def _refuse_while_importing_main() -> None:
+    """A process for bodies imports the main module, and would start the same runs again."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is not None and getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise DefinitionError(
+            'a process for bodies (isolation="process") imports the main module, which opens an engine: '
+            'put what it does when it is run below `if __name__ == "__main__":`'
+        )
 
 
 def _create(

@@ -227,7 +227,8 @@ class LocalRunner:
         with self._lock:
             broken = {gate.run_id: gate for gate in self.desk.heard(news)}
             # Named one by one, before anybody can retry the run: what is started then is not to be stopped.
-            running = [held.attempt for held in self.desk.held.values() if broken and held.facts.run_id in broken]
+            held = self.desk.held.values() if broken else ()
+            running = [each.attempt for each in held if each.facts.run_id in broken]
         self.stop(running)
         for gate in broken.values():
             self._finish_gate(gate)

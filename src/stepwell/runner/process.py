@@ -194,6 +194,11 @@ class _Child:
     def how_it_died(self) -> str:
         self._process.join(5)
         exitcode = self._process.exitcode
+        if not self.ready:
+            return (
+                f"the process for the body ended with exit code {exitcode} before it was ready; what it wrote to stderr "
+                'says why. Is what the main module does when it is run below `if __name__ == "__main__":`?'
+            )
         if exitcode is not None and exitcode < 0:
             return f"the process of the body was killed by signal {-exitcode}"
         return f"the process of the body ended with exit code {exitcode} before the body returned"

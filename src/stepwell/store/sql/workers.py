@@ -69,7 +69,8 @@ class WorkerLocks:
 
     def _open(self, path: Path) -> int:
         while True:
-            self._folder.mkdir(exist_ok=True)
+            with contextlib.suppress(FileExistsError):  # exist_ok would look again, and it may be gone by then
+                self._folder.mkdir()
             with contextlib.suppress(FileNotFoundError):  # another process took the empty folder away
                 return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 

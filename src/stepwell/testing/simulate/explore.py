@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .before import Violation
-from .faults import Fault, Swarm, random_swarm
+from .faults import NO_FAULTS, Fault, random_swarm
 from .workload import Workload, random_workload, shapes
 from .world import World
 
-CALM = Swarm(2, 2, {}, 0, 0, 0, 0, 0, 400)
+CALM = NO_FAULTS._replace(steps=400)
 """No random fault: only those that are planned."""
 
 
@@ -133,6 +133,7 @@ def survey(seeds: Iterable[int]) -> tuple[list[Life], Counter[str]]:
 
 SOMETIMES = (
     *(str(fault) for fault in Fault),
+    "the store restarts",
     "a late worker is fenced",
     "a lease is lost",
     "a process dies",

@@ -28,13 +28,16 @@ class Swarm(NamedTuple):
     crash: float
     pause: float
     lost_hint: float
+    """A hint that there may be work is lost, or comes again and too early."""
+    restart: float
+    """The store restarts: every call under way ends in an error, applied or not."""
     lost_tail: float
     skew: float
     steps: int
     """How many events the phase of faults has."""
 
 
-NO_FAULTS = Swarm(2, 2, {}, 0, 0, 0, 0, 0, 0)
+NO_FAULTS = Swarm(2, 2, {}, 0, 0, 0, 0, 0, 0, 0)
 
 
 def random_swarm(rng: random.Random) -> Swarm:
@@ -48,6 +51,7 @@ def random_swarm(rng: random.Random) -> Swarm:
         crash=maybe(0.4, 0.02),
         pause=maybe(0.4, 0.03),
         lost_hint=maybe(0.3, 0.05),
+        restart=maybe(0.2, 0.02),
         lost_tail=maybe(0.04, 0.03),
         skew=maybe(0.3, 3.0),
         steps=rng.randint(20, 160),

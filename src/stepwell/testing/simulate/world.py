@@ -192,6 +192,9 @@ class World:
         if alive and rng.random() < swarm.lost_hint:
             deaf = rng.choice(alive)
             found.append((deaf, "misses a hint", partial(self._lose_hints, deaf)))
+            found.append((deaf, "hears a hint again", partial(self._repeat_hints, deaf)))
+        if rng.random() < swarm.restart:
+            found.append((self.user, "sees the store restart", self._restart_store))
         if self._tails and rng.random() < swarm.lost_tail:
             found.append((self.user, "sees the store lose its tail", self._lose_tail))
         dead = next((worker for worker in self.workers if not worker.alive), None)
@@ -305,6 +308,17 @@ class World:
     def _lose_hints(self, worker: Worker) -> None:
         worker.desk._hungry.clear()
         worker.desk._look_around = False
+
+    def _repeat_hints(self, worker: Worker) -> None:
+        worker.desk.hungry(tuple(worker.desk.facts))
+        worker.desk.look_around()
+
+    def _restart_store(self) -> None:
+        self.saw("the store restarts")
+        for actor in (*self.workers, self.user):
+            for call in list(actor.calls.values()):
+                if not actor.paused:
+                    self._answer(call, StoreError("simulated: the store restarts"))
 
     def _lose_tail(self) -> None:
         """Power is lost and with it the newest commits: the weaker class of durability."""
