@@ -29,7 +29,9 @@ def test_it_enlists_first_and_renews_at_a_third_of_the_lease() -> None:
     assert isinstance(t.next_op(HELD), Enlist)
     t.answered(Enlisted(LEASE), 100)
     assert t.due_at == 100 + LEASE // 3
-    assert t.next_op(HELD) == Renew(WorkerId("me"), LEASE, HELD)
+    assert t.next_op(HELD) == Renew(WorkerId("me"), LEASE, HELD, since=0)
+    t.answered(Renewed(LEASE + 500, (), 0), 500)
+    assert t.next_op(HELD) == Renew(WorkerId("me"), LEASE, HELD, since=500), "since it last heard, by the store's clock"
 
 
 def test_a_renewal_tells_what_should_stop() -> None:

@@ -53,6 +53,11 @@ def after_failure(spec: NodeSpec, failure: Failure, *, failures: int, seed: int)
     return Verdict(status, NodeStatus.WAITING, microseconds(min(delay, LONGEST_DELAY)))
 
 
+def stopped(spec: NodeSpec) -> Verdict:
+    """A body that had begun was asked to stop, and did. What promised to run at most once may be half done."""
+    return Verdict(AttemptStatus.CANCELLED, NodeStatus.INTERRUPTED) if spec.on_lost == "interrupt" else CANCELLED
+
+
 def lost(spec: NodeSpec) -> Verdict:
     """The engine closes and this body does not end: what the sweeper would do, without waiting for it."""
     return Verdict(AttemptStatus.LOST, NodeStatus.INTERRUPTED if spec.on_lost == "interrupt" else NodeStatus.READY)

@@ -113,6 +113,9 @@ class Renew(NamedTuple):
     worker: WorkerId
     lease: int
     held: tuple[AttemptId, ...] | None
+    since: int | None = None
+    """When the worker last heard that its lease was renewed, by the store's clock: only what was claimed before can be
+    stray. It makes a renewal that is sent twice, or arrives late, harmless."""
 
 
 class Dismiss(NamedTuple):

@@ -96,7 +96,7 @@ SETTLEMENTS: Mapping[AttemptStatus, frozenset[NodeStatus]] = {
     A.COMPLETED: frozenset({N.COMPLETED}),
     A.FAILED: frozenset({N.FAILED, N.WAITING}),
     A.TIMED_OUT: frozenset({N.FAILED, N.WAITING, N.INTERRUPTED}),
-    A.CANCELLED: frozenset({N.CANCELLED}),
+    A.CANCELLED: frozenset({N.CANCELLED, N.INTERRUPTED}),
     A.RELEASED: frozenset({N.READY}),
     A.LOST: frozenset({N.READY, N.INTERRUPTED}),
 }

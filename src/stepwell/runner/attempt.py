@@ -58,7 +58,7 @@ class Attempt:
     def told(self, raised: Raised, outcome: bytes | None) -> Settle:
         """The body raised, here or in a process of its own."""
         if raised.stopped and self.held.stop:
-            return settle(self.held, settling.CANCELLED)
+            return settle(self.held, settling.stopped(self.held.spec))
         failure = Failure(raised.names, retry_after=raised.retry_after)
         return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
 

@@ -13,7 +13,7 @@ from ..clock import SECOND, microseconds
 from ..codec import encode
 from ..errors import StoreError
 from ..ids import AttemptId, WorkerId
-from ..model import Enlist, Receipt, Refused, Renew, Renewed
+from ..model import Enlist, Enlisted, Receipt, Refused, Renew, Renewed
 from ..store import Store
 
 log = logging.getLogger("stepwell")
@@ -27,19 +27,23 @@ class Tenancy:
         self._lease = lease
         self._info = info
         self._enlisted = False
+        self._heard_at = 0
+        """When the lease was last renewed, by the store's clock, as far as this worker was told."""
         self.due_at = 0
 
     def next_op(self, holding: tuple[AttemptId, ...] | None) -> Enlist | Renew:
         if not self._enlisted:
             return Enlist(self._worker, self._lease, self._info)
-        return Renew(self._worker, self._lease, holding)
+        return Renew(self._worker, self._lease, holding, self._heard_at)
 
     def answered(self, receipt: Receipt, now: int) -> tuple[AttemptId, ...]:
         """The answer to `next_op`: what should stop. After a refusal it is due again at once, and enlists."""
         if isinstance(receipt, Refused):
             self.lost(now)
             return ()
+        assert isinstance(receipt, Enlisted | Renewed)
         self._enlisted = True
+        self._heard_at = receipt.lease_until - self._lease
         self.due_at = now + self._lease // 3
         return receipt.stop if isinstance(receipt, Renewed) else ()
 

@@ -124,7 +124,7 @@ class _Place:
             how = child.how_it_died()
             self._drop()
             if held.stop:
-                return settle(held, settling.CANCELLED)
+                return settle(held, settling.stopped(held.spec) if held.begun else settling.CANCELLED)
             return attempt.failed(Failure(["stepwell.ProcessDied", "builtins.Exception"]), "ProcessDied", how)
         except BaseException:
             self._drop()  # it waits for an answer that will not come

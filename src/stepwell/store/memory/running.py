@@ -220,11 +220,11 @@ def renew(state: State, op: Renew, now: int) -> Receipt:
     worker = state.workers.get(op.worker)
     if worker is None or worker.lease_until <= now:
         return Refused(Refusal.LEASE_EXPIRED)
+    heard_at = worker.renewed_at if op.since is None else min(worker.renewed_at, op.since)
     stray = [
         attempt
         for attempt in (() if op.held is None else _running_under(state, op.worker))
-        if attempt.started_at < worker.renewed_at
-        and attempt_id(attempt.claim, attempt.ordinal) not in set(op.held or ())
+        if attempt.started_at < heard_at and attempt_id(attempt.claim, attempt.ordinal) not in set(op.held or ())
     ]
     for attempt in stray:
         status = _settled_as(NodeStatus.READY, attempt.run)

@@ -58,7 +58,7 @@ INSERT INTO temp.ending {_COLUMNS}
 SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_RELEASED},
        CASE WHEN r.stopping THEN {N_CANCELLED} ELSE {N_READY} END, NULL, 0, NULL, NULL, 0
   FROM attempt a INDEXED BY attempt_held CROSS JOIN run r ON r.key = a.run
- WHERE a.status = {A_RUNNING} AND a.worker = :worker AND a.started_at < :renewed_at
+ WHERE a.status = {A_RUNNING} AND a.worker = :worker AND a.started_at < :heard_at
    AND a.key NOT IN (SELECT c.key * {ORDINALS} + (j.value ->> 1)
                        FROM json_each(:held) j CROSS JOIN claim c ON c.id = j.value ->> 0)
  ORDER BY a.key
@@ -72,7 +72,8 @@ def renew(tx: Transaction, op: Renew) -> Receipt:
     released = 0
     if op.held is not None:
         held = json.dumps([split_attempt_id(attempt) for attempt in op.held])
-        released, _ = _end(tx, _STRAY, {"worker": op.worker, "renewed_at": row[1], "held": held})
+        heard_at = row[1] if op.since is None else min(row[1], op.since)
+        released, _ = _end(tx, _STRAY, {"worker": op.worker, "heard_at": heard_at, "held": held})
     until = tx.now + op.lease
     tx.db.execute("UPDATE worker SET lease_until = ?, renewed_at = ? WHERE id = ?", (until, tx.now, op.worker))
     return Renewed(until, stops(tx, op.worker), released)

@@ -170,3 +170,20 @@ def test_workers_are_listed_by_id(store: Store) -> None:
     for worker in ("w3", "w1", "w2"):
         enlist(store, worker)
     assert [worker.id for worker in reader.list_workers(store)] == ["w1", "w2", "w3"]
+
+
+def test_a_renewal_that_comes_twice_or_late_releases_nothing_claimed_since(store: Store, clock: ManualClock) -> None:
+    """Found by the simulator: the second time, what was claimed before the first looked stray."""
+    start(store, graph(a=""))
+    enlist(store)
+    heard_at = clock.now()
+    clock.advance(1)
+    renewal = Renew(WORKER, LEASE, (), since=heard_at)
+    (grant,) = claim(store)
+    clock.advance(1)
+    assert one(store, renewal, Renewed).released == 0
+    clock.advance(1)
+    assert one(store, renewal, Renewed).released == 0
+    assert statuses(store) == {"a": "RUNNING"}
+    assert one(store, Renew(WORKER, LEASE, (), since=clock.now()), Renewed).released == 1
+    assert refused(store, completed(grant)) is Refusal.FENCED
