@@ -254,22 +254,18 @@ def _no_reads(run_id: RunId, indexes: tuple[int, ...]) -> dict[int, bytes]:
 
 
 class User(Actor):
-    """Starts the runs, asks for things, and in the end for whatever did not complete to be retried."""
+    """Starts the runs, asks for things, two at once, and in the end for whatever did not complete to be retried."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world, "user")
         self.plans: list[Callable[[], Procedure[Any]]] = []
 
     def actions(self) -> list[Option]:
-        return [(self, "ask", self._ask)] if self.plans and not self.calls else []
+        free = next((lane for lane in ("main", "second") if lane not in self.calls), None)
+        return [(self, "ask", partial(self._ask, free))] if self.plans and free else []
 
-    def _ask(self) -> None:
-        plan = self.plans.pop(0)
-
-        def done(result: Any) -> None:
-            self.world.heard_by_user(result)
-
-        self.perform("main", plan(), done)
+    def _ask(self, lane: str) -> None:
+        self.perform(lane, self.plans.pop(0)(), lambda _: None)
 
 
 def start(ops: list[Any]) -> Procedure[None]:

@@ -237,7 +237,10 @@ def _gate_stolen() -> Any:
     original = shaping.gate
 
     def gate(state: Any, op: Any, now: int) -> Any:
-        return original(state, op, now + 60_000_000)
+        run = state.runs.get(op.run_id)
+        if run is not None and run.token != op.token:
+            run.token = None
+        return original(state, op, now)
 
     return patch.object(shaping, "gate", gate)
 

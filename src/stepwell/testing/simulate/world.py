@@ -149,9 +149,6 @@ class World:
                 raise Violation(f"{node} promised at most one body for each request; {worker} begins one more")
         return self._begins[run, node]
 
-    def heard_by_user(self, news: Any) -> None:
-        return None
-
     # Events
 
     def step(self) -> bool:
