@@ -6,12 +6,29 @@ import os
 import signal
 from pathlib import Path
 
+import apsw
+
 from stepwell import Builder, Engine
 from stepwell.testing.audit import audit
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
 from tests.runner.ledger import noted
 from tests.runner.waiting import eventually
+
+
+def stop_between_commits(pid: int, url: str) -> None:
+    """Stopped inside a commit, a process would keep SQLite's write lock, and nobody could go on before it does."""
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        db = apsw.Connection(url.removeprefix("sqlite:///"))
+        try:
+            db.execute("BEGIN IMMEDIATE; ROLLBACK")
+        except apsw.BusyError:
+            os.kill(pid, signal.SIGCONT)
+        else:
+            return
+        finally:
+            db.close()
 
 
 def test_a_worker_that_was_stopped_is_fenced_when_it_comes_back(
@@ -26,7 +43,7 @@ def test_a_worker_that_was_stopped_is_fenced_when_it_comes_back(
     child = start_child(work.serve, url, lease_seconds=1)
     eventually(lambda: noted(ledger), seconds=20)
     assert child.pid is not None
-    os.kill(child.pid, signal.SIGSTOP)
+    stop_between_commits(child.pid, url)
     with Engine(url, lease_seconds=1) as engine:
         run = engine.adopt(run_id).wait(20)
         assert run.output("hold") == "attempt 2"
