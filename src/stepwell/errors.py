@@ -17,6 +17,7 @@ StepwellError
 │   ├── RunConflict            the run exists already with other content, or its state forbids the request
 │   ├── RunFailed              the run ended FAILED; names node, error and how to retry
 │   ├── RunCancelled           the run ended CANCELLED
+│   ├── RunPaused              the run waits for somebody to decide
 │   └── RunStillActive         waiting ended before the run did
 ├── EngineClosed               the engine no longer takes work
 ├── FrozenInstance             a body assigned to `self`
@@ -138,6 +139,19 @@ class RunCancelled(RunError):
             f"run {run_id} was cancelled; `run.retry()` or `stepwell retry {run_id}` runs what did not complete",
             run_id=run_id,
         )
+
+
+class RunPaused(RunError):
+    """The run is PAUSED until somebody decides what becomes of it. `reason` says why."""
+
+    def __init__(self, run_id: str, reason: str) -> None:
+        what = "a node failed" if reason == "node_failed" else reason
+        super().__init__(
+            f"run {run_id} is paused: {what}\n"
+            f"  `run.retry()` runs again what failed, `run.resume()` goes on without it (`stepwell why {run_id}` says more)",
+            run_id=run_id,
+        )
+        self.reason = reason
 
 
 class RunStillActive(RunError, TimeoutError):

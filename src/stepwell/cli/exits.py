@@ -16,6 +16,7 @@ from ..errors import (
     RunConflict,
     RunFailed,
     RunNotFound,
+    RunPaused,
     StepwellError,
     StoreError,
 )
@@ -42,7 +43,7 @@ MEANINGS = {
     ExitCode.NOT_FOUND: "there is no such run",
     ExitCode.STORE: "the store cannot be used: locked, full, read-only, of a newer version",
     ExitCode.CANCELLED: "the run was cancelled",
-    ExitCode.CONFLICT: "the state of the run forbids it",
+    ExitCode.CONFLICT: "the state of the run forbids it, or it is paused until somebody decides",
     ExitCode.INTERNAL: "an error in Stepwell itself",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C; the run is kept",
 }
@@ -56,7 +57,7 @@ def code_for(error: BaseException) -> ExitCode:
             return ExitCode.CANCELLED
         case RunNotFound():
             return ExitCode.NOT_FOUND
-        case RunConflict():
+        case RunConflict() | RunPaused():
             return ExitCode.CONFLICT
         case StoreError():
             return ExitCode.STORE

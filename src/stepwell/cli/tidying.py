@@ -27,7 +27,7 @@ def cancel(place: Place, text: str, *, grace: float) -> None:
 
     with place.store() as store:
         row = find_run(store, text)
-        Engine(store, runner=None).cancel(row.id, grace)
+        Engine(store, runner=None).get(row.id).cancel(grace_seconds=grace)
         typer.echo(f"run {row.id} is {_when_cancelled(store, row, grace)}")
 
 

@@ -51,7 +51,7 @@ def retry(place: Place, text: str, *, wait: bool) -> None:
     with place.store() as store:
         row = find_run(store, text)
         if not wait:
-            Engine(store, runner=None).retry(row.id)
+            Engine(store, runner=None).get(row.id).retry()
             left = reader.require_run(store, row.id).open
             typer.echo(f"run {row.id} is RUNNING again: {count(left, 'node')} to run, when somebody works on it")
             typer.echo(f"  {place.command(f'resume {row.id}')}")

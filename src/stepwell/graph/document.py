@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..codec import decode, encode_checked
+from ..codec import encode_checked
 from ..ids import NodeId
 from .spec import DEFAULT_QUEUE, NO_ARGS, NodeSpec, Retry
 
 
 def to_document(specs: Sequence[NodeSpec]) -> bytes:
     return encode_checked([node_document(spec) for spec in specs])
-
-
-def from_document(document: bytes) -> list[NodeSpec]:
-    return [node_from_document(item) for item in decode(document)]
 
 
 def node_document(spec: NodeSpec) -> dict[str, Any]:
@@ -47,6 +43,8 @@ def node_document(spec: NodeSpec) -> dict[str, Any]:
         node["body"] = spec.body
     if spec.queue != DEFAULT_QUEUE:
         node["queue"] = spec.queue
+    if spec.was:
+        node["was"] = list(spec.was)
     return node
 
 
@@ -83,4 +81,5 @@ def node_from_document(node: dict[str, Any]) -> NodeSpec:
         on_lost=node.get("on_lost", "rerun"),
         body=node.get("body", "thread"),
         queue=node.get("queue", DEFAULT_QUEUE),
+        was=tuple(node.get("was", ())),
     )

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
-from ..codec import encode_checked, sha256
+from ..codec import decode, encode_checked, sha256
 from ..errors import GraphError
 from ..ids import Digest, NodeId
 from .check import inspect
-from .document import from_document, to_document
+from .document import node_document, node_from_document, to_document
 from .order import Ordered, ordered
 from .spec import NodeSpec
+
+_NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 class Graph:
@@ -32,10 +35,11 @@ class Graph:
         self._specs = tuple(specs)
         self.nodes: Mapping[str, NodeSpec] = MappingProxyType({spec.id: spec for spec in self._specs})
 
-    @classmethod
-    def load(cls, document: bytes) -> Graph:
+    @staticmethod
+    def load(document: bytes) -> Graph:
         """The graph whose `document` this is."""
-        return cls(from_document(document))
+        found = decode(document)
+        return Graph([node_from_document(node) for node in found]) if isinstance(found, list) else Arranged.read(found)
 
     def __len__(self) -> int:
         return len(self._specs)
@@ -70,6 +74,31 @@ class Graph:
         shape = sorted([spec.name, sorted(names[p] for p in spec.depends_on)] for spec in self._specs)
         return sha256(encode_checked(shape))
 
+    @property
+    def follows(self) -> Digest | None:
+        """The digest of the definition that a run with this graph keeps up with; None when it is pinned."""
+        return self.digest
+
+    @property
+    def removed(self) -> frozenset[int]:
+        """The numbers of nodes that only earlier versions of the graph had."""
+        return frozenset()
+
+    @property
+    def former_names(self) -> Mapping[str, tuple[str, ...]]:
+        """The ids that renamed nodes had before, oldest first."""
+        return _NO_NAMES
+
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """By number: the place in the order. The same, unless the run has lived with other versions of the graph."""
+        return tuple(range(len(self.order)))
+
+    def identity(self, index: int) -> str:
+        """What a node is called where it must be known for ever: its first id."""
+        node = self.order[index]
+        return self.former_names.get(node, (node,))[0]
+
     @cached_property
     def order(self) -> tuple[NodeId, ...]:
         return tuple(self._specs[position].id for position in self._ordered.positions)
@@ -100,7 +129,7 @@ class Graph:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """By place in the order: the places of the children."""
-        found: list[list[int]] = [[] for _ in self._specs]
+        found: list[list[int]] = [[] for _ in self.order]
         for child, parents in enumerate(self.parents):
             for parent in parents:
                 found[parent].append(child)
@@ -115,14 +144,101 @@ class Graph:
         return tuple(self.order[child] for child in self.children[self.index[node]])
 
     def level(self, node: str) -> int:
-        return self._ordered.levels[self.index[node]]
+        return self._ordered.levels[self._places[node]]
 
     def order_key(self, node: str) -> int:
-        return self._ordered.order_keys[self.index[node]]
+        return self._ordered.order_keys[self._places[node]]
 
     def path_hash(self, node: str) -> str:
-        return self._ordered.path_hashes[self.index[node]].hex()
+        return self._ordered.path_hashes[self._places[node]].hex()
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {self._specs[position].id: place for place, position in enumerate(self._ordered.positions)}
 
     @cached_property
     def _ordered(self) -> Ordered:
         return ordered(self._specs, self._inspected.parents, self._inspected.sequence, self._inspected.levels)
+
+
+class Arranged(Graph):
+    """A graph as a run has it that has lived with other versions of it: every node keeps the number it once got.
+
+    `order` lists all nodes by number, those that were removed included; what the other versions had is not in `nodes`.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[NodeSpec],
+        numbering: Sequence[NodeId],
+        removed: Mapping[int, NodeSpec],
+        former_names: Mapping[str, tuple[str, ...]],
+        *,
+        pinned: bool,
+    ) -> None:
+        super().__init__(specs)
+        self._numbering = tuple(numbering)
+        self._removed = dict(sorted(removed.items()))
+        self._former_names = {node: tuple(names) for node, names in sorted(former_names.items())}
+        self.pinned = pinned
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Arranged:
+        return cls(
+            [node_from_document(node) for node in document["nodes"]],
+            document["numbering"],
+            {index: node_from_document(node) for index, node in document["removed"]},
+            document["former_names"],
+            pinned=document["pinned"],
+        )
+
+    @cached_property
+    def document(self) -> bytes:
+        return encode_checked(
+            {
+                "nodes": [node_document(spec) for spec in self],
+                "numbering": self._numbering,
+                "removed": [[index, node_document(spec)] for index, spec in self._removed.items()],
+                "former_names": self._former_names,
+                "pinned": self.pinned,
+            }
+        )
+
+    @cached_property
+    def follows(self) -> Digest | None:
+        return None if self.pinned else Digest(sha256(to_document(tuple(self))))
+
+    @cached_property
+    def removed(self) -> frozenset[int]:
+        return frozenset(self._removed)
+
+    @property
+    def former_names(self) -> Mapping[str, tuple[str, ...]]:
+        return self._former_names
+
+    @cached_property
+    def order(self) -> tuple[NodeId, ...]:
+        return self._numbering
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        gone: dict[str, int] = {spec.id: index for index, spec in self._removed.items()}
+        return gone | {node: index for index, node in enumerate(self._numbering) if index not in self._removed}
+
+    @cached_property
+    def in_order(self) -> tuple[NodeSpec, ...]:
+        return tuple(self._removed.get(index) or self.nodes[node] for index, node in enumerate(self._numbering))
+
+    @cached_property
+    def parents(self) -> tuple[tuple[int, ...], ...]:
+        """A node that was removed waits for nothing, and nothing waits for it."""
+        index = self.index
+        return tuple(
+            () if place in self._removed else tuple(index[parent] for parent in dict.fromkeys(spec.depends_on))
+            for place, spec in enumerate(self.in_order)
+        )
+
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        last, places = len(self._numbering), self._places
+        return tuple(last if index in self._removed else places[node] for index, node in enumerate(self._numbering))

@@ -81,6 +81,8 @@ class NodeSpec(NamedTuple):
     on_lost: OnLost = "rerun"
     body: Body = "thread"
     queue: str = DEFAULT_QUEUE
+    was: tuple[str, ...] = ()
+    """What this node was called in earlier versions of its class."""
 
     @property
     def lane(self) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..graph import Graph
 from ..model import (
+    ACTIVE_NODES,
     FAILED_NODES,
     SATISFIED_NODES,
     TERMINAL_NODES,
@@ -41,12 +43,21 @@ class Stored(NamedTuple):
     attempts: Sequence[AttemptRow]
     """In the order of (index, number)."""
     journal: Sequence[JournalRow]
+    earlier: Mapping[str, Graph] = MappingProxyType({})
+    """The graphs it had before, by digest."""
+
+
+def earlier_graphs(journal: Iterable[JournalRow]) -> list[str]:
+    """The digests of the graphs that a run has had, the present one last; none if it was never healed."""
+    moves = [(entry.status or "").split() for entry in journal if entry.kind == "healed"]
+    return [*(old for old, _ in moves), moves[-1][1]] if moves else []
 
 
 def audit(stored: Stored) -> list[str]:
     """What is wrong with a run; an empty list means that every invariant holds."""
     if len(stored.nodes) != stored.run.nodes:
-        return [] if stored.run.purpose in ("load", "delete") else ["the run is neither loaded nor being loaded"]
+        loading = stored.run.purpose in ("load", "delete", "heal", "import", "freeze")
+        return [] if loading else ["the run is neither loaded nor being loaded"]
     return [*_attempts(stored), *_counters(stored), *_run(stored), *_history(stored)]
 
 
@@ -81,9 +92,11 @@ def _counters(stored: Stored) -> Iterable[str]:
     run = stored.run
     if (run.open, run.active, run.failed) != tuple(counts(stored.nodes)):
         yield f"the run counts {run.open, run.active, run.failed}, its nodes say {tuple(counts(stored.nodes))}"
+    begun = (NodeStatus.RUNNING, NodeStatus.COMPLETED)  # in a run that was healed, perhaps with other parents
+    early = (NodeStatus.READY, *(begun if run.heals == 0 else ()))
     for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
         satisfied = all(stored.nodes[parent].status in SATISFIED_NODES for parent in own)
-        if node.status in (NodeStatus.READY, NodeStatus.RUNNING, NodeStatus.COMPLETED) and not satisfied:
+        if node.status in early and not satisfied and (run.gate is GateState.OPEN or run.heals == 0):
             yield f"{node.id}: it is {node.status} before all its parents are"
         if run.gate is GateState.OPEN and node.status is NodeStatus.PENDING and satisfied:
             yield f"{node.id}: all its parents are satisfied and it is still PENDING"
@@ -94,7 +107,7 @@ def _counters(stored: Stored) -> Iterable[str]:
 
 
 def _run(stored: Stored) -> Iterable[str]:
-    run, statuses = stored.run, {node.status for node in stored.nodes}
+    run, statuses = stored.run, {node.status for node in stored.nodes if node.index not in stored.graph.removed}
     if run.status is RunStatus.COMPLETED and not statuses <= SATISFIED_NODES:
         yield f"the run is COMPLETED with nodes {sorted(statuses - SATISFIED_NODES)}"
     if run.status.terminal and run.gate is GateState.OPEN:
@@ -102,9 +115,9 @@ def _run(stored: Stored) -> Iterable[str]:
     if run.status.terminal != (run.ended_at is not None):
         yield f"the run is {run.status} and ended at {run.ended_at}"
     if run.gate is GateState.OPEN:
-        if not statuses & {NodeStatus.READY, NodeStatus.RUNNING, NodeStatus.WAITING}:
+        if not {node.status for node in stored.nodes} & ACTIVE_NODES:
             yield "the gate is open and nothing can move"
-        if run.on_failure == "fail_fast" and statuses & FAILED_NODES:
+        if run.on_failure in ("fail_fast", "pause") and statuses & FAILED_NODES:
             yield "a node failed for good and the gate is open"
     if (
         run.status is RunStatus.FAILED
@@ -120,7 +133,7 @@ def _history(stored: Stored) -> Iterable[str]:
     if [entry.seq for entry in journal] != list(range(1, stored.run.seq + 1)):
         yield f"the journal has {len(journal)} entries and the run counts {stored.run.seq}"
         return
-    folded = fold(stored.graph, journal)
+    folded = fold(stored.graph, journal, stored.earlier)
     yield from folded.problems
     for node in stored.nodes:
         if folded.nodes[node.index] is not node.status:
@@ -140,13 +153,15 @@ class Folded(NamedTuple):
     problems: list[str]
 
 
-def fold(graph: Graph, journal: Iterable[JournalRow]) -> Folded:
+def fold(graph: Graph, journal: Sequence[JournalRow], earlier: Mapping[str, Graph] = MappingProxyType({})) -> Folded:
     """What a journal says about nodes and attempts.
 
     A node becomes READY when its last parent completes while the gate is open, and when a gate opens; neither is an
     entry of its own, because it follows.
     """
-    parents, children = graph.parents, graph.children
+    digests = earlier_graphs(journal)
+    graphs = [*(earlier[digest] for digest in digests[:-1]), graph]
+    parents, children = graphs[0].parents, graphs[0].children
     nodes = [NodeStatus.PENDING if own else NodeStatus.READY for own in parents]
     attempts: dict[tuple[int, int], AttemptStatus] = {}
     problems: list[str] = []
@@ -184,10 +199,14 @@ def fold(graph: Graph, journal: Iterable[JournalRow]) -> Folded:
                 assert entry.attempt is not None
                 _supersede(attempts, entry.index, entry.attempt)
             nodes[entry.index] = NodeStatus(entry.status or "")
+        elif entry.kind == "healed":
+            graphs.pop(0)
+            parents, children = graphs[0].parents, graphs[0].children
+            nodes += [NodeStatus.PENDING] * (len(parents) - len(nodes))
         elif entry.kind == "gate":
             gate_open = False
         elif entry.kind == "run":
-            gate_open = entry.status == RunStatus.RUNNING
+            gate_open = entry.status in (RunStatus.PENDING, RunStatus.RUNNING)
             if gate_open:
                 for index, status in enumerate(nodes):
                     if status in (NodeStatus.PENDING, NodeStatus.READY):

@@ -7,11 +7,10 @@ left held computes the rest of it anew, and it does not matter how much of it wa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
-from ..model import FAILED_NODES, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
-
-Purpose: TypeAlias = Literal["failed", "cancel", "retry"]
+from ..model import FAILED_NODES, NODE_FAILED, Finish, NodeChange, NodeRow, NodeStatus, OnFailure, RunRow, RunStatus
 
 UNSTARTED = frozenset({NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING})
 RETRIED = frozenset({NodeStatus.FAILED, NodeStatus.UPSTREAM_FAILED, NodeStatus.CANCELLED, NodeStatus.INTERRUPTED})
@@ -44,20 +43,77 @@ def cancel(nodes: Sequence[NodeRow], *, grace: int) -> Plan:
     return Plan(changes, Finish(RunStatus.CANCELLING, open_gate=False, grace=grace))
 
 
-def retry(nodes: Sequence[NodeRow]) -> Plan:
+def retry(nodes: Sequence[NodeRow], removed: AbstractSet[int] = frozenset()) -> Plan:
     """Run what did not complete; what completed, also after the failure, is kept.
 
     A body that still runs may stop or fail before the gate opens, and its node must then be among those that run again.
     """
-    changes = [
-        NodeChange(row.index, row.status, row.attempt, NodeStatus.PENDING, None, fresh=True)
-        for row in nodes
-        if row.status in RETRIED
-    ]
-    running = tuple(
+    changes = [_again(row) for row in nodes if row.status in RETRIED and row.index not in removed]
+    return Plan(changes, Finish(RunStatus.RUNNING, open_gate=True), _while_running(nodes))
+
+
+class NotNow(NamedTuple):
+    """Why something cannot be done with a run as it stands, and what can be done instead."""
+
+    message: str
+
+
+def reattempt(
+    index: int, nodes: Sequence[NodeRow], children: Sequence[Sequence[int]], removed: AbstractSet[int] = frozenset()
+) -> Plan | NotNow:
+    """Run one node again that has ended, and what was not started because of it.
+
+    What failed elsewhere stays failed, with all that is below it; the run then goes on as with `on_failure="finish"`.
+    """
+    asked = nodes[index]
+    if index in removed or asked.status not in (*RETRIED - {NodeStatus.UPSTREAM_FAILED}, NodeStatus.COMPLETED):
+        return NotNow(_cannot_reattempt(asked, gone=index in removed))
+    started = next((nodes[below] for below in sorted(_below([index], children)) if nodes[below].attempt), None)
+    if started is not None:
+        return NotNow(
+            f"node {asked.id!r} cannot be attempted again: {started.id!r}, which is below it, has started on what it did"
+        )
+    others = {row.index for row in nodes if row.status in FAILED_NODES and row.index != index}
+    kept = others | set(_below(others, children)) | removed
+    idle = [row for row in nodes if row.status in RETRIED and row.index not in kept and row.index != index]
+    finish = Finish(RunStatus.RUNNING, open_gate=True, on_failure="finish" if others else None)
+    return Plan([_again(row) for row in (asked, *idle)], finish, _while_running(nodes))
+
+
+def _cannot_reattempt(row: NodeRow, *, gone: bool) -> str:
+    if gone:
+        return f"node {row.id!r} is no longer in the graph of the run"
+    if row.status is NodeStatus.UPSTREAM_FAILED:
+        return f"node {row.id!r} has never run ({row.reason}); attempt that one again, or retry the run"
+    if row.status is NodeStatus.SKIPPED:
+        return f"node {row.id!r} was skipped ({row.reason}) and has nothing to attempt again"
+    return f"node {row.id!r} is {row.status}: only a node that has ended can be attempted again"
+
+
+def pause() -> Plan:
+    """Nothing new starts; what runs may end, and what it did is recorded."""
+    return Plan([], Finish(RunStatus.PAUSED, open_gate=False, reason="paused"))
+
+
+def resume(run: RunRow) -> Plan:
+    """Go on. After a failure that paused the run: with what does not need the node that failed."""
+    on_failure: OnFailure | None = "finish" if run.failed and run.reason == NODE_FAILED else None
+    return Plan([], Finish(RunStatus.RUNNING, open_gate=True, on_failure=on_failure))
+
+
+def unchanged(run: RunRow) -> Finish:
+    """The gate opens or shuts again, and the run is what it was."""
+    return Finish(run.status, open_gate=run.status in (RunStatus.PENDING, RunStatus.RUNNING), reason=run.reason)
+
+
+def _again(row: NodeRow) -> NodeChange:
+    return NodeChange(row.index, row.status, row.attempt, NodeStatus.PENDING, None, fresh=True)
+
+
+def _while_running(nodes: Sequence[NodeRow]) -> tuple[NodeChange, ...]:
+    return tuple(
         NodeChange(row.index, row.status, row.attempt, row.status) for row in nodes if row.status is NodeStatus.RUNNING
     )
-    return Plan(changes, Finish(RunStatus.RUNNING, open_gate=True), running)
 
 
 def _change(row: NodeRow, status: NodeStatus, reason: str) -> NodeChange:

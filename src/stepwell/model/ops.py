@@ -24,6 +24,10 @@ class LayoutRow(NamedTuple):
     parents: tuple[int, ...]
     needs: tuple[int, ...]
     lane: str
+    rank: int
+    """Its place in the order of the graph: its number, unless the run has lived with other versions of the graph."""
+    removed: bool = False
+    """No longer a node of the graph: a body of it that still runs ends, and nothing follows from it."""
 
 
 class AddGraph(NamedTuple):
@@ -57,6 +61,18 @@ class AddNodes(NamedTuple):
     """The next CHUNK nodes of a run, from `start` on. The last chunk opens the gate."""
 
     run_id: RunId
+    start: int
+
+
+class Arrange(NamedTuple):
+    """Behind a closed gate, the run goes over to another stored graph, which numbers the nodes it has as they were.
+
+    The first op of a kind adds the first CHUNK of the nodes that are new to it; `start` says where the next chunk begins.
+    """
+
+    run_id: RunId
+    token: GateToken
+    digest: Digest
     start: int
 
 
@@ -169,6 +185,8 @@ class Finish(NamedTuple):
     reason: str | None = None
     grace: int | None = None
     """With CANCELLING: microseconds until running attempts are fenced."""
+    on_failure: OnFailure | None = None
+    """From now on the run treats failures like this."""
 
 
 class Rewrite(NamedTuple):
@@ -188,7 +206,20 @@ class Delete(NamedTuple):
 
 
 Op: TypeAlias = (
-    AddGraph | Create | AddNodes | Claim | Settle | Append | Enlist | Renew | Dismiss | Sweep | Gate | Rewrite | Delete
+    AddGraph
+    | Create
+    | AddNodes
+    | Arrange
+    | Claim
+    | Settle
+    | Append
+    | Enlist
+    | Renew
+    | Dismiss
+    | Sweep
+    | Gate
+    | Rewrite
+    | Delete
 )
 
 Batch: TypeAlias = Sequence[Op]
@@ -197,6 +228,8 @@ SUSPECT_AFTER = 2
 """After this many lost workers a node is suspect: it is claimed alone, so that the next loss is certainly its own."""
 MAX_LOSSES = SUSPECT_AFTER + 3
 """At this many losses the node is FAILED, reason `worker_lost`."""
+NODE_FAILED = "node_failed"
+"""Why a run with `on_failure="pause"` is PAUSED."""
 LOAD_LEASE = 30_000_000
 """Microseconds after which a run that is still not loaded is reported, so that anybody can finish it."""
 

@@ -52,6 +52,12 @@ class GetGraph(NamedTuple):
     digest: Digest
 
 
+class GetGraphAges(NamedTuple):
+    """When each of these graphs was first stored, as numbers that only compare; those that are not there are left out."""
+
+    digests: tuple[Digest, ...]
+
+
 class ListJournal(NamedTuple):
     run_id: RunId
     after: int = 0
@@ -112,6 +118,7 @@ Query: TypeAlias = (
     | ListAttempts
     | GetOutputs
     | GetGraph
+    | GetGraphAges
     | ListJournal
     | ListLines
     | ListStops

@@ -73,6 +73,17 @@ class Grant(NamedTuple):
     failures: int
     losses: int
     inputs: tuple[tuple[int, bytes], ...] = ()
+    generation: int = 0
+    """How often a completion of this node was superseded."""
+    heals: int = 0
+    """How often the run has gone over to another graph: who knows it from before must look again."""
+
+
+class Arranged(NamedTuple):
+    """How many nodes of the graph the run has; all of them: it is done."""
+
+    loaded: int
+    total: int
 
 
 class Claimed(NamedTuple):
@@ -139,6 +150,7 @@ Receipt: TypeAlias = (
     Refused
     | GraphAdded
     | Created
+    | Arranged
     | Claimed
     | Settled
     | Appended

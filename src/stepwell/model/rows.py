@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from ..ids import AttemptId, Digest, NodeId, RunId, WorkerId
 from .status import AttemptStatus, NodeStatus, RunStatus
 
-OnFailure = Literal["fail_fast", "finish"]
+OnFailure = Literal["fail_fast", "finish", "pause"]
 
 
 class GateState(StrEnum):
@@ -45,6 +45,8 @@ class RunRow(NamedTuple):
     ended_at: int | None
     deadline_at: int | None
     reason: str | None
+    heals: int = 0
+    """How often it has gone over to another graph."""
 
 
 class NodeRow(NamedTuple):
@@ -64,6 +66,8 @@ class NodeRow(NamedTuple):
     lane: str
     due_at: int | None
     reason: str | None
+    generation: int = 0
+    """How often a completion of it was superseded."""
 
 
 class AttemptRow(NamedTuple):

@@ -67,11 +67,11 @@ NODE_MOVES: Mapping[NodeStatus, frozenset[NodeStatus]] = {
     N.WAITING: frozenset({N.READY, N.PENDING, N.CANCELLED, N.COMPLETED, N.FAILED}),
     # What follows is terminal and left only when somebody asks: retry, reattempt, heal.
     N.COMPLETED: frozenset({N.PENDING}),
-    N.FAILED: frozenset({N.PENDING}),
-    N.UPSTREAM_FAILED: frozenset({N.PENDING}),
+    N.FAILED: frozenset({N.PENDING, N.CANCELLED}),
+    N.UPSTREAM_FAILED: frozenset({N.PENDING, N.CANCELLED}),
     N.SKIPPED: frozenset({N.PENDING}),
     N.CANCELLED: frozenset({N.PENDING}),
-    N.INTERRUPTED: frozenset({N.PENDING}),
+    N.INTERRUPTED: frozenset({N.PENDING, N.CANCELLED}),
 }
 
 ATTEMPT_MOVES: Mapping[AttemptStatus, frozenset[AttemptStatus]] = {
@@ -116,11 +116,14 @@ def may_become(was: RunStatus, status: RunStatus) -> bool:
     return status is was or status in RUN_MOVES[was]
 
 
-def settled_as(asked: NodeStatus, *, stopping: bool, cancelling: bool) -> NodeStatus:
+def settled_as(asked: NodeStatus, *, stopping: bool, cancelling: bool, removed: bool = False) -> NodeStatus:
     """What becomes of a node whose attempt ended: in a run that is stopping, nothing waits or becomes ready again.
 
-    A body that obeyed a stop which no longer holds, because the run was retried meanwhile, runs again.
+    A body that obeyed a stop which no longer holds, because the run was retried meanwhile, runs again. A node that was
+    removed from the graph completes or is cancelled: its failure is nobody's business any more.
     """
+    if removed:
+        return asked if asked is NodeStatus.COMPLETED else NodeStatus.CANCELLED
     if not stopping:
         return NodeStatus.READY if asked is NodeStatus.CANCELLED else asked
     if asked is NodeStatus.READY:

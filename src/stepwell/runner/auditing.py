@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..errors import RunNotFound, StoreCorrupt
 from ..graph import Graph
-from ..ids import RunId
-from ..kernel.audit import Stored, audit
+from ..ids import Digest, RunId
+from ..kernel.audit import Stored, audit, earlier_graphs
 from ..model import GetGraph, GetRun, ListAttempts, ListJournal, ListNodes
 from ..store import Store
 
@@ -25,7 +25,10 @@ def audit_run(store: Store, run_id: str) -> list[str]:
     )
     if run is None:
         raise RunNotFound(run_id)
-    (document,) = store.read([GetGraph(run.digest)])
-    if document is None:
-        raise StoreCorrupt(f"the graph {run.digest} of run {run_id} is missing from the store")
-    return audit(Stored(run, Graph.load(document), nodes, attempts, journal))
+    digests = {run.digest, *map(Digest, earlier_graphs(journal))}
+    documents = dict(zip(digests, store.read([GetGraph(digest) for digest in digests]), strict=True))
+    missing = [digest for digest, document in documents.items() if document is None]
+    if missing:
+        raise StoreCorrupt(f"the graph {missing[0]} of run {run_id} is missing from the store")
+    graphs = {digest: Graph.load(document) for digest, document in documents.items()}
+    return audit(Stored(run, graphs[run.digest], nodes, attempts, journal, graphs))

@@ -118,8 +118,13 @@ class Context:
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt of this node in this run: hand it to services that can tell repeats apart."""
-        return f"{self._held.facts.run_id}:{self._held.spec.id}"
+        """The same for every attempt of this node in this run: hand it to services that can tell repeats apart.
+
+        Another one only when somebody asks for the node again although it had completed.
+        """
+        held = self._held
+        key = f"{held.facts.run_id}:{held.facts.graph.identity(held.index)}"
+        return f"{key}:{held.generation}" if held.generation else key
 
     @property
     def outputs(self) -> Outputs:

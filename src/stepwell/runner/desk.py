@@ -391,14 +391,31 @@ class Desk:
                 self.suspects_possible()
             return
         assert isinstance(receipt, Claimed)
-        # A run that ended meanwhile, or whose code was not found, is not known: the next renewals give its nodes back.
-        begun = [self._hold(grant, suspect=asked.suspect) for grant in receipt.grants if grant.run_id in self.facts]
+        begun = [self._hold(grant, suspect=asked.suspect) for grant in receipt.grants if self.knows(grant)]
         landing.begin += begun
+        strange = [grant for grant in receipt.grants if not self.knows(grant)]
+        if strange:
+            self._give_back(strange)
         taken = 0
         for line, limit in asked.lines:
             taken += sum(held.line == line for held in begun)
             if taken < limit:
                 self._ran_dry(line, asked.runs)
+
+    def knows(self, grant: Grant) -> bool:
+        """It has the graph and the code of the run that a node was granted of, as the run is now."""
+        facts = self.facts.get(grant.run_id)
+        return facts is not None and facts.heals == grant.heals
+
+    def _give_back(self, grants: list[Grant]) -> None:
+        """Nodes of runs that ended or were healed meanwhile, or whose code was not found here: others may have it.
+
+        If this gets lost, the next renewals do the same.
+        """
+        for run in {grant.run_id for grant in grants}:
+            self.forget(run)
+        ops: list[Op] = [Settle(grant.attempt, AttemptStatus.RELEASED, NodeStatus.READY) for grant in grants]
+        self._submissions.append(Submission(ops))
 
     def _ran_dry(self, line: str, runs: tuple[RunId, ...]) -> None:
         """There was less than asked for: nothing more is READY in this line of these runs, or of all it serves."""
@@ -409,7 +426,14 @@ class Desk:
 
     def _hold(self, grant: Grant, *, suspect: bool) -> Held:
         held = Held(
-            grant.attempt, self.facts[grant.run_id], grant.index, grant.number, grant.failures, grant.inputs, suspect
+            grant.attempt,
+            self.facts[grant.run_id],
+            grant.index,
+            grant.number,
+            grant.failures,
+            grant.inputs,
+            grant.generation,
+            suspect,
         )
         self.held[grant.attempt] = held
         self._counts[held.spec.body] += 1

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
-from ..clock import microseconds
-from ..codec import encode
-from ..define import Bodies, Builder, Definition, Workflow, bodies_for, definition_of
-from ..errors import DefinitionError, EngineClosed, InputError, RunConflict, RunStillActive, StoreCorrupt, StoreError
+from ..codec import decode
+from ..define import Builder, Definition, Workflow, definition_of
+from ..errors import DefinitionError, EngineClosed, InputError, RunConflict, RunPaused, RunStillActive
 from ..graph import Graph
-from ..ids import Digest, RunId, checked_run_id, new_run_id, new_worker_id
+from ..ids import RunId, new_worker_id
+from ..kernel.layout import add_graph
 from ..model import (
     CHUNK,
-    AddGraph,
     Create,
     Created,
+    Gate,
     HeldGate,
-    LayoutRow,
     ListRuns,
     Op,
     Receipt,
     Refusal,
     Refused,
+    RunNews,
     RunRow,
     RunStatus,
     Unfinished,
@@ -35,13 +33,17 @@ from ..model import (
 from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
 from .chores import Due
+from .code import Code, Outdated
 from .desk import Limits
-from .gates import cancel, delete, load, retry
+from .gates import delete, enact, go_over, load
 from .housekeeping import Housekeeping
 from .local import LocalRunner
 from .procedure import Procedure, carry_out
 from .recent import Recent
 from .run import Run
+from .serving import Serving
+from .starting import check_limits, create_op, facts_of, refuse_while_importing_main
+from .versions import Versions
 from .watch import Events, Watch
 from .work import RunFacts
 
@@ -74,39 +76,35 @@ class Engine:
         lease_seconds: float = 30.0,
         close_seconds: float = 10.0,
     ) -> None:
-        for name, value in (
-            ("max_concurrent_nodes", max_concurrent_nodes),
-            ("max_async_nodes", max_async_nodes),
-            ("max_processes", max_processes),
-        ):
-            if value < 1:
-                raise InputError(f"{name}={value}: at least 1 is needed")
-        if lease_seconds <= 0:
-            raise InputError(f"lease_seconds={lease_seconds}: a positive number is needed")
-        _refuse_while_importing_main()
+        check_limits(
+            lease_seconds=lease_seconds,
+            max_concurrent_nodes=max_concurrent_nodes,
+            max_async_nodes=max_async_nodes,
+            max_processes=max_processes,
+        )
+        refuse_while_importing_main()
         self.store: Store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
         self.events = Events()
         self._watch = Watch()
         self._lock = threading.Lock()
-        self._graphs: Recent[str, Graph] = Recent(128)
         self._stored: Recent[str, bool] = Recent(10_000)
         """Digests of graphs that are known to be in the store."""
-        self._found: Recent[tuple[str, str], Bodies] = Recent(1_000)
-        """The bodies of what was started or found to be served here, by workflow and digest."""
-        self._classes = {workflow.workflow_name: workflow for workflow in workflows}
-        self._serves_all = False
-        self._served: dict[tuple[str, str | None, str], frozenset[str] | None] = {}
+        worker = new_worker_id() if runner == "local" else None
+        self.code = Code(self.store, workflows)
+        self._versions = Versions(self.store, self.code, worker)
+        self._serving = Serving(self.store, self.code, self._versions, self._take_up)
         self._close_seconds = close_seconds
         self._closed = False
         self._started = False
         self._runner: LocalRunner | None = None
-        if runner == "local":
+        if worker is not None:
             limits = Limits(max_concurrent_nodes, max_async_nodes, max_processes, queue_depth)
             self._runner = LocalRunner(
                 self.store,
-                new_worker_id(),
+                worker,
                 limits,
                 lease_seconds,
+                versions=self.code.versions,
                 find_facts=self._find_facts,
                 on_news=self._on_news,
                 on_settled=self.events.settled,
@@ -117,7 +115,7 @@ class Engine:
             self._house = Housekeeping(
                 self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._discover
             )
-        if self._classes:
+        if self.code.given:
             self._work()
 
     def __enter__(self) -> Engine:
@@ -160,7 +158,7 @@ class Engine:
         The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there.
         """
         definition = definition_of(workflow)
-        create = _create(definition, run_id, idempotency_key, priority, timeout, seed)
+        create = create_op(definition, run_id, idempotency_key, priority, timeout, seed)
         return self._start([(definition, create)], fresh=run_id is None and idempotency_key is None)[0]
 
     def start_many(self, workflows: Iterable[Startable], *, priority: int = 0) -> list[Run]:
@@ -169,22 +167,24 @@ class Engine:
         chunk: list[tuple[Definition, Create]] = []
         for workflow in workflows:
             definition = definition_of(workflow)
-            chunk.append((definition, _create(definition, None, None, priority, None, None)))
+            chunk.append((definition, create_op(definition, priority=priority)))
             if len(chunk) == RUNS_PER_COMMIT:
                 runs += self._start(chunk, fresh=True)
                 chunk = []
         return runs + (self._start(chunk, fresh=True) if chunk else [])
 
     def _start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[Run]:
+        news = [self.code.remember(definition) for definition, _ in items]
         self._work()
+        if any(news) and self._runner is not None:
+            self._runner.announce()
         ops: list[Op] = []
         for definition, _ in items:
             ops += self._graph_ops(definition)
-            self._found[definition.workflow, definition.graph.digest] = definition.bodies
         ops += [create for _, create in items]
         # A run that exists may have another graph, so nothing is claimed of it before the answer is there.
         small = all(len(definition.graph) <= CHUNK for definition, _ in items)
-        facts = tuple(_facts(definition, create) for definition, create in items) if fresh and small else ()
+        facts = tuple(facts_of(definition, create) for definition, create in items) if fresh and small else ()
         receipts = self._commit(ops, facts)[-len(items) :]
         return [
             self._started_run(definition, create, receipt, known=bool(facts))
@@ -208,7 +208,7 @@ class Engine:
         if receipt.loaded < receipt.total:
             carry_out(self.store, load(run.id, receipt.loaded))
         if self._runner is not None and not known:
-            self._runner.know(_facts(definition, create))
+            self._runner.know(facts_of(definition, create))
         if self._runner is not None and create.timeout is not None:
             self._runner.sweep_in(create.timeout)
         return run
@@ -218,23 +218,11 @@ class Engine:
         graph = definition.graph
         if graph.digest in self._stored:
             return []
-        rows = layout_of(graph)
-        chunks: list[Op] = [
-            AddGraph(
-                graph.digest,
-                definition.workflow,
-                graph.signature,
-                graph.document,
-                len(graph),
-                start,
-                rows[start : start + CHUNK],
-            )
-            for start in range(0, len(rows), CHUNK)
-        ]
+        chunks: list[Op] = [*add_graph(graph, definition.workflow)]
         for chunk in chunks[:-1]:
             self.store.commit([chunk])
         self._stored[graph.digest] = True
-        self._graphs[graph.digest] = graph
+        self.code.stored(graph)
         return chunks[-1:]
 
     def _commit(self, ops: list[Op], facts: tuple[RunFacts, ...]) -> list[Receipt]:
@@ -268,9 +256,12 @@ class Engine:
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._watch.waiting(run_id) as waiter:
             while True:
-                status = reader.require_run(self.store, run_id).status
+                row = reader.require_run(self.store, run_id)
+                status = row.status
                 if status.terminal:
                     return status
+                if status is RunStatus.PAUSED and row.reason != "paused":
+                    raise RunPaused(run_id, row.reason or "")
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise RunStillActive(
@@ -279,13 +270,7 @@ class Engine:
                 waiter.wait(left if self._runner is not None else min(0.05, left or 0.05))
 
     def graph_of(self, row: RunRow) -> Graph:
-        graph = self._graphs.get(row.digest)
-        if graph is None:
-            document = reader.get_graph(self.store, row.digest)
-            if document is None:
-                raise StoreCorrupt(f"the graph {row.digest} of run {row.id} is missing from the store")
-            graph = self._graphs[row.digest] = Graph.load(document)
-        return graph
+        return self.code.graph(row.digest, row.id)
 
     # Working
 
@@ -293,7 +278,8 @@ class Engine:
         """Work on an unfinished run that another process started and left."""
         row = reader.require_run(self.store, run_id)
         if not row.status.terminal:
-            self._take_up(row, self._facts_of(row))
+            row = self._versions.up_to_date(row)
+            self._take_up(row, self.code.facts(row))
         return Run(self, row.id)
 
     def _take_up(self, row: RunRow, facts: RunFacts) -> None:
@@ -304,37 +290,55 @@ class Engine:
 
     def serve(self) -> None:
         """Work on every unfinished run whose code can be found here, now and until the engine is closed."""
-        self._serves_all = True
+        self._serving.everything = True
         self._require_runner()
         self._discover()
 
     def can_serve(self, needed: Unfinished) -> bool | None:
         """Whether the code of such runs was found here; None when this engine has not looked for it (yet)."""
-        return None if needed not in self._served else self._served[needed] is not None
+        return self._serving.can_serve(needed)
 
-    def retry(self, run_id: RunId) -> None:
-        row = reader.require_run(self.store, run_id)
-        facts = self._facts_of(row) if self._runner is not None else None
-        news = carry_out(self.store, retry(run_id))
-        if news is None:
-            status = reader.require_run(self.store, run_id).status
-            raise RunConflict(f"run {run_id} is {status}; only a FAILED or CANCELLED run can be retried", run_id=run_id)
-        if facts is not None:
-            row = reader.require_run(self.store, run_id)
-            facts.since = news.seq
-            self._take_up(row, facts)
-
-    def cancel(self, run_id: RunId, grace_seconds: float = 5.0) -> None:
-        news = carry_out(self.store, cancel(run_id, grace=microseconds(grace_seconds)))
-        if news is None:
-            status = reader.require_run(self.store, run_id).status
-            if status is RunStatus.CANCELLING or status is RunStatus.CANCELLED:
-                return
-            raise RunConflict(f"run {run_id} is {status}; it has ended and cannot be cancelled", run_id=run_id)
-        if self._runner is not None and self._started:
-            self._runner.stop_run(run_id)
+    def ask(self, gate: Gate) -> RunNews | None:
+        """Have done what somebody asks of a run; None when the run is not in a status for it."""
+        news = carry_out(self.store, enact(gate))
+        if news is not None and self._runner is not None and self._started:
+            if gate.stop:
+                self._runner.stop_run(gate.run_id)
             self._runner.spread([news])
-            self._runner.sweep_in(microseconds(grace_seconds) + 1_000)
+            if gate.purpose == "cancel":
+                self._runner.sweep_in(decode(gate.arguments)["grace"] + 1_000)
+        return news
+
+    def go_on(self, gate: Gate, *, accept: bool = False) -> RunNews | None:
+        """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner."""
+        row = reader.require_run(self.store, gate.run_id)
+        if row.status in gate.allowed:
+            row = self._up_to_date_if_here(row, accept=accept)
+        facts = self._facts_if_here(row)
+        news = self.ask(gate)
+        if news is not None and facts is not None:
+            facts.since = news.seq
+            self._take_up(reader.require_run(self.store, row.id), facts)
+        return news
+
+    def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None:
+        """Have a run go over to another graph and keep it."""
+        news = carry_out(self.store, go_over(row, self.graph_of(row), new, purpose=purpose, pinned=True))
+        after = reader.require_run(self.store, row.id)
+        if news is None and after.digest == row.digest and self.graph_of(row).follows is not None:
+            raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
+
+    def _up_to_date_if_here(self, row: RunRow, *, accept: bool) -> RunRow:
+        """Healed, if the class is here: who only steers runs need not have it."""
+        try:
+            return self._versions.up_to_date(row, accept=accept)
+        except DefinitionError:
+            if self._runner is not None:
+                raise
+            return row
+
+    def _facts_if_here(self, row: RunRow) -> RunFacts | None:
+        return None if self._runner is None else self.code.facts(row)
 
     def delete(self, run_id: RunId) -> None:
         reader.require_run(self.store, run_id)
@@ -367,104 +371,14 @@ class Engine:
 
     def _discover(self) -> None:
         """Find unfinished runs whose code is here and serve them, whoever started them."""
-        if self._runner is None or not (self._serves_all or self._classes):
-            return
-        for item in reader.list_unfinished(self.store):
-            if item not in self._served:
-                self._served[item] = self._lanes_if_served(*item)
-        pairs = {(workflow, digest): lanes for (workflow, _, digest), lanes in self._served.items() if lanes}
-        self._runner.serve(pairs)
-
-    def _lanes_if_served(self, workflow: str, target: str | None, digest: Digest) -> frozenset[str] | None:
-        """The lanes of a graph this engine has all the code of, else None."""
-        if workflow not in self._classes and not self._serves_all:
-            return None
-        document = reader.get_graph(self.store, digest)
-        if document is None:
-            return None
-        graph = self._graphs[digest] = Graph.load(document)
-        try:
-            bodies = self._bodies(workflow, target, digest)
-            for spec in {spec.job or spec.id: spec for spec in graph}.values():
-                bodies.find(spec)
-        except StoreError:
-            raise
-        except Exception:
-            return None
-        self._found[workflow, digest] = bodies
-        return graph.lanes
-
-    def _bodies(self, workflow: str, target: str | None, digest: Digest) -> Bodies:
-        """What this engine has at hand comes first: a class inside a function cannot be found by its address."""
-        return self._found.get((workflow, digest)) or bodies_for(self._classes.get(workflow, target))
-
-    def _facts_of(self, row: RunRow) -> RunFacts:
-        bodies = self._bodies(row.workflow, row.target, row.digest)
-        facts = RunFacts(row.id, row.workflow, row.target, self.graph_of(row), row.input, row.seed, bodies)
-        facts.since = row.seq
-        return facts
+        if self._runner is not None:
+            pairs = self._serving.discover()
+            if pairs is not None:
+                self._runner.serve(pairs)
 
     def _find_facts(self, run_id: RunId) -> RunFacts:
-        return self._facts_of(reader.require_run(self.store, run_id))
-
-
-def _refuse_while_importing_main() -> None:
-    """A process for bodies imports the main module, and would start the same runs again."""
-    multiprocessing = sys.modules.get("multiprocessing.process")
-    if multiprocessing is not None and getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise DefinitionError(
-            'a process for bodies (isolation="process") imports the main module, which opens an engine: '
-            'put what it does when it is run below `if __name__ == "__main__":`'
-        )
-
-
-def _create(
-    definition: Definition,
-    run_id: str | None,
-    idempotency_key: str | None,
-    priority: int,
-    timeout: float | None,
-    seed: int | None,
-) -> Create:
-    chosen = new_run_id() if run_id is None else checked_run_id(run_id)
-    limit = definition.timeout if timeout is None else timeout
-    if limit is not None and not 0 < limit < 2**40:
-        raise InputError(f"timeout={limit}: a positive number of seconds is needed")
-    if not -(2**31) <= priority < 2**31:
-        raise InputError(f"priority={priority}: a whole number of 32 bits is needed")
-    if seed is None:
-        seed = int.from_bytes(hashlib.sha256(chosen.encode()).digest()[:8], "big")
-    elif not 0 <= seed < 2**64:
-        raise InputError(f"seed={seed}: a whole number from 0 to 2**64 - 1 is needed")
-    return Create(
-        chosen,
-        definition.workflow,
-        definition.target,
-        definition.graph.digest,
-        encode(dict(definition.input)),
-        seed,
-        definition.on_failure,
-        priority,
-        None if limit is None else microseconds(limit),
-        idempotency_key,
-    )
-
-
-def _facts(definition: Definition, create: Create) -> RunFacts:
-    return RunFacts(
-        create.run_id,
-        definition.workflow,
-        definition.target,
-        definition.graph,
-        create.input,
-        create.seed,
-        definition.bodies,
-    )
-
-
-def layout_of(graph: Graph) -> tuple[LayoutRow, ...]:
-    index = graph.index
-    return tuple(
-        LayoutRow(spec.id, parents, tuple(index[need] for need in spec.needs) if spec.needs else (), spec.lane)
-        for spec, parents in zip(graph.in_order, graph.parents, strict=True)
-    )
+        try:
+            return self.code.facts(reader.require_run(self.store, run_id))
+        except Outdated:
+            self._serving.leave(run_id)
+            raise

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..codec import decode, encode
 from ..errors import RunConflict, RunNotFound, StoreCorrupt
 from ..graph import Graph
-from ..ids import RunId, new_gate_token
-from ..kernel import plans
-from ..kernel.plans import Plan
+from ..ids import Digest, RunId, new_gate_token
+from ..kernel import healing, plans
+from ..kernel.layout import add_graph
+from ..kernel.plans import NotNow, Plan, unchanged
 from ..model import (
     CHUNK,
     AddNodes,
+    Arrange,
+    Arranged,
     Created,
     Delete,
     Deleted,
+    Finish,
     Gate,
     GateTaken,
     GetGraph,
@@ -35,19 +42,69 @@ from .procedure import Commit, Procedure, Read
 GATE_LEASE = 30_000_000
 """Microseconds after which somebody else may finish what a gate is held for."""
 
-RETRYABLE = (RunStatus.FAILED, RunStatus.CANCELLED)
-CANCELLABLE = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.PAUSED)
+R = RunStatus
+ALLOWED: Mapping[str, tuple[RunStatus, ...]] = {
+    "cancel": (R.PENDING, R.RUNNING, R.PAUSED),
+    "retry": (R.FAILED, R.CANCELLED, R.PAUSED),
+    "reattempt": (R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED, R.COMPLETED),
+    "pause": (R.PENDING, R.RUNNING),
+    "resume": (R.PAUSED,),
+    "heal": (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED),
+    "import": (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED),
+    "freeze": (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED),
+}
+"""What may be asked of a run in which status."""
+del R
+
+
+def ask(run_id: RunId, purpose: str, **arguments: Any) -> Gate:
+    """The gate to hold for what somebody asks of a run."""
+    stop = purpose in ("failed", "cancel")
+    encoded = encode(arguments) if arguments else b""
+    return Gate(run_id, new_gate_token(), purpose, encoded, GATE_LEASE, stop, ALLOWED[purpose])
 
 
 def cancel(run_id: RunId, *, grace: int) -> Procedure[RunNews | None]:
     """Cancel a run; None when it had already ended, or was being cancelled."""
-    arguments = encode({"grace": grace})
-    return _enact(Gate(run_id, new_gate_token(), "cancel", arguments, GATE_LEASE, True, CANCELLABLE))
+    return enact(ask(run_id, "cancel", grace=grace))
 
 
 def retry(run_id: RunId) -> Procedure[RunNews | None]:
-    """Run again what did not complete; None when the run had not failed or been cancelled."""
-    return _enact(Gate(run_id, new_gate_token(), "retry", b"", GATE_LEASE, False, RETRYABLE))
+    """Run again what did not complete; None when the run had not failed, been cancelled or paused."""
+    return enact(ask(run_id, "retry"))
+
+
+def reattempt(run_id: RunId, index: int) -> Procedure[RunNews | None]:
+    """Run one node again; None when the run is not in a status for it. RunConflict says why the node cannot."""
+    return enact(ask(run_id, "reattempt", node=index))
+
+
+def pause(run_id: RunId) -> Procedure[RunNews | None]:
+    """Start nothing new; None when the run had ended or was paused."""
+    return enact(ask(run_id, "pause"))
+
+
+def resume(run_id: RunId) -> Procedure[RunNews | None]:
+    """Go on with a paused run; None when it was not paused."""
+    return enact(ask(run_id, "resume"))
+
+
+def go_over(
+    run: RunRow, current: Graph, new: Graph, *, purpose: str = "heal", pinned: bool = False, accept: bool = False
+) -> Procedure[RunNews | None]:
+    """Have a run go over to another graph; None when it is not in a status for it.
+
+    A heal that might do the work of a renamed node twice pauses the run instead, unless somebody accepts it.
+    """
+    arranged = healing.arrange(current, new, pinned=pinned)
+    if arranged.document == current.document:
+        return None
+    for op in add_graph(arranged, run.workflow):
+        yield Commit([op])
+    known = len(current.order)
+    return (
+        yield from enact(ask(run.id, purpose, base=current.digest, digest=arranged.digest, known=known, accept=accept))
+    )
 
 
 def finish(held: HeldGate) -> Procedure[RunNews | None]:
@@ -61,7 +118,7 @@ def finish(held: HeldGate) -> Procedure[RunNews | None]:
     stop = held.purpose in ("failed", "cancel")
     try:
         gate = Gate(held.run_id, new_gate_token(), held.purpose, held.arguments, GATE_LEASE, stop, resume=True)
-        return (yield from _enact(gate))
+        return (yield from enact(gate))
     except RunConflict:
         return None
 
@@ -86,7 +143,7 @@ def delete(run_id: RunId) -> Procedure[None]:
             return
 
 
-def _enact(gate: Gate) -> Procedure[RunNews | None]:
+def enact(gate: Gate) -> Procedure[RunNews | None]:
     """Hold the gate and apply the plan for its purpose; when rows change meanwhile, compute it anew."""
     (receipt,) = yield Commit([gate])
     if isinstance(receipt, Refused):
@@ -99,7 +156,11 @@ def _enact(gate: Gate) -> Procedure[RunNews | None]:
         )
     assert isinstance(receipt, GateTaken)
     while True:
-        plan = yield from _plan(gate)
+        run = yield from _run(gate)
+        plan = yield from _plan(gate, run)
+        if isinstance(plan, NotNow):
+            yield Commit([Rewrite(gate.run_id, gate.token, (), unchanged(run))])
+            raise RunConflict(f"run {gate.run_id}: {plan.message}", run_id=gate.run_id)
         answer = yield from _apply(gate, plan)
         if isinstance(answer, Rewritten):
             return answer.run
@@ -107,21 +168,67 @@ def _enact(gate: Gate) -> Procedure[RunNews | None]:
             return None  # somebody else took the gate over and finishes it
 
 
-def _plan(gate: Gate) -> Procedure[Plan]:
+def preview(gate: Gate) -> Procedure[tuple[RunRow, Plan | NotNow]]:
+    """What holding this gate would do to the run as it stands, without holding it."""
+    run = yield from _run(gate)
+    if gate.allowed and run.status not in gate.allowed:
+        return run, NotNow(f"it is {run.status}")
+    return run, (yield from _plan(gate, run))
+
+
+def _run(gate: Gate) -> Procedure[RunRow]:
     (run,) = yield Read([GetRun(gate.run_id)])
     if run is None:
         raise RunNotFound(gate.run_id)
+    return run  # type: ignore[no-any-return]
+
+
+def _plan(gate: Gate, run: RunRow) -> Procedure[Plan | NotNow]:
+    arguments = decode(gate.arguments) if gate.arguments else {}
+    if gate.purpose in ("heal", "import", "freeze"):
+        return (yield from _plan_to_go_over(gate, run, arguments))
     nodes = yield from _all_nodes(gate.run_id)
     match gate.purpose:
         case "failed":
-            graph = yield from _graph(run)
+            graph = yield from _graph(run.id, run.digest)
             return plans.failed(run, nodes, graph.children)
         case "cancel":
-            return plans.cancel(nodes, grace=decode(gate.arguments)["grace"])
+            return plans.cancel(nodes, grace=arguments["grace"])
         case "retry":
-            return plans.retry(nodes)
+            removed = (yield from _graph(run.id, run.digest)).removed if run.heals else frozenset()
+            return plans.retry(nodes, removed)
+        case "reattempt":
+            graph = yield from _graph(run.id, run.digest)
+            return plans.reattempt(arguments["node"], nodes, graph.children, graph.removed)
+        case "pause":
+            return plans.pause()
+        case "resume":
+            return plans.resume(run)
         case unknown:
             raise StoreCorrupt(f"run {gate.run_id}: the gate is held for {unknown!r}, which this version does not know")
+
+
+def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> Procedure[Plan | NotNow]:
+    """Let the run go over, unless it has, and see what becomes of its nodes."""
+    graph = yield from _graph(run.id, arguments["digest"])
+    if run.digest not in (arguments["base"], graph.digest):
+        return NotNow("its graph was changed meanwhile")
+    if run.digest != graph.digest and gate.purpose == "heal" and not arguments["accept"]:
+        current = yield from _graph(run.id, run.digest)
+        nodes = yield from _all_nodes(run.id)
+        doubt = healing.doubt(current, graph, nodes)
+        if doubt is not None:
+            return NotNow(doubt) if run.status.terminal else Plan([], Finish(RunStatus.PAUSED, False, doubt))
+    start = arguments["known"]
+    while True:
+        (receipt,) = yield Commit([Arrange(run.id, gate.token, graph.digest, start)])
+        if not isinstance(receipt, Arranged) or receipt.loaded >= receipt.total:
+            break  # a refusal comes again when the plan is applied
+        start = receipt.loaded
+    nodes = yield from _all_nodes(run.id)
+    if len(nodes) < len(graph.order):
+        return NotNow("somebody else holds its gate now")
+    return healing.heal(run, nodes, graph, known=arguments["known"])
 
 
 def _all_nodes(run_id: RunId) -> Procedure[list[NodeRow]]:
@@ -134,10 +241,10 @@ def _all_nodes(run_id: RunId) -> Procedure[list[NodeRow]]:
             return nodes
 
 
-def _graph(run: RunRow) -> Procedure[Graph]:
-    (document,) = yield Read([GetGraph(run.digest)])
+def _graph(run_id: RunId, digest: Digest) -> Procedure[Graph]:
+    (document,) = yield Read([GetGraph(digest)])
     if document is None:
-        raise StoreCorrupt(f"the graph {run.digest} of run {run.id} is missing")
+        raise StoreCorrupt(f"the graph {digest} of run {run_id} is missing")
     return Graph.load(document)
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ..errors import StepwellError
 from ..ids import AttemptId, RunId
-from ..model import GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunRow, Sweep, Swept
+from ..model import TERMINAL_RUNS, GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunRow, RunStatus, Sweep, Swept
 from .chores import Chores, Due
 from .desk import Desk
 from .gates import finish
@@ -135,7 +135,8 @@ class Housekeeping:
         asked = dict.fromkeys((*self._waited(), *self._in_turn(known)))
         if asked:
             rows = yield Read([GetRun(run) for run in asked])
-            self._runner.spread([_news(row) for row in rows if row is not None and row.status.terminal])
+            still = (RunStatus.PAUSED, *TERMINAL_RUNS)
+            self._runner.spread([_news(row) for row in rows if row is not None and row.status in still])
         self._serve()
 
     def _in_turn(self, known: tuple[RunId, ...]) -> tuple[RunId, ...]:

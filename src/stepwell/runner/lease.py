@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from ..clock import SECOND, microseconds
 from ..codec import encode
 from ..errors import StoreError
-from ..ids import AttemptId, WorkerId
+from ..ids import AttemptId, Digest, WorkerId
 from ..model import Enlist, Enlisted, Receipt, Refused, Renew, Renewed
 from ..store import Store
 
@@ -25,7 +25,7 @@ class Tenancy:
     def __init__(self, worker: WorkerId, lease: int, info: bytes = b"{}") -> None:
         self._worker = worker
         self._lease = lease
-        self._info = info
+        self.info = info
         self._enlisted = False
         self._heard_at = 0
         """When the lease was last renewed, by the store's clock, as far as this worker was told."""
@@ -33,7 +33,7 @@ class Tenancy:
 
     def next_op(self, holding: tuple[AttemptId, ...] | None) -> Enlist | Renew:
         if not self._enlisted:
-            return Enlist(self._worker, self._lease, self._info)
+            return Enlist(self._worker, self._lease, self.info)
         return Renew(self._worker, self._lease, holding, self._heard_at)
 
     def answered(self, receipt: Receipt, now: int) -> tuple[AttemptId, ...]:
@@ -46,6 +46,11 @@ class Tenancy:
         self._heard_at = receipt.lease_until - self._lease
         self.due_at = now + self._lease // 3
         return receipt.stop if isinstance(receipt, Renewed) else ()
+
+    def announce(self, info: bytes, now: int) -> None:
+        """Something about the worker has changed that others should know: enlist again, at once."""
+        if info != self.info:
+            self.info, self._enlisted, self.due_at = info, False, now
 
     def failed(self, now: int) -> None:
         """The store did not answer: try again soon."""
@@ -69,19 +74,22 @@ class Lease:
         holding: Callable[[], tuple[AttemptId, ...] | None],
         on_held: Callable[[], None],
         on_stop: Callable[[Iterable[AttemptId]], None],
+        versions: Callable[[], list[tuple[str, Digest]]],
     ) -> None:
         self._store = store
         self._seconds = seconds
-        info = encode({"pid": os.getpid(), "host": platform.node()})
-        self._tenancy = Tenancy(worker, microseconds(seconds), info)
+        self._versions = versions
+        self._tenancy = Tenancy(worker, microseconds(seconds))
         self._holding = holding
         self._on_held = on_held
         self._on_stop = on_stop
         self._lock = threading.Lock()
-        self._closed = threading.Event()
+        self._closed = False
+        self._changed = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="stepwell-lease", daemon=True)
 
     def start(self) -> None:
+        self._tenancy.info = self._info()
         self._renew()
         self._thread.start()
 
@@ -98,13 +106,29 @@ class Lease:
         except StoreError as error:
             log.warning("the lease could not be taken again yet: %s", error)
 
+    def announce(self) -> None:
+        """Tell others soon which versions of which workflows this worker has."""
+        with self._lock:
+            self._tenancy.announce(self._info(), _now())
+        self._changed.set()
+
+    def _info(self) -> bytes:
+        return encode({"pid": os.getpid(), "host": platform.node(), "serves": self._versions()})
+
     def close(self) -> None:
-        self._closed.set()
+        self._closed = True
+        self._changed.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(5)
 
     def _keep(self) -> None:
-        while not self._closed.wait(max(0, self._tenancy.due_at - _now()) / SECOND):
+        while True:
+            self._changed.wait(max(0, self._tenancy.due_at - _now()) / SECOND)
+            self._changed.clear()
+            if self._closed:
+                return
+            if self._tenancy.due_at > _now():
+                continue
             try:
                 self._renew()
             except Exception as error:  # whatever it is, the next renewal may work and the lease must not lapse for it

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..clock import microseconds
 from ..errors import EngineClosed, StoreError
-from ..ids import AttemptId, RunId, WorkerId, new_claim_id
+from ..ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ..kernel import settling
 from ..model import Claimed, Dismiss, HeldGate, Op, Receipt, RunNews, Settle
 from ..store import Store, reader
@@ -48,6 +48,7 @@ class LocalRunner:
         limits: Limits,
         lease_seconds: float,
         *,
+        versions: Callable[[], list[tuple[str, Digest]]],
         find_facts: Callable[[RunId], RunFacts],
         on_news: Callable[[Iterable[RunNews]], None],
         on_settled: Callable[[list[tuple[Held, Settle, bool]]], None],
@@ -80,7 +81,13 @@ class LocalRunner:
         self._closed = False
         self._finished = False
         self._lease = Lease(
-            store, worker, lease_seconds, holding=self._holding, on_held=self._leased, on_stop=self.stop
+            store,
+            worker,
+            lease_seconds,
+            holding=self._holding,
+            on_held=self._leased,
+            on_stop=self.stop,
+            versions=versions,
         )
         self._housekeeper = threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True)
 
@@ -104,6 +111,10 @@ class LocalRunner:
             raise submission.error
         assert submission.receipts is not None
         return submission.receipts
+
+    def announce(self) -> None:
+        """Tell others which versions of which workflows are here."""
+        self._lease.announce()
 
     def know(self, facts: RunFacts) -> None:
         with self._lock:
@@ -249,7 +260,7 @@ class LocalRunner:
         """Runs that others started and this worker was granted nodes of: learn what they are."""
         for receipt in receipts:
             if type(receipt) is Claimed:
-                for run in {grant.run_id for grant in receipt.grants if grant.run_id not in self.desk.facts}:
+                for run in {grant.run_id for grant in receipt.grants if not self.desk.knows(grant)}:
                     try:
                         facts = self._find_facts(run)
                     except StoreError:

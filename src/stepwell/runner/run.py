@@ -12,25 +12,15 @@ from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
 from ..graph import Graph
 from ..ids import NodeId, RunId
 from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
-from ..store import Store, reader
+from ..store import reader
 from .auditing import audit_run
+from .control import Controls, Steering
 
 
-class Home(Protocol):
+class Home(Steering, Protocol):
     """What a run needs of the engine it was got from."""
 
-    @property
-    def store(self) -> Store: ...
-
-    def graph_of(self, row: RunRow) -> Graph: ...
-
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
-
-    def retry(self, run_id: RunId) -> None: ...
-
-    def cancel(self, run_id: RunId, grace_seconds: float = 5.0) -> None: ...
-
-    def delete(self, run_id: RunId) -> None: ...
 
 
 class NodeError(NamedTuple):
@@ -75,8 +65,10 @@ class NodeView(NamedTuple):
         return next((attempt.error for attempt in reversed(self.attempts) if attempt.error), None)
 
 
-class Run:
+class Run(Controls):
     """A run in a store. It holds no state of its own: every property reads what is stored now."""
+
+    _engine: Home
 
     def __init__(self, engine: Home, run_id: RunId) -> None:
         self._engine = engine
@@ -180,20 +172,6 @@ class Run:
         if row.status is RunStatus.CANCELLED:
             raise RunCancelled(self.id)
         return self
-
-    def retry(self) -> Run:
-        """Run again only what did not complete. The run goes on in this engine, if it has a runner."""
-        self._engine.retry(self.id)
-        return self
-
-    def cancel(self, *, grace_seconds: float = 5.0) -> Run:
-        """Start nothing more, ask what runs to stop, and fence it after the grace."""
-        self._engine.cancel(self.id, grace_seconds)
-        return self
-
-    def delete(self) -> None:
-        """Forget an ended run: its rows, attempts, outputs and journal."""
-        self._engine.delete(self.id)
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""

@@ -57,7 +57,7 @@ class Watch:
 
     def tell(self, news: Iterable[RunNews]) -> None:
         for run in news:
-            if run.status.terminal and run.run_id in self._waiters:
+            if (run.status.terminal or run.status is RunStatus.PAUSED) and run.run_id in self._waiters:
                 with self._lock:
                     for waiter in self._waiters.get(run.run_id, ()):
                         waiter.wake()

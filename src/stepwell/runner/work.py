@@ -15,7 +15,7 @@ from ..ids import AttemptId, RunId
 class RunFacts:
     """What stays the same about a run: its graph, its input, where its bodies are found."""
 
-    __slots__ = ("bodies", "graph", "input", "run_id", "seed", "since", "specs", "target", "workflow")
+    __slots__ = ("bodies", "graph", "heals", "input", "run_id", "seed", "since", "specs", "target", "workflow")
 
     def __init__(
         self, run_id: RunId, workflow: str, target: str | None, graph: Graph, input: bytes, seed: int, bodies: Bodies
@@ -28,6 +28,8 @@ class RunFacts:
         self.seed = seed
         self.bodies = bodies
         self.specs: tuple[NodeSpec, ...] = graph.in_order
+        self.heals = 0
+        """How often the run had gone over to another graph when this was true of it."""
         self.since = 0
         """The `seq` of the run when this worker took it up: news from before, of an end that was retried, are old."""
 
@@ -42,6 +44,7 @@ class Held:
     number: int
     failures: int
     inputs: tuple[tuple[int, bytes], ...]
+    generation: int = 0
     suspect: bool = False
     begun: bool = False
     stop: bool = False

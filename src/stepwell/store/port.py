@@ -58,7 +58,7 @@ def illegal_move(op: Rewrite, run: RunStatus) -> str | None:
             return f"node {row.index}: {row.was} -> {row.status}"
     if op.finish is None:
         return None
-    if op.finish.status is RunStatus.COMPLETED:
+    if op.finish.status is RunStatus.COMPLETED and run is not RunStatus.COMPLETED:
         return "a run completes with the last of its nodes, and by nothing else"
     if not may_become(run, op.finish.status):
         return f"{run} -> {op.finish.status}"

@@ -11,6 +11,7 @@ from ..model import (
     AttemptRow,
     CountNodes,
     GetGraph,
+    GetGraphAges,
     GetOutputs,
     GetRun,
     JournalRow,
@@ -96,6 +97,11 @@ def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = Non
 def get_graph(store: Store, digest: str) -> bytes | None:
     """The document of a stored graph."""
     return cast("bytes | None", store.read([GetGraph(Digest(digest))])[0])
+
+
+def get_graph_ages(store: Store, *digests: str) -> dict[str, int]:
+    """When graphs were first stored, as numbers that only compare."""
+    return cast("dict[str, int]", store.read([GetGraphAges(tuple(map(Digest, digests)))])[0])
 
 
 def list_journal(store: Store, run_id: str, after: int = 0) -> list[JournalRow]:

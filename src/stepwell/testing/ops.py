@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from ..clock import microseconds
 from ..graph import Graph, NodeSpec
 from ..ids import ClaimId, GateToken, NodeId, RunId, WorkerId, new_claim_id
+from ..kernel import layout as storing
 from ..model import (
     CHUNK,
     AddGraph,
@@ -24,7 +25,6 @@ from ..model import (
     Gate,
     GateTaken,
     Grant,
-    LayoutRow,
     NodeChange,
     NodeRow,
     NodeStatus,
@@ -71,20 +71,9 @@ def fan(size: int) -> Graph:
     return Graph([NodeSpec(NodeId("root"), "root"), *children, join])
 
 
-def layout(of: Graph) -> tuple[LayoutRow, ...]:
-    return tuple(
-        LayoutRow(spec.id, parents, tuple(sorted(of.index[need] for need in spec.needs)), spec.lane)
-        for spec, parents in zip(of.in_order, of.parents, strict=True)
-    )
-
-
 def add_graph(of: Graph, *, workflow: str = "orders", chunk: int = CHUNK) -> list[AddGraph]:
     """The ops that store a graph, chunk by chunk."""
-    rows = layout(of)
-    return [
-        AddGraph(of.digest, workflow, of.signature, of.document, len(rows), start, rows[start : start + chunk])
-        for start in range(0, len(rows), chunk)
-    ]
+    return storing.add_graph(of, workflow, chunk=chunk)
 
 
 def create(of: Graph, run: str = RUN, **options: Any) -> Create:

@@ -12,6 +12,7 @@ from ...model import (
     AddGraph,
     AddNodes,
     Append,
+    Arrange,
     Batch,
     Claim,
     Claimed,
@@ -82,6 +83,8 @@ class MemoryStore:
                 return [shaping.add_graph(state, op)]
             case AddNodes():
                 return [shaping.add_nodes(state, op)]
+            case Arrange():
+                return [shaping.arrange(state, op, now)]
             case Enlist():
                 return [running.enlist(state, op, now)]
             case Renew():

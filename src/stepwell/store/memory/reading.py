@@ -12,6 +12,7 @@ from ...model import (
     CountNodes,
     GateState,
     GetGraph,
+    GetGraphAges,
     GetOutputs,
     GetRun,
     LineRow,
@@ -43,6 +44,8 @@ def answer(state: State, query: Query) -> Any:
         case GetGraph(digest):
             graph = state.graphs.get(digest)
             return None if graph is None or not graph.complete else graph.document
+        case GetGraphAges(digests):
+            return {digest: state.graphs[digest].age for digest in digests if digest in state.graphs}
         case ListWorkers():
             return tuple(worker.row() for worker in sorted(state.workers.values(), key=lambda worker: worker.id))
         case ListStops(worker):

@@ -11,6 +11,7 @@ from ...model import (
     CHUNK,
     FAILED_NODES,
     MAX_LOSSES,
+    NODE_FAILED,
     SATISFIED_NODES,
     SUSPECT_AFTER,
     WORKER_LOST_ERROR,
@@ -78,20 +79,21 @@ def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[RunId, b
         return "repeated" if same else "fenced"
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     attempt.output, attempt.error, attempt.outcome = op.output, op.error, op.outcome
-    status = _settled_as(op.node, run)
+    status = _settled_as(op.node, run, node)
     due_at = now + (op.delay or 0) if status is NodeStatus.WAITING else None
     end(attempt, op.status, status, now)
     node.due_at = due_at
     if op.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT):
         node.failures += 1
     if status is NodeStatus.COMPLETED and moving[run.id]:
-        for child in run.graph.children[node.index]:
+        for child in run.graph.children.get(node.index, ()):
             lower(run, run.nodes[child])
     return "accepted"
 
 
-def _settled_as(asked: NodeStatus, run: RunRecord) -> NodeStatus:
-    return settled_as(asked, stopping=run.stopping, cancelling=run.status is RunStatus.CANCELLING)
+def _settled_as(asked: NodeStatus, run: RunRecord, node: NodeRecord) -> NodeStatus:
+    cancelling = run.status is RunStatus.CANCELLING
+    return settled_as(asked, stopping=run.stopping, cancelling=cancelling, removed=node.layout.removed)
 
 
 def end(attempt: AttemptRecord, status: AttemptStatus, node_status: NodeStatus, now: int) -> None:
@@ -124,7 +126,10 @@ def conclude(run: RunRecord, now: int) -> None:
         if run.open == 0 and run.failed == 0:
             run.status, run.gate, run.ended_at = RunStatus.COMPLETED, GateState.SHUT, now
             run.note(now, "run", None, None, RunStatus.COMPLETED)
-        elif run.active == 0 or (run.failed and run.created.on_failure == "fail_fast"):
+        elif run.failed and run.on_failure == "pause":
+            run.status, run.gate, run.reason = RunStatus.PAUSED, GateState.SHUT, NODE_FAILED
+            run.note(now, "run", None, None, RunStatus.PAUSED)
+        elif run.active == 0 or (run.failed and run.on_failure == "fail_fast"):
             close_gate(run, "failed", now)
     elif run.status is RunStatus.CANCELLING and run.active == 0:
         run.status, run.gate, run.ended_at, run.cancel_at = RunStatus.CANCELLED, GateState.SHUT, now, None
@@ -174,7 +179,8 @@ def _ready(state: State, op: Claim, lane: str) -> Iterable[tuple[RunRecord, Node
             continue
         if serves is not None and (run.created.workflow, run.graph.digest) not in serves:
             continue
-        yield from ((run, node) for node in run.nodes if node.status is NodeStatus.READY and node.lane == lane)
+        ready = (node for node in run.nodes if node.status is NodeStatus.READY and node.lane == lane)
+        yield from ((run, node) for node in sorted(ready, key=lambda node: node.layout.rank))
 
 
 def _start(op: Claim, ordinal: int, run: RunRecord, node: NodeRecord, now: int) -> AttemptRecord:
@@ -201,6 +207,8 @@ def _grant(attempt: AttemptRecord) -> Grant:
         node.failures,
         node.losses,
         tuple((need, output) for need, output in outputs if output is not None),
+        node.generation,
+        run.heals,
     )
 
 
@@ -227,7 +235,7 @@ def renew(state: State, op: Renew, now: int) -> Receipt:
         if attempt.started_at < heard_at and attempt_id(attempt.claim, attempt.ordinal) not in set(op.held or ())
     ]
     for attempt in stray:
-        status = _settled_as(NodeStatus.READY, attempt.run)
+        status = _settled_as(NodeStatus.READY, attempt.run, attempt.run.nodes[attempt.index])
         end(attempt, AttemptStatus.RELEASED, status, now)
     for run in {attempt.run.id: attempt.run for attempt in stray}.values():
         conclude(run, now)
@@ -256,7 +264,7 @@ def lose(attempt: AttemptRecord, now: int) -> None:
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     attempt.error = WORKER_LOST_ERROR
     node.losses += 1
-    if run.stopping:
+    if run.stopping or node.layout.removed:
         status, reason = NodeStatus.CANCELLED, "worker_lost"
     elif node.layout.lane.endswith("!"):
         status, reason = NodeStatus.INTERRUPTED, "worker_lost"

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from ...model import (
     CHUNK,
     LOAD_LEASE,
+    SUSPECT_AFTER,
     AddGraph,
     AddNodes,
+    Arrange,
+    Arranged,
     AttemptStatus,
     Create,
     Created,
@@ -36,14 +39,14 @@ from .state import GraphRecord, NodeRecord, RunRecord, State
 def add_graph(state: State, op: AddGraph) -> Receipt:
     graph = state.graphs.get(op.digest)
     if graph is None:
-        graph = state.graphs[op.digest] = GraphRecord(op.digest, op.workflow, op.signature, op.document, op.total)
+        age = len(state.graphs) + 1
+        graph = state.graphs[op.digest] = GraphRecord(op.digest, op.workflow, op.signature, op.document, op.total, age)
     if op.start > len(graph.rows):
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     for row in op.rows[len(graph.rows) - op.start :]:
         graph.rows.append(row)
-        graph.children.append([])
         for parent in row.parents:
-            graph.children[parent].append(len(graph.rows) - 1)
+            graph.children.setdefault(parent, []).append(len(graph.rows) - 1)
     return GraphAdded(op.digest, len(graph.rows), graph.total)
 
 
@@ -64,7 +67,9 @@ def _create_one(state: State, op: Create, now: int) -> Receipt:
         return Refused(Refusal.UNKNOWN if graph is None else Refusal.INCOMPLETE, f"graph {op.digest}")
     state.admissions += 1
     deadline = None if op.timeout is None else now + op.timeout
-    run = state.runs[op.run_id] = RunRecord(state.admissions, op, graph, now, deadline, expires_at=now + LOAD_LEASE)
+    run = state.runs[op.run_id] = RunRecord(
+        state.admissions, op, graph, now, deadline, op.on_failure, expires_at=now + LOAD_LEASE
+    )
     run.note(now, "created", None, None, None)
     _load(run)
     return Created(op.run_id, False, len(run.nodes), graph.total)
@@ -91,6 +96,31 @@ def _load(run: RunRecord) -> None:
     if len(run.nodes) == run.graph.total:
         run.gate, run.purpose, run.expires_at = GateState.OPEN, None, None
         run.recount()
+
+
+def arrange(state: State, op: Arrange, now: int) -> Receipt:
+    run, graph = state.runs.get(op.run_id), state.graphs.get(op.digest)
+    if run is None or graph is None:
+        return Refused(Refusal.UNKNOWN, op.run_id if run is None else f"graph {op.digest}")
+    if run.gate is not GateState.HELD or run.token != op.token:
+        return Refused(Refusal.GATE_LOST)
+    if not graph.complete or op.start > len(run.nodes):
+        return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
+    if graph.total < len(run.nodes):
+        return Refused(Refusal.CONFLICT, f"graph {op.digest} does not number every node of the run")
+    if run.graph is not graph:
+        run.note(now, "healed", None, None, f"{run.graph.digest} {graph.digest}")
+        run.graph = graph
+        run.heals += 1
+        for node, row in zip(run.nodes, graph.rows, strict=False):
+            node.layout = row
+            node.lane = node.lane if node.losses >= SUSPECT_AFTER else row.lane
+    if op.start == len(run.nodes):
+        for index, row in enumerate(graph.rows[op.start : op.start + CHUNK], op.start):
+            parents = len(row.parents)
+            run.nodes.append(NodeRecord(index, row, NodeStatus.PENDING, parents, parents, row.lane))
+            run.open += 1
+    return Arranged(len(run.nodes), graph.total)
 
 
 def gate(state: State, op: Gate, now: int) -> Receipt:
@@ -139,6 +169,7 @@ def _apply(run: RunRecord, row: NodeChange, now: int) -> bool:
         return False
     if row.status is row.was:
         return True
+    node.generation += node.status is NodeStatus.COMPLETED
     change(run, node, row.status)
     node.reason, node.due_at = row.reason, None
     if row.fresh:
@@ -153,13 +184,16 @@ def _apply(run: RunRecord, row: NodeChange, now: int) -> bool:
 
 def _finish(run: RunRecord, finish: Finish, now: int) -> None:
     run.token, run.purpose, run.arguments, run.expires_at = None, None, b"", None
+    moved = run.status is not finish.status
     run.status, run.reason = finish.status, finish.reason
-    run.ended_at = now if finish.status.terminal else None
+    run.on_failure = finish.on_failure or run.on_failure
+    if moved:
+        run.ended_at = now if finish.status.terminal else None
     run.cancel_at = now + (finish.grace or 0) if finish.status is RunStatus.CANCELLING else None
     run.note(now, "run", None, None, finish.status)
     if finish.open_gate:
         run.gate, run.stopping = GateState.OPEN, False
-        if run.created.timeout is not None:
+        if moved and run.created.timeout is not None:  # somebody asked for it to go on, and it has its time again
             run.deadline_at = now + run.created.timeout
         rederive(run)
     else:

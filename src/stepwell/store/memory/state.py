@@ -17,6 +17,7 @@ from ...model import (
     LineRow,
     NodeRow,
     NodeStatus,
+    OnFailure,
     RunNews,
     RunRow,
     RunStatus,
@@ -31,8 +32,9 @@ class GraphRecord:
     signature: str
     document: bytes
     total: int
+    age: int
     rows: list[LayoutRow] = field(default_factory=list)
-    children: list[list[int]] = field(default_factory=list)
+    children: dict[int, list[int]] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -52,6 +54,7 @@ class NodeRecord:
     losses: int = 0
     due_at: int | None = None
     reason: str | None = None
+    generation: int = 0
 
     def row(self) -> NodeRow:
         return NodeRow(
@@ -66,6 +69,7 @@ class NodeRecord:
             self.lane,
             self.due_at,
             self.reason,
+            self.generation,
         )
 
 
@@ -106,6 +110,7 @@ class RunRecord:
     graph: GraphRecord
     created_at: int
     deadline_at: int | None
+    on_failure: OnFailure
     status: RunStatus = RunStatus.PENDING
     gate: GateState = GateState.HELD
     token: GateToken | None = None
@@ -121,6 +126,7 @@ class RunRecord:
     ended_at: int | None = None
     cancel_at: int | None = None
     reason: str | None = None
+    heals: int = 0
     nodes: list[NodeRecord] = field(default_factory=list)
     attempts: list[AttemptRecord] = field(default_factory=list)
     journal: list[JournalRow] = field(default_factory=list)
@@ -151,7 +157,7 @@ class RunRecord:
             created.target,
             self.graph.digest,
             self.status,
-            created.on_failure,
+            self.on_failure,
             created.input,
             created.seed,
             created.priority,
@@ -169,6 +175,7 @@ class RunRecord:
             self.ended_at,
             self.deadline_at,
             self.reason,
+            self.heals,
         )
 
 

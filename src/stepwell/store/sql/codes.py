@@ -16,6 +16,7 @@ KINDS = (
     "rewrote",
     "gate",
     "run",
+    "healed",
 )
 ENDS = 1
 
@@ -29,7 +30,7 @@ N_PENDING, N_READY, N_RUNNING, N_WAITING, N_COMPLETED, N_FAILED, _, N_SKIPPED, N
 N_TERMINAL = N_COMPLETED
 """Statuses from here on are terminal; those between N_READY and here are active."""
 A_RUNNING, A_COMPLETED, A_FAILED, A_TIMED_OUT, A_LOST, A_RELEASED, A_CANCELLED, A_SUPERSEDED = range(8)
-R_PENDING, R_RUNNING, _, R_CANCELLING, R_COMPLETED, _, R_CANCELLED = range(7)
+R_PENDING, R_RUNNING, R_PAUSED, R_CANCELLING, R_COMPLETED, _, R_CANCELLED = range(7)
 G_OPEN, G_HELD, G_SHUT = range(3)
 
 ORDINALS = 65_536

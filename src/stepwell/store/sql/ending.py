@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from ...ids import RunId
-from ...model import RunNews
+from ...model import NODE_FAILED, RunNews
 from .codes import (
     A_FAILED,
     A_TIMED_OUT,
@@ -32,6 +32,7 @@ from .codes import (
     R_CANCELLED,
     R_CANCELLING,
     R_COMPLETED,
+    R_PAUSED,
     RUN_STATUS,
 )
 
@@ -156,6 +157,9 @@ _END_RUNS = f"""
 UPDATE run SET status = :status, gate = {G_SHUT}, ended_at = :now, cancel_at = NULL, seq = seq + 1
  WHERE key IN (SELECT value FROM json_each(:runs))
 """
+_PAUSE = f"""
+UPDATE run SET status = {R_PAUSED}, gate = {G_SHUT}, reason = ?, seq = seq + 1 WHERE key IN (SELECT value FROM json_each(?))
+"""
 _CLOSE = f"""
 UPDATE run SET gate = {G_HELD}, token = NULL, purpose = :purpose, arguments = x'', expires_at = :now, stopping = 1,
                reason = coalesce(:reason, reason), seq = seq + 1
@@ -189,21 +193,26 @@ def conclude_one(tx: Transaction, row: Any) -> RunNews:
 
 def _conclude(tx: Transaction, rows: list[Any]) -> bool:
     """What follows for the runs themselves, as `conclude` of the memory store says. True if any of them changed."""
-    completed, failing, cancelled = [], [], []
+    completed, pausing, failing, cancelled = [], [], [], []
     for key, _, status, gate, _, opened, active, failed, _, on_failure in rows:
         if gate == G_OPEN and opened == 0 and failed == 0:
             completed.append(key)
+        elif gate == G_OPEN and failed and on_failure == "pause":
+            pausing.append(key)
         elif gate == G_OPEN and (active == 0 or (failed and on_failure == "fail_fast")):
             failing.append(key)
         elif gate != G_OPEN and status == R_CANCELLING and active == 0:
             cancelled.append(key)
     if completed:
         _end_runs(tx, completed, R_COMPLETED)
+    if pausing:
+        tx.db.execute(_PAUSE, (NODE_FAILED, json.dumps(pausing)))
+        note_runs(tx, pausing, R_PAUSED)
     if failing:
         close_gates(tx, failing, "failed")
     if cancelled:
         _end_runs(tx, cancelled, R_CANCELLED)
-    return bool(completed or failing or cancelled)
+    return bool(completed or pausing or failing or cancelled)
 
 
 def _end_runs(tx: Transaction, runs: list[int], status: int) -> None:

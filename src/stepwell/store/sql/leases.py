@@ -56,8 +56,9 @@ def enlist(tx: Transaction, op: Enlist) -> Receipt:
 _STRAY = f"""
 INSERT INTO temp.ending {_COLUMNS}
 SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_RELEASED},
-       CASE WHEN r.stopping THEN {N_CANCELLED} ELSE {N_READY} END, NULL, 0, NULL, NULL, 0
+       CASE WHEN r.stopping OR l.removed THEN {N_CANCELLED} ELSE {N_READY} END, NULL, 0, NULL, NULL, 0
   FROM attempt a INDEXED BY attempt_held CROSS JOIN run r ON r.key = a.run
+       CROSS JOIN layout l ON l.graph = r.graph AND l.idx = a.idx
  WHERE a.status = {A_RUNNING} AND a.worker = :worker AND a.started_at < :heard_at
    AND a.key NOT IN (SELECT c.key * {ORDINALS} + (j.value ->> 1)
                        FROM json_each(:held) j CROSS JOIN claim c ON c.id = j.value ->> 0)
@@ -93,12 +94,13 @@ def stops(tx: Transaction, worker: str) -> tuple[AttemptId, ...]:
 _LOSE = f"""
 INSERT INTO temp.ending {_COLUMNS}
 SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_LOST},
-       CASE WHEN r.stopping THEN {N_CANCELLED} WHEN home.careful THEN {N_INTERRUPTED}
+       CASE WHEN r.stopping OR l.removed THEN {N_CANCELLED} WHEN home.careful THEN {N_INTERRUPTED}
             WHEN n.losses + 1 >= {MAX_LOSSES} THEN {N_FAILED} ELSE {N_READY} END,
        :error, 1,
-       CASE WHEN r.stopping OR home.careful OR n.losses + 1 < {SUSPECT_AFTER} OR n.losses + 1 >= {MAX_LOSSES} THEN NULL
+       CASE WHEN r.stopping OR l.removed OR home.careful THEN NULL
+            WHEN n.losses + 1 < {SUSPECT_AFTER} OR n.losses + 1 >= {MAX_LOSSES} THEN NULL
             ELSE (SELECT key FROM lane WHERE name = substr(home.name, 1, instr(home.name, '/')) || 'suspect') END,
-       CASE WHEN r.stopping OR home.careful OR n.losses + 1 >= {MAX_LOSSES} THEN 'worker_lost' END,
+       CASE WHEN r.stopping OR l.removed OR home.careful OR n.losses + 1 >= {MAX_LOSSES} THEN 'worker_lost' END,
        0
   FROM worker w CROSS JOIN attempt a INDEXED BY attempt_held ON a.worker = w.id
        CROSS JOIN run r ON r.key = a.run CROSS JOIN node n ON n.run = a.run AND n.idx = a.idx

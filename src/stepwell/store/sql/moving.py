@@ -27,6 +27,7 @@ from .codes import (
     G_OPEN,
     KIND_CODE,
     N_CANCELLED,
+    N_COMPLETED,
     N_FAILED,
     N_READY,
     N_RUNNING,
@@ -41,6 +42,8 @@ from .ending import Transaction, apply_ending, news
 from .payloads import Packer, forget, resolve
 from .single import FEW, Candidate, grant_few, settle_one
 
+# The node is no longer one of the graph. Only runs that were healed pay for the question.
+_GONE = "(r.heals AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx))"
 # In a run that is stopping, nothing waits or becomes ready again. A body that obeyed a stop which no longer holds,
 # because the run was retried meanwhile, runs again.
 _SETTLING = f"""
@@ -52,7 +55,8 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
              AND a.outcome IS substr(:bytes, j.value ->> 8, j.value ->> 9) THEN 2
             ELSE 0 END,
        j.value ->> 2,
-       CASE WHEN NOT r.stopping THEN iif(j.value ->> 3 = {N_CANCELLED}, {N_READY}, j.value ->> 3)
+       CASE WHEN {_GONE} THEN iif(j.value ->> 3 = {N_COMPLETED}, {N_COMPLETED}, {N_CANCELLED})
+            WHEN NOT r.stopping THEN iif(j.value ->> 3 = {N_CANCELLED}, {N_READY}, j.value ->> 3)
             WHEN j.value ->> 3 = {N_READY} THEN {N_CANCELLED}
             WHEN j.value ->> 3 <> {N_WAITING} THEN j.value ->> 3
             WHEN r.status = {R_CANCELLING} THEN {N_CANCELLED}
@@ -60,7 +64,7 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
        substr(:bytes, j.value ->> 4, j.value ->> 5),
        substr(:bytes, j.value ->> 6, j.value ->> 7),
        substr(:bytes, j.value ->> 8, j.value ->> 9),
-       CASE WHEN j.value ->> 3 = {N_WAITING} AND NOT r.stopping THEN :now + (j.value ->> 10) END,
+       CASE WHEN j.value ->> 3 = {N_WAITING} AND NOT r.stopping AND NOT {_GONE} THEN :now + (j.value ->> 10) END,
        0, NULL, NULL, r.gate = {G_OPEN}
   FROM json_each(:ops) j
        LEFT JOIN claim c ON c.id = j.value ->> 0
@@ -117,7 +121,7 @@ _READY_IN_RUN = f"""
  LIMIT :limit
 """
 _READY_IN_RUNS = f"""
-  FROM (SELECT key, id, urgency, graph FROM run
+  FROM (SELECT key, id, urgency, graph, heals FROM run
          WHERE id IN (SELECT value FROM json_each(:runs)) AND gate = {G_OPEN}
          ORDER BY urgency, key LIMIT -1) r
        CROSS JOIN node n INDEXED BY node_ready
@@ -135,7 +139,8 @@ _READY_SERVED = f"""
  LIMIT :limit
 """
 _CANDIDATES = """
-SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT needy FROM graph WHERE key = r.graph)
+SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT needy FROM graph WHERE key = r.graph),
+       n.generation, r.heals
 """
 _INTO_GRANTED = """
 INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
@@ -162,7 +167,8 @@ SELECT g.run, r.seq + 1 - row_number() OVER (PARTITION BY g.run ORDER BY g.ord D
   FROM temp.granted g CROSS JOIN run r ON r.key = g.run
 """
 _GRANTS = f"""
-SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses)), max(g.needy)
+SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation, r.heals)),
+       max(g.needy)
   FROM (SELECT key, run, idx, number FROM attempt
          WHERE key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND status = {A_RUNNING}
          ORDER BY key) a
@@ -237,8 +243,18 @@ def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
     ((rows, needy),) = tx.all(_GRANTS, {"claim": key})
     inputs = _inputs(tx, key) if needy else {}
     return tuple(
-        Grant(attempt_id(op.claim_id, ordinal), run, idx, number, failures, losses, tuple(inputs.get(ordinal, ())))
-        for ordinal, run, idx, number, failures, losses in json.loads(rows)
+        Grant(
+            attempt_id(op.claim_id, ordinal),
+            run,
+            idx,
+            number,
+            failures,
+            losses,
+            tuple(inputs.get(ordinal, ())),
+            generation,
+            heals,
+        )
+        for ordinal, run, idx, number, failures, losses, generation, heals in json.loads(rows)
     )
 
 

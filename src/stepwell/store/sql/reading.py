@@ -10,6 +10,7 @@ from ...model import (
     AttemptRow,
     CountNodes,
     GetGraph,
+    GetGraphAges,
     GetOutputs,
     GetRun,
     JournalRow,
@@ -50,7 +51,7 @@ from .payloads import resolve
 _RUN = """
 SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.input, r.seed, r.urgency, r.idempotency_key,
        r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq, r.created_at, r.started_at, r.ended_at,
-       r.deadline_at, r.reason
+       r.deadline_at, r.reason, r.heals
   FROM run r JOIN graph g ON g.key = r.graph
 """
 
@@ -72,6 +73,9 @@ def answer(tx: Transaction, query: Query) -> Any:
             document = "SELECT data FROM document JOIN graph ON key = graph WHERE digest = ? AND loaded = total"
             row = tx.one(document, (digest,))
             return None if row is None else row[0]
+        case GetGraphAges(digests):
+            ages = "SELECT digest, key FROM graph WHERE digest IN (SELECT value FROM json_each(?))"
+            return dict(tx.all(ages, (json.dumps(digests),)))
         case ListJournal():
             return _journal(tx, query)
         case ListLines():
@@ -154,9 +158,10 @@ def _runs(tx: Transaction, query: ListRuns) -> RunPage:
 def _nodes(tx: Transaction, query: ListNodes) -> tuple[NodeRow, ...]:
     codes = ",".join(str(NODE_CODE[status]) for status in query.statuses)
     statement = f"""
-SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, failures, losses, lane, due_at, reason))
+SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, failures, losses, lane, due_at, reason,
+                                   generation))
   FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, lane.name AS lane, n.due_at,
-               n.reason
+               n.reason, n.generation
           FROM run r CROSS JOIN node n ON n.run = r.key CROSS JOIN layout l ON l.graph = r.graph AND l.idx = n.idx
                CROSS JOIN lane ON lane.key = n.lane
          WHERE r.id = ? AND n.idx > ? {f"AND n.status IN ({codes})" if codes else ""}

@@ -51,8 +51,8 @@ from .ending import Transaction, news, note_gates, note_runs
 from .payloads import Packer, forget, forget_references
 
 _LAYOUT = """
-INSERT OR IGNORE INTO layout (graph, idx, id, parents, lane)
-SELECT :graph, :start + j.key, j.value ->> 0, json_array_length(j.value, '$[2]'), lane.key
+INSERT OR IGNORE INTO layout (graph, idx, id, parents, lane, rank, removed)
+SELECT :graph, :start + j.key, j.value ->> 0, json_array_length(j.value, '$[2]'), lane.key, j.value ->> 3, j.value ->> 4
   FROM json_each(:rows) j CROSS JOIN lane ON lane.name = j.value ->> 1
 """
 _EDGES = """
@@ -90,7 +90,8 @@ def _add_layout(tx: Transaction, graph: int, start: int, op: AddGraph) -> None:
     tx.db.execute(
         "INSERT OR IGNORE INTO lane (name, careful) SELECT value ->> 0, value ->> 1 FROM json_each(?)", (named,)
     )
-    parameters = {"graph": graph, "start": start, "rows": json.dumps([(r.id, r.lane, r.parents) for r in op.rows])}
+    rows = json.dumps([(row.id, row.lane, row.parents, row.rank, int(row.removed)) for row in op.rows])
+    parameters = {"graph": graph, "start": start, "rows": rows}
     tx.db.execute(_LAYOUT, parameters)
     tx.db.execute(_EDGES, parameters)
     needs = [(child, ancestor) for child, row in enumerate(op.rows, start) for ancestor in row.needs]
@@ -123,7 +124,7 @@ SELECT c.id, c.workflow, c.target, c.graph, {R_PENDING}, c.on_failure, c.input, 
 """
 _ADD_NODES = f"""
 INSERT INTO node (run, idx, status, waiting, live, lane, urgency, rank)
-SELECT r.key, l.idx, iif(l.parents = 0, {N_READY}, {N_PENDING}), l.parents, l.parents, l.lane, r.urgency, l.idx
+SELECT r.key, l.idx, iif(l.parents = 0, {N_READY}, {N_PENDING}), l.parents, l.parents, l.lane, r.urgency, l.rank
 """
 _CREATE_NODES = f"""{_ADD_NODES}
   FROM temp.creating c CROSS JOIN run r ON r.id = c.id CROSS JOIN layout l ON l.graph = c.graph AND l.idx < {CHUNK}
@@ -252,10 +253,11 @@ SELECT j.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, n.stat
        n.status IS j.value ->> 4 AND n.attempt IS j.value ->> 5 AND j.value ->> 6
   FROM json_each(:rows) j LEFT JOIN node n ON n.run = :run AND n.idx = j.value ->> 0
 """
-_CHANGE = """
+_CHANGE = f"""
 UPDATE node
    SET status = c.status, reason = c.reason, due_at = NULL,
        failures = iif(c.fresh, 0, node.failures), losses = iif(c.fresh, 0, node.losses),
+       generation = node.generation + (c.was = {N_COMPLETED}),
        lane = iif(c.fresh, (SELECT l.lane FROM layout l WHERE l.graph = :graph AND l.idx = node.idx), node.lane)
   FROM temp.changing c WHERE c.ok AND c.status <> c.was AND node.run = :run AND node.idx = c.idx
 """
@@ -348,8 +350,10 @@ UPDATE run SET open = t.open, active = t.active, failed = t.failed
 _FINISH = f"""
 UPDATE run
    SET token = NULL, purpose = NULL, arguments = x'', expires_at = NULL, status = :status, reason = :reason,
-       ended_at = :ended, cancel_at = :cancel, seq = seq + 1, gate = iif(:open, {G_OPEN}, {G_SHUT}),
-       stopping = iif(:open, 0, stopping), deadline_at = iif(:open AND timeout IS NOT NULL, :now + timeout, deadline_at)
+       ended_at = iif(status = :status, ended_at, :ended), cancel_at = :cancel, seq = seq + 1,
+       gate = iif(:open, {G_OPEN}, {G_SHUT}), stopping = iif(:open, 0, stopping),
+       on_failure = coalesce(:on_failure, on_failure),
+       deadline_at = iif(:open AND timeout IS NOT NULL AND status <> :status, :now + timeout, deadline_at)
  WHERE key = :run
 """
 
@@ -365,6 +369,7 @@ def _finish(tx: Transaction, run: int, graph: int, finish: Finish) -> None:
             "ended": tx.now if finish.status.terminal else None,
             "cancel": tx.now + (finish.grace or 0) if cancelling else None,
             "open": finish.open_gate,
+            "on_failure": finish.on_failure,
             "now": tx.now,
         },
     )

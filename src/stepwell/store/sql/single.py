@@ -37,7 +37,7 @@ from .payloads import is_large
 FEW = 4
 
 _ATTEMPT = f"""
-SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.status, r.gate, r.stopping
+SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.status, r.gate, r.stopping, r.heals
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run WHERE c.id = ?1
 """
 _END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ? WHERE key = ?"
@@ -63,13 +63,14 @@ _NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?
 
 
 def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
-    """Settle an attempt that runs; None when it does not, or a payload is large: then the way for many decides."""
+    """Settle an attempt that runs; None when it does not, a payload is large, or the run was healed, so that its node may be
+    gone: then the way for many decides."""
     if any(payload is not None and is_large(payload) for payload in (op.output, op.error, op.outcome)):
         return None
     row = tx.one(_ATTEMPT, split_attempt_id(op.attempt))
-    if row is None or row[4] != A_RUNNING:
+    if row is None or row[4] != A_RUNNING or row[9]:
         return None
-    key, run, idx, number, _, graph, run_status, gate, stopping = row
+    key, run, idx, number, _, graph, run_status, gate, stopping, _ = row
     asked = settled_as(op.node, stopping=bool(stopping), cancelling=run_status == R_CANCELLING)
     node, status = NODE_CODE[asked], ATTEMPT_CODE[op.status]
     tx.db.execute(_END, (status, tx.now, op.output, op.error, op.outcome, key))
@@ -106,6 +107,8 @@ class Candidate(NamedTuple):
     failures: int
     losses: int
     needy: int
+    generation: int
+    heals: int
 
 
 _START_ATTEMPT = (
@@ -132,4 +135,13 @@ def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[
 
 
 def _grant(claim: ClaimId, ordinal: int, node: Candidate) -> Grant:
-    return Grant(attempt_id(claim, ordinal), RunId(node.run_id), node.idx, node.number, node.failures, node.losses)
+    return Grant(
+        attempt_id(claim, ordinal),
+        RunId(node.run_id),
+        node.idx,
+        node.number,
+        node.failures,
+        node.losses,
+        generation=node.generation,
+        heals=node.heals,
+    )

@@ -22,6 +22,7 @@ from ...model import (
     AddGraph,
     AddNodes,
     Append,
+    Arrange,
     Batch,
     Claim,
     Create,
@@ -38,6 +39,7 @@ from ...model import (
     Sweep,
 )
 from ..port import groups
+from .arranging import arrange
 from .ending import TEMPORARY_TABLES, Transaction
 from .leases import dismiss, enlist, renew, sweep
 from .moving import append, claim, settle
@@ -124,6 +126,8 @@ class SqliteStore:
                 return [add_graph(tx, op)]
             case AddNodes():
                 return [add_nodes(tx, op)]
+            case Arrange():
+                return [arrange(tx, op)]
             case Enlist():
                 return [enlist(tx, op)]
             case Renew():

@@ -15,8 +15,8 @@ from ...define import Bodies
 from ...errors import StoreError
 from ...ids import ClaimId, RunId
 from ...kernel.audit import Stored, audit
+from ...kernel.layout import add_graph
 from ...model import (
-    AddGraph,
     AttemptStatus,
     Claim,
     Claimed,
@@ -36,7 +36,6 @@ from ...model import (
     Swept,
 )
 from ...runner import gates
-from ...runner.engine import layout_of
 from ...runner.procedure import Commit, Procedure, Wish, perform
 from ...runner.work import Held, RunFacts
 from ...store.memory import MemoryStore
@@ -87,7 +86,7 @@ class World:
             op.run_id: RunFacts(op.run_id, op.workflow, None, graph, op.input, op.seed, Bodies()) for op in create
         }
         self.user = User(self)
-        add = AddGraph(graph.digest, workload.name, graph.signature, graph.document, len(graph), 0, layout_of(graph))
+        (add,) = add_graph(graph, workload.name)
         for op in create:
             self.user.plans.append(lambda op=op: start([add, op]))  # type: ignore[misc]
         self.user.plans += [partial(self._ask, ask) for ask in workload.asks]
@@ -327,10 +326,7 @@ class World:
         for run in self.runs:
             record = self.store._state.runs.get(run)
             if record is None:
-                op, graph = self._create(run), self.workload.graph
-                add = AddGraph(
-                    graph.digest, self.workload.name, graph.signature, graph.document, len(graph), 0, layout_of(graph)
-                )
+                op, (add,) = self._create(run), add_graph(self.workload.graph, self.workload.name)
                 self.user.plans.append(lambda op=op, add=add: start([add, op]))  # type: ignore[misc]
 
     def _pass_time(self, pending: list[Call]) -> None:
@@ -396,10 +392,7 @@ class World:
         """A user whose call to start a run died with them starts it again."""
         for run in self.runs:
             if run not in self.store._state.runs:
-                op, graph = self._create(run), self.workload.graph
-                add = AddGraph(
-                    graph.digest, self.workload.name, graph.signature, graph.document, len(graph), 0, layout_of(graph)
-                )
+                op, (add,) = self._create(run), add_graph(self.workload.graph, self.workload.name)
                 self.user.plans.append(lambda op=op, add=add: start([add, op]))  # type: ignore[misc]
 
     def _retry_failed(self) -> None:

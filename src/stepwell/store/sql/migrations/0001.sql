@@ -40,6 +40,8 @@ CREATE TABLE layout (
   id      TEXT NOT NULL,
   parents INTEGER NOT NULL,
   lane    INTEGER NOT NULL,
+  rank    INTEGER NOT NULL,                    -- its place in the order, which is not its number in a healed graph
+  removed INTEGER NOT NULL,                    -- a node of earlier versions of the graph
   PRIMARY KEY (graph, idx)
 ) WITHOUT ROWID;
 
@@ -89,7 +91,8 @@ CREATE TABLE run (
   ended_at        INTEGER,
   deadline_at     INTEGER,
   cancel_at       INTEGER,
-  reason          TEXT
+  reason          TEXT,
+  heals           INTEGER NOT NULL DEFAULT 0
 );
 -- The same key starts the same run, also when two processes ask at once.
 CREATE UNIQUE INDEX run_idempotency ON run (idempotency_key) WHERE idempotency_key IS NOT NULL;
@@ -114,6 +117,7 @@ CREATE TABLE node (
   losses   INTEGER NOT NULL DEFAULT 0,
   due_at   INTEGER,
   reason   TEXT,
+  generation INTEGER NOT NULL DEFAULT 0,       -- how often its completion was superseded
   PRIMARY KEY (run, idx),
   CHECK (waiting >= 0)
 ) WITHOUT ROWID;

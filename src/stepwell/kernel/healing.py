@@ -1,0 +1,150 @@
+"""What becomes of a run when the definition of its graph has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+from ..graph import Arranged, Graph
+from ..ids import Digest, NodeId
+from ..model import Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
+from .plans import UNSTARTED, Plan, unchanged
+
+HEALED_LATE = "healed_late"
+REMOVED = "removed"
+DOUBT = "is it a rename? "
+"""How the reason of a run begins that is PAUSED because of what a heal might do twice."""
+
+
+def arrange(current: Graph, new: Graph, *, pinned: bool = False) -> Arranged:
+    """`new`, numbered so that every node which `current` has, or had, keeps its number.
+
+    A node is the one it was if it has the same id, says that it was called so (`was=`), or was called so once before.
+    """
+    numbering = list(current.order)
+    found = _same_nodes(current, new)
+    names = dict(current.former_names)
+    for spec in new:
+        number = found.get(spec.id)
+        if number is None:
+            numbering.append(spec.id)
+        elif numbering[number] != spec.id:
+            old = numbering[number]
+            names[spec.id] = (*names.pop(old, ()), old)
+            numbering[number] = spec.id
+    taken = set(found.values())
+    removed = {number: spec for number, spec in enumerate(current.in_order) if number not in taken}
+    return Arranged(list(new), numbering, removed, names, pinned=pinned)
+
+
+def _same_nodes(current: Graph, new: Graph) -> dict[NodeId, int]:
+    """The numbers of those nodes of `new` which `current` knows."""
+    present = {node: number for node, number in current.index.items() if number not in current.removed}
+    found = {spec.id: present[spec.id] for spec in new if spec.id in present}
+    taken = set(found.values())
+    former = {name: current.index[node] for node, names in current.former_names.items() for name in names}
+    for spec in new:
+        if spec.id in found:
+            continue
+        known = [*(current.index.get(name) for name in spec.was), former.get(spec.id), current.index.get(spec.id)]
+        number = next((number for number in known if number is not None and number not in taken), None)
+        if number is not None:
+            found[spec.id] = number
+            taken.add(number)
+    return found
+
+
+def doubt(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str | None:
+    """Why a heal might do work twice: a node that was attempted is gone, and one is there that nobody knows."""
+    lost = [row.id for row in nodes if row.attempt and row.index in new.removed - current.removed]
+    gained = new.order[len(current.order) :]
+    if not lost or not gained:
+        return None
+    return (
+        f"{DOUBT}gone after an attempt: {_named(lost)}; new: {_named(gained)}. If one is the other under a new name, say "
+        f'so in the class, @step(was="{lost[0]}"); if not, run.resume(accept=True)'
+    )
+
+
+def _named(nodes: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, nodes[:3]))
+    return shown if len(nodes) <= 3 else f"{shown} and {len(nodes) - 3} more"
+
+
+def heal(run: RunRow, nodes: Sequence[NodeRow], graph: Graph, *, known: int) -> Plan:
+    """What becomes of the nodes of a run that has gone over to `graph`, of which it knew the first `known`.
+
+    New ones join, but for those that come too late: something below them has started. Unfinished ones that are gone are
+    dropped; one that runs may end. In a run that has ended, a retry makes the new ones run.
+    """
+    late = _late(nodes, graph, known)
+    changes = []
+    for row in nodes:
+        status, reason = _becomes(run, row, graph, late)
+        if status is not row.status:
+            changes.append(NodeChange(row.index, row.status, row.attempt, status, reason))
+    return Plan(changes, _finish(run))
+
+
+def _becomes(run: RunRow, row: NodeRow, graph: Graph, late: Collection[int]) -> tuple[NodeStatus, str | None]:
+    if row.index in graph.removed:
+        kept = row.status in (NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.RUNNING)
+        return (row.status if kept else NodeStatus.CANCELLED), REMOVED
+    if row.index in late and row.status in UNSTARTED:
+        return NodeStatus.SKIPPED, HEALED_LATE
+    if run.status.terminal:
+        return NodeStatus.CANCELLED if row.status in UNSTARTED else row.status, run.reason or "run_failed"
+    return (NodeStatus.PENDING if _was_removed(row) and row.index not in late else row.status), None
+
+
+def _was_removed(row: NodeRow) -> bool:
+    return row.status is NodeStatus.CANCELLED and row.reason == REMOVED
+
+
+def _late(nodes: Sequence[NodeRow], graph: Graph, known: int) -> set[int]:
+    """New nodes with something below them that has started, and those that have only skipped parents."""
+    above = _above({row.index for row in nodes if row.attempt}, graph.parents)
+    new = {row.index for row in nodes if row.attempt == 0 and (row.index >= known or _was_removed(row))}
+    late = above & new
+    skipped = late | {row.index for row in nodes if row.status is NodeStatus.SKIPPED}
+    for index in sorted(new - late, key=lambda index: graph.ranks[index]):
+        own = graph.parents[index]
+        if own and all(parent in skipped for parent in own):
+            late.add(index)
+            skipped.add(index)
+    return late
+
+
+def _above(started: set[int], parents: Sequence[Sequence[int]]) -> set[int]:
+    found: set[int] = set()
+    stack = list(started)
+    while stack:
+        for parent in parents[stack.pop()]:
+            if parent not in found:
+                found.add(parent)
+                stack.append(parent)
+    return found
+
+
+def _finish(run: RunRow) -> Finish:
+    """A run that was paused for a doubt goes on when there is none."""
+    if run.status is RunStatus.PAUSED and (run.reason or "").startswith(DOUBT):
+        return Finish(RunStatus.RUNNING, open_gate=True)
+    return unchanged(run)
+
+
+Verdict = Literal["serve", "heal", "roll back", "yield"]
+
+
+def judge(follows: Digest | None, mine: Digest, ages: Mapping[str, int], others: Collection[str]) -> Verdict:
+    """What a worker whose code gives the graph `mine` does with a run that follows another one.
+
+    `ages` says when graphs were first stored, `others` what live workers serve. Older code yields while newer is alive,
+    so that nothing goes back and forth during a rolling deploy; after a rollback it heals back.
+    """
+    if follows is None or follows == mine:
+        return "serve"
+    own = ages.get(mine, max(ages.values(), default=0) + 1)
+    if any(ages.get(other, 0) > own for other in others):
+        return "yield"
+    return "heal" if own > ages.get(follows, 0) else "roll back"

@@ -1,0 +1,96 @@
+"""What an engine has the code of: the graphs and bodies of the workflows it was given, started or found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..define import Bodies, Definition, Workflow, bodies_for, load_target
+from ..errors import DefinitionError, StoreCorrupt
+from ..graph import Graph
+from ..ids import Digest, RunId
+from ..model import RunRow
+from ..store import Store, reader
+from .recent import Recent
+from .work import RunFacts
+
+
+class Outdated(DefinitionError):
+    """A run follows another version of its workflow than this process has."""
+
+
+class Code:
+    def __init__(self, store: Store, workflows: Iterable[type[Workflow]]) -> None:
+        self._store = store
+        self.given = {workflow.workflow_name: workflow for workflow in workflows}
+        self._graphs: Recent[str, Graph] = Recent(128)
+        self._found: Recent[tuple[str, str], Bodies] = Recent(1_000)
+        """By workflow and digest: a class inside a function cannot be found by its address."""
+        self._latest: Recent[str, Graph] = Recent(1_000)
+        """By workflow: the graph of the class that was started here last."""
+
+    def remember(self, definition: Definition) -> bool:
+        """What was started here; True if it is a version of a class that was not known."""
+        graph = definition.graph
+        self._found[definition.workflow, graph.digest] = definition.bodies
+        if definition.target is None or self._latest.get(definition.workflow) is graph:
+            return False
+        self._latest[definition.workflow] = graph
+        return True
+
+    def stored(self, graph: Graph) -> None:
+        self._graphs[graph.digest] = graph
+
+    def graph(self, digest: Digest, run_id: RunId | None = None) -> Graph:
+        found = self._graphs.get(digest)
+        if found is None:
+            document = reader.get_graph(self._store, digest)
+            if document is None:
+                of_run = f" of run {run_id}" if run_id else ""
+                raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
+            found = self._graphs[digest] = Graph.load(document)
+        return found
+
+    def today(self, workflow: str, target: str | None) -> Graph | None:
+        """The graph that the class of a workflow gives now; None for a dynamic workflow, whose runs keep what they got."""
+        if workflow in self.given:
+            return self.given[workflow].graph()
+        if target is None:
+            return None
+        latest = self._latest.get(workflow)
+        if latest is not None:
+            return latest
+        found = load_target(target)
+        return found.graph() if isinstance(found, type) and issubclass(found, Workflow) else None
+
+    def versions(self) -> list[tuple[str, Digest]]:
+        """The versions of class-based workflows this process would run, for others to know."""
+        latest = {workflow: graph.digest for workflow, graph in list(self._latest.items())}
+        return sorted((latest | {name: given.graph().digest for name, given in self.given.items()}).items())
+
+    def bodies(self, workflow: str, target: str | None, graph: Graph) -> Bodies:
+        """What this engine has at hand comes first."""
+        found = self._found.get((workflow, graph.digest)) or self._found.get((workflow, graph.follows or ""))
+        return found or bodies_for(self.given.get(workflow, target))
+
+    def facts(self, row: RunRow) -> RunFacts:
+        """What a worker needs to know to run the nodes of this run; Outdated if it follows another version."""
+        graph = self.graph(row.digest, row.id)
+        if graph.follows is not None:
+            today = self.today(row.workflow, row.target)
+            if today is not None and today.digest != graph.follows:
+                raise Outdated(f"run {row.id} follows another version of {row.workflow} than this process has")
+        bodies = self.bodies(row.workflow, row.target, graph)
+        facts = RunFacts(row.id, row.workflow, row.target, graph, row.input, row.seed, bodies)
+        facts.since, facts.heals = row.seq, row.heals
+        return facts
+
+    def lanes_if_complete(self, workflow: str, target: str | None, graph: Graph) -> frozenset[str] | None:
+        """The lanes of a graph of which every body is found here, else None."""
+        try:
+            bodies = self.bodies(workflow, target, graph)
+            for spec in {spec.job or spec.id: spec for spec in graph}.values():
+                bodies.find(spec)
+        except Exception:
+            return None
+        self._found[workflow, graph.digest] = bodies
+        return graph.lanes

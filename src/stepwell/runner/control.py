@@ -1,0 +1,158 @@
+"""What can be asked of a run. Everything can say first what it would do: `dry_run=True`."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, Protocol, TypeVar, overload
+
+from ..clock import microseconds
+from ..errors import RunConflict
+from ..graph import Graph
+from ..ids import NodeId, RunId
+from ..kernel.plans import NotNow
+from ..model import Gate, NodeStatus, RunNews, RunRow, RunStatus
+from ..store import Store, reader
+from .gates import ask, preview
+from .procedure import carry_out
+
+Self = TypeVar("Self", bound="Controls")
+
+
+class Steering(Protocol):
+    """What the controls need of an engine."""
+
+    store: Store
+
+    def graph_of(self, row: RunRow) -> Graph: ...
+
+    def ask(self, gate: Gate) -> RunNews | None: ...
+
+    def go_on(self, gate: Gate, *, accept: bool = False) -> RunNews | None: ...
+
+    def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None: ...
+
+    def delete(self, run_id: RunId) -> None: ...
+
+
+class Touched(NamedTuple):
+    """One node that a request would change."""
+
+    id: NodeId
+    name: str
+    status: NodeStatus
+    becomes: NodeStatus
+
+
+class Controls:
+    """The verbs of a run. `Run` has them; what it is told of the run is in `Run` itself."""
+
+    id: RunId
+    _engine: Steering
+
+    def index_of(self, node: str) -> int:
+        raise NotImplementedError
+
+    @overload
+    def retry(self: Self, *, accept: bool = ..., dry_run: Literal[False] = ...) -> Self: ...
+    @overload
+    def retry(self, *, dry_run: Literal[True]) -> list[Touched]: ...
+    def retry(self: Self, *, accept: bool = False, dry_run: bool = False) -> Self | list[Touched]:
+        """Run again only what did not complete. The run goes on in this engine, if it has a runner.
+
+        `accept=True`: nodes that the class has lost and gained since are no renamed ones.
+        """
+        gate = ask(self.id, "retry")
+        if dry_run:
+            return self._preview(gate)
+        if self._engine.go_on(gate, accept=accept) is None:
+            raise self._refused("only a FAILED, CANCELLED or PAUSED run can be retried")
+        return self
+
+    @overload
+    def reattempt(self: Self, node: str, *, dry_run: Literal[False] = ...) -> Self: ...
+    @overload
+    def reattempt(self, node: str, *, dry_run: Literal[True]) -> list[Touched]: ...
+    def reattempt(self: Self, node: str, *, dry_run: bool = False) -> Self | list[Touched]:
+        """Run one node again that has ended, even one that completed, as long as nothing below it has started."""
+        gate = ask(self.id, "reattempt", node=self.index_of(node))
+        if dry_run:
+            return self._preview(gate)
+        if self._engine.go_on(gate) is None:
+            raise self._refused(f"node {node!r} cannot be attempted again now")
+        return self
+
+    @overload
+    def cancel(self: Self, *, grace_seconds: float = ..., dry_run: Literal[False] = ...) -> Self: ...
+    @overload
+    def cancel(self, *, dry_run: Literal[True]) -> list[Touched]: ...
+    def cancel(self: Self, *, grace_seconds: float = 5.0, dry_run: bool = False) -> Self | list[Touched]:
+        """Start nothing more, ask what runs to stop, and fence it after the grace."""
+        gate = ask(self.id, "cancel", grace=microseconds(grace_seconds))
+        if dry_run:
+            return self._preview(gate)
+        ended = self._engine.ask(gate) is None
+        if ended and self._status() not in (RunStatus.CANCELLING, RunStatus.CANCELLED):
+            raise self._refused("it has ended and cannot be cancelled")
+        return self
+
+    @overload
+    def pause(self: Self, *, dry_run: Literal[False] = ...) -> Self: ...
+    @overload
+    def pause(self, *, dry_run: Literal[True]) -> list[Touched]: ...
+    def pause(self: Self, *, dry_run: bool = False) -> Self | list[Touched]:
+        """Start nothing more until `resume()`. What runs may end, and is recorded."""
+        gate = ask(self.id, "pause")
+        if dry_run:
+            return self._preview(gate)
+        if self._engine.ask(gate) is None and self._status() is not RunStatus.PAUSED:
+            raise self._refused("only a run that has not ended can be paused")
+        return self
+
+    @overload
+    def resume(self: Self, *, accept: bool = ..., dry_run: Literal[False] = ...) -> Self: ...
+    @overload
+    def resume(self, *, dry_run: Literal[True]) -> list[Touched]: ...
+    def resume(self: Self, *, accept: bool = False, dry_run: bool = False) -> Self | list[Touched]:
+        """Go on with a paused run; after a failure that paused it, with what does not need the node that failed.
+
+        `accept=True`: nodes that the class has lost and gained since are no renamed ones.
+        """
+        gate = ask(self.id, "resume")
+        if dry_run:
+            return self._preview(gate)
+        if self._engine.go_on(gate, accept=accept) is None:
+            status = self._status()
+            if status not in (RunStatus.PENDING, RunStatus.RUNNING):
+                raise self._refused("only a paused run can be resumed")
+        return self
+
+    def freeze(self: Self) -> Self:
+        """Keep the graph the run has now: it no longer follows its class."""
+        row = reader.require_run(self._engine.store, self.id)
+        graph = self._engine.graph_of(row)
+        self._engine.change_graph(row, graph, "freeze")
+        return self
+
+    def delete(self) -> None:
+        """Forget an ended run: its rows, attempts, outputs and journal."""
+        self._engine.delete(self.id)
+
+    def _preview(self, gate: Gate) -> list[Touched]:
+        row, plan = carry_out(self._engine.store, preview(gate))
+        if isinstance(plan, NotNow):
+            raise RunConflict(f"run {self.id}: {plan.message}", run_id=self.id)
+        specs = self._engine.graph_of(row).in_order
+        touched = {
+            change.index: Touched(specs[change.index].id, specs[change.index].name, change.was, change.status)
+            for change in plan.changes
+        }
+        if gate.stop:
+            for node in reader.all_nodes(self._engine.store, self.id, NodeStatus.RUNNING):
+                spec = specs[node.index]
+                touched[node.index] = Touched(spec.id, spec.name, node.status, NodeStatus.CANCELLED)
+        return [touched[index] for index in sorted(touched)]
+
+    def _status(self) -> RunStatus:
+        return reader.require_run(self._engine.store, self.id).status
+
+    def _refused(self, advice: str) -> RunConflict:
+        return RunConflict(f"run {self.id} is {self._status()}; {advice}", run_id=self.id)

@@ -1,0 +1,117 @@
+"""Runs of class-based workflows keep up with their class: who heals which run, and when one leaves that to others."""
+
+from __future__ import annotations
+
+import logging
+
+from ..codec import decode
+from ..errors import RunConflict
+from ..graph import Graph
+from ..ids import Digest, WorkerId
+from ..kernel.healing import DOUBT, Verdict, judge
+from ..kernel.layout import add_graph
+from ..model import RunRow, RunStatus
+from ..store import Store, reader
+from .code import Code
+from .gates import go_over
+from .procedure import carry_out
+
+log = logging.getLogger("stepwell")
+
+UNFINISHED = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.PAUSED)
+
+
+class Versions:
+    def __init__(self, store: Store, code: Code, worker: WorkerId | None) -> None:
+        self._store = store
+        self._code = code
+        self._worker = worker
+        self._doubted: set[tuple[str, str]] = set()
+        """Runs that were paused, or left, for a doubt about this version: asking again would change nothing."""
+
+    def judge(self, workflow: str, target: str | None, graph: Graph) -> Verdict:
+        """What this process does with a run of a workflow that has this graph."""
+        today = None if graph.follows is None else self._code.today(workflow, target)
+        if today is None or today.digest == graph.follows:
+            return "serve"
+        self._register(today, workflow)
+        alive = self._alive(workflow)
+        ages = reader.get_graph_ages(self._store, today.digest, graph.follows or "", *alive)
+        return judge(graph.follows, today.digest, ages, alive)
+
+    def up_to_date(self, row: RunRow, *, accept: bool = False) -> RunRow:
+        """The run, healed if its class has changed; RunConflict when that is left to a newer version, or in doubt."""
+        graph = self._code.graph(row.digest, row.id)
+        verdict = self.judge(row.workflow, row.target, graph)
+        if verdict == "serve":
+            return row
+        if verdict == "yield":
+            raise RunConflict(
+                f"run {row.id} is left to a live worker that has a newer version of {row.workflow}", run_id=row.id
+            )
+        today = self._code.today(row.workflow, row.target)
+        assert today is not None
+        return self._heal(row, graph, today, back=verdict == "roll back", accept=accept)
+
+    def heal_all(self, digest: Digest, limit: int) -> tuple[int, int]:
+        """Heal unfinished runs with this graph, at most so many; how many were, and how many could not be yet."""
+        healed = left = 0
+        for row in reader.all_runs(self._store, *UNFINISHED):
+            if row.digest != digest or (row.id, self._today(row)) in self._doubted:
+                continue
+            if healed >= limit:
+                return healed, left + 1
+            try:
+                self.up_to_date(row)
+                healed += 1
+            except RunConflict as error:
+                log.info("%s", error)
+                left += 1
+        return healed, left
+
+    def _heal(self, row: RunRow, graph: Graph, today: Graph, *, back: bool, accept: bool) -> RunRow:
+        carry_out(self._store, go_over(row, graph, today, accept=accept))
+        healed = reader.require_run(self._store, row.id)
+        if healed.digest == row.digest:
+            self._doubted.add((row.id, today.digest))
+            if healed.status is RunStatus.PAUSED and (healed.reason or "").startswith(DOUBT):
+                log.warning("run %s is paused: %s", row.id, healed.reason)
+                raise RunConflict(f"run {row.id} is paused: {healed.reason}", run_id=row.id)
+            raise RunConflict(f"run {row.id} is {healed.status} and was not healed", run_id=row.id)
+        log.warning(
+            "run %s was healed %s of %s (%s)",
+            row.id,
+            "back to an older version" if back else "to the present version",
+            row.workflow,
+            changes(graph, today),
+        )
+        return healed
+
+    def _today(self, row: RunRow) -> str:
+        today = self._code.today(row.workflow, row.target)
+        return "" if today is None else today.digest
+
+    def _register(self, graph: Graph, workflow: str) -> None:
+        if graph.digest not in reader.get_graph_ages(self._store, graph.digest):
+            for op in add_graph(graph, workflow):
+                self._store.commit([op])
+
+    def _alive(self, workflow: str) -> set[str]:
+        """What other live workers would run of this workflow."""
+        now = self._store.now()
+        return {
+            digest
+            for worker in reader.list_workers(self._store)
+            if worker.lease_until > now and worker.id != self._worker
+            for name, digest in decode(worker.info).get("serves", ())
+            if name == workflow
+        }
+
+
+def changes(old: Graph, new: Graph) -> str:
+    """What a heal changes, in a few words."""
+    gone = [node for node in old.nodes if node not in new.nodes]
+    joined = [node for node in new.nodes if node not in old.nodes]
+    parts = [f"{len(joined)} new: {', '.join(joined[:3])}"] if joined else []
+    parts += [f"{len(gone)} gone: {', '.join(gone[:3])}"] if gone else []
+    return "; ".join(parts) or "the same nodes, otherwise connected or with other options"

@@ -1,0 +1,52 @@
+"""Runs that go over to another graph."""
+
+from __future__ import annotations
+
+from ...model import CHUNK, SUSPECT_AFTER, Arrange, Arranged, Receipt, Refusal, Refused
+from .codes import G_HELD, KIND_CODE, N_PENDING
+from .ending import Transaction
+
+_GO_OVER = "UPDATE run SET graph = ?, total = ?, heals = heals + 1, seq = seq + 1 WHERE key = ?"
+_NOTE = """
+INSERT INTO journal (run, seq, at, kind, detail)
+SELECT r.key, r.seq, :now, :kind, :old || ' ' || :new FROM run r WHERE r.key = :run
+"""
+# What people have changed about the nodes that are there: who may run them, and in which order they come.
+_REPLACE = f"""
+UPDATE node SET rank = l.rank, lane = iif(node.losses >= {SUSPECT_AFTER}, node.lane, l.lane)
+  FROM layout l
+ WHERE node.run = :run AND l.graph = :graph AND l.idx = node.idx AND (l.rank, l.lane) IS NOT (node.rank, node.lane)
+"""
+_ADD = f"""
+INSERT INTO node (run, idx, status, waiting, live, lane, urgency, rank)
+SELECT r.key, l.idx, {N_PENDING}, l.parents, l.parents, l.lane, r.urgency, l.rank
+  FROM run r CROSS JOIN layout l ON l.graph = r.graph AND l.idx >= r.loaded AND l.idx < r.loaded + {CHUNK}
+ WHERE r.key = ?
+"""
+
+
+def arrange(tx: Transaction, op: Arrange) -> Receipt:
+    run = "SELECT r.key, r.gate, r.token, r.loaded, g.key, g.digest FROM run r JOIN graph g ON g.key = r.graph WHERE r.id = ?"
+    row = tx.one(run, (op.run_id,))
+    graph = tx.one("SELECT key, loaded, total FROM graph WHERE digest = ?", (op.digest,))
+    if row is None or graph is None:
+        return Refused(Refusal.UNKNOWN, op.run_id if row is None else f"graph {op.digest}")
+    key, state, token, loaded, old, digest = row
+    new, stored, total = graph
+    if state != G_HELD or token != op.token:
+        return Refused(Refusal.GATE_LOST)
+    if stored < total or op.start > loaded:
+        return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
+    if total < loaded:
+        return Refused(Refusal.CONFLICT, f"graph {op.digest} does not number every node of the run")
+    if old != new:
+        tx.db.execute(_GO_OVER, (new, total, key))
+        noted = {"run": key, "now": tx.now, "kind": KIND_CODE["healed"], "old": digest, "new": op.digest}
+        tx.db.execute(_NOTE, noted)
+        tx.db.execute(_REPLACE, {"run": key, "graph": new})
+    if op.start == loaded and loaded < total:
+        tx.db.execute(_ADD, (key,))
+        added = tx.db.changes()
+        tx.db.execute("UPDATE run SET loaded = loaded + ?1, open = open + ?1 WHERE key = ?2", (added, key))
+        loaded += added
+    return Arranged(loaded, total)
