@@ -142,4 +142,4 @@ def test_retry_without_waiting_records_and_runs_nothing(shop: Shop) -> None:
 def test_only_what_failed_or_was_cancelled_can_be_retried(shop: Shop) -> None:
     shop("run", "shop:Again", "--run-id", "done")
     for words in (("retry", "done"), ("retry", "done", "--no-wait")):
-        assert "only a FAILED or CANCELLED run can be retried" in shop(*words, code=6).err
+        assert "only a FAILED, CANCELLED or PAUSED run can be retried" in shop(*words, code=6).err

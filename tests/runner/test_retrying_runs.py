@@ -60,7 +60,7 @@ def test_a_run_may_be_retried_again_and_again(engine: Engine) -> None:
 def test_what_is_not_failed_cannot_be_retried(open_engine: OpenEngine) -> None:
     engine = open_engine()
     run = engine.run(failing_at("", [], threading.Event()))
-    with pytest.raises(RunConflict, match="is COMPLETED; only a FAILED or CANCELLED run can be retried"):
+    with pytest.raises(RunConflict, match="is COMPLETED; only a FAILED, CANCELLED or PAUSED run can be retried"):
         run.retry()
 
 

@@ -56,10 +56,13 @@ class Code:
             return self.given[workflow].graph()
         if target is None:
             return None
-        latest = self._latest.get(workflow)
-        if latest is not None:
+        try:
+            found = load_target(target)
+        except DefinitionError:
+            latest = self._latest.get(workflow)
+            if latest is None:
+                raise
             return latest
-        found = load_target(target)
         return found.graph() if isinstance(found, type) and issubclass(found, Workflow) else None
 
     def versions(self) -> list[tuple[str, Digest]]:
@@ -68,21 +71,41 @@ class Code:
         return sorted((latest | {name: given.graph().digest for name, given in self.given.items()}).items())
 
     def bodies(self, workflow: str, target: str | None, graph: Graph) -> Bodies:
-        """What this engine has at hand comes first."""
-        found = self._found.get((workflow, graph.digest)) or self._found.get((workflow, graph.follows or ""))
-        return found or bodies_for(self.given.get(workflow, target))
+        """What is at the address of the class now comes first: it may have been written anew, as in a notebook."""
+        found = self._at_hand(workflow, graph)
+        if workflow not in self.given and target is None and found is not None:
+            return found
+        try:
+            return bodies_for(self.given.get(workflow, target))
+        except DefinitionError:
+            if found is None:
+                raise
+            return found
+
+    def _at_hand(self, workflow: str, graph: Graph) -> Bodies | None:
+        return self._found.get((workflow, graph.digest)) or self._found.get((workflow, graph.follows or ""))
 
     def facts(self, row: RunRow) -> RunFacts:
         """What a worker needs to know to run the nodes of this run; Outdated if it follows another version."""
         graph = self.graph(row.digest, row.id)
-        if graph.follows is not None:
-            today = self.today(row.workflow, row.target)
-            if today is not None and today.digest != graph.follows:
-                raise Outdated(f"run {row.id} follows another version of {row.workflow} than this process has")
+        if self.outdated(row.workflow, row.target, graph):
+            raise Outdated(f"run {row.id} follows another version of {row.workflow} than this process has")
         bodies = self.bodies(row.workflow, row.target, graph)
         facts = RunFacts(row.id, row.workflow, row.target, graph, row.input, row.seed, bodies)
         facts.since, facts.heals = row.seq, row.heals
         return facts
+
+    def outdated(self, workflow: str, target: str | None, graph: Graph) -> bool:
+        """The class has changed since a run got this graph, which follows it."""
+        if graph.follows is None:
+            return False
+        try:
+            today = self.today(workflow, target)
+        except DefinitionError:
+            if self._at_hand(workflow, graph) is None:
+                raise
+            return False
+        return today is not None and today.digest != graph.follows
 
     def lanes_if_complete(self, workflow: str, target: str | None, graph: Graph) -> frozenset[str] | None:
         """The lanes of a graph of which every body is found here, else None."""

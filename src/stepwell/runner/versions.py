@@ -31,9 +31,10 @@ class Versions:
 
     def judge(self, workflow: str, target: str | None, graph: Graph) -> Verdict:
         """What this process does with a run of a workflow that has this graph."""
-        today = None if graph.follows is None else self._code.today(workflow, target)
-        if today is None or today.digest == graph.follows:
+        if not self._code.outdated(workflow, target, graph):
             return "serve"
+        today = self._code.today(workflow, target)
+        assert today is not None
         self._register(today, workflow)
         alive = self._alive(workflow)
         ages = reader.get_graph_ages(self._store, today.digest, graph.follows or "", *alive)
