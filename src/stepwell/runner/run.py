@@ -114,9 +114,9 @@ class Run(Controls):
     @property
     def outputs(self) -> dict[str, Any]:
         """The outputs of all completed nodes, by node id."""
-        order = self.graph.order
+        graph = self.graph
         found = reader.get_outputs(self._engine.store, self.id)
-        return {order[index]: decode(output) for index, output in found.items()}
+        return {graph.order[index]: decode(output) for index, output in found.items() if index not in graph.removed}
 
     def output(self, node: str) -> Any:
         """The output of one node, named by id or name; raises KeyError until it has completed."""
@@ -141,14 +141,15 @@ class Run(Controls):
         )
         raise KeyError(f"run {self.id} has no node {node!r}: {why}")
 
-    def nodes(self) -> list[NodeView]:
-        """Every node, in order, with its attempts."""
+    def nodes(self, *, removed: bool = False) -> list[NodeView]:
+        """Every node, in order, with its attempts; `removed=True`: also those that only earlier versions had."""
         attempts: dict[int, list[AttemptRow]] = {}
         for attempt in reader.list_attempts(self._engine.store, self.id):
             attempts.setdefault(attempt.index, []).append(attempt)
-        specs = self.graph.in_order
-        rows = reader.all_nodes(self._engine.store, self.id)
-        return [_node(row, specs[row.index].name, attempts.get(row.index, [])) for row in rows]
+        graph = self.graph
+        rows = [row for row in reader.all_nodes(self._engine.store, self.id) if removed or row.index not in graph.removed]
+        rows.sort(key=lambda row: graph.ranks[row.index])
+        return [_node(row, graph.in_order[row.index].name, attempts.get(row.index, [])) for row in rows]
 
     def node(self, name: str) -> NodeView:
         index = self.index_of(name)
