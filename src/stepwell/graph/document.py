@@ -47,6 +47,8 @@ def node_document(spec: NodeSpec) -> dict[str, Any]:
         node["body"] = spec.body
     if spec.queue != DEFAULT_QUEUE:
         node["queue"] = spec.queue
+    if spec.was:
+        node["was"] = sorted(spec.was)
     return node
 
 
@@ -83,4 +85,5 @@ def node_from_document(node: dict[str, Any]) -> NodeSpec:
         on_lost=node.get("on_lost", "rerun"),
         body=node.get("body", "thread"),
         queue=node.get("queue", DEFAULT_QUEUE),
+        was=tuple(node.get("was", ())),
     )

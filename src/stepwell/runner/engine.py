@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ..clock import microseconds
 from ..codec import encode
 from ..define import Bodies, Builder, Definition, Workflow, bodies_for, definition_of
+from ..define.workflow import check_one_name
 from ..errors import DefinitionError, EngineClosed, InputError, RunConflict, RunStillActive, StoreCorrupt, StoreError
 from ..graph import Graph
 from ..ids import Digest, RunId, checked_run_id, new_run_id, new_worker_id
@@ -84,6 +85,9 @@ class Engine:
         if lease_seconds <= 0:
             raise InputError(f"lease_seconds={lease_seconds}: a positive number is needed")
         _refuse_while_importing_main()
+        self._met: dict[str, type[Workflow]] = {}
+        """Every class that was started or is served here, by name: two of one name are refused."""
+        self._classes = {workflow.workflow_name: self._meet(workflow) for workflow in workflows}
         self.store: Store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
         self.events = Events()
         self._watch = Watch()
@@ -93,7 +97,6 @@ class Engine:
         """Digests of graphs that are known to be in the store."""
         self._found: Recent[tuple[str, str], Bodies] = Recent(1_000)
         """The bodies of what was started or found to be served here, by workflow and digest."""
-        self._classes = {workflow.workflow_name: workflow for workflow in workflows}
         self._serves_all = False
         self._served: dict[tuple[str, str | None, str], frozenset[str] | None] = {}
         self._close_seconds = close_seconds
@@ -159,7 +162,7 @@ class Engine:
 
         The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there.
         """
-        definition = definition_of(workflow)
+        definition = self._definition_of(workflow)
         create = _create(definition, run_id, idempotency_key, priority, timeout, seed)
         return self._start([(definition, create)], fresh=run_id is None and idempotency_key is None)[0]
 
@@ -168,12 +171,22 @@ class Engine:
         runs: list[Run] = []
         chunk: list[tuple[Definition, Create]] = []
         for workflow in workflows:
-            definition = definition_of(workflow)
+            definition = self._definition_of(workflow)
             chunk.append((definition, _create(definition, None, None, priority, None, None)))
             if len(chunk) == RUNS_PER_COMMIT:
                 runs += self._start(chunk, fresh=True)
                 chunk = []
         return runs + (self._start(chunk, fresh=True) if chunk else [])
+
+    def _definition_of(self, workflow: Startable) -> Definition:
+        definition = definition_of(workflow)
+        if isinstance(workflow, Workflow):
+            self._meet(type(workflow))
+        return definition
+
+    def _meet(self, workflow: type[Workflow]) -> type[Workflow]:
+        check_one_name(workflow, self._met.setdefault(workflow.workflow_name, workflow))
+        return workflow
 
     def _start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[Run]:
         self._work()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any, NamedTuple
+
+_ROOMS = tuple(f"{__package__}.{room}" for room in ("define.", "graph.", "place"))
 
 
 class Place(NamedTuple):
@@ -19,11 +22,14 @@ class Place(NamedTuple):
 
 
 def caller() -> Place:
-    """The line outside this package (and outside `abc`, which builds classes) that led here."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
-        frame = frame.f_back
+    """The line that led here, outside the rooms that people write workflows with (and `abc`, which builds classes)."""
+    frame = _outside()
     return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def neighbours() -> Mapping[str, object]:
+    """What has been defined so far where the caller stands: in its module, its function or its class body."""
+    return _outside().f_locals
 
 
 def place_of(function: Callable[..., Any]) -> Place:
@@ -32,5 +38,12 @@ def place_of(function: Callable[..., Any]) -> Place:
     return Place(code.co_filename, code.co_firstlineno)
 
 
+def _outside() -> FrameType:
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    return frame
+
+
 def _is_ours(module: str) -> bool:
-    return module == "abc" or module.startswith(f"{__package__}.")
+    return module == "abc" or module.startswith(_ROOMS)
