@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.define import Builder, Workflow, load_target, step
+from stepwell.define import Builder, Workflow, definition_of, load_target, step
 from stepwell.errors import DefinitionError
 from tests.define import shop
 from tests.define.lines import place
@@ -133,7 +133,9 @@ def test_a_name_is_some_text(wrong: str) -> None:
 
 
 def test_wrong_class_keywords_are_refused_with_the_line_of_the_class() -> None:
-    with pytest.raises(DefinitionError, match="on_failure='explode': one of fail_fast, finish") as caught:
+    with pytest.raises(
+        DefinitionError, match="on_failure='explode': one of fail_fast, finish, pause is needed"
+    ) as caught:
 
         class Order(Workflow, on_failure="explode"):  # explode
             ...
@@ -145,6 +147,21 @@ def test_wrong_class_keywords_are_refused_with_the_line_of_the_class() -> None:
 
     with pytest.raises(DefinitionError, match="on_failure='explode'"):
         Builder("x", on_failure="explode")
+    with pytest.raises(DefinitionError, match=r"Tried: retry= is no keyword .* there are name, on_failure and timeout"):
+
+        class Tried(Workflow, retry=3): ...
+
+
+@pytest.mark.parametrize("on_failure", ["fail_fast", "finish", "pause"])
+def test_what_happens_on_failure_is_one_of_three(on_failure: str) -> None:
+    class Order(Workflow, on_failure=on_failure):
+        @step
+        def work(self) -> None: ...
+
+    assert definition_of(Order()).on_failure == on_failure
+    w = Builder("order", on_failure=on_failure)
+    w.node("work", job=shop.no_parameters)
+    assert definition_of(w).on_failure == on_failure
 
 
 def test_the_graph_is_compiled_once() -> None:

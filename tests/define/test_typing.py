@@ -13,7 +13,7 @@ WRITTEN = """
 from stepwell.define import PREVIOUS, Builder, Workflow, step, task
 from stepwell.graph import Retry
 
-class Order(Workflow, on_failure="finish", timeout=60):
+class Order(Workflow, on_failure="pause", timeout=60):
     order_id: int
     express: bool = False
 
@@ -35,10 +35,13 @@ class Order(Workflow, on_failure="finish", timeout=60):
     @task(depends_on=None, isolation="moon")  # wrong
     def weather(self) -> None: ...
 
-    @step(depends_on=[PREVIOUS, check, "audit"], timeout=3)
+    @step(depends_on=[PREVIOUS, check, "audit"], timeout=3, was=["bill", "invoice"])
     def charge(self) -> None: ...
 
-    mail = step(job="shop.mail:send", also_depends_on=check)
+    mail = step(job="shop.mail:send", also_depends_on=check, was="post")
+
+    @task(depends_on=mail, was=7)  # wrong
+    def thank(self) -> None: ...
 
     @step(also_depends_on=[mail])
     def ship(self) -> None: ...

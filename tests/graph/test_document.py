@@ -23,6 +23,7 @@ EVERYTHING = NodeSpec(
     on_lost="interrupt",
     body="process",
     queue="slow",
+    was=("bill", "charge"),
 )
 
 

@@ -13,10 +13,10 @@ from typing import Any, cast, get_type_hints
 
 from ..define import Builder, Target, Workflow, load_target
 from ..define.inputs import Input, checked, inputs_of
-from ..define.place import place_of
 from ..define.shapes import Shape, Unsupported, shape_of
 from ..errors import DefinitionError, InputError
 from ..graph import Graph
+from ..place import place_of
 
 _BOOLEANS = {"yes": True, "on": True, "1": True, "true": True, "no": False, "off": False, "0": False, "false": False}
 

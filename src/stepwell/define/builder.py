@@ -9,11 +9,11 @@ from typing import Any, TypeAlias, TypeVar
 from ..errors import DefinitionError, GraphError
 from ..graph import DEFAULT_QUEUE, NO_ARGS, Graph, NodeSpec, OnLost, Problem, Retry
 from ..ids import NodeId
+from ..place import Place, caller
 from .decorators import PREVIOUS, Previous
 from .jobs import NamedJob, named_job
 from .options import Isolation, OnFailure, Options, checked_name, checked_options, checked_run_options
 from .parameters import CONTEXT
-from .place import Place, caller
 
 Item = TypeVar("Item")
 Job: TypeAlias = "Callable[..., Any] | str"

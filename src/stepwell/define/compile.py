@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import DefinitionError, GraphError
 from ..graph import NO_ARGS, Graph, NodeSpec, Problem, check
 from ..ids import NodeId
+from ..place import Place
 from .chain import Link, in_order
 from .decorators import Previous
 from .gather import Gathered, Node, Report, gathered
@@ -18,7 +20,8 @@ from .invoke import MethodBody
 from .jobs import NamedJob, named_job
 from .options import RunOptions
 from .parameters import CONTEXT, parameters_of, yields
-from .place import Place
+
+_SHOWN_ANCESTORS = 12
 
 
 class Compiled(NamedTuple):
@@ -43,10 +46,12 @@ def compiled(cls: type, place: Place, reserved: frozenset[str], options: RunOpti
     found = gathered(cls, report)
     inputs = inputs_of(cls, report)
     for name in sorted(reserved & {*vars(cls), *found.nodes, *inputs}):
-        report(name, "this name belongs to Stepwell; choose another")
+        node = found.nodes.get(name)
+        report(name, "this name belongs to Stepwell; choose another" + (f" ({node.place})" if node else ""))
     for name in inputs:
         if name in found.nodes:
-            report(name, f"is an input and a {found.nodes[name].declaration.kind}; one of them needs another name")
+            node = found.nodes[name]
+            report(name, f"is an input and a {node.declaration.kind}; one of them needs another name ({node.place})")
     jobs = _jobs(found, report)
     specs = _specs(found, inputs, jobs, report)
     if specs:
@@ -96,6 +101,7 @@ def _specs(found: Gathered, inputs: Iterable[str], jobs: Mapping[str, NamedJob],
                 on_lost=options.on_lost,
                 body=options.body(inspect.iscoroutinefunction(function)),
                 queue=options.queue,
+                was=node.declaration.was,
             )
         )
     return specs
@@ -105,27 +111,34 @@ def _dependencies(found: Gathered, report: Report) -> dict[str, list[str]]:
     """What each node depends on, by name, PREVIOUS bound to the step before it in the finished chain."""
     chain = in_order(_links(found, report))
     previous = dict(zip(chain[1:], chain, strict=False))
+    similar = Similar(found.nodes)
     depends: dict[str, list[str]] = {}
     for node in found.nodes.values():
         names: dict[str, None] = {}  # a set in the order of writing: a dependency named twice is one
         for each in node.declaration.depends_on:
-            if not isinstance(each, Previous):
-                names[found.name_of(each)] = None
-            elif node.name in previous:
-                names[previous[node.name]] = None
+            name = previous.get(node.name) if isinstance(each, Previous) else found.name_of(each)
+            if name is None:  # nothing is previous to the first step
+                continue
+            if name in found.nodes:
+                names[name] = None
+            else:
+                meant = similar.to(name)
+                hint = f"; did you mean {meant!r}?" if meant else ""
+                report(node.name, f"depends on {name!r}, which does not exist{hint} ({node.place})")
         depends[node.name] = list(names)
     return depends
 
 
 def _links(found: Gathered, report: Report) -> list[Link]:
     steps = {name: node for name, node in found.nodes.items() if node.declaration.kind == "step"}
+    similar = Similar(steps)
     links = []
     for node in steps.values():
         anchors = []
         for option, reference in (("before_step", node.before), ("after_step", node.after)):
             anchor = None if reference is None else found.name_of(reference)
             if anchor is not None and anchor not in steps:
-                known = "a task, and not in the chain" if anchor in found.nodes else _unknown(anchor, steps)
+                known = "a task, and not in the chain" if anchor in found.nodes else _no_step(similar.to(anchor))
                 report(node.name, f"{option}={anchor!r}: that is {known} ({node.place})")
                 anchor = None
             anchors.append(anchor)
@@ -156,7 +169,7 @@ def _needs(
     names = sorted(name for name in parameters.names if name in depends)
     for name in parameters.required:
         if name not in names and (name != CONTEXT or not parameters.takes_ctx):
-            allowed = ", ".join([CONTEXT, *sorted(_ancestors(node.name, depends))])
+            allowed = ", ".join([CONTEXT, *_nearest_ancestors(node.name, depends)])
             hint = f"; the input is self.{name}" if is_method and name in inputs else ""
             report(
                 node.name,
@@ -166,20 +179,35 @@ def _needs(
     return tuple(map(NodeId, names))
 
 
-def _ancestors(name: str, depends: Mapping[str, list[str]]) -> set[str]:
-    seen: set[str] = set()
-    waiting = [*depends[name]]
-    while waiting:
-        each = waiting.pop()
+def _nearest_ancestors(name: str, depends: Mapping[str, list[str]]) -> list[str]:
+    """The ancestors of a node, for a message: all of them, sorted, or the nearest when there are too many to read."""
+    seen: dict[str, None] = {}
+    waiting = deque(depends[name])
+    while waiting and len(seen) <= _SHOWN_ANCESTORS:
+        each = waiting.popleft()
         if each in depends and each not in seen:
-            seen.add(each)
+            seen[each] = None
             waiting += depends[each]
-    return seen
+    if len(seen) <= _SHOWN_ANCESTORS:
+        return sorted(seen)
+    return [*list(seen)[:_SHOWN_ANCESTORS], "or an ancestor further up"]
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"no step; did you mean {close[0]!r}?" if close else "no step of this class"
+class Similar:
+    """Finds what somebody meant. Looking is slow, so among very many mistakes only the first get a suggestion."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(names)
+        self._left = 20
+
+    def to(self, name: str) -> str | None:
+        self._left -= 1
+        close = difflib.get_close_matches(name, self._names, n=1) if self._left >= 0 else ()
+        return close[0] if close else None
+
+
+def _no_step(similar: str | None) -> str:
+    return f"no step; did you mean {similar!r}?" if similar else "no step of this class"
 
 
 def _with_place(problem: Problem, found: Gathered) -> Problem:

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 
 from ..errors import DefinitionError
 from ..graph import DEFAULT_QUEUE, Kind, OnLost, Retry
-from .options import Isolation, Options, checked_options
-from .place import Place, caller, place_of
+from ..place import Place, caller, place_of
+from .options import Isolation, Options, checked_former_names, checked_options
 
 
 class Previous(Enum):
@@ -52,11 +52,18 @@ class Declaration:
     job: Job | None
     options: Options
     place: Place
+    was: tuple[str, ...] = ()
 
     def __call__(self, method: Method, /) -> Method:
         if not isinstance(method, FunctionType):
             raise DefinitionError(
                 f"@{self.kind} goes on a method (def or async def), not on {method!r}", where=str(self.place)
+            )
+        first = _written_on(method)
+        if first is not None:
+            raise DefinitionError(
+                f"{method.__qualname__} is a {first.kind} already; a method is one node, so one @step or @task goes on it",
+                where=str(place_of(method)),
             )
         setattr(method, _ATTRIBUTE, replace(self, place=place_of(method)))
         return method
@@ -67,6 +74,12 @@ def declared(value: object) -> Declaration | None:
     if isinstance(value, Declaration):
         return value
     return getattr(value, _ATTRIBUTE, None) if isinstance(value, FunctionType) else None
+
+
+def _written_on(method: FunctionType) -> Declaration | None:
+    """The declaration of this very method: `functools.wraps` copies that of the method it wraps, which is another."""
+    found = declared(method)
+    return found if found is not declared(getattr(method, "__wrapped__", None)) else None
 
 
 @overload
@@ -84,6 +97,7 @@ def step(
     on_lost: OnLost = "rerun",
     isolation: Isolation = "thread",
     queue: str = DEFAULT_QUEUE,
+    was: str | Iterable[str] | None = None,
 ) -> Declaration: ...
 def step(
     method: Callable[..., Any] | None = None,
@@ -99,6 +113,7 @@ def step(
     on_lost: OnLost = "rerun",
     isolation: Isolation = "thread",
     queue: str = DEFAULT_QUEUE,
+    was: str | Iterable[str] | None = None,
 ) -> Any:
     """A member of the chain: it runs after the step before it, unless `depends_on` says otherwise.
 
@@ -112,7 +127,8 @@ def step(
             notify = step(job="shop.mail:send_receipt")
 
     `depends_on` takes names, the methods themselves, or a list of them; None makes an entry point. `also_depends_on=x`
-    is short for `depends_on=[PREVIOUS, x]`.
+    is short for `depends_on=[PREVIOUS, x]`. `was` is the name, or a list of the names, that this node had in earlier
+    versions of the class, so that a run which already did its work does not do it again.
     """
     place = caller()
     if before_step is not None and after_step is not None:
@@ -123,11 +139,15 @@ def step(
         raise DefinitionError(
             "also_depends_on adds to the previous step; with depends_on, name everything there", where=str(place)
         )
+    for option, anchor in (("before_step", before_step), ("after_step", after_step)):
+        if anchor is not None and not isinstance(anchor, str) and not callable(anchor):
+            raise DefinitionError(f"{option}={anchor!r}: one step is needed, its name or its method", where=str(place))
     depends = _dependencies(depends_on, place)
     if also_depends_on is not None:
         depends += _dependencies(also_depends_on, place)
     options = checked_options(place, retry=retry, timeout=timeout, on_lost=on_lost, isolation=isolation, queue=queue)
-    declaration = Declaration("step", depends, before_step, after_step, job, options, place)
+    former = checked_former_names(was, place)
+    declaration = Declaration("step", depends, before_step, after_step, job, options, place, former)
     return declaration if method is None else declaration(method)
 
 
@@ -142,6 +162,7 @@ def task(
     on_lost: OnLost = "rerun",
     isolation: Isolation = "thread",
     queue: str = DEFAULT_QUEUE,
+    was: str | Iterable[str] | None = None,
 ) -> Declaration:
     """A node beside the chain: it runs after what `depends_on` names, and no step waits for it unless it says so.
 
@@ -157,7 +178,7 @@ def task(
             where=str(place),
         )
     options = checked_options(place, retry=retry, timeout=timeout, on_lost=on_lost, isolation=isolation, queue=queue)
-    return Declaration("task", depends, None, None, job, options, place)
+    return Declaration("task", depends, None, None, job, options, place, checked_former_names(was, place))
 
 
 def _dependencies(given: Dependencies, place: Place) -> tuple[Dependency, ...]:

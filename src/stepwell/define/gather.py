@@ -10,8 +10,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from ..place import Place, place_of
 from .decorators import Declaration, Reference, declared
-from .place import Place, place_of
 
 Report = Callable[[str, str], None]
 """Hears of problems: the name of a node or input, and what is wrong with it."""
@@ -44,8 +44,10 @@ class Gathered(NamedTuple):
         if isinstance(reference, str):
             return reference
         declaration = declared(reference)
-        fallback = getattr(reference, "__name__", repr(reference))
-        return fallback if declaration is None else self.names.get(declaration, fallback)
+        if declaration is None:  # a plain method that overrides a node, or nothing we know
+            return getattr(reference, "__name__", repr(reference))
+        # The node of another class is no node of this one, even when both have one of this name.
+        return self.names.get(declaration, getattr(reference, "__qualname__", repr(reference)))
 
 
 def gathered(cls: type, report: Report) -> Gathered:

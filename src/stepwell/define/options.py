@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from ..errors import DefinitionError
 from ..graph import Body, OnLost, Retry
-from .place import Place
+from ..place import Place
 
 Isolation: TypeAlias = Literal["thread", "process"]
-OnFailure: TypeAlias = Literal["fail_fast", "finish"]
+OnFailure: TypeAlias = Literal["fail_fast", "finish", "pause"]
 
 
 class Options(NamedTuple):
@@ -39,15 +40,11 @@ def checked_options(
     queue: str,
 ) -> Options:
     """The options of one node, or a DefinitionError that shows the line."""
-    _check_choice("on_lost", on_lost, ("rerun", "interrupt"), place)
-    _check_choice("isolation", isolation, ("thread", "process"), place)
+    _check_choice("on_lost", on_lost, get_args(OnLost), place)
+    _check_choice("isolation", isolation, get_args(Isolation), place)
     if not isinstance(queue, str) or not queue or "/" in queue:
         raise DefinitionError(f"queue={queue!r}: a name without '/' is needed", where=str(place))
-    try:
-        policy = Retry.of(retry)
-    except DefinitionError as error:
-        raise DefinitionError(str(error), where=str(place)) from None
-    return Options(policy, _checked_timeout(timeout, place), on_lost, isolation, queue)
+    return Options(Retry.of(retry), _checked_timeout(timeout, place), on_lost, isolation, queue)
 
 
 class RunOptions(NamedTuple):
@@ -58,7 +55,7 @@ class RunOptions(NamedTuple):
 
 
 def checked_run_options(on_failure: OnFailure, timeout: float | None, place: Place) -> RunOptions:
-    _check_choice("on_failure", on_failure, ("fail_fast", "finish"), place)
+    _check_choice("on_failure", on_failure, get_args(OnFailure), place)
     return RunOptions(on_failure, _checked_timeout(timeout, place))
 
 
@@ -66,6 +63,18 @@ def checked_name(name: str, place: Place) -> str:
     if not isinstance(name, str) or not name.strip():
         raise DefinitionError(f"{name!r} cannot be a name: some text is needed", where=str(place))
     return name
+
+
+def checked_former_names(was: str | Iterable[str] | None, place: Place) -> tuple[str, ...]:
+    """The names a node had before, each once, in the order of writing."""
+    given = () if was is None else (was,) if isinstance(was, str) or not isinstance(was, Iterable) else tuple(was)
+    for each in given:
+        if not isinstance(each, str) or not each:
+            raise DefinitionError(
+                f"was={each!r}: the name this node had in an earlier version is needed, or a list of such names",
+                where=str(place),
+            )
+    return tuple(dict.fromkeys(given))
 
 
 def _checked_timeout(seconds: float | None, place: Place) -> float | None:

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, NoReturn, dataclass_transform
 
 from ..errors import DefinitionError, FrozenInstance, InputError
 from ..graph import Graph
+from ..place import Place, caller, neighbours
 from .address import address_of
 from .compile import Compiled, compiled
 from .decorators import declared
 from .inputs import checked
 from .invoke import copied_values
 from .options import OnFailure, RunOptions, checked_name, checked_run_options
-from .place import Place, caller
 
 _RESERVED = frozenset({"workflow_name", "target", "graph", "input", "ctx", "self", "_compiled"})
 
@@ -55,8 +55,8 @@ class Workflow(metaclass=WorkflowType):
 
         engine.run(OrderWorkflow(order_id=7))
 
-    Class keywords: `name` (by default that of the class), `on_failure` ("fail_fast" or "finish") and `timeout` (seconds
-    for a whole run). The last two are inherited.
+    Class keywords: `name` (by default that of the class), `on_failure` ("fail_fast", "finish" or "pause") and `timeout`
+    (seconds for a whole run). The last two are inherited.
     """
 
     workflow_name: ClassVar[str]
@@ -70,9 +70,16 @@ class Workflow(metaclass=WorkflowType):
         name: str | None = None,
         on_failure: OnFailure | None = None,
         timeout: float | None = None,
+        **unknown: object,
     ) -> None:
         super().__init_subclass__()
         place = caller()
+        if unknown:
+            raise DefinitionError(
+                f"{cls.__name__}: {next(iter(unknown))}= is no keyword of a workflow class; there are name, on_failure "
+                f"and timeout, and every other option goes on a step or task",
+                where=str(place),
+            )
         if "__init__" in vars(cls):
             raise DefinitionError(
                 f"{cls.__name__} defines __init__, but instances are also made from stored inputs; "
@@ -83,13 +90,19 @@ class Workflow(metaclass=WorkflowType):
         cls._compiled = compiled(cls, place, _RESERVED, _run_options(cls, on_failure, timeout, place))
         cls.workflow_name = known_as
         cls.target = address_of(cls)
+        for other in neighbours().values():
+            if isinstance(other, WorkflowType) and issubclass(other, Workflow) and other is not Workflow:
+                check_one_name(cls, other)
 
     def __init__(self, /, *positional: Any, **values: Any) -> None:
         cls = type(self)
         if cls is Workflow:
             raise TypeError("Workflow is a base: write a class with steps, `class OrderWorkflow(Workflow): ...`")
         if positional:
-            raise InputError(f"{cls.__name__} takes its inputs by name, for example {call_of(cls)}")
+            raise InputError(
+                f"{cls.__name__} takes its inputs by name, for example {call_of(cls)}\n"
+                f"  defined at {cls._compiled.place}"
+            )
         self.__dict__.update(checked(cls.__name__, cls._compiled.inputs, values, cls._compiled.place))
 
     @classmethod
@@ -114,6 +127,21 @@ class Workflow(metaclass=WorkflowType):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+
+def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:
+    """Refuse two workflows of one name: their runs would be taken for runs of two versions of one class.
+
+    A class that is met twice, run as `__main__` and imported, or written anew at a prompt, has one target and is one.
+    """
+    if cls.workflow_name != other.workflow_name or cls.target == other.target:
+        return
+    if cls._compiled.graph is not None and other._compiled.graph is not None:
+        raise DefinitionError(
+            f"two workflows are named {cls.workflow_name!r}: {cls.target} and {other.target} ({other._compiled.place}); "
+            f"give one of them another name: class {cls.__name__}(Workflow, name=...)",
+            where=str(cls._compiled.place),
+        )
 
 
 def _run_options(cls: type[Workflow], on_failure: OnFailure | None, timeout: float | None, place: Place) -> RunOptions:

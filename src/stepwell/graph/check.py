@@ -13,6 +13,7 @@ from .spec import NO_ARGS, NodeSpec
 
 MAX_NODES = 1_000_000
 _PLAIN_OPTIONS = NodeSpec(NodeId(""), "")[4:]
+_NEEDS_AT_ONCE = 1_024
 
 
 class Problem(NamedTuple):
@@ -61,13 +62,14 @@ def inspect(specs: Sequence[NodeSpec]) -> Inspection:
         positions.setdefault(spec.id, position)
         if spec[4:] != _PLAIN_OPTIONS:
             problems += _options(spec)
+    problems += _former_names(specs, positions)
     parents = _parents(specs, positions, problems)
     sequence, levels = topological(parents)
     if len(sequence) != len(specs):
         cycle = _cycle(parents, set(range(len(specs))) - set(sequence))
         problems.append(Problem("graph", "it contains a cycle: " + " -> ".join(specs[i].id for i in cycle)))
     else:
-        problems += _needs(specs, positions, parents)
+        problems += _needs(specs, positions, parents, sequence)
     return Inspection(problems, parents, sequence, levels)
 
 
@@ -116,30 +118,59 @@ def _options(spec: NodeSpec) -> list[Problem]:
     return found
 
 
-def _needs(specs: Sequence[NodeSpec], positions: Mapping[str, int], parents: Sequence[Sequence[int]]) -> list[Problem]:
+def _former_names(specs: Sequence[NodeSpec], positions: Mapping[str, int]) -> list[Problem]:
+    """A former name has to lead to exactly one node, or nobody could tell whose work was done under it."""
     found = []
-    for position, spec in enumerate(specs):
-        missing = [name for name in spec.needs if name not in spec.depends_on] if spec.needs else ()
-        if not missing:
-            continue
-        above = _ancestors(position, parents)
-        found += [
-            Problem(spec.id, f"takes the output of {name!r}, which is not one of its ancestors")
-            for name in missing
-            if positions.get(name) not in above
-        ]
+    owners: dict[str, str] = {}
+    for spec in specs:
+        for name in spec.was:
+            if name == spec.id:
+                found.append(Problem(spec.id, f"was={name!r}: that is its name now; was= takes names it had before"))
+            elif name in positions:
+                found.append(Problem(spec.id, f"was={name!r}: a node has this name now, so it is not a former one"))
+            elif owners.setdefault(name, spec.id) != spec.id:
+                found.append(Problem(spec.id, f"was={name!r}: {owners[name]!r} says this too; only one can be right"))
+            elif not name:
+                found.append(Problem(spec.id, "was='': a name it had before is needed"))
     return found
 
 
-def _ancestors(position: int, parents: Sequence[Sequence[int]]) -> set[int]:
-    seen: set[int] = set()
-    stack = list(parents[position])
-    while stack:
-        at = stack.pop()
-        if at not in seen:
-            seen.add(at)
-            stack.extend(parents[at])
-    return seen
+def _needs(
+    specs: Sequence[NodeSpec],
+    positions: Mapping[str, int],
+    parents: Sequence[Sequence[int]],
+    sequence: Sequence[int],
+) -> list[Problem]:
+    asked = [
+        (position, name)
+        for position, spec in enumerate(specs)
+        if spec.needs
+        for name in spec.needs
+        if name not in spec.depends_on
+    ]
+    wanted = list(dict.fromkeys(positions[name] for _, name in asked if name in positions))
+    granted: set[tuple[int, str]] = set()
+    for start in range(0, len(wanted), _NEEDS_AT_ONCE):
+        some = {position: 1 << place for place, position in enumerate(wanted[start : start + _NEEDS_AT_ONCE])}
+        above = _above(some, parents, sequence)
+        granted.update(each for each in asked if above[each[0]] & some.get(positions.get(each[1], -1), 0))
+    return [
+        Problem(specs[position].id, f"takes the output of {name!r}, which is not one of its ancestors")
+        for position, name in asked
+        if (position, name) not in granted
+    ]
+
+
+def _above(bits: Mapping[int, int], parents: Sequence[Sequence[int]], sequence: Sequence[int]) -> list[int]:
+    """By position: the bits of those nodes of `bits` that are its ancestors. One walk for all of them, or a long chain
+    whose nodes all look at the first would be walked once for each."""
+    above = [0] * len(parents)
+    for position in sequence:
+        found = 0
+        for parent in parents[position]:
+            found |= above[parent] | bits.get(parent, 0)
+        above[position] = found
+    return above
 
 
 def _cycle(parents: Sequence[Sequence[int]], stuck: set[int]) -> list[int]:

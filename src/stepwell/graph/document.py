@@ -44,7 +44,7 @@ def node_document(spec: NodeSpec) -> dict[str, Any]:
     if spec.queue != DEFAULT_QUEUE:
         node["queue"] = spec.queue
     if spec.was:
-        node["was"] = list(spec.was)
+        node["was"] = sorted(spec.was)
     return node
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..errors import DefinitionError
 from ..ids import NodeId
+from ..place import caller
 
 Body = Literal["thread", "loop", "process"]
 """Where a body runs: a thread (`def`), the event loop (`async def`) or a process of its own (`isolation="process"`)."""
@@ -38,11 +39,12 @@ class Retry:
 
     def __post_init__(self) -> None:
         if not isinstance(self.max_attempts, int) or isinstance(self.max_attempts, bool) or self.max_attempts < 1:
-            raise DefinitionError(f"Retry(max_attempts={self.max_attempts!r}): a whole number of at least 1 is needed")
-        if not (0 <= self.base_delay < math.inf and 0 <= self.max_delay < math.inf):
-            raise DefinitionError("Retry: base_delay and max_delay are seconds, finite and not negative")
+            raise _wrong(f"max_attempts={self.max_attempts!r}", "a whole number of at least 1 is needed")
+        for name, seconds in (("base_delay", self.base_delay), ("max_delay", self.max_delay)):
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+                raise _wrong(f"{name}={seconds!r}", "a number of seconds is needed, finite and not negative")
         if self.retry_on is not None:
-            given = (self.retry_on,) if isinstance(self.retry_on, str | type) else self.retry_on
+            given = self.retry_on if isinstance(self.retry_on, tuple | list | set | frozenset) else (self.retry_on,)
             object.__setattr__(self, "retry_on", tuple(_exception_name(item) for item in given))
 
     @classmethod
@@ -61,7 +63,11 @@ def _exception_name(item: type[BaseException] | str) -> str:
         return item
     if isinstance(item, type) and issubclass(item, BaseException):
         return f"{item.__module__}.{item.__qualname__}"
-    raise DefinitionError(f"Retry(retry_on=...): {item!r} is not an exception class")
+    raise _wrong("retry_on=...", f"{item!r} is not an exception class, nor the name of one (package.module.Name)")
+
+
+def _wrong(what: str, needed: str) -> DefinitionError:
+    return DefinitionError(f"Retry({what}): {needed}", where=str(caller()))
 
 
 class NodeSpec(NamedTuple):
@@ -82,7 +88,7 @@ class NodeSpec(NamedTuple):
     body: Body = "thread"
     queue: str = DEFAULT_QUEUE
     was: tuple[str, ...] = ()
-    """What this node was called in earlier versions of its class."""
+    """Ids this node had in earlier versions of its workflow: what a run did under them, it did for this node."""
 
     @property
     def lane(self) -> str:

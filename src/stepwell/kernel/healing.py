@@ -7,7 +7,7 @@ from typing import Literal
 
 from ..graph import Arranged, Graph
 from ..ids import Digest, NodeId
-from ..model import Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
+from ..model import SATISFIED_NODES, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
 from .plans import UNSTARTED, Plan, unchanged
 
 HEALED_LATE = "healed_late"
@@ -74,13 +74,15 @@ def _named(nodes: Sequence[str]) -> str:
 def heal(run: RunRow, nodes: Sequence[NodeRow], graph: Graph, *, known: int) -> Plan:
     """What becomes of the nodes of a run that has gone over to `graph`, of which it knew the first `known`.
 
-    New ones join, but for those that come too late: something below them has started. Unfinished ones that are gone are
-    dropped; one that runs may end. In a run that has ended, a retry makes the new ones run.
+    New ones join, but for those that come too late: something below them runs or has completed. Unfinished ones that are
+    gone are dropped; one that runs may end. In a run that has ended, a retry makes the new ones run.
     """
     late = _late(nodes, graph, known)
+    after = [_becomes(run, row, graph, late) for row in nodes]
     changes = []
-    for row in nodes:
-        status, reason = _becomes(run, row, graph, late)
+    for row, (status, reason), own in zip(nodes, after, graph.parents, strict=True):
+        if status is NodeStatus.WAITING and not all(after[parent][0] in SATISFIED_NODES for parent in own):
+            status = NodeStatus.PENDING
         if status is not row.status:
             changes.append(NodeChange(row.index, row.status, row.attempt, status, reason))
     return Plan(changes, _finish(run))
@@ -102,8 +104,9 @@ def _was_removed(row: NodeRow) -> bool:
 
 
 def _late(nodes: Sequence[NodeRow], graph: Graph, known: int) -> set[int]:
-    """New nodes with something below them that has started, and those that have only skipped parents."""
-    above = _above({row.index for row in nodes if row.attempt}, graph.parents)
+    """New nodes with something below them that runs or is done, and those that have only skipped parents."""
+    started = {row.index for row in nodes if row.status in (NodeStatus.RUNNING, NodeStatus.COMPLETED)}
+    above = _above(started, graph.parents)
     new = {row.index for row in nodes if row.attempt == 0 and (row.index >= known or _was_removed(row))}
     late = above & new
     skipped = late | {row.index for row in nodes if row.status is NodeStatus.SKIPPED}

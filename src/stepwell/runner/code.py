@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..define import Bodies, Definition, Workflow, bodies_for, load_target
+from ..define import Bodies, Builder, Definition, Workflow, bodies_for, definition_of, load_target
+from ..define.workflow import check_one_name
 from ..errors import DefinitionError, StoreCorrupt
 from ..graph import Graph
 from ..ids import Digest, RunId
@@ -21,12 +22,24 @@ class Outdated(DefinitionError):
 class Code:
     def __init__(self, store: Store, workflows: Iterable[type[Workflow]]) -> None:
         self._store = store
-        self.given = {workflow.workflow_name: workflow for workflow in workflows}
+        self._met: dict[str, type[Workflow]] = {}
+        """Every class that was started or is served here, by name: two of one name are refused."""
+        self.given = {workflow.workflow_name: self._meet(workflow) for workflow in workflows}
         self._graphs: Recent[str, Graph] = Recent(128)
         self._found: Recent[tuple[str, str], Bodies] = Recent(1_000)
         """By workflow and digest: a class inside a function cannot be found by its address."""
         self._latest: Recent[str, Graph] = Recent(1_000)
         """By workflow: the graph of the class that was started here last."""
+
+    def definition_of(self, workflow: Workflow | Builder) -> Definition:
+        definition = definition_of(workflow)
+        if isinstance(workflow, Workflow):
+            self._meet(type(workflow))
+        return definition
+
+    def _meet(self, workflow: type[Workflow]) -> type[Workflow]:
+        check_one_name(workflow, self._met.setdefault(workflow.workflow_name, workflow))
+        return workflow
 
     def remember(self, definition: Definition) -> bool:
         """What was started here; True if it is a version of a class that was not known."""

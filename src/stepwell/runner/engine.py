@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from ..codec import decode
-from ..define import Builder, Definition, Workflow, definition_of
+from ..define import Builder, Definition, Workflow
 from ..errors import DefinitionError, EngineClosed, InputError, RunConflict, RunPaused, RunStillActive
 from ..graph import Graph
 from ..ids import RunId, new_worker_id
@@ -157,7 +157,7 @@ class Engine:
 
         The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there.
         """
-        definition = definition_of(workflow)
+        definition = self.code.definition_of(workflow)
         create = create_op(definition, run_id, idempotency_key, priority, timeout, seed)
         return self._start([(definition, create)], fresh=run_id is None and idempotency_key is None)[0]
 
@@ -166,7 +166,7 @@ class Engine:
         runs: list[Run] = []
         chunk: list[tuple[Definition, Create]] = []
         for workflow in workflows:
-            definition = definition_of(workflow)
+            definition = self.code.definition_of(workflow)
             chunk.append((definition, create_op(definition, priority=priority)))
             if len(chunk) == RUNS_PER_COMMIT:
                 runs += self._start(chunk, fresh=True)
@@ -316,9 +316,10 @@ class Engine:
             row = self._up_to_date_if_here(row, accept=accept)
         facts = self._facts_if_here(row)
         news = self.ask(gate)
-        if news is not None and facts is not None:
-            facts.since = news.seq
-            self._take_up(reader.require_run(self.store, row.id), facts)
+        row = reader.require_run(self.store, row.id)
+        if facts is not None and not row.status.terminal:
+            facts.since = row.seq if news is None else news.seq
+            self._take_up(row, facts)
         return news
 
     def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None:

@@ -147,7 +147,9 @@ class Run(Controls):
         for attempt in reader.list_attempts(self._engine.store, self.id):
             attempts.setdefault(attempt.index, []).append(attempt)
         graph = self.graph
-        rows = [row for row in reader.all_nodes(self._engine.store, self.id) if removed or row.index not in graph.removed]
+        rows = [
+            row for row in reader.all_nodes(self._engine.store, self.id) if removed or row.index not in graph.removed
+        ]
         rows.sort(key=lambda row: graph.ranks[row.index])
         return [_node(row, graph.in_order[row.index].name, attempts.get(row.index, [])) for row in rows]
 

@@ -337,6 +337,11 @@ UPDATE node SET waiting = t.waiting, live = t.live
           FROM node p CROSS JOIN edge e ON e.graph = :graph AND e.parent = p.idx WHERE p.run = :run GROUP BY e.child) t
  WHERE node.run = :run AND node.idx = t.child
 """
+# A heal may have taken all its parents from a node.
+_ORPHANS = """
+UPDATE node SET waiting = 0, live = 0
+  FROM layout l WHERE l.graph = :graph AND l.parents = 0 AND node.run = :run AND node.idx = l.idx AND node.waiting + node.live > 0
+"""
 _READY = f"""
 UPDATE node SET status = iif(waiting = 0, {N_READY}, {N_PENDING})
  WHERE run = ? AND status = iif(waiting = 0, {N_PENDING}, {N_READY})
@@ -376,6 +381,7 @@ def _finish(tx: Transaction, run: int, graph: int, finish: Finish) -> None:
     note_runs(tx, [run], RUN_CODE[finish.status])
     if finish.open_gate:
         tx.db.execute(_REDERIVE, {"graph": graph, "run": run})
+        tx.db.execute(_ORPHANS, {"graph": graph, "run": run})
         tx.db.execute(_READY, (run,))
     tx.db.execute(_RECOUNT, {"run": run})
 
