@@ -340,7 +340,8 @@ UPDATE node SET waiting = t.waiting, live = t.live
 # A heal may have taken all its parents from a node.
 _ORPHANS = """
 UPDATE node SET waiting = 0, live = 0
-  FROM layout l WHERE l.graph = :graph AND l.parents = 0 AND node.run = :run AND node.idx = l.idx AND node.waiting + node.live > 0
+  FROM layout l
+ WHERE l.graph = :graph AND l.parents = 0 AND node.run = :run AND node.idx = l.idx AND node.waiting + node.live > 0
 """
 _READY = f"""
 UPDATE node SET status = iif(waiting = 0, {N_READY}, {N_PENDING})
