@@ -40,11 +40,10 @@ def test_results_come_in_the_order_of_the_tasks_whatever_they_weigh() -> None:
         assert share(pool, "numbers", same, tasks, Progress(live=False)) == list(range(50))
 
 
-def test_nothing_more_is_begun_when_it_is_enough() -> None:
+def test_nothing_more_is_waited_for_when_it_is_enough() -> None:
     with ProcessPoolExecutor(1) as pool:
         tasks = [(number, 1.0) for number in range(5_000)]
-        results = share(pool, "numbers", same, tasks, Progress(live=False), enough=lambda number: number >= 10)
-    assert results == list(range(11))
+        assert len(share(pool, "numbers", same, tasks, Progress(live=False), enough=lambda _: True)) == 1
 
 
 def test_a_second_fault_is_tried_at_every_commit_of_the_course_that_the_first_changed() -> None:
