@@ -38,7 +38,7 @@ load: ## Run what is too large for every day, and measure it
 	@scripts/setup dev
 	$(BIN)/python -m tests.load
 
-prove: ## Check the promises in simulated worlds (15 minutes or more)
+prove: ## Check the promises in simulated worlds (about 10 minutes)
 	@scripts/setup dev
 	$(BIN)/python -m stepwell.testing.prove --report docs/proof.md
 

@@ -20,7 +20,7 @@ def test_two_processes_share_the_runs_of_one_file(
 ) -> None:
     done = tmp_path / "done"
     w = Builder("shared")
-    w.node("first", job=work.small, args={"ledger": ledger})
+    w.node("first", job=work.together, args={"ledger": ledger})
     w.node("second", job=work.small, args={"ledger": ledger})
     with Engine(url, runner=None) as looking:
         looking.start_many([w] * SHARED)
@@ -32,15 +32,14 @@ def test_two_processes_share_the_runs_of_one_file(
             child.join(30)
             assert child.exitcode == 0
         entries: Counter[tuple[str, str]] = Counter()
-        workers: Counter[str] = Counter()
+        workers: set[str] = set()
         for line in noted(ledger):
             run, node, pid = line.split()
             entries[run, node] += 1
-            workers[pid] += 1
+            workers.add(pid)
         assert len(entries) == 2 * total
         assert set(entries.values()) == {1}, "no worker died, so no body ran twice"
-        assert set(workers) == {str(child.pid) for child in children}
-        assert min(workers.values()) > total // 10, f"one of them hardly worked: {workers}"
+        assert workers == {str(child.pid) for child in children}
         audit(looking.store)
 
 

@@ -13,7 +13,7 @@ from stepwell import Builder, Context, Engine, Workflow, step, task
 from stepwell.model import Batch, Receipt, Sweep
 from stepwell.runner import gates
 from tests.runner import jobs
-from tests.runner.ledger import note
+from tests.runner.ledger import note, noted
 
 
 def enter(ledger: str, ctx: Context) -> str:
@@ -176,6 +176,14 @@ def hold(ledger: str, go_on: str, ctx: Context) -> str:
 def small(ledger: str, ctx: Context) -> str:
     note(ledger, ctx.run_id, ctx.node_name, os.getpid())
     time.sleep(0.002)
+    return ctx.node_name
+
+
+def together(ledger: str, ctx: Context) -> str:
+    """Like `small`, but until two processes are at work, none of its bodies ends."""
+    note(ledger, ctx.run_id, ctx.node_name, os.getpid())
+    while len({line.split()[-1] for line in noted(ledger)}) < 2:
+        time.sleep(0.005)
     return ctx.node_name
 
 

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 COMMAND = [sys.executable, "-m", "stepwell"]
+PATIENCE = 120.0
+"""Seconds until something is taken to hang; only a test that fails waits for so long."""
 
 
 class Ended:
@@ -49,7 +51,7 @@ class Shop:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
         ended = Ended(done.returncode, done.stdout, done.stderr)
@@ -72,7 +74,7 @@ class Shop:
         return process
 
     def end(self, process: subprocess.Popen[str], *, code: int) -> Ended:
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
         ended = Ended(process.returncode, out, err)
         assert ended.code == code, ended
         return ended
@@ -91,7 +93,7 @@ class Shop:
 
     def until(self, condition: Callable[[], object]) -> None:
         """Wait for something that other processes do."""
-        give_up_at = time.monotonic() + 20
+        give_up_at = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < give_up_at, "it never happened"
             time.sleep(0.01)
@@ -111,6 +113,16 @@ class Shop:
         for name in ("COLUMNS", "FORCE_COLOR"):
             inherited.pop(name, None)
         return inherited | changes
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_is_heard() -> Iterator[None]:
+    """A shell that starts the tests in the background has them ignore SIGINT, and what they start would inherit that."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")

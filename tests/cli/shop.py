@@ -19,7 +19,7 @@ def note(line: str) -> None:
 
 def wait_for(file: str, ctx: Context | None = None) -> None:
     """Until a test creates the file. A run that is stopped ends it."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while not Path(file).exists():
         if ctx is not None:
             ctx.check()

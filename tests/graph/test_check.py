@@ -75,7 +75,7 @@ def test_a_very_long_cycle_is_found_in_reasonable_time() -> None:
     started = time.perf_counter()
     (message,) = messages(*(NodeSpec(str(i), str(i), depends_on=(str((i + 1) % count),)) for i in range(count)))
     assert message.count("->") == count
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 30  # about 0.5 s; the bound is for a busy machine
 
 
 @given(dags(), st.data())

@@ -13,8 +13,8 @@ import pytest
 from stepwell import Builder, Context, Engine, RunCancelled, RunConflict, Workflow, step, task
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
-from tests.runner.ledger import noted
-from tests.runner.waiting import eventually
+from tests.runner.ledger import note, noted
+from tests.runner.waiting import eventually, in_time
 
 
 class Loops(Workflow):
@@ -35,9 +35,7 @@ def running(run: object, node: str = "loop") -> None:
 def test_a_cancelled_run_ends_and_waiting_for_it_says_so(engine: Engine) -> None:
     run = engine.start(Loops())
     running(run)
-    before = time.monotonic()
-    run.cancel().wait(5)
-    assert time.monotonic() - before < 0.5
+    run.cancel().wait(30)
     assert run.status == "CANCELLED"
     assert [(node.status, node.reason) for node in run.nodes()] == [
         ("CANCELLED", None),
@@ -48,71 +46,114 @@ def test_a_cancelled_run_ends_and_waiting_for_it_says_so(engine: Engine) -> None
         run.check()
 
 
+def test_a_cancelled_run_ends_within_half_a_second(engine: Engine) -> None:
+    def seconds() -> float:
+        run = engine.start(Loops())
+        running(run)
+        before = time.monotonic()
+        run.cancel().wait(30)
+        return time.monotonic() - before
+
+    in_time(0.5, seconds)
+
+
 def test_bodies_of_every_kind_are_reached_within_half_a_second(sqlite_engine: Engine, tmp_path: Path) -> None:
-    stopped: dict[str, float] = {}
+    pid, began, stopped = tmp_path / "pid", tmp_path / "began", dict[str, float]()
 
     class Three(Workflow):
         @task(depends_on=None)
         def thread(self, ctx: Context) -> None:
-            eventually(lambda: ctx.stopping, seconds=10)
+            note(began, "thread")
+            eventually(lambda: ctx.stopping)
             stopped["thread"] = time.monotonic()
             ctx.check()
 
         @task(depends_on=None)
         async def loop(self) -> None:
+            note(began, "loop")
             try:
-                await asyncio.sleep(20)
+                await asyncio.sleep(60)
             finally:
                 stopped["loop"] = time.monotonic()
 
     process = Builder("process")
-    process.node("hang", job=jobs.hang, args={"ledger": f"{tmp_path}/pid"}, isolation="process")
-    first, second = sqlite_engine.start(Three()), sqlite_engine.start(process)
-    eventually(lambda: noted(tmp_path / "pid"))
-    running(first, "thread")
-    before = time.monotonic()
-    first.cancel()
-    second.cancel()
-    assert first.wait(5).status == second.wait(5).status == "CANCELLED"
-    assert stopped["thread"] - before < 0.5
-    assert stopped["loop"] - before < 0.5
-    assert time.monotonic() - before < 1.0
-    eventually(lambda: not psutil.pid_exists(int(noted(tmp_path / "pid")[0])))
+    process.node("hang", job=jobs.hang, args={"ledger": str(pid)}, isolation="process")
+
+    def seconds() -> float:
+        stopped.clear()
+        for ledger in (pid, began):
+            ledger.unlink(missing_ok=True)
+        first, second = sqlite_engine.start(Three()), sqlite_engine.start(process)
+        eventually(lambda: noted(pid) and len(noted(began)) == 2)
+        before = time.monotonic()
+        first.cancel()
+        second.cancel()
+        assert first.wait(30).status == second.wait(30).status == "CANCELLED"
+        eventually(lambda: not psutil.pid_exists(int(noted(pid)[0])))
+        stopped["process"] = time.monotonic()
+        return max(stopped.values()) - before
+
+    in_time(0.5, seconds)
 
 
 def test_an_engine_elsewhere_is_reached_within_half_a_second(open_sqlite: OpenEngine) -> None:
     works, asks = open_sqlite(), open_sqlite(runner=None)
-    run = works.start(Loops())
-    running(run)
-    before = time.monotonic()
-    asks.get(run.id).cancel()
-    eventually(lambda: run.status == "CANCELLED")
-    assert time.monotonic() - before < 0.6
+
+    def seconds() -> float:
+        run = works.start(Loops())
+        running(run)
+        before = time.monotonic()
+        asks.get(run.id).cancel()
+        eventually(lambda: run.status == "CANCELLED")
+        return time.monotonic() - before
+
+    in_time(0.6, seconds)
 
 
 def test_a_body_that_does_not_listen_is_fenced_after_the_grace(engine: Engine) -> None:
-    began, release, ended = threading.Event(), threading.Event(), threading.Event()
+    def seconds() -> float:
+        began, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+        class Deaf(Workflow):
+            @step
+            def work(self) -> str:
+                began.set()
+                release.wait(60)
+                ended.set()
+                return "late"
+
+        run = engine.start(Deaf())
+        began.wait(30)
+        before = time.monotonic()
+        run.cancel(grace_seconds=0.3)
+        run.wait(30)
+        taken = time.monotonic() - before
+        release.set()
+        ended.wait(30)
+        assert engine._runner is not None
+        eventually(lambda: engine._runner.idle)  # type: ignore[union-attr]
+        assert (run.status, run.node("work").status, run.outputs) == ("CANCELLED", "CANCELLED", {})
+        assert taken >= 0.3
+        return taken
+
+    in_time(0.8, seconds)
+
+
+def test_until_the_grace_is_over_a_run_is_being_cancelled(engine: Engine) -> None:
+    began, release = threading.Event(), threading.Event()
 
     class Deaf(Workflow):
         @step
-        def work(self) -> str:
+        def work(self) -> None:
             began.set()
-            release.wait(10)
-            ended.set()
-            return "late"
+            release.wait(60)
 
     run = engine.start(Deaf())
-    began.wait(5)
-    before = time.monotonic()
-    run.cancel(grace_seconds=0.3)
+    began.wait(30)
+    run.cancel(grace_seconds=60)
     assert run.status == "CANCELLING"
-    run.wait(5)
-    assert 0.3 <= time.monotonic() - before < 0.8
     release.set()
-    ended.wait(5)
-    assert engine._runner is not None
-    eventually(lambda: engine._runner.idle)  # type: ignore[union-attr]
-    assert (run.status, run.node("work").status, run.outputs) == ("CANCELLED", "CANCELLED", {})
+    assert run.wait(30).status == "CANCELLED"
 
 
 def test_a_body_that_ends_within_the_grace_is_recorded(engine: Engine) -> None:
@@ -129,10 +170,10 @@ def test_a_body_that_ends_within_the_grace_is_recorded(engine: Engine) -> None:
         def after(self) -> None: ...
 
     run = engine.start(Deaf())
-    began.wait(5)
-    run.cancel(grace_seconds=5)
+    began.wait(30)
+    run.cancel(grace_seconds=60)
     release.set()
-    assert run.wait(5).status == "CANCELLED"
+    assert run.wait(30).status == "CANCELLED"
     assert run.output("work") == "in time"
     assert run.node("after").status == "CANCELLED"
 
@@ -140,7 +181,7 @@ def test_a_body_that_ends_within_the_grace_is_recorded(engine: Engine) -> None:
 def test_cancelling_twice_is_cancelling_once(engine: Engine) -> None:
     run = engine.start(Loops())
     running(run)
-    assert run.cancel().cancel().wait(5).status == "CANCELLED"
+    assert run.cancel().cancel().wait(30).status == "CANCELLED"
     assert run.cancel().status == "CANCELLED"
 
 
@@ -175,9 +216,9 @@ def test_a_cancelled_run_can_be_retried_and_keeps_what_completed(engine: Engine)
 
     run = engine.start(Half())
     running(run, "second")
-    run.cancel().wait(5)
+    run.cancel().wait(30)
     go_on.set()
-    assert run.retry().wait(5).status == "COMPLETED"
+    assert run.retry().wait(30).status == "COMPLETED"
     assert entries == ["first", "second", "second"]
 
 
@@ -186,7 +227,7 @@ def test_a_run_that_waits_for_a_retry_is_cancelled_at_once(engine: Engine) -> No
     w.node("later", job=jobs.later, args={"seconds": 60})
     run = engine.start(w)
     eventually(lambda: run.node("later").status == "WAITING")
-    assert run.cancel().wait(5).node("later").status == "CANCELLED"
+    assert run.cancel().wait(30).node("later").status == "CANCELLED"
 
 
 def test_cancelling_while_nodes_start_and_end_always_comes_to_an_end(engine: Engine) -> None:
@@ -199,4 +240,4 @@ def test_cancelling_while_nodes_start_and_end_always_comes_to_an_end(engine: Eng
             run.cancel(grace_seconds=1)
         except RunConflict:
             assert run.status == "COMPLETED"
-        assert run.wait(5).status.terminal
+        assert run.wait(30).status.terminal

@@ -28,7 +28,7 @@ def test_running_bodies_end_and_what_has_not_begun_is_given_back_uncounted(open_
 
     first = open_sqlite(max_concurrent_nodes=2, close_seconds=5)
     runs = first.start_many(Wide(number=number) for number in range(10))
-    began.wait(5)
+    began.wait(30)
     threading.Timer(0.1, release.set).start()
     first.close()
     second = open_sqlite(workflows=[Wide])
@@ -51,15 +51,15 @@ def test_a_body_that_hangs_is_lost_and_run_again_by_the_next_engine(open_sqlite:
             entries.append(ctx.attempt)
             began.set()
             if ctx.attempt == 1:
-                release.wait(20)
+                release.wait(60)
             return f"attempt {ctx.attempt}"
 
     first = open_sqlite()
     run = first.start(Hanging())
-    began.wait(5)
+    began.wait(30)
     before = time.monotonic()
     first.close(0.2)
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 15
     second = open_sqlite(workflows=[Hanging])
     again = second.get(run.id).wait(10)
     release.set()
@@ -84,7 +84,7 @@ def test_a_failure_while_closing_is_carried_to_its_end(open_sqlite: OpenEngine) 
     closing = threading.Event()
     engine = open_sqlite(close_seconds=5)
     run = engine.start(Failing())
-    began.wait(5)
+    began.wait(30)
     threading.Timer(0.05, closing.set).start()
     engine.close()
     looking = open_sqlite(runner=None).get(run.id)
@@ -125,7 +125,7 @@ def test_a_with_block_left_by_an_interrupt_does_not_wait_long(sqlite_url: str) -
     class Hanging(Workflow):
         @step
         def work(self) -> None:
-            release.wait(20)
+            release.wait(60)
 
     def interrupted() -> None:
         with Engine(sqlite_url) as engine:
@@ -136,7 +136,7 @@ def test_a_with_block_left_by_an_interrupt_does_not_wait_long(sqlite_url: str) -
     before = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert time.monotonic() - before < 3
+    assert time.monotonic() - before < 15
     release.set()
 
 
@@ -147,10 +147,10 @@ def test_a_run_is_finished_over_many_engines_that_are_closed_at_any_moment(open_
     w.fan_out(range(40), job=jobs.double)
     w.node("total", job=jobs.total)
     run = open_sqlite(runner=None).start(w)
-    for turn in range(200):
+    for turn in range(500):
         engine = open_sqlite(max_concurrent_nodes=2)
         engine.adopt(run.id)
-        time.sleep(turn % 7 / 1_000)
+        time.sleep(turn % 7 * (1 + turn // 40) / 1_000)  # longer and longer: a slow machine gets there too
         status = run.status
         engine.close(0)
         if status.terminal:

@@ -37,7 +37,7 @@ def test_a_run_that_goes_on_cannot_be_deleted(engine: Engine) -> None:
     with pytest.raises(RunConflict, match="is RUNNING; only an ended run can be deleted: cancel it first"):
         run.delete()
     release.set()
-    run.wait(5).delete()
+    run.wait(30).delete()
 
 
 def test_a_body_that_ends_after_its_run_was_deleted_disturbs_nobody(engine: Engine) -> None:

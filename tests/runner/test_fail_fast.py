@@ -39,7 +39,7 @@ def test_unstarted_nodes_on_other_branches_are_cancelled_because_the_run_failed(
     class Branches(Workflow):
         @task(depends_on=None)
         def breaks(self) -> None:
-            began.wait(10)
+            began.wait(60)
             raise ValueError
 
         @task(depends_on=None)
@@ -68,18 +68,18 @@ def test_a_running_sibling_is_told_to_stop_and_its_node_is_cancelled(engine: Eng
     class Pair(Workflow):
         @task(depends_on=None)
         def breaks(self) -> None:
-            began.wait(10)
+            began.wait(60)
             raise ValueError
 
         @task(depends_on=None)
         def loops(self, ctx: Context) -> None:
             began.set()
-            eventually(lambda: ctx.stopping, seconds=10)
+            eventually(lambda: ctx.stopping)
             stopped.set()
             ctx.check()
 
     run = engine.run(Pair(), check=False)
-    assert stopped.wait(1)
+    assert stopped.wait(30)
     eventually(lambda: run.node("loops").status == "CANCELLED")
     assert run.node("loops").attempts[0].status == "CANCELLED"
 
@@ -91,7 +91,7 @@ def test_a_late_success_is_recorded_moves_nothing_and_is_not_repeated_by_a_retry
     class Late(Workflow):
         @task(depends_on=None)
         def breaks(self, ctx: Context) -> int:
-            began.wait(10)
+            began.wait(60)
             if ctx.attempt == 1:
                 raise ValueError
             return 1

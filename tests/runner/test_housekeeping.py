@@ -37,7 +37,7 @@ def pending(engine: Engine) -> Any:
 def test_a_gate_that_was_left_held_is_finished(engine: Engine) -> None:
     run = pending(engine)
     engine.store.commit([Gate(run.id, GateToken("dead"), "cancel", b'{"grace":0}', 1_000, True)])
-    assert run.wait(5).status == "CANCELLED"
+    assert run.wait(30).status == "CANCELLED"
 
 
 def test_a_gate_that_cannot_be_finished_is_tried_now_and_then_and_harms_nobody(
@@ -47,8 +47,9 @@ def test_a_gate_that_cannot_be_finished_is_tried_now_and_then_and_harms_nobody(
     run = pending(engine)
     sweeps = count_sweeps(engine)
     engine.store.commit([Gate(run.id, GateToken("newer"), "a purpose of tomorrow", b"", 0, False)])
+    before = time.monotonic()
     time.sleep(0.5)
-    assert len(sweeps) < 20
+    assert len(sweeps) < 40 * (time.monotonic() - before)
     w = Builder("other")
     w.node("same", job=jobs.same, args={"item": 1})
     assert engine.run(w, timeout=10).output("same") == 1
@@ -58,5 +59,6 @@ def test_a_gate_that_cannot_be_finished_is_tried_now_and_then_and_harms_nobody(
 def test_an_idle_engine_hardly_touches_the_store(engine: Engine) -> None:
     pending(engine)
     sweeps = count_sweeps(engine)
+    before = time.monotonic()
     time.sleep(0.6)
-    assert len(sweeps) <= 2
+    assert len(sweeps) <= 1 + (time.monotonic() - before) / 0.5

@@ -69,7 +69,7 @@ def test_a_listener_may_start_runs(engine: Engine) -> None:
     engine.on("node", start_next)
     engine.run(Flaky())
     eventually(lambda: started)
-    assert started[0].wait(5).output("same") == 1
+    assert started[0].wait(30).output("same") == 1
 
 
 def test_what_was_not_recorded_is_not_told(engine: Engine) -> None:
@@ -85,10 +85,10 @@ def test_what_was_not_recorded_is_not_told(engine: Engine) -> None:
 
     engine.on("node", heard.append)
     run = engine.start(Late())
-    began.wait(5)
-    run.cancel(grace_seconds=0).wait(5)
+    began.wait(30)
+    run.cancel(grace_seconds=0).wait(30)
     release.set()
-    ended.wait(5)
+    ended.wait(30)
     assert engine._runner is not None
     eventually(lambda: engine._runner.idle)  # type: ignore[union-attr]
     assert heard == []

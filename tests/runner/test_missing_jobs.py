@@ -53,4 +53,4 @@ def test_a_job_that_is_restored_runs_after_a_retry(open_sqlite: Any, shop: Any) 
     run = open_sqlite().run(w, check=False)
     assert run.status == "FAILED"
     shop.charge = charge
-    assert open_sqlite().get(run.id).retry().wait(5).output("charge") == "charged"
+    assert open_sqlite().get(run.id).retry().wait(30).output("charge") == "charged"

@@ -87,7 +87,7 @@ def test_waiting_for_a_retry_holds_no_worker(open_engine: OpenEngine) -> None:
     assert engine._runner is not None
     assert not engine._runner.desk.held
     engine.run(Quick())
-    patient.wait(5)
+    patient.wait(30)
     assert order == ["charge 1", "work", "charge 2"]
 
 
@@ -161,7 +161,7 @@ def test_no_delay_is_longer_than_a_store_can_count(engine: Engine) -> None:
     due_at = run.node("later").due_at
     assert due_at is not None
     assert due_at - time.time() == pytest.approx(LONGEST_DELAY, abs=60)
-    run.cancel().wait(5)
+    run.cancel().wait(30)
 
 
 def test_failures_before_a_retry_of_the_run_do_not_count_after_it(engine: Engine) -> None:
@@ -174,7 +174,7 @@ def test_failures_before_a_retry_of_the_run_do_not_count_after_it(engine: Engine
 
     run = engine.run(Stubborn(), check=False)
     assert len(run.node("charge").attempts) == 2
-    assert run.retry().wait(5).output("charge") == 4
+    assert run.retry().wait(30).output("charge") == 4
 
 
 def test_a_node_that_may_run_only_once_is_not_retried_when_its_time_is_up() -> None:

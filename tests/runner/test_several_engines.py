@@ -144,7 +144,7 @@ def test_a_run_that_was_granted_and_cannot_be_served_keeps_nobody_from_working(
     """As when it is deleted, or its code goes away, between the claim and the first look at it."""
     starter = open_sqlite(runner=None)
     odd, usual = starter.start(Small(number=1)), starter.start(Small(number=2))
-    server = open_sqlite(workflows=[Small], lease_seconds=0.3)
+    server = open_sqlite(workflows=[Small], lease_seconds=1)
     runner = server._runner
     assert runner is not None
     find = runner._find_facts
@@ -176,7 +176,7 @@ def test_an_engine_forgets_its_runs_that_others_finished(open_sqlite: OpenEngine
     for engine in (first, second):
         runner = engine._runner
         assert runner is not None
-        eventually(lambda runner=runner: not runner.desk.facts, "runs that ended are still remembered", seconds=12)
+        eventually(lambda runner=runner: not runner.desk.facts, "runs that ended are still remembered", seconds=60)
 
 
 def test_a_failure_in_one_engine_stops_the_bodies_of_another(open_sqlite: OpenEngine) -> None:
@@ -187,4 +187,4 @@ def test_a_failure_in_one_engine_stops_the_bodies_of_another(open_sqlite: OpenEn
     run = first.start(w)
     with pytest.raises(RunFailed):
         open_sqlite().adopt(run.id).wait(10).check()
-    eventually(lambda: run.node("nap").status == "CANCELLED", seconds=2)
+    eventually(lambda: run.node("nap").status == "CANCELLED")

@@ -18,7 +18,7 @@ def test_small_runs_survive_engines_that_are_closed_at_random(open_sqlite: OpenE
     rng = random.Random(7)
     drawn = {f"r{number}": random_graph(number, "stress", delays=False, most=6) for number in range(300)}
     waiting = list(drawn)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while True:
         engine = open_sqlite(max_concurrent_nodes=rng.choice([1, 4, 8]), queue_depth=rng.choice([0, 4, 64]))
         engine.serve()
@@ -61,7 +61,7 @@ def test_threads_that_start_and_wait_are_never_left_behind(open_sqlite: OpenEngi
         time.sleep(0.05 + turn / 100)
         engine.close()
         for thread in threads:
-            thread.join(10)
+            thread.join(60)
         assert len(ended) == 6
 
 

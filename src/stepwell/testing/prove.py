@@ -1,6 +1,8 @@
 """`make prove`: the promises, checked by everything that can be enumerated or drawn in about ten minutes.
 
-python -m stepwell.testing.prove [--seeds 20000] [--first 0] [--report docs/proof.md]
+python -m stepwell.testing.prove [--seeds 24000] [--first 0] [--report docs/proof.md]
+python -m stepwell.testing.prove --seed 17                                  the story of one random world
+python -m stepwell.testing.prove --shape chain --fault 3:TWICE --workers 1  the story of one planned world
 """
 
 from __future__ import annotations
@@ -9,26 +11,33 @@ import argparse
 import datetime
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .simulate.explore import SHAPES, SOMETIMES, enumerate_faults, live, planned, shortest
+from .simulate.explore import SHAPES, SOMETIMES, commits, enumerate_faults, live, planned, shortest, shrink, story
+from .simulate.faults import Fault
 from .simulate.mutants import MUTANTS
+from .simulate.share import Progress, share
 from .simulate.workload import shapes
 
 MUTANT_SEEDS = 2_000
-CHUNK = 250
+CHUNK = 100
+ENOUGH = 20
+"""Findings, after which nothing more is looked for."""
 
 
 class Finding(NamedTuple):
     where: str
     problem: str
+    again: str = ""
+    """What to give to this module to see it again."""
 
 
 class Part(NamedTuple):
@@ -40,33 +49,162 @@ class Part(NamedTuple):
     seconds: float
 
 
-def seeds_of(chunk: tuple[int, int]) -> tuple[int, float, list[Finding], Counter[str], dict[int, int]]:
-    """(events, virtual seconds, findings, states reached, trace hashes of every hundredth seed)."""
+class Seeds(NamedTuple):
+    """What a range of random worlds came to."""
+
+    events: int
+    virtual_seconds: float
+    findings: list[Finding]
+    seen: Counter[str]
+    hashes: dict[int, int]
+    """The traces of every hundredth seed."""
+
+
+class Schedules(NamedTuple):
+    """What the planned worlds with the same shape and the same first commit to fail came to."""
+
+    schedules: int
+    hit: int
+    """In how many of them every planned fault really happened."""
+    findings: list[Finding]
+
+
+class Plans(NamedTuple):
+    """The planned worlds of one shape whose first fault is at one commit."""
+
+    shape: str
+    faults_at_once: int
+    workers: int
+    first: int
+
+
+class Proof:
+    """Its parts, one after the other, on all cores, until enough is found."""
+
+    def __init__(self, pool: ProcessPoolExecutor, progress: Progress) -> None:
+        self.parts: list[Part] = []
+        self._pool = pool
+        self._progress = progress
+        self._found = 0
+
+    @property
+    def over(self) -> bool:
+        """Enough has gone wrong."""
+        return self._found >= ENOUGH
+
+    def seeds(self, seeds: int, first: int) -> None:
+        start = time.perf_counter()
+        chunks = [(at, min(at + CHUNK, first + seeds)) for at in range(first, first + seeds, CHUNK)]
+        tasks = [(chunk, float(chunk[1] - chunk[0])) for chunk in chunks]
+        results = share(self._pool, "random worlds", seeds_of, tasks, self._progress, self._enough)
+        seconds = time.perf_counter() - start
+        lived = seeds if len(results) == len(chunks) else len(results) * CHUNK
+        figures = (
+            f"{lived:,} seeds, {sum(result.events for result in results):,} events, "
+            f"{sum(result.virtual_seconds for result in results) / 3600:,.1f} virtual hours, "
+            f"{lived / seconds / (os.cpu_count() or 1):.0f} seeds/s per core"
+        )
+        findings = [finding for result in results for finding in result.findings]
+        self.parts.append(Part("random worlds", figures, findings, seconds))
+        if not self.over:
+            self._states(sum((result.seen for result in results), Counter[str]()))
+            self._determinism({seed: value for result in results for seed, value in result.hashes.items()})
+
+    def _states(self, seen: Counter[str]) -> None:
+        unseen = [Finding("sometimes", f"never reached: {state}") for state in SOMETIMES if not seen[state]]
+        reached = ", ".join(f"{state} {seen[state]:,}" for state in SOMETIMES)
+        self.parts.append(Part("interesting states reached", reached, unseen, 0))
+
+    def _determinism(self, hashes: dict[int, int]) -> None:
+        start = time.perf_counter()
+        again = rehash(sorted(hashes))
+        unequal = [
+            Finding(f"seed {seed}", "another trace in another process", f"--seed {seed}")
+            for seed in hashes
+            if hashes[seed] != again[seed]
+        ]
+        figures = f"{len(hashes):,} seeds lived again in another process: equal traces"
+        self.parts.append(Part("determinism", figures, unequal, time.perf_counter() - start))
+
+    def faults(self, faults_at_once: int) -> None:
+        start = time.perf_counter()
+        workers = 2 if faults_at_once == 1 else 1
+        lengths = {shape: commits(shapes()[shape], workers=workers) for shape in SHAPES}
+        tasks = [
+            (Plans(shape, faults_at_once, workers, first), _weight(length, first, faults_at_once))
+            for shape, length in lengths.items()
+            for first in range(1, length + 1)
+        ]
+        name = "every single fault" if faults_at_once == 1 else "every pair of faults"
+        results = share(self._pool, name, schedules_of, tasks, self._progress, self._enough)
+        findings = [finding for result in results for finding in result.findings]
+        hit = sum(result.hit for result in results)
+        figures = (
+            f"{sum(result.schedules for result in results):,} schedules, {hit:,} of them with "
+            f"{'the fault' if faults_at_once == 1 else 'both faults'} hit: every fault at every commit of {len(SHAPES)} "
+            f"shapes, {'two workers' if workers == 2 else 'one worker and its successors'}, "
+            f"{min(lengths.values())} to {max(lengths.values())} commits each without faults"
+        )
+        self.parts.append(Part(name, figures, findings, time.perf_counter() - start))
+
+    def mutants(self) -> None:
+        start = time.perf_counter()
+        tasks = [(name, 1.0) for name in MUTANTS]
+        caught = share(self._pool, "planted bugs", mutant_is_caught, tasks, self._progress)
+        missed = [Finding(name, f"not noticed within {MUTANT_SEEDS:,} seeds") for name, seed in caught if seed is None]
+        worst = max((seed for _, seed in caught if seed is not None), default=0)
+        figures = f"{len(caught) - len(missed)} of {len(caught)} planted bugs noticed, the last at seed {worst}"
+        self.parts.append(Part("planted bugs", figures, missed, time.perf_counter() - start))
+
+    def _enough(self, result: Seeds | Schedules) -> bool:
+        self._found += len(result.findings)
+        return self.over
+
+
+def _weight(length: int, first: int, faults_at_once: int) -> float:
+    """Schedules with a first fault at this commit, about; one that is longer takes longer."""
+    return float(length) if faults_at_once == 1 else float((length - first + 8) * length)
+
+
+def seeds_of(chunk: tuple[int, int]) -> Seeds:
     events, virtual, seen = 0, 0.0, Counter[str]()
-    findings, hashes = [], {}
+    findings: list[Finding] = []
+    hashes = {}
     for seed in range(*chunk):
         life = live(seed)
         events += life.events
         virtual += life.virtual_seconds
         seen.update(life.seen)
         if life.problem is not None:
-            findings.append(Finding(f"seed {seed}", life.problem))
+            findings.append(Finding(f"seed {seed}", life.problem, f"--seed {seed}"))
         if seed % 100 == 0:
             hashes[seed] = life.trace_hash
-    return events, virtual, findings, seen, hashes
+    return Seeds(events, virtual, findings, seen, hashes)
 
 
-def shape_with(task: tuple[str, int]) -> tuple[int, int, list[Finding]]:
-    """Every fault, or every pair of faults, in one shape: (schedules, calls, findings)."""
-    name, at_once = task
-    workload = shapes()[name]
-    schedules, findings = 0, []
-    workers = 2 if at_once == 1 else 1
-    for plan, life in enumerate_faults(workload, at_once, workers=workers):
-        schedules += 1
+def schedules_of(plans: Plans) -> Schedules:
+    workload, workers = shapes()[plans.shape], plans.workers
+    count = hit = 0
+    findings: list[Finding] = []
+    for plan, life in enumerate_faults(workload, plans.faults_at_once, workers=workers, first=plans.first):
+        count += 1
+        hit += life.hits == plans.faults_at_once
         if life.problem is not None:
-            findings.append(Finding(f"{name} with {plan}", life.problem))
-    return schedules, planned(workload, {}, workers=workers)[0].calls, findings
+            less = shrink(workload, plan, workers=workers)
+            findings.append(Finding(_place(plans.shape, less), life.problem, _again(plans.shape, less, workers)))
+        if len(findings) >= ENOUGH:
+            break
+    return Schedules(count, hit, findings)
+
+
+def _place(shape: str, plan: dict[int, Fault]) -> str:
+    faults = " and ".join(f"'{fault}' at commit {number}" for number, fault in plan.items())
+    return f"{shape} with {faults or 'no fault at all'}"
+
+
+def _again(shape: str, plan: dict[int, Fault], workers: int) -> str:
+    faults = [f"--fault {number}:{fault.name}" for number, fault in plan.items()]
+    return " ".join([f"--shape {shlex.quote(shape)}", *faults, f"--workers {workers}"])
 
 
 def mutant_is_caught(name: str) -> tuple[str, int | None]:
@@ -89,75 +227,19 @@ def rehash(seeds: list[int]) -> dict[int, int]:
     return {int(seed): value for seed, value in json.loads(output).items()}
 
 
-def prove(seeds: int, first: int, tell: Callable[[str], None]) -> list[Part]:
+def prove(seeds: int, first: int, progress: Progress) -> list[Part]:
     with ProcessPoolExecutor(os.cpu_count() or 1) as pool:
-        return [
-            *_seeds(pool, seeds, first, tell),
-            *_shapes(pool, 1, tell),
-            *_shapes(pool, 2, tell),
-            *_mutants(pool, tell),
+        proof = Proof(pool, progress)
+        steps: list[Callable[[], None]] = [
+            lambda: proof.seeds(seeds, first),
+            lambda: proof.faults(1),
+            lambda: proof.faults(2),
+            proof.mutants,
         ]
-
-
-def _timed(results: Iterable[Any], tell: Callable[[str], None], what: str, total: int) -> list[Any]:
-    done = []
-    for number, result in enumerate(results, 1):
-        done.append(result)
-        tell(f"{what}: {number} of {total}")
-    return done
-
-
-def _seeds(pool: ProcessPoolExecutor, seeds: int, first: int, tell: Callable[[str], None]) -> list[Part]:
-    start = time.perf_counter()
-    chunks = [(at, min(at + CHUNK, first + seeds)) for at in range(first, first + seeds, CHUNK)]
-    results = _timed(pool.map(seeds_of, chunks), tell, "seeds", len(chunks))
-    seconds = time.perf_counter() - start
-    seen = sum((result[3] for result in results), Counter[str]())
-    findings = [finding for result in results for finding in result[2]]
-    virtual = sum(result[1] for result in results)
-    figures = (
-        f"{seeds:,} seeds, {sum(result[0] for result in results):,} events, {virtual / 3600:,.1f} virtual hours, "
-        f"{seeds / seconds / (os.cpu_count() or 1):.0f} seeds/s per core"
-    )
-    unseen = [Finding("sometimes", f"never reached: {state}") for state in SOMETIMES if not seen[state]]
-    reached = ", ".join(f"{state} {seen[state]:,}" for state in SOMETIMES)
-    hashes = {seed: value for result in results for seed, value in result[4].items()}
-    again = rehash(sorted(hashes))
-    unequal = [
-        Finding(f"seed {seed}", "another trace in another process") for seed in hashes if hashes[seed] != again[seed]
-    ]
-    return [
-        Part("random worlds", figures, findings, seconds),
-        Part("interesting states reached", reached, unseen, 0),
-        Part("determinism", f"{len(hashes):,} seeds lived again in another process: equal traces", unequal, 0),
-    ]
-
-
-def _shapes(pool: ProcessPoolExecutor, at_once: int, tell: Callable[[str], None]) -> list[Part]:
-    start = time.perf_counter()
-    tasks = sorted(
-        ((name, at_once) for name in SHAPES), key=lambda task: task[0] not in ("finish", "run retry", "fan-out")
-    )
-    results = _timed(
-        pool.map(shape_with, tasks), tell, "single faults" if at_once == 1 else "pairs of faults", len(tasks)
-    )
-    findings = [finding for result in results for finding in result[2]]
-    workers = "two workers" if at_once == 1 else "one worker and its successors"
-    figures = (
-        f"{sum(result[0] for result in results):,} schedules: every fault at every commit of {len(tasks)} shapes, {workers}, "
-        f"{min(result[1] for result in results)} to {max(result[1] for result in results)} commits each"
-    )
-    name = "every single fault" if at_once == 1 else "every pair of faults"
-    return [Part(name, figures, findings, time.perf_counter() - start)]
-
-
-def _mutants(pool: ProcessPoolExecutor, tell: Callable[[str], None]) -> list[Part]:
-    start = time.perf_counter()
-    caught = _timed(pool.map(mutant_is_caught, MUTANTS), tell, "planted bugs", len(MUTANTS))
-    missed = [Finding(name, f"not noticed within {MUTANT_SEEDS:,} seeds") for name, seed in caught if seed is None]
-    worst = max((seed for _, seed in caught if seed is not None), default=0)
-    figures = f"{len(caught) - len(missed)} of {len(caught)} planted bugs noticed, the last at seed {worst}"
-    return [Part("planted bugs", figures, missed, time.perf_counter() - start)]
+        for step in steps:
+            if not proof.over:
+                step()
+    return proof.parts
 
 
 def report(parts: list[Part]) -> str:
@@ -167,27 +249,57 @@ def report(parts: list[Part]) -> str:
     return head + "| part | figures | findings | time |\n|---|---|---|---|\n" + "\n".join(lines) + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Check the promises of Stepwell in simulated worlds.")
-    parser.add_argument("--seeds", type=int, default=24_000)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--report", type=Path, help="write the figures to this file")
-    options = parser.parse_args()
-    tty = sys.stderr.isatty()
-    parts = prove(
-        options.seeds, options.first, lambda line: print(f"\r{line}   ", end="", file=sys.stderr) if tty else None
-    )
-    print("\r", end="", file=sys.stderr)
+def _tell(parts: list[Part]) -> None:
     for part in parts:
         print(f"{'ok ' if not part.findings else 'BAD'}  {part.name:28s} {part.figures}")
         for finding in part.findings[:5]:
             print(f"       {finding.where}: {finding.problem[:300]}")
-    failing = [finding for part in parts for finding in part.findings]
+            if finding.again:
+                print(f"         again: python -m stepwell.testing.prove {finding.again}")
+    found = sum(len(part.findings) for part in parts)
+    if found >= ENOUGH:
+        print(f"stopped after {found} findings: the rest was not looked at")
+
+
+def _told_again(options: argparse.Namespace) -> int:
+    """The story of one world, to see a finding again."""
+    if options.seed is not None:
+        lines = story(options.seed)
+        print("\n".join(lines))
+        well = live(options.seed).problem is None
+        if not well:
+            print("\n".join(["", "its shortest form:", *shortest(options.seed)]))
+        return 0 if well else 1
+    life, world = planned(shapes()[options.shape], dict(options.fault), workers=options.workers, tell=True)
+    print("\n".join([*(world.trace or ()), life.problem or "all is well"]))
+    print(f"{life.hits} of {len(options.fault)} planned faults happened")
+    return 0 if life.problem is None else 1
+
+
+def _fault(text: str) -> tuple[int, Fault]:
+    number, _, name = text.partition(":")
+    if not number.isdigit() or name not in Fault.__members__:
+        raise argparse.ArgumentTypeError(f"{text!r}: COMMIT:FAULT, as 3:TWICE; faults: {', '.join(Fault.__members__)}")
+    return int(number), Fault[name]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Check the promises of Stepwell in simulated worlds.")
+    parser.add_argument("--seeds", type=int, default=24_000, help="how many random worlds")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--report", type=Path, help="write the figures to this file")
+    parser.add_argument("--seed", type=int, help="tell the story of this one random world instead")
+    parser.add_argument("--shape", choices=SHAPES, help="tell the story of this shape with the planned faults instead")
+    parser.add_argument("--fault", type=_fault, action="append", default=[], metavar="COMMIT:FAULT")
+    parser.add_argument("--workers", type=int, default=1)
+    options = parser.parse_args()
+    if options.seed is not None or options.shape is not None:
+        return _told_again(options)
+    parts = prove(options.seeds, options.first, Progress(live=sys.stderr.isatty()))
+    _tell(parts)
+    failing = any(part.findings for part in parts)
     if options.report and not failing:
         options.report.write_text(report(parts), "utf-8")
-    first = next((finding.where for finding in failing if finding.where.startswith("seed ")), None)
-    if first is not None:
-        print("\n".join(["", f"the shortest story of {first}:", *shortest(int(first.split()[1]))[-80:]]))
     passed = len(parts) - sum(bool(part.findings) for part in parts)
     print(f"{passed} passed, {len(parts) - passed} failed")
     return 1 if failing else 0

@@ -28,6 +28,8 @@ class Life(NamedTuple):
     trace_hash: int
     seen: Counter[str]
     calls: int
+    hits: int
+    """How many of the planned faults happened."""
 
 
 def live(seed: int) -> Life:
@@ -64,7 +66,7 @@ def _life(world: World, seed: int) -> Life:
     finally:
         quiet.setLevel(level)
     seconds = (world.clock.now() - start) / 1_000_000
-    return Life(seed, problem, world.events, seconds, world.trace_hash, world.seen, world.calls)
+    return Life(seed, problem, world.events, seconds, world.trace_hash, world.seen, world.calls, world.hits)
 
 
 def planned(
@@ -76,19 +78,37 @@ def planned(
     return _life(world, seed), world
 
 
+def commits(workload: Workload, *, workers: int = 2) -> int:
+    """How many commits it takes without any fault."""
+    return planned(workload, {}, workers=workers)[0].calls
+
+
 def enumerate_faults(
-    workload: Workload, faults_at_once: int, *, workers: int = 2
+    workload: Workload, faults_at_once: int, *, workers: int = 2, first: int | None = None
 ) -> Iterator[tuple[dict[int, Fault], Life]]:
-    """Every fault at every commit (one at once), or every pair of faults at every pair of commits (two)."""
+    """Every fault at every commit (one at once), or every pair of faults at every pair of commits (two).
+
+    A first fault changes the course, so the second is tried at every later commit of the changed one. With `first`, only
+    those whose first fault is at that commit. A plan that goes wrong is not made longer.
+    """
     clean, _ = planned(workload, {}, workers=workers)
     if clean.problem is not None:
         yield {}, clean
         return
-    calls = range(1, clean.calls + 1)
-    for numbers in itertools.combinations(calls, faults_at_once):
-        for faults in itertools.product(Fault, repeat=faults_at_once):
-            plan = dict(zip(numbers, faults, strict=True))
-            yield plan, planned(workload, plan, workers=workers)[0]
+    numbers = range(1, clean.calls + 1) if first is None else (first,)
+    yield from _longer_plans(workload, {}, numbers, faults_at_once, workers)
+
+
+def _longer_plans(
+    workload: Workload, plan: dict[int, Fault], numbers: Iterable[int], more: int, workers: int
+) -> Iterator[tuple[dict[int, Fault], Life]]:
+    for number, fault in itertools.product(numbers, Fault):
+        longer = {**plan, number: fault}
+        life, _ = planned(workload, longer, workers=workers)
+        if more == 1 or life.problem is not None:
+            yield longer, life
+        else:
+            yield from _longer_plans(workload, longer, range(number + 1, life.calls + 1), more - 1, workers)
 
 
 def shrink(workload: Workload, plan: dict[int, Fault], *, workers: int = 2) -> dict[int, Fault]:

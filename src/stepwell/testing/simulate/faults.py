@@ -33,11 +33,13 @@ class Swarm(NamedTuple):
     """The store restarts: every call under way ends in an error, applied or not."""
     lost_tail: float
     skew: float
+    leap: float
+    """Chance, for each event, that time passes instead although something could be done: everybody was slow."""
     steps: int
     """How many events the phase of faults has."""
 
 
-NO_FAULTS = Swarm(2, 2, {}, 0, 0, 0, 0, 0, 0, 0)
+NO_FAULTS = Swarm(2, 2, {}, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def random_swarm(rng: random.Random) -> Swarm:
@@ -54,5 +56,6 @@ def random_swarm(rng: random.Random) -> Swarm:
         restart=maybe(0.2, 0.02),
         lost_tail=maybe(0.04, 0.03),
         skew=maybe(0.3, 3.0),
+        leap=0.05,
         steps=rng.randint(20, 160),
     )

@@ -67,7 +67,11 @@ AGAIN = Retry(4, base_delay=0.05, max_delay=0.4)
 
 @cache
 def shapes() -> dict[str, Workload]:
-    """Small workloads, one for each thing that can go wrong."""
+    """Small workloads, one for each thing that can go wrong.
+
+    All pairs of faults are tried in each of them, and their number grows with the square of its commits: what needs many
+    commits belongs in `_longer`.
+    """
     chain = _graph({"a": "", "b": "a", "c": "b"})
     diamond = _graph({"a": "", "b": "a", "c": "a", "d": "b c"})
     fan_in = _graph({"a": "", "b": "", "c": "", "d": "a b c"})
@@ -75,7 +79,8 @@ def shapes() -> dict[str, Workload]:
     retried = _graph({"a": "", "b": "a", "c": "b"}, b={"retry": AGAIN})
     timed = _graph({"a": "", "b": "a", "c": "b"}, b={"timeout": 0.2, "retry": Retry(8, base_delay=0.01, max_delay=0.1)})
     once = _graph({"a": "", "b": "a", "c": "b"}, b={"on_lost": "interrupt"})
-    failing, stubborn = {"b": Behaviour(fails=2)}, Behaviour(fails=2, seconds=2, obeys=False)
+    pair = _graph({"a": "", "b": "", "c": "a b"})
+    failing, stubborn = {"b": Behaviour(fails=1)}, Behaviour(fails=1, seconds=1, obeys=False)
     return {
         workload.name: workload
         for workload in (
@@ -83,22 +88,31 @@ def shapes() -> dict[str, Workload]:
             Workload("diamond", diamond, {}),
             Workload("fan-in", fan_in, {}),
             Workload("fan-out", fan_out, {}),
-            Workload("retry", retried, {"b": Behaviour(fails=2)}),
+            Workload("retry", retried, failing),
             Workload("timeout", timed, {"b": Behaviour(seconds=0.15)}),
             Workload("run retry", diamond, failing),
             Workload("finish", diamond, failing, "finish"),
             Workload("cancel race", diamond, {}, asks=("cancel",)),
-            Workload("retry race", fan_in, {"a": Behaviour(fails=2), "b": stubborn}),
+            Workload("retry race", pair, {"a": Behaviour(fails=1), "b": stubborn}),
             Workload("at most once", once, {}),
             Workload("two runs", chain, {}, runs=2),
         )
     }
 
 
+@cache
+def _longer() -> dict[str, Workload]:
+    """Some shapes with more failures, for random worlds: they need too many commits for all pairs of faults."""
+    twice, stubborn = Behaviour(fails=2), Behaviour(fails=2, seconds=2, obeys=False)
+    race = shapes()["retry race"]._replace(graph=shapes()["fan-in"].graph, behaviours={"a": twice, "b": stubborn})
+    failing = {name: shapes()[name]._replace(behaviours={"b": twice}) for name in ("retry", "run retry", "finish")}
+    return {**failing, "retry race": race}
+
+
 def random_workload(rng: random.Random) -> Workload:
     """One of the shapes, or a random graph with random options and behaviours."""
     if rng.random() < 0.5:
-        return rng.choice(list(shapes().values()))
+        return rng.choice([*(shapes() | _longer()).values()])
     names = [f"n{number}" for number in range(rng.randint(2, 8))]
     edges = {
         name: " ".join(parent for parent in names[:place] if rng.random() < 0.4) for place, name in enumerate(names)

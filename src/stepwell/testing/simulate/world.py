@@ -65,6 +65,8 @@ class World:
         self.events = 0
         self.plan: dict[int, Fault] = {}
         """Faults for single calls by number; the calls of a world are numbered as they are issued."""
+        self.hits = 0
+        """How many of the planned faults happened: an earlier one may end a process before its next call is received."""
         self.faulty = True
         self._calls = 0
         self._claims = 0
@@ -81,14 +83,12 @@ class World:
         graph = workload.graph
         self.serves: dict[tuple[str, str], frozenset[str]] = {(workload.name, graph.digest): graph.lanes}
         self.runs = [RunId(f"r{number}") for number in range(1, workload.runs + 1)]
-        create = [self._create(run) for run in self.runs]
         self.facts = {
-            op.run_id: RunFacts(op.run_id, op.workflow, None, graph, op.input, op.seed, Bodies()) for op in create
+            op.run_id: RunFacts(op.run_id, op.workflow, None, graph, op.input, op.seed, Bodies())
+            for op in map(self._create, self.runs)
         }
         self.user = User(self)
-        (add,) = add_graph(graph, workload.name)
-        for op in create:
-            self.user.plans.append(lambda op=op: start([add, op]))  # type: ignore[misc]
+        self.user.plans += [partial(self._start, run) for run in self.runs]
         self.user.plans += [partial(self._ask, ask) for ask in workload.asks]
         self.workers = [self._new_worker() for _ in range(swarm.workers)]
 
@@ -96,6 +96,9 @@ class World:
         if ask == "cancel":
             return persistently(lambda: gates.cancel(self.runs[0], grace=microseconds(0.5)))
         return persistently(lambda: gates.retry(self.runs[0]))
+
+    def _start(self, run: RunId) -> Procedure[None]:
+        return start([*add_graph(self.workload.graph, self.workload.name), self._create(run)])
 
     def _create(self, run: RunId) -> Create:
         workload = self.workload
@@ -119,6 +122,10 @@ class World:
             return 0
         self._calls += 1
         return self._calls
+
+    @property
+    def _leaps(self) -> bool:
+        return self.faulty and self.swarm.leap > 0
 
     @property
     def calls(self) -> int:
@@ -166,7 +173,8 @@ class World:
                 options.append((call.actor, "reply", partial(self._reply, call)))
         if self.faulty:
             options += self._accidents()
-        if not options or (self.faulty and self.rng.random() < 0.05):
+        options += self._recoveries()
+        if not options or (self._leaps and self.rng.random() < self.swarm.leap):
             self._pass_time(pending)
             return bool(options)
         actor, name, act = options[self.rng.randrange(len(options))]
@@ -193,14 +201,25 @@ class World:
             found.append((self.user, "sees the store restart", self._restart_store))
         if self._tails and rng.random() < swarm.lost_tail:
             found.append((self.user, "sees the store lose its tail", self._lose_tail))
+        return found
+
+    def _recoveries(self) -> list[Option]:
+        """Who died comes back, also when everything else has healed: a planned fault may come late."""
+        found: list[Option] = []
         dead = next((worker for worker in self.workers if not worker.alive), None)
         if dead is not None:
             found.append((dead, "is replaced", self._replace))
+        if self._lost_runs() and not self.user.plans and not self.user.calls:
+            found.append((self.user, "comes back", self._restart_lost_runs))
         return found
 
     def _serve(self, call: Call) -> None:
         """The store receives a call, or does not."""
-        fault = self.plan.get(call.number) or self._random_fault()
+        planned = self.plan.get(call.number)
+        self.hits += planned is not None
+        fault = planned or self._random_fault()
+        if self.trace is not None and isinstance(call.wish, Commit):
+            self.trace.append(f"      commit {call.number}: {', '.join(type(op).__name__ for op in call.wish.ops)}")
         if fault is None:
             call.answer = self._apply(call)
             return
@@ -323,11 +342,7 @@ class World:
         self._tails.clear()
         self._outputs.clear()
         self._checked.clear()
-        for run in self.runs:
-            record = self.store._state.runs.get(run)
-            if record is None:
-                op, (add,) = self._create(run), add_graph(self.workload.graph, self.workload.name)
-                self.user.plans.append(lambda op=op, add=add: start([add, op]))  # type: ignore[misc]
+        self._restart_lost_runs()
 
     def _pass_time(self, pending: list[Call]) -> None:
         """Until something is due, or a moment."""
@@ -335,7 +350,7 @@ class World:
         times = [worker.next_at() for worker in self.workers if worker.alive and not worker.paused]
         times += [call.ready_at for call in pending if call.answer is not None]
         later = [at for at in times if at > now]
-        if self.faulty and self.rng.random() < 0.3:
+        if self._leaps and self.rng.random() < 0.3:
             pause = self.rng.choice([0.001, 0.05, 0.5, 2.0, 4.0])
         else:
             pause = max(0.0, (min(later, default=now + SECOND) - now) / SECOND)
@@ -388,12 +403,13 @@ class World:
             ):
                 raise Violation(f"run {record.id} is cancelled and its attempts are not fenced after their grace")
 
+    def _lost_runs(self) -> list[RunId]:
+        """Runs that the store does not have: the call to start one died with its user, or its commit was lost."""
+        runs = self.store._state.runs
+        return [] if len(runs) == len(self.runs) else [run for run in self.runs if run not in runs]
+
     def _restart_lost_runs(self) -> None:
-        """A user whose call to start a run died with them starts it again."""
-        for run in self.runs:
-            if run not in self.store._state.runs:
-                op, (add,) = self._create(run), add_graph(self.workload.graph, self.workload.name)
-                self.user.plans.append(lambda op=op, add=add: start([add, op]))  # type: ignore[misc]
+        self.user.plans += [partial(self._start, run) for run in self._lost_runs()]
 
     def _retry_failed(self) -> None:
         if self.user.plans or self.user.calls:
