@@ -5,26 +5,46 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from types import FrameType
-from typing import Any, NamedTuple
+from types import CodeType, FrameType
+from typing import Any
 
 _ROOMS = tuple(f"{__package__}.{room}" for room in ("define.", "graph.", "place"))
 
 
-class Place(NamedTuple):
-    """A line of source, shown in the form that editors and terminals open: `orders.py:12`."""
+class Place:
+    """A line of source, shown in the form that editors and terminals open: `orders.py:12`.
 
-    file: str
-    line: int
+    Python finds the number of a line by counting from the top of the file, which for every step of a long class is
+    slow. So it is only counted when somebody asks.
+    """
+
+    __slots__ = ("_code", "_offset")
+
+    def __init__(self, code: CodeType, offset: int = -1) -> None:
+        self._code = code
+        self._offset = offset
+
+    @property
+    def file(self) -> str:
+        return self._code.co_filename
+
+    @property
+    def line(self) -> int:
+        for start, end, line in self._code.co_lines():
+            if start <= self._offset < end and line is not None:
+                return line
+        return self._code.co_firstlineno
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    __repr__ = __str__
 
 
 def caller() -> Place:
     """The line that led here, outside the rooms that people write workflows with (and `abc`, which builds classes)."""
     frame = _outside()
-    return Place(frame.f_code.co_filename, frame.f_lineno)
+    return Place(frame.f_code, frame.f_lasti)
 
 
 def neighbours() -> Mapping[str, object]:
@@ -34,8 +54,7 @@ def neighbours() -> Mapping[str, object]:
 
 def place_of(function: Callable[..., Any]) -> Place:
     """The first line of a function, its decorators included; of a wrapped one, that of what it wraps."""
-    code = getattr(inspect.unwrap(function), "__code__", None) or function.__code__
-    return Place(code.co_filename, code.co_firstlineno)
+    return Place(getattr(inspect.unwrap(function), "__code__", None) or function.__code__)
 
 
 def _outside() -> FrameType:
