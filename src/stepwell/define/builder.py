@@ -139,9 +139,9 @@ class Builder:
         """The graph as built so far, checked."""
         if self._graph is None:
             try:
-                self._graph = Graph(self._specs, where=str(self.place))
+                self._graph = Graph(self._specs)
             except GraphError as error:
-                raise GraphError(self._explained(error.problems), where=error.where) from None
+                raise GraphError(self._explained(error.problems), where=str(self.place)) from None
         return self._graph
 
     def _job(self, job: Job, place: Place) -> NamedJob:

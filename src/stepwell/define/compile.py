@@ -65,7 +65,7 @@ def compiled(cls: type, place: Place, reserved: frozenset[str], options: RunOpti
         if spec.job is None and (method := found.nodes[spec.id].method) is not None
     }
     functions = {job.address: job.function for job in jobs.values() if job.function is not None}
-    graph = Graph(specs, where=str(place)) if specs else None
+    graph = Graph(specs) if specs else None  # checked above, with places
     return Compiled(place, options, inputs, graph, methods, functions)
 
 
