@@ -29,6 +29,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+MAX_SHOWN = 100
+"""Problems that a message shows; a graph of a million nodes can have as many of them."""
+
 
 class StepwellError(Exception):
     """The root of every error that Stepwell raises on purpose."""
@@ -48,7 +51,9 @@ class GraphError(DefinitionError):
     def __init__(self, problems: Sequence[object], *, where: str | None = None) -> None:
         self.problems = tuple(problems)
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        lines = "\n".join(f"  - {problem}" for problem in self.problems)
+        lines = "\n".join(f"  - {problem}" for problem in self.problems[:MAX_SHOWN])
+        if len(self.problems) > MAX_SHOWN:
+            lines += f"\n  - and {len(self.problems) - MAX_SHOWN:,} more, in `problems` of this error"
         super().__init__(f"the graph has {count}:\n{lines}", where=where)
 
 
