@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from ..clock import SECOND
 from ..codec import decode
 from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
-from ..graph import Graph
+from ..graph import Graph, to_frozen
 from ..ids import NodeId, RunId
 from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
 from ..store import Store, reader
@@ -194,6 +194,15 @@ class Run:
     def delete(self) -> None:
         """Forget an ended run: its rows, attempts, outputs and journal."""
         self._engine.delete(self.id)
+
+    def export_graph(self) -> dict[str, Any]:
+        """The graph of this run in the frozen form, as data: to keep with `json.dump`, to read, or to edit and import.
+
+        form = run.export_graph()
+        form["nodes"]["n_8f3a2b11"]["job"] = "shop.payments:charge"
+        """
+        row = self.row
+        return to_frozen(self._engine.graph_of(row), row.created_at / SECOND)
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""
