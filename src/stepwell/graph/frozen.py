@@ -19,6 +19,7 @@ from ..clock import utc_text
 from ..codec import decode, encode, json_path
 from ..errors import GraphError
 from .check import MAX_NODES, Problem
+from .document import to_document
 from .frozen_node import read_node, shown
 from .graph import Graph
 from .parse import parse
@@ -33,7 +34,7 @@ _TOP_LEVEL = ("version", "signature", "frozen_at", "nodes")
 def to_frozen(graph: Graph, frozen_at: float) -> dict[str, Any]:
     """The frozen form, as data that `json.dump` takes; it shares nothing with the graph. `frozen_at` is in seconds."""
     nodes: dict[str, Any] = {}
-    for position, options in enumerate(decode(graph.document)):
+    for position, options in enumerate(decode(to_document(tuple(graph)))):
         node = options.pop("id")
         frozen: dict[str, Any] = {"name": options.pop("name", node)}
         if "job" in options:
