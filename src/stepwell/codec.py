@@ -32,17 +32,17 @@ def encode(value: object) -> bytes:
     if value is None:
         return _NULL
     check(value)
+    return encode_checked(value)
+
+
+def encode_checked(value: object) -> bytes:
+    """The canonical bytes of data that the engine made, or has checked before."""
     try:
         return _dumps(value).encode("utf-8")
     except UnicodeEncodeError:
         raise NotJson("a string holds half of a surrogate pair, which UTF-8 cannot carry") from None
     except ValueError as error:
         raise NotJson(str(error)) from None
-
-
-def encode_checked(value: object) -> bytes:
-    """The canonical bytes of data that the engine made, or has checked before."""
-    return _dumps(value).encode("utf-8")
 
 
 def check(value: object) -> None:
