@@ -68,3 +68,12 @@ def boot_id() -> str | None:
 
 def microseconds(seconds: float) -> int:
     return int(seconds * SECOND)
+
+
+def utc_text(seconds: float) -> str:
+    """A time, given in seconds since 1970, as JSON and messages write it.
+
+    >>> utc_text(1_768_473_000)
+    '2026-01-15T10:30:00Z'
+    """
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

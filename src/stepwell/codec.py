@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from .errors import NotJson
@@ -31,17 +32,17 @@ def encode(value: object) -> bytes:
     if value is None:
         return _NULL
     check(value)
+    return encode_checked(value)
+
+
+def encode_checked(value: object) -> bytes:
+    """The canonical bytes of data that the engine made, or has checked before."""
     try:
         return _dumps(value).encode("utf-8")
     except UnicodeEncodeError:
         raise NotJson("a string holds half of a surrogate pair, which UTF-8 cannot carry") from None
     except ValueError as error:
         raise NotJson(str(error)) from None
-
-
-def encode_checked(value: object) -> bytes:
-    """The canonical bytes of data that the engine made, or has checked before."""
-    return _dumps(value).encode("utf-8")
 
 
 def check(value: object) -> None:
@@ -80,24 +81,32 @@ def _complain(value: object, path: tuple[str | int, ...], depth: int) -> None:
     """Slowly: where is the first thing to complain about, and what is it?"""
     kind = type(value)
     if isinstance(value, float) and not math.isfinite(value):
-        raise NotJson(f"{value!r} is not a JSON number", path=_shown(path))
+        raise NotJson(f"{value!r} is not a JSON number", path=json_path(path))
     if value is None or isinstance(value, str | int | float):
         return
     if depth > MAX_DEPTH:
-        raise NotJson(f"nested deeper than {MAX_DEPTH} levels, or containing itself", path=_shown(path[:6]) + " ...")
+        raise NotJson(f"nested deeper than {MAX_DEPTH} levels, or containing itself", path=json_path(path[:6]) + " ...")
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise NotJson(f"the key {key!r} is not a string", path=_shown(path))
+                raise NotJson(f"the key {key!r} is not a string", path=json_path(path))
             _complain(item, (*path, key), depth + 1)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             _complain(item, (*path, index), depth + 1)
     else:
         raise NotJson(
-            f"a value of type {kind.__module__}.{kind.__qualname__} cannot be kept as JSON", path=_shown(path)
+            f"a value of type {kind.__module__}.{kind.__qualname__} cannot be kept as JSON", path=json_path(path)
         )
 
 
-def _shown(path: tuple[str | int, ...]) -> str:
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+def json_path(parts: Sequence[str | int]) -> str:
+    """The place of a value in JSON, as people write it.
+
+    >>> json_path(["nodes", "n_8f3a2b11", "args", "order id", 0])
+    '$.nodes.n_8f3a2b11.args["order id"][0]'
+    """
+    return "$" + "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" if part.isidentifier() else f"[{json.dumps(part)}]"
+        for part in parts
+    )

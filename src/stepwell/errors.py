@@ -30,6 +30,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .clock import utc_text
+
+MAX_SHOWN = 100
+"""Problems that a message shows; a graph of a million nodes can have as many of them."""
+
 
 class StepwellError(Exception):
     """The root of every error that Stepwell raises on purpose."""
@@ -49,12 +54,44 @@ class GraphError(DefinitionError):
     def __init__(self, problems: Sequence[object], *, where: str | None = None) -> None:
         self.problems = tuple(problems)
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        lines = "\n".join(f"  - {problem}" for problem in self.problems)
+        lines = "\n".join(f"  - {problem}" for problem in self.problems[:MAX_SHOWN])
+        if len(self.problems) > MAX_SHOWN:
+            lines += f"\n  - and {len(self.problems) - MAX_SHOWN:,} more, in `problems` of this error"
         super().__init__(f"the graph has {count}:\n{lines}", where=where)
 
 
 class MissingJob(DefinitionError):
-    """A node names a job that cannot be found."""
+    """The job of a node cannot be found. `frozen_at` is when the graph of the run was frozen, in seconds since 1970.
+
+    `run_id` and `frozen_at` are None where somebody looks for a job without working on a run.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        node: str,
+        node_id: str,
+        job: str | None,
+        run_id: str | None = None,
+        frozen_at: float | None = None,
+    ) -> None:
+        named = repr(node) if node == node_id else f"{node!r} ({node_id})"
+        of_run = "" if run_id is None else f" of run {run_id}"
+        frozen = "" if frozen_at is None else f", which was frozen at {utc_text(frozen_at)},"
+        super().__init__(
+            f"the job of node {named}{of_run} is missing: {reason}\n"
+            f"  the graph of the run{frozen} names it, so there are three ways out:\n"
+            f"  - restore {job or f'the method {node!r}'} where this worker runs, and `run.retry()`\n"
+            f"  - give up: `run.cancel()`, if other nodes of it still run\n"
+            f"  - edit the graph: `run.export_graph()`, give the node another job, `run.import_graph(...)`, `run.retry()`"
+        )
+        self.reason = reason
+        self.node = node
+        self.node_id = node_id
+        self.job = job
+        self.run_id = run_id
+        self.frozen_at = frozen_at
 
 
 class InputError(StepwellError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from stepwell.graph import from_frozen
 from tests.cli.conftest import Shop
 
 RUN_KEYS = {
@@ -180,6 +181,18 @@ def test_graph_of_a_run_is_coloured_by_status(old_shop: Shop) -> None:
         ("ship", "UPSTREAM_FAILED"),
     ]
     assert set(graph["nodes"][0]) == {"id", "name", "kind", "job", "depends_on", "level", "status"}
+
+
+def test_graph_of_a_run_can_be_kept_in_its_frozen_form(old_shop: Shop) -> None:
+    frozen = old_shop("graph", "fan-12", "--frozen")
+    assert set(frozen.json) == {"version", "signature", "frozen_at", "nodes"}
+    shown = old_shop("graph", "fan-12", "--json").json
+    assert frozen.json["signature"] == shown["signature"]
+    assert from_frozen(frozen.out).digest == shown["digest"]
+    created = old_shop("show", "fan-12", "--json").json["created_at"]
+    assert frozen.json["frozen_at"] == created[:19] + "Z"
+    assert "no run 'shop:Order'" in old_shop("graph", "shop:Order", "--frozen", code=3).err
+    assert "only one of" in old_shop("graph", "fan-12", "--frozen", "--dot", code=2).err
 
 
 def test_version_says_which(shop: Shop) -> None:

@@ -93,14 +93,17 @@ def test_a_missing_job_names_the_node_and_the_ways_out(job: str) -> None:
     node = w.node("clean up", job=job)
     with pytest.raises(MissingJob) as caught:
         bodies_for(None).find(w.graph().nodes[node])
-    for part in (f"'clean up' ({node})", job, "restore it", "cancel the run", "edit the graph"):
+    for part in (f"'clean up' ({node})", f"restore {job}", "run.retry()", "run.cancel()", "run.export_graph()"):
         assert part in str(caught.value)
+    missing = caught.value
+    assert (missing.node, missing.node_id, missing.job) == ("clean up", node, job)
+    assert (missing.run_id, missing.frozen_at) == (None, None)
 
 
 def test_a_missing_method_names_the_node_and_the_ways_out() -> None:
     with pytest.raises(MissingJob) as caught:
         bodies_for("tests.define.shop:ShopWorkflow").find(NodeSpec("gone", "gone"))
-    for part in ("node 'gone'", "ShopWorkflow has no step or task 'gone'", "restore it", "cancel", "edit the graph"):
+    for part in ("node 'gone'", "ShopWorkflow has no step or task 'gone'", "restore the method 'gone'"):
         assert part in str(caught.value)
     with pytest.raises(MissingJob, match="no class of this run has a method 'gone'"):
         bodies_for(None).find(NodeSpec("gone", "gone"))

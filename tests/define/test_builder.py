@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepwell.define import PREVIOUS, Builder
-from stepwell.errors import DefinitionError, GraphError
+from stepwell.errors import DefinitionError, GraphError, NotJson
 from stepwell.graph import NO_ARGS, Graph, Retry
 from tests.define.lines import place
 from tests.define.shop import charge
@@ -94,7 +94,7 @@ def test_only_nodes_can_be_depended_on(wrong: Any) -> None:
         w.node("b", job=charge, depends_on=wrong)
 
 
-@pytest.mark.parametrize("name", ["", " ", None, 3])
+@pytest.mark.parametrize("name", ["", " ", None, 3, "half \ud800"])
 def test_a_node_has_a_name(name: str) -> None:
     with pytest.raises(DefinitionError, match="cannot be a name"):
         Builder("w").node(name, job=charge)
@@ -138,3 +138,10 @@ def test_a_node_that_is_refused_leaves_no_trace() -> None:
             w.node("b", **{"job": charge, **wrong})
     w.node("c", job=charge)
     assert edges(w.graph()) == {"a": [], "c": ["a"]}
+
+
+def test_args_that_no_store_can_keep_are_refused() -> None:
+    w = Builder("w")
+    w.node("a", job=charge, args={"text": "half \ud800"})
+    with pytest.raises(NotJson, match="half of a surrogate pair"):
+        _ = w.graph().digest

@@ -162,3 +162,39 @@ def test_a_hundred_thousand_members_are_built_quickly() -> None:
     w.node("join", job=charge, depends_on=parts)
     assert len(w.graph()) == 100_001
     assert time.perf_counter() - started < 10  # about 0.9 s; the bound is for a busy machine
+
+
+def test_an_empty_fan_out_without_parents_makes_what_follows_an_entry_point() -> None:
+    w = Builder("w")
+    w.node("a", job=charge)
+    nothing = w.fan_out([], job=charge, depends_on=None)
+    w.node("after", job=charge)
+    w.node("named", job=charge, depends_on=nothing)
+    assert edges(w.graph()) == {"a": [], "after": [], "named": []}
+
+
+def test_an_empty_fan_out_after_an_empty_one_stands_for_the_parents_of_both() -> None:
+    w = Builder("w")
+    w.fan_out("xy", job=charge)
+    first = w.fan_out([], job=charge)
+    second = w.fan_out([], job=fetch, depends_on=first)
+    w.fan_out("z", job=fetch, depends_on=second)
+    assert edges(w.graph()) == {"charge_0": [], "charge_1": [], "fetch_0": ["charge_0", "charge_1"]}
+
+
+def test_some_members_can_be_depended_on() -> None:
+    w = Builder("w")
+    parts = w.fan_out("xyz", job=charge)
+    w.node("first", job=charge, depends_on=parts[0])
+    w.node("rest", job=charge, depends_on=parts[1:])
+    w.node("by name", job=charge, depends_on=["charge_0", parts[2]])
+    found = edges(w.graph())
+    assert (found["first"], found["rest"]) == (["charge_0"], ["charge_1", "charge_2"])
+    assert found["by name"] == ["charge_0", "charge_2"]
+
+
+def test_items_may_come_from_anywhere_and_are_taken_once() -> None:
+    w = Builder("w")
+    w.fan_out((item for item in range(3)), job=charge)
+    w.fan_out({"a": 1}, job=fetch)
+    assert [spec.args["item"] for spec in w.graph()] == [0, 1, 2, "a"]

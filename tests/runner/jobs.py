@@ -99,6 +99,7 @@ def describe(ctx: Context) -> dict[str, Any]:
         "attempt": ctx.attempt,
         "idempotency_key": ctx.idempotency_key,
         "stopping": ctx.stopping,
+        "run": ctx.run._asdict(),
         "outputs": dict(ctx.outputs),
     }
 

@@ -118,5 +118,6 @@ def test_a_body_is_told_the_same_wherever_it_runs(sqlite_engine: Engine, isolati
         "attempt": 1,
         "idempotency_key": f"{run.id}:{second.id}",
         "stopping": False,
+        "run": {"id": run.id, "workflow": "told", "input": {}},
         "outputs": {first: [1]},
     }

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stepwell import Builder, Engine
+from stepwell import Builder, Engine, MissingJob, NodeStatus
+from stepwell.clock import SECOND, utc_text
+from stepwell.errors import StoreBusy
+from stepwell.model import CountNodes
+from stepwell.store import Store
 from tests.runner import jobs
+from tests.runner.waiting import eventually
 
 
 @pytest.fixture
@@ -23,18 +31,48 @@ def shop() -> Iterator[types.ModuleType]:
     del sys.modules["shop_of_this_test"]
 
 
-def test_a_job_that_is_gone_fails_its_node_and_names_the_ways_out(engine: Engine) -> None:
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_a_job_that_is_gone_fails_its_node_and_names_the_ways_out(engine: Engine, isolation: Any) -> None:
     w = Builder("gone", on_failure="finish")
-    node = w.node("charge", job="tests.runner.jobs:removed")
+    node = w.node("charge", job="tests.runner.jobs:removed", isolation=isolation)
     w.node("fine", job=jobs.nothing, depends_on=None)
     run = engine.run(w, check=False)
     error = run.node("charge").error
     assert error is not None
     assert error.type == "MissingJob"
-    assert f"the job of node 'charge' ({node}) is missing" in error.message
-    assert "module 'tests.runner.jobs' has no 'removed'" in error.message
-    assert "restore it and retry the run, cancel the run, or edit the graph of the run" in error.message
+    assert error.message == (
+        f"the job of node 'charge' ({node}) of run {run.id} is missing: tests.runner.jobs:removed: module "
+        f"'tests.runner.jobs' has no 'removed'; was it renamed or removed?\n"
+        f"  the graph of the run, which was frozen at {utc_text(run.row.created_at / SECOND)}, names it, so there are three "
+        f"ways out:\n"
+        f"  - restore tests.runner.jobs:removed where this worker runs, and `run.retry()`\n"
+        f"  - give up: `run.cancel()`, if other nodes of it still run\n"
+        f"  - edit the graph: `run.export_graph()`, give the node another job, `run.import_graph(...)`, `run.retry()`"
+    )
     assert run.node("fine").status == "COMPLETED"
+
+
+def test_the_facts_are_attributes_too() -> None:
+    missing = MissingJob("it is gone", node="charge", node_id="n_1", job="shop:charge", run_id="r-1", frozen_at=1.5)
+    assert (missing.node, missing.node_id, missing.job) == ("charge", "n_1", "shop:charge")
+    assert (missing.run_id, missing.frozen_at, missing.reason) == ("r-1", 1.5, "it is gone")
+    assert "1970-01-01T00:00:01Z" in str(missing)
+
+
+def test_a_store_in_trouble_costs_the_date_and_not_the_message(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(store: Store, run_id: str) -> None:
+        raise StoreBusy("somebody else")
+
+    w = Builder("gone")
+    w.node("charge", job="tests.runner.jobs:removed")
+    with monkeypatch.context() as patch:
+        patch.setattr("stepwell.runner.local.reader.get_run", busy)
+        run = engine.start(w)
+        eventually(lambda: engine.store.read([CountNodes(run.id)])[0].get(NodeStatus.FAILED), "it did not fail")
+    error = run.wait(10).node("charge").error
+    assert error is not None
+    assert f"of run {run.id} is missing" in error.message
+    assert "the graph of the run names it" in error.message
 
 
 def test_a_module_that_is_gone_is_told_as_such(engine: Engine) -> None:
@@ -45,7 +83,7 @@ def test_a_module_that_is_gone_is_told_as_such(engine: Engine) -> None:
     assert "there is no module 'no'" in error.message
 
 
-def test_a_job_that_is_restored_runs_after_a_retry(open_sqlite: Any, shop: Any) -> None:
+def test_a_job_that_is_restored_in_the_same_process_runs_after_a_retry(open_sqlite: Any, shop: Any) -> None:
     w = Builder("restored")
     w.node("charge", job="shop_of_this_test:charge")
     charge = shop.charge
@@ -54,3 +92,36 @@ def test_a_job_that_is_restored_runs_after_a_retry(open_sqlite: Any, shop: Any) 
     assert run.status == "FAILED"
     shop.charge = charge
     assert open_sqlite().get(run.id).retry().wait(30).output("charge") == "charged"
+
+
+def test_a_file_that_is_restored_is_found_by_the_next_process(tmp_path: Path) -> None:
+    """Two deploys, in real processes: the first has lost the job, the second has it again."""
+    module = tmp_path / "shop.py"
+    program = (
+        "import sys\n"
+        "from stepwell import Builder, Engine\n"
+        "w = Builder('orders')\n"
+        "w.node('validate', job='shop:validate')\n"
+        "w.node('charge', job='shop:charge')\n"
+        "with Engine('sqlite:///orders.db') as engine:\n"
+        "    run = engine.run(w, run_id='r-1', check=False) if sys.argv[1] == 'run' else engine.get('r-1').retry().wait()\n"
+        "    print(run.status, *(f'{n.name}:{n.status}:{len(n.attempts)}' for n in run.nodes()))\n"
+    )
+
+    def deploy(code: str, command: str) -> str:
+        module.write_text(code)
+        return subprocess.run(
+            [sys.executable, "-c", program, command],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout.strip()
+
+    validate = "def validate():\n    return 1\n"
+    assert deploy(validate, "run") == "FAILED validate:COMPLETED:1 charge:FAILED:1"
+    assert deploy(validate, "retry") == "FAILED validate:COMPLETED:1 charge:FAILED:2"
+    restored = validate + "def charge(ctx):\n    return ctx.outputs['validate'] + 1\n"
+    assert deploy(restored, "retry") == "COMPLETED validate:COMPLETED:1 charge:COMPLETED:3"

@@ -143,6 +143,7 @@ def graph(
     ],
     mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart (the default).")] = False,
     dot: Annotated[bool, typer.Option("--dot", help="For Graphviz.")] = False,
+    frozen: Annotated[bool, typer.Option("--frozen", help="Of a run: the JSON that import_graph() takes.")] = False,
     as_json: AsJson = False,
     inputs: Inputs = None,
     store: Store = None,
@@ -150,8 +151,10 @@ def graph(
     """Draw the graph of a workflow or of a run."""
     from . import looking
 
-    if mermaid + dot + as_json > 1:
-        raise typer.BadParameter("only one of --mermaid, --dot and --json can be chosen")
+    if mermaid + dot + frozen + as_json > 1:
+        raise typer.BadParameter("only one of --mermaid, --dot, --frozen and --json can be chosen")
+    if frozen:
+        return looking.frozen(_place(context, store), what)
     looking.graph(_place(context, store), what, inputs or [], "json" if as_json else "dot" if dot else "mermaid")
 
 

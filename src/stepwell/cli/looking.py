@@ -7,8 +7,9 @@ from typing import Literal
 
 import typer
 
+from ..clock import SECOND
 from ..errors import DefinitionError, InputError
-from ..graph import Graph, to_dot, to_mermaid
+from ..graph import Graph, to_dot, to_frozen, to_mermaid
 from ..model import ListRuns, RunRow, RunStatus
 from ..store import Store, reader
 from .opening import Place
@@ -67,6 +68,12 @@ def graph(place: Place, what: str, pairs: Sequence[str], form: Literal["mermaid"
         print(json_text(graph_record(workflow, found, statuses)))
     else:
         print((to_dot if form == "dot" else to_mermaid)(found, statuses), end="")
+
+
+def frozen(place: Place, text: str) -> None:
+    with place.store() as store:
+        run = StoredRun(store, find_run(store, text))
+        print(json_text(to_frozen(run.graph, run.row.created_at / SECOND)))
 
 
 def _graph(place: Place, what: str, pairs: Sequence[str]) -> tuple[str, Graph, Mapping[str, str] | None]:

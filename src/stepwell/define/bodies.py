@@ -43,7 +43,7 @@ class Bodies:
         body = self._methods.get(spec.id)
         if body is None:
             where = f"{self._workflow} has no step or task" if self._workflow else "no class of this run has a method"
-            raise MissingJob(_ways_out(spec, f"{where} {spec.name!r}"))
+            raise _missing(spec, f"{where} {spec.name!r}")
         return body if body.needs == spec.needs else body.taking(spec.needs)
 
     def _found(self, spec: NodeSpec, address: str) -> Job:
@@ -52,18 +52,14 @@ class Bodies:
             try:
                 function = find(address)
             except DefinitionError as error:
-                raise MissingJob(_ways_out(spec, str(error))) from error
+                raise _missing(spec, str(error)) from error
         if not callable(function):
-            raise MissingJob(_ways_out(spec, f"{address} is {function!r}, which cannot be called"))
+            raise _missing(spec, f"{address} is {function!r}, which cannot be called")
         return self._jobs.setdefault(address, Job.of(function))
 
 
-def _ways_out(spec: NodeSpec, reason: str) -> str:
-    named = repr(spec.name) if spec.name == spec.id else f"{spec.name!r} ({spec.id})"
-    return (
-        f"the job of node {named} is missing: {reason}\n"
-        f"  restore it and retry the run, cancel the run, or edit the graph of the run"
-    )
+def _missing(spec: NodeSpec, reason: str) -> MissingJob:
+    return MissingJob(reason, node=spec.name, node_id=spec.id, job=spec.job)
 
 
 class Definition(NamedTuple):

@@ -233,13 +233,17 @@ class Builder:
         """Problems with names and lines in them: people never saw the ids."""
         positions = {spec.id: position for position, spec in enumerate(self._specs)}
         explained = []
-        for where, message in problems:
-            position = positions.get(where)
+        for problem in problems:
+            position = positions.get(problem.where)
             if position is None:
-                explained.append(Problem(where, message))
+                explained.append(problem)
             else:
                 name = self._specs[position].name
-                explained.append(Problem(f"{name} ({where})", f"{message} ({self._places[position]})"))
+                explained.append(
+                    problem._replace(
+                        where=f"{name} ({problem.where})", message=f"{problem.message} ({self._places[position]})"
+                    )
+                )
         return explained
 
 

@@ -2,6 +2,7 @@
 
 from .check import Problem, check
 from .draw import to_dot, to_mermaid
+from .frozen import from_frozen, to_frozen
 from .graph import Arranged, Graph
 from .spec import DEFAULT_QUEUE, NO_ARGS, Body, Kind, NodeSpec, OnLost, Retry, lane_name, suspect_lane
 
@@ -17,8 +18,10 @@ __all__ = [
     "Problem",
     "Retry",
     "check",
+    "from_frozen",
     "lane_name",
     "suspect_lane",
     "to_dot",
+    "to_frozen",
     "to_mermaid",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -21,9 +22,13 @@ class Problem(NamedTuple):
 
     where: str
     message: str
+    field: str = ""
+    """The part of the node that it is about, as the end of a JSON path: `.depends_on[1]`."""
+    path: str | None = None
+    """The JSON path, when the graph was read from JSON."""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message}"
+        return f"{self.path or self.where}: {self.message}"
 
 
 class Inspection(NamedTuple):
@@ -84,37 +89,40 @@ def _parents(specs: Sequence[NodeSpec], positions: Mapping[str, int], problems: 
             known = tuple(positions[parent] for parent in names if parent in positions)
         if len(known) != len(names):
             problems += [
-                Problem(spec.id, f"depends on {parent!r}, which does not exist")
-                for parent in names
+                Problem(spec.id, f"depends on {parent!r}, which does not exist", f".depends_on[{place}]")
+                for place, parent in enumerate(names)
                 if parent not in positions
             ]
         if len(known) > 1 and len(set(known)) != len(known):
-            problems.append(Problem(spec.id, "names a dependency twice"))
+            problems.append(Problem(spec.id, "names a dependency twice", ".depends_on"))
         found.append(known)
     return found
 
 
 def _options(spec: NodeSpec) -> list[Problem]:
     found = []
-    if spec.timeout is not None and not spec.timeout > 0:
-        found.append(Problem(spec.id, f"timeout={spec.timeout!r}: a positive number of seconds is needed"))
+
+    def wrong(option: str, needed: str) -> None:
+        found.append(Problem(spec.id, f"{option}={getattr(spec, option)!r}: {needed} is needed", f".{option}"))
+
+    if spec.timeout is not None and not 0 < spec.timeout < math.inf:
+        wrong("timeout", "a positive number of seconds")
+    if spec.kind not in ("step", "task"):
+        wrong("kind", "'step' or 'task'")
     if spec.body not in ("thread", "loop", "process"):
-        found.append(Problem(spec.id, f"body={spec.body!r}: one of thread, loop, process is needed"))
+        wrong("body", "one of thread, loop, process")
     if spec.on_lost not in ("rerun", "interrupt"):
-        found.append(Problem(spec.id, f"on_lost={spec.on_lost!r}: 'rerun' or 'interrupt' is needed"))
+        wrong("on_lost", "'rerun' or 'interrupt'")
     if spec.on_lost == "interrupt" and spec.retry is not None and spec.retry.retry_on is None:
-        found.append(
-            Problem(
-                spec.id, "on_lost='interrupt' promises at most one run per request; a retry needs an explicit retry_on"
-            )
-        )
+        message = "on_lost='interrupt' promises at most one run per request; a retry needs an explicit retry_on"
+        found.append(Problem(spec.id, message, ".retry"))
     if not spec.queue or "/" in spec.queue:
-        found.append(Problem(spec.id, f"queue={spec.queue!r}: a name without '/' is needed"))
+        wrong("queue", "a name without '/'")
     if spec.args is not NO_ARGS:
         try:
             check_json(dict(spec.args))
         except NotJson as error:
-            found.append(Problem(spec.id, f"args: {error}"))
+            found.append(Problem(spec.id, f"args: {error}", ".args"))
     return found
 
 

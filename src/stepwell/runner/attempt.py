@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..codec import decode, encode
-from ..errors import NotJson, RetryLater, Stopped
+from ..errors import MissingJob, NotJson, RetryLater, Stopped
+from ..ids import RunId
 from ..kernel import settling
 from ..kernel.settling import Failure, Verdict
 from ..model import Settle
@@ -18,14 +20,23 @@ MAX_OUTPUT = 256 * 1024 * 1024
 """Bytes. SQLite refuses a value of more than a billion, and with it the whole batch it came in."""
 
 
+FrozenAt = Callable[[RunId], float | None]
+"""Finds out when the graph of a run was frozen, in seconds since 1970. Asked only when somebody must be told."""
+
+
+def _unknown(run_id: RunId) -> None:
+    return None
+
+
 class Attempt:
     """An attempt at work: what the body is called with, and what its end means."""
 
-    __slots__ = ("context", "held")
+    __slots__ = ("_frozen_at", "context", "held")
 
-    def __init__(self, held: Held, read: ReadOutputs) -> None:
+    def __init__(self, held: Held, read: ReadOutputs, frozen_at: FrozenAt = _unknown) -> None:
         self.held = held
         self.context = Context(held, read)
+        self._frozen_at = frozen_at
 
     def call(self) -> Any:
         """Call the body: its result, or a coroutine when it is `async def`. Whatever it raises comes through."""
@@ -60,7 +71,8 @@ class Attempt:
         if raised.stopped and self.held.stop:
             return settle(self.held, settling.stopped(self.held.spec))
         failure = Failure(raised.names, retry_after=raised.retry_after)
-        return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
+        message = raised.message if raised.missing is None else str(self._missing_job(raised.missing))
+        return self.failed(failure, raised.type, message, raised.traceback, outcome)
 
     def timed_out(self) -> Settle:
         message = f"the body did not end within {self.held.spec.timeout:g} s"
@@ -76,6 +88,13 @@ class Attempt:
         if trace:
             record["traceback"] = trace
         return settle(held, verdict, error=encode(record), outcome=outcome)
+
+    def _missing_job(self, reason: str) -> MissingJob:
+        """The same error, of this run: who looked for the job does not know the run."""
+        spec, run_id = self.held.spec, self.held.facts.run_id
+        return MissingJob(
+            reason, node=spec.name, node_id=spec.id, job=spec.job, run_id=run_id, frozen_at=self._frozen_at(run_id)
+        )
 
     def _outcome(self) -> bytes | None:
         try:
@@ -93,6 +112,8 @@ class Raised(NamedTuple):
     traceback: str
     retry_after: float | None
     stopped: bool
+    missing: str | None = None
+    """Why the job of the node cannot be found, if that is what happened."""
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
@@ -103,6 +124,7 @@ class Raised(NamedTuple):
             _clean(_traceback(error)),
             error.seconds if isinstance(error, RetryLater) else None,
             isinstance(error, Stopped),
+            error.reason if isinstance(error, MissingJob) and error.run_id is None else None,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..codec import decode
 from ..define.invoke import copied_values
@@ -78,6 +78,14 @@ class Outputs(Mapping[str, Any]):
         return self._ancestors
 
 
+class RunInfo(NamedTuple):
+    """What a body is told about its run."""
+
+    id: str
+    workflow: str
+    input: Mapping[str, Any]
+
+
 class Context:
     """`ctx`: a body that has a parameter of this name receives it."""
 
@@ -89,6 +97,10 @@ class Context:
         self._outputs: Outputs | None = None
         self.outcome: dict[str, Any] = {}
         """Metadata for the attempt: shown to people, not data for other nodes."""
+
+    @property
+    def run(self) -> RunInfo:
+        return RunInfo(self.run_id, self.workflow, self.input)
 
     @property
     def run_id(self) -> RunId:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ..clock import microseconds
+from ..clock import SECOND, microseconds
 from ..errors import EngineClosed, StoreError
 from ..ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ..kernel import settling
@@ -276,12 +276,12 @@ class LocalRunner:
     def _begin(self, begin: list[Held], *, keep: bool) -> Held | None:
         threads = [held for held in begin if held.spec.body == "thread"]
         if len(threads) != len(begin):
-            on_loop = [Attempt(held, self._read_outputs) for held in begin if held.spec.body == "loop"]
+            on_loop = [self._attempt(held) for held in begin if held.spec.body == "loop"]
             if on_loop:
                 self._loop.begin(on_loop)
             for held in begin:
                 if held.spec.body == "process":
-                    self._process_bodies().put(Attempt(held, self._read_outputs))
+                    self._process_bodies().put(self._attempt(held))
         kept = threads.pop(0) if keep and threads else None
         self._hand_out(threads)
         return kept
@@ -310,7 +310,7 @@ class LocalRunner:
 
     def _run(self, held: Held) -> bool:
         """Run one body. True if it took so long that another thread has replaced this one."""
-        attempt = Attempt(held, self._read_outputs)
+        attempt = self._attempt(held)
         if not self._begins(attempt):
             return False
         try:
@@ -420,6 +420,16 @@ class LocalRunner:
 
             self._processes = ProcessBodies(self.desk.limits.processes, self._begins_elsewhere, self._settled_elsewhere)
         return self._processes
+
+    def _attempt(self, held: Held) -> Attempt:
+        return Attempt(held, self._read_outputs, self._read_frozen_at)
+
+    def _read_frozen_at(self, run_id: RunId) -> float | None:
+        try:
+            row = reader.get_run(self._store, run_id)
+        except StoreError:  # whoever reads the message can do without
+            return None
+        return None if row is None else row.created_at / SECOND
 
     def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
         return reader.get_outputs(self._store, run_id, indexes)

@@ -28,6 +28,7 @@ from ..kernel import settling
 from ..kernel.settling import Failure
 from ..model import Settle
 from .attempt import Attempt, Raised, kept_outcome, kept_output, settle
+from .context import RunInfo
 from .work import Held
 
 _SPAWN = multiprocessing.get_context("spawn")
@@ -252,6 +253,7 @@ class ChildContext:
         self.attempt: int = facts["attempt"]
         self.idempotency_key: str = facts["idempotency_key"]
         self.input = dict(input)
+        self.run = RunInfo(self.run_id, self.workflow, self.input)
         self.outcome: dict[str, Any] = {}
         self.outputs = _ChildOutputs(pipe)
         self.stopping = False

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from ..clock import SECOND
 from ..codec import decode
 from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
-from ..graph import Graph
+from ..graph import Graph, to_frozen
 from ..ids import NodeId, RunId
 from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
 from ..store import reader
@@ -175,6 +175,15 @@ class Run(Controls):
         if row.status is RunStatus.CANCELLED:
             raise RunCancelled(self.id)
         return self
+
+    def export_graph(self) -> dict[str, Any]:
+        """The graph of this run in the frozen form, as data: to keep with `json.dump`, to read, or to edit and import.
+
+        form = run.export_graph()
+        form["nodes"]["n_8f3a2b11"]["job"] = "shop.payments:charge"
+        """
+        row = self.row
+        return to_frozen(self._engine.graph_of(row), row.created_at / SECOND)
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""

@@ -1,0 +1,175 @@
+"""One node of the frozen form: which fields it may have, and what may stand in them.
+
+Here only types and spelling are looked at, so that a `NodeSpec` can be made; whether its options make sense is for `check`,
+which looks at every graph, wherever it comes from.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from ..codec import encode, json_path
+from ..errors import NotJson
+from ..ids import NodeId
+from .check import Problem
+from .document import node_from_document
+from .spec import NodeSpec
+
+MAX_ID = 500
+
+Complaint: TypeAlias = tuple[str, str]
+"""The rest of the path below the field, and what is wrong there."""
+Check: TypeAlias = Callable[[Any], "list[Complaint]"]
+
+_JOB = re.compile(r"[^\W\d]\w*(?:(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*)?\Z")
+_FINE: list[Complaint] = []
+
+
+def read_node(
+    node: Any, fields: Any, problems: list[Problem], copied: Callable[[Any], Any]
+) -> tuple[NodeSpec, int | None]:
+    """The node, and its position if it says one. What is wrong is left out of it, so that the rest can be checked too."""
+
+    def report(message: str, *field: str, below: str = "") -> None:
+        problems.append(Problem(str(node), message, path=json_path(("nodes", str(node), *field)) + below))
+
+    for complaint in _id(node):
+        report(complaint[1])
+    if not isinstance(fields, Mapping):
+        report(f"an object is needed, got {shown(fields)}")
+        fields = {"name": node, "depends_on": []}
+    known: dict[str, Any] = {}
+    for field, value in fields.items():
+        check = FIELDS.get(field)
+        if check is None:
+            report(f"there is no such field; there are {', '.join(FIELDS)}", str(field))
+        elif value is not None or field not in _NULLABLE:
+            complaints = check(value)
+            for below, message in complaints:
+                report(message, field, below=below)
+            if not complaints:
+                known[field] = value
+    for field in ("name", "depends_on"):
+        if field not in fields:
+            report("this field is needed", field)
+    if "depends_on" not in known:
+        known.pop("needs", None)  # nobody can tell whether they are ancestors
+    if "timeout" in known:
+        known["timeout"] = float(known["timeout"])  # as everywhere: 30 and 30.0 are the same graph
+    if known.get("args"):
+        known["args"] = copied(known["args"])
+    position = known.pop("position", None)
+    return node_from_document({**known, "id": NodeId(str(node))}), position
+
+
+def shown(value: object) -> str:
+    """A value that was not expected, in the words of JSON and not too long."""
+    words = {None: "null", True: "true", False: "false"}
+    return words[value] if value is None or isinstance(value, bool) else reprlib.repr(value)
+
+
+def _needed(what: str, value: object) -> list[Complaint]:
+    return [("", f"{what} is needed, got {shown(value)}")]
+
+
+def _below(field: str) -> str:
+    return json_path((field,)).removeprefix("$")
+
+
+def _id(value: Any) -> list[Complaint]:
+    if not isinstance(value, str) or not value or len(value) > MAX_ID or not value.isprintable():
+        return _needed(f"an id of 1 to {MAX_ID} printable characters", value)
+    return _FINE
+
+
+def _text(value: Any) -> list[Complaint]:
+    if not isinstance(value, str) or not value or value.isspace():
+        return _needed("some text", value)
+    return _FINE if value.isascii() else _json(value)
+
+
+def _queue(value: Any) -> list[Complaint]:
+    return _needed("a name without '/'", value) if value == "" else _text(value)
+
+
+def _job(value: Any) -> list[Complaint]:
+    if not isinstance(value, str) or not _JOB.match(value):
+        return _needed("a job of the form package.module:function", value)
+    return _FINE
+
+
+def _names(value: Any) -> list[Complaint]:
+    if not isinstance(value, list | tuple):
+        return _needed("a list of strings", value)
+    return [(f"[{place}]", message) for place, each in enumerate(value) for _, message in _text(each)]
+
+
+def _args(value: Any) -> list[Complaint]:
+    if not isinstance(value, Mapping):
+        return _needed("an object", value)
+    return [(".ctx", "a job gets its context by itself")] if "ctx" in value else _json(value)
+
+
+def _json(value: Any) -> list[Complaint]:
+    try:
+        encode(dict(value) if isinstance(value, Mapping) else value)
+    except NotJson as error:
+        return [(error.path.removeprefix("$"), error.message)]
+    return _FINE
+
+
+def _position(value: Any) -> list[Complaint]:
+    if type(value) is not int or value < 0:
+        return _needed("a whole number, not negative,", value)
+    return _FINE
+
+
+def _seconds(value: Any) -> list[Complaint]:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:
+        return _needed("a number of seconds, not negative,", value)
+    return _FINE
+
+
+def _attempts(value: Any) -> list[Complaint]:
+    return _FINE if type(value) is int and value >= 1 else _needed("a whole number of at least 1", value)
+
+
+def _retry(value: Any) -> list[Complaint]:
+    if not isinstance(value, Mapping):
+        return _needed("an object with max_attempts", value)
+    found: list[Complaint] = []
+    for field, each in value.items():
+        check = RETRY_FIELDS.get(field)
+        if check is None:
+            found.append((_below(str(field)), f"there is no such field; there are {', '.join(RETRY_FIELDS)}"))
+        elif each is not None or field != "retry_on":
+            found += [(_below(field) + below, message) for below, message in check(each)]
+    if "max_attempts" not in value:
+        found.append((".max_attempts", "this field is needed"))
+    return found
+
+
+FIELDS: Mapping[str, Check] = {
+    "name": _text,
+    "job": _job,
+    "args": _args,
+    "depends_on": _names,
+    "position": _position,
+    "needs": _names,
+    "kind": _text,
+    "retry": _retry,
+    "timeout": _seconds,
+    "on_lost": _text,
+    "body": _text,
+    "queue": _queue,
+}
+RETRY_FIELDS: Mapping[str, Check] = {
+    "max_attempts": _attempts,
+    "base_delay": _seconds,
+    "max_delay": _seconds,
+    "retry_on": _names,
+}
+_NULLABLE = ("job", "retry", "timeout", "position")

@@ -1,0 +1,82 @@
+"""JSON that people wrote or edited, read with care: limits first, and nothing is silently dropped."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+from ..codec import MAX_DEPTH, json_path
+from ..errors import GraphError
+from .check import Problem
+
+MAX_BYTES = 256 * 1024 * 1024
+
+# A string that nobody ended goes on to the end of the text. So each is looked at once, whatever it contains.
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_NOT_BRACKETS = re.compile(r"[^][{}]+")
+_STEP = {"[": 1, "{": 1, "]": -1, "}": -1}
+
+
+def parse(data: str | bytes, problems: list[Problem]) -> Any:
+    """What a JSON text says; a GraphError when it says nothing.
+
+    A key that an object has twice is added to the problems: `json` would keep the last one and be silent about it.
+    """
+    if len(data) > MAX_BYTES:
+        raise _unreadable(f"it has {len(data):,} bytes; at most {MAX_BYTES:,} are allowed")
+    objects = _Objects()
+    try:
+        text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))
+        if _too_deep(text):
+            raise _unreadable(f"it is nested deeper than {MAX_DEPTH} levels")
+        found = json.loads(text, object_pairs_hook=objects)
+    except json.JSONDecodeError as error:
+        raise _unreadable(f"it is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
+    except ValueError as error:  # not UTF-8, or a number of 5,000 digits
+        raise _unreadable(f"it is not JSON: {error}") from None
+    problems += objects.repeated_in(found)
+    return found
+
+
+def _unreadable(message: str) -> GraphError:
+    return GraphError([Problem("graph", message, path="$")])
+
+
+def _too_deep(text: str) -> bool:
+    """Looked up before anything is parsed, because a parser goes down with every level."""
+    brackets = _NOT_BRACKETS.sub("", _STRING.sub("", text))
+    return any(depth > MAX_DEPTH for depth in accumulate(map(_STEP.__getitem__, brackets)))
+
+
+class _Objects:
+    """Makes a dict of every JSON object, and remembers those that had a key twice."""
+
+    def __init__(self) -> None:
+        self._repeated: dict[int, tuple[dict[str, Any], list[str]]] = {}
+        """By the identity of the dict, which is kept here so that nothing else gets it."""
+
+    def __call__(self, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            self._repeated[id(made)] = (
+                made,
+                [key for key, times in Counter(key for key, _ in pairs).items() if times > 1],
+            )
+        return made
+
+    def repeated_in(self, value: Any, path: tuple[str | int, ...] = ()) -> Iterator[Problem]:
+        """Where the repeated keys are. They are only looked for when there are some."""
+        if not self._repeated:
+            return
+        if isinstance(value, dict):
+            for key in self._repeated.get(id(value), (value, []))[1]:
+                yield Problem("graph", "this key is there more than once", path=json_path((*path, key)))
+            for key, each in value.items():
+                yield from self.repeated_in(each, (*path, key))
+        elif isinstance(value, list):
+            for place, each in enumerate(value):
+                yield from self.repeated_in(each, (*path, place))
