@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol, TypeVar, overload
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
 from ..clock import microseconds
-from ..errors import RunConflict
-from ..graph import Graph
+from ..errors import GraphError, RunConflict
+from ..graph import Graph, from_frozen
 from ..ids import NodeId, RunId
+from ..kernel.importing import import_problems
 from ..kernel.plans import NotNow
 from ..model import Gate, NodeStatus, RunNews, RunRow, RunStatus
 from ..store import Store, reader
@@ -130,6 +132,19 @@ class Controls:
         row = reader.require_run(self._engine.store, self.id)
         graph = self._engine.graph_of(row)
         self._engine.change_graph(row, graph, "freeze")
+        return self
+
+    def import_graph(self: Self, data: str | bytes | Mapping[str, Any]) -> Self:
+        """Go on with an edited graph, in the form that `export_graph()` gives; the run no longer follows its class.
+
+        Everything is checked before anything changes: what has completed, runs or was skipped must stay as it was.
+        """
+        row = reader.require_run(self._engine.store, self.id)
+        new = from_frozen(data)
+        problems = import_problems(self._engine.graph_of(row), reader.all_nodes(self._engine.store, self.id), new)
+        if problems:
+            raise GraphError(problems)
+        self._engine.change_graph(row, new, "import")
         return self
 
     def delete(self) -> None:

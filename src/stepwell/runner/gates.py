@@ -10,6 +10,7 @@ from ..errors import RunConflict, RunNotFound, StoreCorrupt
 from ..graph import Graph
 from ..ids import Digest, RunId, new_gate_token
 from ..kernel import healing, plans
+from ..kernel.importing import import_problems
 from ..kernel.layout import add_graph
 from ..kernel.plans import NotNow, Plan, unchanged
 from ..model import (
@@ -213,12 +214,12 @@ def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> P
     graph = yield from _graph(run.id, arguments["digest"])
     if run.digest not in (arguments["base"], graph.digest):
         return NotNow("its graph was changed meanwhile")
-    if run.digest != graph.digest and gate.purpose == "heal" and not arguments["accept"]:
+    if run.digest != graph.digest and gate.purpose != "freeze":
         current = yield from _graph(run.id, run.digest)
         nodes = yield from _all_nodes(run.id)
-        doubt = healing.doubt(current, graph, nodes)
-        if doubt is not None:
-            return NotNow(doubt) if run.status.terminal else Plan([], Finish(RunStatus.PAUSED, False, doubt))
+        hindrance = _hindrance(gate.purpose, run, current, graph, nodes, accept=arguments["accept"])
+        if hindrance is not None:
+            return hindrance
     start = arguments["known"]
     while True:
         (receipt,) = yield Commit([Arrange(run.id, gate.token, graph.digest, start)])
@@ -229,6 +230,21 @@ def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> P
     if len(nodes) < len(graph.order):
         return NotNow("somebody else holds its gate now")
     return healing.heal(run, nodes, graph, known=arguments["known"])
+
+
+def _hindrance(
+    purpose: str, run: RunRow, current: Graph, graph: Graph, nodes: list[NodeRow], *, accept: bool
+) -> Plan | NotNow | None:
+    """What keeps a run from going over. A doubt about a heal pauses a run that nobody is looking at."""
+    if purpose == "import":
+        problems = import_problems(current, nodes, graph)
+        return NotNow("; ".join(map(str, problems))) if problems else None
+    doubt = None if accept else healing.doubt(current, graph, nodes)
+    if doubt is None:
+        return None
+    if run.status in (RunStatus.PENDING, RunStatus.RUNNING):
+        return Plan([], Finish(RunStatus.PAUSED, False, doubt))
+    return NotNow(doubt)
 
 
 def _all_nodes(run_id: RunId) -> Procedure[list[NodeRow]]:
