@@ -11,8 +11,10 @@ from ..codec import decode
 from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
 from ..graph import Graph
 from ..ids import NodeId, RunId
+from ..kernel.why import Why
 from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
 from ..store import Store, reader
+from . import explaining
 from .auditing import audit_run
 
 
@@ -194,6 +196,15 @@ class Run:
     def delete(self) -> None:
         """Forget an ended run: its rows, attempts, outputs and journal."""
         self._engine.delete(self.id)
+
+    def why(self, node: str | None = None) -> Why:
+        """Why the run is not done yet, or ended as it did; of a node, named by id or name: why it stands as it does.
+
+            print(run.why("ship"))
+        """
+        if node is None:
+            return explaining.why_run(self._engine.store, self.id, self.graph)
+        return explaining.why_node(self._engine.store, self.id, self.graph, self.index_of(node))
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""
