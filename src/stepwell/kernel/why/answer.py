@@ -43,7 +43,7 @@ class Why:
         times = words.Times(self.now, zone)
         head = [] if self.node is not None else [words.heading(self.run, self.counts, times)]
         told = words.lines(self.causes, times, depth=len(head))
-        return "\n".join([*head, *told, *(f"→ {line}" for line in self.advice(command))])
+        return "\n".join(map(words.shown, [*head, *told, *(f"→ {line}" for line in self.advice(command))]))
 
     def advice(self, command: Callable[[str], str] = "stepwell {}".format) -> list[str]:
         return words.advice(self.run, self.causes, command)

@@ -33,8 +33,9 @@ def error_of(attempt: AttemptRow) -> dict[str, Any]:
     try:
         record = decode(attempt.error or b"{}")
     except ValueError:
-        record = {}
-    return {"type": record.get("type"), "message": record.get("message")} if isinstance(record, dict) else {}
+        record = None
+    said = record if isinstance(record, dict) else {}
+    return {"type": said.get("type"), "message": said.get("message")}
 
 
 def last_ended(known: Known) -> AttemptRow | None:

@@ -81,6 +81,11 @@ def _rough(time: int) -> str:
     return f"{round(seconds)} s" if 10 <= seconds < 60 else duration(seconds)
 
 
+def shown(line: str) -> str:
+    """A line that a terminal shows as it is, whatever names and messages have in them."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+
+
 def lines(causes: Iterable[Cause], times: Times, depth: int = 0) -> list[str]:
     """Each cause in a line, the ones behind it indented below."""
     told = []
@@ -237,8 +242,8 @@ def _attempt(cause: Cause, times: Times) -> str:
         case K.ATTEMPT_TIMED_OUT:
             return f"attempt {number} took too long{at}: {message}"
         case _:
-            shown = f"{error}: {message}" if message else str(error)
-            return f"attempt {number} failed{at}: {shown}"
+            shown = ": ".join(str(part) for part in (error, message) if part)
+            return f"attempt {number} failed{at}: {shown or 'its error cannot be read'}"
 
 
 def _not_served(said: Mapping[str, Any]) -> str:
