@@ -8,17 +8,18 @@ from typing import Any
 from ..errors import RunNotFound
 from ..graph import Graph
 from ..ids import NodeId, RunId
-from ..kernel.why import GROUPS, Facts, Known, Why, Worker, above, explain, most_telling, wanted
+from ..kernel.why import GROUPS, Facts, Known, Wanted, Why, Worker, above, explain, most_telling, wanted
 from ..model import (
+    SATISFIED_NODES,
     CountNodes,
     GetRun,
-    JournalRow,
     ListAttempts,
     ListJournal,
     ListNodes,
     ListWorkers,
     NodeRow,
     NodeStatus,
+    Query,
     RunRow,
     RunStatus,
 )
@@ -27,10 +28,11 @@ from ..store.living import among
 
 CANDIDATES = 20
 """Nodes of a kind that are looked at to tell of a few."""
-TRIES = 3
-"""How often it is read again when the run moved meanwhile; then what was found is told."""
+TRIES = 4
+"""How often it is read anew when it moved meanwhile; then what was found is told."""
 
 _BROKEN = GROUPS[0]
+_PAGE = ListNodes(RunId("")).limit
 _NO_BLOCKERS = (RunStatus.COMPLETED, RunStatus.CANCELLED)
 
 
@@ -49,47 +51,58 @@ def why_run(store: Store, run_id: RunId, graph: Graph) -> Why:
 
 def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
     """Why one node of a run, given by its number, stands as it does."""
+    run = reader.require_run(store, run_id)
+    row = reader.get_node(store, run_id, index)
     for _ in range(TRIES):
-        facts, node = _facts_of_node(store, run_id, graph, index)
-        if _seq(store, run_id) == facts.run.seq:
+        facts = _facts_of_node(store, run, graph, row)
+        was, run, row = row, facts.run, facts.nodes[row.id].row
+        if row.status is was.status:
             break
-    return explain(facts, node)
+    return explain(facts, row.id)
 
 
-def _facts_of_node(store: Store, run_id: RunId, graph: Graph, index: int) -> tuple[Facts, NodeId]:
-    asked = [
-        ListNodes(run_id, index - 1, 1),
-        ListAttempts(run_id, index),
-        ListJournal(run_id, kinds=("rewrote", "woken"), indexes=(index,)),
-    ]
-    run, workers, gates, rows, attempts, history = _standing(store, run_id, asked)
-    if not rows:
-        raise RunNotFound(run_id)
-    row: NodeRow = rows[0]
+def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Facts:
+    """All that explains a node that stands like this; what does not have to be searched for is from one moment."""
     want = wanted(run, graph, row)
-    found: list[Known] = []
-    if want.broken:
-        found = _candidates(store, run_id, _BROKEN)
-    elif want.blockers:
-        ancestors = above(graph, row.id)
-        for statuses in GROUPS:
-            found += _candidates(store, run_id, statuses, ancestors)
-    nodes: dict[str, Known] = {known.row.id: known for known in (*_read(store, run_id, graph, want.nodes), *found)}
-    facts = Facts(
+    found = _holding_up(store, run.id, graph, row.id, want)
+    others: list[Query] = [
+        ListAttempts(run.id, row.index),
+        ListJournal(run.id, kinds=("rewrote", "woken"), indexes=(row.index,)),
+        ListJournal(run.id, kinds=("completed",), indexes=tuple(graph.index[node] for node in want.ended)),
+        *(ListNodes(run.id, index - 1, 1) for index in (row.index, *(graph.index[node] for node in want.nodes))),
+    ]
+    run, workers, gates, attempts, history, ended, own, *pages = _standing(store, run.id, others)
+    if not own:
+        raise RunNotFound(run.id)
+    read = _with_errors(store, run.id, [row for page in pages for row in page])
+    moved = {known.row.id for known in read if known.row.status in SATISFIED_NODES}
+    found = [known for known in found if known.row.id not in moved]
+    nodes: dict[str, Known] = {known.row.id: known for known in (*read, *found, Known(own[0], attempts))}
+    ids = {graph.index[node]: node for node in want.ended}
+    return Facts(
         run,
         graph,
         store.now(),
         workers,
         gates,
-        {**nodes, row.id: Known(row, attempts)},
+        nodes,
         blockers=most_telling(found),
         history=history,
-        ended=_ended(store, run_id, graph, want.ended),
+        ended={ids[entry.index]: entry.at for entry in ended},
     )
-    return facts, row.id
 
 
-def _standing(store: Store, run_id: RunId, others: Sequence[Any]) -> tuple[Any, ...]:
+def _holding_up(store: Store, run_id: RunId, graph: Graph, node: NodeId, want: Wanted) -> list[Known]:
+    """The nodes that broke the run, or those above this one that hold it up."""
+    if want.broken:
+        return _candidates(store, run_id, _BROKEN)
+    if not want.blockers:
+        return []
+    ancestors = above(graph, node)
+    return [known for statuses in GROUPS for known in _candidates(store, run_id, statuses, ancestors)]
+
+
+def _standing(store: Store, run_id: RunId, others: Sequence[Query]) -> tuple[Any, ...]:
     """The run, the workers that are alive, its gates, and the answers to the other questions, all from one moment."""
     run, rows, gates, *answers = store.read(
         [GetRun(run_id), ListWorkers(), ListJournal(run_id, kinds=("gate", "run")), *others]
@@ -114,36 +127,24 @@ def _candidates(
 ) -> list[Known]:
     """The first nodes with these statuses, of all or of some, with their attempts."""
     rows: list[NodeRow] = []
-    query = ListNodes(run_id, limit=CANDIDATES if among is None else ListNodes(run_id).limit, statuses=statuses)
+    query = ListNodes(run_id, limit=CANDIDATES, statuses=statuses)
     while len(rows) < CANDIDATES:
         (page,) = store.read([query])
         rows += [row for row in page if among is None or row.id in among]
         if len(page) < query.limit:
             break
-        query = query._replace(after=page[-1].index)
+        # What is looked for is mostly among the first; if it is not, larger and larger pages find it soon.
+        query = query._replace(after=page[-1].index, limit=min(4 * query.limit, _PAGE))
     rows = rows[:CANDIDATES]
     attempts = store.read([ListAttempts(run_id, row.index) for row in rows])
     return [Known(row, tuple(own)) for row, own in zip(rows, attempts, strict=True)]
 
 
-def _read(store: Store, run_id: RunId, graph: Graph, nodes: Sequence[NodeId]) -> list[Known]:
-    pages = store.read([ListNodes(run_id, graph.index[node] - 1, 1) for node in nodes])
-    rows: list[NodeRow] = [row for page in pages for row in page]
-    attempts = store.read(
-        [ListAttempts(run_id, row.index) for row in rows if row.status in _BROKEN]  # those of others may be large
-    )
-    of_broken = dict(zip((row.index for row in rows if row.status in _BROKEN), attempts, strict=True))
-    return [Known(row, tuple(of_broken.get(row.index, ()))) for row in rows]
-
-
-def _ended(store: Store, run_id: RunId, graph: Graph, nodes: Sequence[NodeId]) -> dict[str, int]:
-    """When these nodes completed."""
-    if not nodes:
-        return {}
-    ids = {graph.index[node]: node for node in nodes}
-    entries: tuple[JournalRow, ...]
-    (entries,) = store.read([ListJournal(run_id, kinds=("completed",), indexes=tuple(ids))])
-    return {ids[entry.index]: entry.at for entry in entries if entry.index is not None}
+def _with_errors(store: Store, run_id: RunId, rows: Sequence[NodeRow]) -> list[Known]:
+    """Nodes with their attempts, if they failed: those of others may carry large outputs."""
+    broken = [row.index for row in rows if row.status in _BROKEN]
+    attempts = dict(zip(broken, store.read([ListAttempts(run_id, index) for index in broken]), strict=True))
+    return [Known(row, tuple(attempts.get(row.index, ()))) for row in rows]
 
 
 def _seq(store: Store, run_id: RunId) -> int:

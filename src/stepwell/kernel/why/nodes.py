@@ -12,7 +12,7 @@ from ...model import FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeRow, Node
 from ..settling import RETRY_LATER_ATTEMPTS
 from .attempts import attempt_cause, error_of, last_ended, made_it_run
 from .paths import above, way_up
-from .records import Cause, CauseKind, Facts, Known
+from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
 from .standing import asked, held, nobody_works
 
 FEW_PARENTS = 16
@@ -131,10 +131,16 @@ def _tree(facts: Facts, ways: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
     for stop, rests in begun.items():
         on = [rest for rest in rests if rest]
         if not on:
-            found.append(why_node(facts, stop.node))
+            found.append(why_node(facts, stop.node).without(*BEGINNINGS))
             continue
         names = list(dict.fromkeys(facts.name(rest[0].node) for rest in on))
-        detail = {"names": names, "skipped": max(rest[0].skipped for rest in on)}
+        own = facts.nodes.get(stop.node)
+        detail = {
+            "waiting": None if own is None else own.row.waiting,
+            "parents": len(facts.parents(stop.node)),
+            "names": names,
+            "skipped": max(rest[0].skipped for rest in on),
+        }
         found.append(
             Cause(
                 CauseKind.WAITS_FOR_PARENTS, stop.node, facts.name(stop.node), detail=detail, because=_tree(facts, on)
@@ -154,7 +160,7 @@ def _ready(facts: Facts, known: Known) -> Cause:
     else:
         because = (Cause(CauseKind.BUSY, detail={"workers": len(facts.workers)}),)
     before = made_it_run(facts, known, row.attempt + 1)
-    again = tuple(cause for cause in before if cause.kind not in (CauseKind.PARENTS_DONE, CauseKind.RUN_STARTED))
+    again = tuple(cause for cause in before if cause.kind not in BEGINNINGS)
     return _cause(facts, known, CauseKind.READY, {}, because + again, at=_ready_since(facts, known, before))
 
 

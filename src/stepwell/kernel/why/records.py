@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -51,6 +51,10 @@ class CauseKind(StrEnum):
     REASON = "reason"
 
 
+BEGINNINGS = (CauseKind.PARENTS_DONE, CauseKind.RUN_STARTED)
+"""What makes every node run once. Told of the node in question, and not of others that hold it up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One reason, and the reasons behind it: `because` leads to the root."""
@@ -64,6 +68,11 @@ class Cause:
     detail: Mapping[str, Any] = field(default_factory=dict)
     """Plain JSON; which keys there are depends on the kind."""
     because: tuple[Cause, ...] = ()
+
+    def without(self, *kinds: CauseKind) -> Cause:
+        """The same cause, with none of these kinds behind it."""
+        kept = tuple(cause.without(*kinds) for cause in self.because if cause.kind not in kinds)
+        return replace(self, because=kept)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import assert_never
 
 from ...ids import NodeId
 from ...model import FAILED_NODES, AttemptStatus, NodeStatus, RunStatus
 from .attempts import error_of, last_ended
 from .nodes import why_node
-from .records import Cause, CauseKind, Facts, Known
+from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
 from .standing import asked, held, nobody_works, paused
 
 MOST = 3
@@ -73,7 +72,7 @@ def _error(known: Known) -> tuple[object, object]:
 def why_run(facts: Facts) -> tuple[Cause, ...]:
     """The most useful causes first; of nodes only those among `blockers`."""
     run = facts.run
-    nodes = tuple(why_node(facts, node) for node in facts.blockers)
+    nodes = tuple(why_node(facts, node).without(*BEGINNINGS) for node in facts.blockers)
     match run.status:
         case RunStatus.COMPLETED:
             return _requests(facts)
@@ -104,11 +103,7 @@ def _unfinished(facts: Facts, nodes: tuple[Cause, ...]) -> tuple[Cause, ...]:
     """That nobody works is said once, for all nodes, and first."""
     nobody = nobody_works(facts)
     whole = held(facts) or (() if nobody is None else (nobody,))
-    return whole + tuple(_without(cause, {each.kind for each in whole}) for cause in nodes)
-
-
-def _without(cause: Cause, kinds: set[CauseKind]) -> Cause:
-    return replace(cause, because=tuple(each for each in cause.because if each.kind not in kinds))
+    return whole + tuple(cause.without(*(each.kind for each in whole)) for cause in nodes)
 
 
 def _requests(facts: Facts) -> tuple[Cause, ...]:

@@ -174,6 +174,8 @@ def _waits_for_parents(name: str | None, said: Mapping[str, Any]) -> str:
     names = ", ".join(said["names"])
     waiting, parents = said.get("waiting"), said.get("parents")
     begin = f"{name} can no longer run: it needs" if said.get("doomed") else f"{name} waits for"
+    if waiting == 0:
+        return f"{name} waits{', though all its parents are done' if parents else ' to begin'}"
     if said.get("skipped"):
         return f"{begin} {names}, {count(said['skipped'] + 1, 'step')} further up"
     if waiting is None or parents is None or (waiting <= 1 and names):
@@ -291,7 +293,8 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str]) 
     elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
         module = (kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail.get("module") or "MODULE"
         found.append(f"`{command(f'work {module}')}` works on it, or `{command(f'resume {run.id}')}` on this run alone")
-    if run.status in (RunStatus.FAILED, RunStatus.CANCELLED) and not kinds.keys() <= {K.COMPLETED}:
+    done = kinds.keys() & {K.COMPLETED, K.SKIPPED}
+    if run.status in (RunStatus.FAILED, RunStatus.CANCELLED) and not done:
         if K.INTERRUPTED in kinds:
             found.append(f"see whether {kinds[K.INTERRUPTED].name} did its work: a retry runs it once more")
         found.append(f"`run.retry()` or `{command(f'retry {run.id}')}` runs only what did not complete")
