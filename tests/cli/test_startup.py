@@ -56,5 +56,5 @@ def test_the_exit_codes_of_the_documentation_are_the_real_ones() -> None:
 
 
 def test_every_command_has_help(shop: Shop) -> None:
-    for command in ("run", "ls", "show", "graph", "retry", "resume", "work", "cancel", "gc", "version"):
+    for command in ("run", "ls", "show", "why", "graph", "retry", "resume", "work", "cancel", "gc", "version"):
         assert shop(command, "--help").out.startswith(f"Usage: stepwell {command} ")

@@ -128,6 +128,22 @@ def show(
 
 
 @app.command()
+def why(
+    context: typer.Context,
+    run: RunArgument,
+    node: Annotated[
+        str | None, typer.Argument(metavar="[NODE]", help="A node by id or name; without it the run is explained.")
+    ] = None,
+    as_json: AsJson = False,
+    store: Store = None,
+) -> None:
+    """Say why a run or a node waits, failed, was skipped, cancelled or run again."""
+    from .why import why as explain
+
+    explain(_place(context, store), run, node, as_json=as_json)
+
+
+@app.command()
 def audit(context: typer.Context, run: RunArgument, as_json: AsJson = False, store: Store = None) -> None:
     """Recompute every invariant of a run from its rows; exit code 1 if one of them does not hold."""
     from . import looking

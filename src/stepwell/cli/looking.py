@@ -12,9 +12,10 @@ from ..errors import DefinitionError, InputError
 from ..graph import Graph, to_dot, to_frozen, to_mermaid
 from ..model import ListRuns, RunRow, RunStatus
 from ..store import Store, reader
+from ..store.living import living
 from .opening import Place
 from .records import full_record, graph_record, json_text, run_record
-from .stored import StoredRun, anybody_works, find_run
+from .stored import StoredRun, find_run
 from .words import ago, count, duration, local
 
 PAGE = 1_000
@@ -150,7 +151,7 @@ def _print_run(place: Place, run: StoredRun, *, tracebacks: bool) -> None:
     for name, value in _facts(row).items():
         facts.add_row(name, Text(value))
     facts.add_row("nodes", counted(run.counts()))
-    if not row.status.terminal and not anybody_works(run.store):
+    if not row.status.terminal and not living(run.store):
         facts.add_row("worker", Text(f"none: `{place.command(f'resume {row.id}')}` goes on with it", style="yellow"))
     to.print(facts)
     nodes = run.telling_nodes(TABLE_UP_TO)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -35,25 +33,6 @@ def find_run(store: Store, text: str) -> RunRow:
         more = f"\n  and {len(found) - _FEW:,} more" if len(found) > _FEW else ""
         raise InputError(f"{text!r} begins the ids of {len(found):,} runs; give more of it:{shown}{more}")
     return found[0]
-
-
-def anybody_works(store: Store) -> bool:
-    """Whether some worker has a lease. The lease of a process that died runs on a while, so here it is looked for."""
-    return any(
-        worker.lease_until > store.now() and _may_live(decode(worker.info)) for worker in reader.list_workers(store)
-    )
-
-
-def _may_live(info: Mapping[str, Any]) -> bool:
-    if info.get("host") != platform.node() or not isinstance(info.get("pid"), int):
-        return True
-    try:
-        os.kill(info["pid"], 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is there, but somebody else's
-        return True
-    return True
 
 
 class StoredError(NamedTuple):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ..clock import SECOND
 from ..errors import InputError
+from ..words import count, duration, iso, one_line
 
-LINE_UP_TO = 300
+__all__ = ["ago", "count", "duration", "iso", "local", "one_line", "parse_age"]
+
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_SCALES = ((3_600, "m", 60, "s", 1), (86_400, "h", 3_600, "m", 60), (math.inf, "d", 86_400, "h", 3_600))
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])\Z")
 
 
@@ -21,19 +21,6 @@ def parse_age(text: str) -> float:
     if found is None:
         raise InputError(f"{text!r} is not an age: a number and s, m, h, d or w is needed, as in 30d")
     return float(found[1]) * _UNITS[found[2]]
-
-
-def duration(seconds: float | None) -> str:
-    """
-    >>> [duration(seconds) for seconds in (0.04, 3.21, 75, 3_700, 200_000)]
-    ['0.04 s', '3.2 s', '1 m 15 s', '1 h 01 m', '2 d 07 h']
-    """
-    if seconds is None:
-        return ""
-    if seconds < 60:
-        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
-    large, size, small, part = next(scale[1:] for scale in _SCALES if seconds < scale[0])
-    return f"{int(seconds // size)} {large} {int(seconds % size // part):02} {small}"
 
 
 def ago(then: int, now: int) -> str:
@@ -48,20 +35,3 @@ def ago(then: int, now: int) -> str:
 def local(time: int) -> str:
     """A time of the store as people here read it: `2026-01-15 10:30:02`."""
     return datetime.fromtimestamp(time / SECOND).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def iso(time: int | None) -> str | None:
-    """A time of the store as machines read it: `2026-01-15T10:30:02.000000Z`."""
-    if time is None:
-        return None
-    return datetime.fromtimestamp(time / SECOND, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def one_line(message: str) -> str:
-    """A message in one line that is not too long; `show --traceback` has it whole."""
-    text = " ".join(message.split())
-    return text if len(text) <= LINE_UP_TO else f"{text[: LINE_UP_TO - 4]} ..."

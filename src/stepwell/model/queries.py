@@ -59,9 +59,13 @@ class GetGraphAges(NamedTuple):
 
 
 class ListJournal(NamedTuple):
+    """In order; `kinds` and `indexes` (of nodes) choose entries: a long history is not read for a few of them."""
+
     run_id: RunId
     after: int = 0
     limit: int = 10_000
+    kinds: tuple[str, ...] = ()
+    indexes: tuple[int, ...] | None = None
 
 
 class ListLines(NamedTuple):

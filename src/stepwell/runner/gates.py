@@ -100,6 +100,10 @@ def go_over(
     arranged = healing.arrange(current, new, pinned=pinned)
     if arranged.document == current.document:
         return None
+    nodes = yield from _all_nodes(run.id)
+    hindrance = _hindrance(purpose, run, current, arranged, nodes, accept=accept)
+    if isinstance(hindrance, NotNow):  # no need to close the gate to be told so
+        raise RunConflict(f"run {run.id}: {hindrance.message}", run_id=run.id)
     for op in add_graph(arranged, run.workflow):
         yield Commit([op])
     known = len(current.order)
@@ -214,7 +218,7 @@ def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> P
     graph = yield from _graph(run.id, arguments["digest"])
     if run.digest not in (arguments["base"], graph.digest):
         return NotNow("its graph was changed meanwhile")
-    if run.digest != graph.digest and gate.purpose != "freeze":
+    if run.digest != graph.digest:
         current = yield from _graph(run.id, run.digest)
         nodes = yield from _all_nodes(run.id)
         hindrance = _hindrance(gate.purpose, run, current, graph, nodes, accept=arguments["accept"])
@@ -236,6 +240,8 @@ def _hindrance(
     purpose: str, run: RunRow, current: Graph, graph: Graph, nodes: list[NodeRow], *, accept: bool
 ) -> Plan | NotNow | None:
     """What keeps a run from going over. A doubt about a heal pauses a run that nobody is looking at."""
+    if purpose == "freeze":
+        return None
     if purpose == "import":
         problems = import_problems(current, nodes, graph)
         return NotNow("; ".join(map(str, problems))) if problems else None

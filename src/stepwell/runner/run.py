@@ -11,8 +11,10 @@ from ..codec import decode
 from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
 from ..graph import Graph, to_frozen
 from ..ids import NodeId, RunId
+from ..kernel.why import Why
 from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
 from ..store import reader
+from . import explaining
 from .auditing import audit_run
 from .control import Controls, Steering
 
@@ -184,6 +186,15 @@ class Run(Controls):
         """
         row = self.row
         return to_frozen(self._engine.graph_of(row), row.created_at / SECOND)
+
+    def why(self, node: str | None = None) -> Why:
+        """Why the run is not done yet, or ended as it did; of a node, named by id or name: why it stands as it does.
+
+        print(run.why("ship"))
+        """
+        if node is None:
+            return explaining.why_run(self._engine.store, self.id, self.graph)
+        return explaining.why_node(self._engine.store, self.id, self.graph, self.index_of(node))
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""

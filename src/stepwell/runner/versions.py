@@ -71,7 +71,12 @@ class Versions:
         return healed, left
 
     def _heal(self, row: RunRow, graph: Graph, today: Graph, *, back: bool, accept: bool) -> RunRow:
-        carry_out(self._store, go_over(row, graph, today, accept=accept))
+        try:
+            carry_out(self._store, go_over(row, graph, today, accept=accept))
+        except RunConflict as conflict:
+            if DOUBT in str(conflict):
+                self._doubted.add((row.id, today.digest))
+            raise
         healed = reader.require_run(self._store, row.id)
         if healed.digest == row.digest:
             self._doubted.add((row.id, today.digest))

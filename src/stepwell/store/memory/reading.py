@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import Any, assert_never
 
 from ...ids import split_attempt_id
@@ -15,6 +16,7 @@ from ...model import (
     GetGraphAges,
     GetOutputs,
     GetRun,
+    JournalRow,
     LineRow,
     ListAttempts,
     ListJournal,
@@ -70,7 +72,7 @@ def _of_run(run: RunRecord, query: ListNodes | ListAttempts | GetOutputs | ListJ
     match query:
         case ListNodes(_, after, limit, statuses):
             nodes = (node for node in run.nodes if node.index > after and (not statuses or node.status in statuses))
-            return tuple(node.row() for node in nodes)[:limit]
+            return tuple(node.row() for node in islice(nodes, limit))
         case ListAttempts():
             return _attempts(run, query)
         case GetOutputs(_, indexes):
@@ -79,8 +81,8 @@ def _of_run(run: RunRecord, query: ListNodes | ListAttempts | GetOutputs | ListJ
                 for attempt in sorted(run.attempts, key=lambda attempt: attempt.index)
                 if attempt.status is AttemptStatus.COMPLETED and (indexes is None or attempt.index in indexes)
             }
-        case ListJournal(_, after, limit):
-            return tuple(run.journal[after : after + limit])
+        case ListJournal():
+            return _journal(run, query)
         case ListLines():
             return _lines(run, query)
         case CountNodes():
@@ -97,6 +99,16 @@ def _attempts(run: RunRecord, query: ListAttempts) -> tuple[AttemptRow, ...]:
         if (attempt.index, attempt.number) > query.after and (query.index is None or attempt.index == query.index)
     )
     return tuple(wanted)[: query.limit]
+
+
+def _journal(run: RunRecord, query: ListJournal) -> tuple[JournalRow, ...]:
+    indexes = None if query.indexes is None else set(query.indexes)
+    wanted = (
+        entry
+        for entry in islice(run.journal, query.after, None)
+        if (not query.kinds or entry.kind in query.kinds) and (indexes is None or entry.index in indexes)
+    )
+    return tuple(islice(wanted, query.limit))
 
 
 def _lines(run: RunRecord, query: ListLines) -> tuple[LineRow, ...]:

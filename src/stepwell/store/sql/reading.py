@@ -35,6 +35,7 @@ from .codes import (
     ATTEMPT_STATUS,
     G_OPEN,
     GATE,
+    KIND_CODE,
     KINDS,
     N_READY,
     NODE_CODE,
@@ -209,11 +210,16 @@ SELECT a.idx, a.output FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot O
 
 
 def _journal(tx: Transaction, query: ListJournal) -> tuple[JournalRow, ...]:
-    statement = """
+    kinds = ",".join(str(KIND_CODE.get(kind, -1)) for kind in query.kinds)
+    statement = f"""
 SELECT j.seq, j.at, j.kind, j.idx, j.number, j.status, j.detail
-  FROM run r CROSS JOIN journal j ON j.run = r.key WHERE r.id = ? AND j.seq > ? ORDER BY j.seq LIMIT ?
+  FROM run r CROSS JOIN journal j ON j.run = r.key
+ WHERE r.id = ? AND j.seq > ? {f"AND j.kind IN ({kinds})" if kinds else ""}
+       {"" if query.indexes is None else "AND j.idx IN (SELECT value FROM json_each(?))"}
+ ORDER BY j.seq LIMIT ?
 """
-    rows = tx.all(statement, (query.run_id, query.after, query.limit))
+    chosen = () if query.indexes is None else (json.dumps(query.indexes),)
+    rows = tx.all(statement, (query.run_id, query.after, *chosen, query.limit))
     return tuple(
         JournalRow(seq, at, KINDS[kind], idx, number, _shown(KINDS[kind], status, detail))
         for seq, at, kind, idx, number, status, detail in rows

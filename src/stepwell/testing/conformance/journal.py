@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...clock import SECOND, ManualClock
 from ...model import Dismiss, JournalRow, ListJournal, NodeStatus, Renew, RunStatus
 from ...store import Store, reader
@@ -137,3 +139,20 @@ def test_the_journal_is_read_page_by_page(store: Store) -> None:
         whole[20:],
     ]
     assert store.read([ListJournal(RUN, after=26)]) == [()]
+
+
+def test_entries_are_chosen_by_kind_and_by_node(store: Store) -> None:
+    """So that the history of a run with many nodes need not be read for what became of one of them."""
+    start(store, graph(a="", b="a", c="b"))
+    enlist(store)
+    work(store)
+
+    def chosen(**options: Any) -> list[tuple[str, int | None]]:
+        return [(entry.kind, entry.index) for entry in store.read([ListJournal(RUN, **options)])[0]]
+
+    assert chosen(kinds=("run", "created")) == [("created", None), ("run", None)]
+    assert chosen(indexes=(2, 0)) == [("claimed", 0), ("completed", 0), ("claimed", 2), ("completed", 2)]
+    assert chosen(kinds=("completed",), indexes=(1, 2)) == [("completed", 1), ("completed", 2)]
+    assert chosen(kinds=("completed",), after=3) == [("completed", 1), ("completed", 2)]
+    assert chosen(kinds=("completed",), limit=1) == [("completed", 0)]
+    assert chosen(indexes=()) == chosen(kinds=("unheard of",)) == chosen(indexes=(7,)) == []

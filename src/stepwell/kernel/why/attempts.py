@@ -1,0 +1,84 @@
+"""How attempts ended, and what made the next one run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...codec import decode
+from ...model import AttemptRow, AttemptStatus, JournalRow, NodeStatus
+from .records import Cause, CauseKind, Facts, Known
+
+HISTORY = 3
+"""Attempts that are told, back from the latest."""
+
+_KINDS = {
+    AttemptStatus.FAILED: CauseKind.ATTEMPT_FAILED,
+    AttemptStatus.TIMED_OUT: CauseKind.ATTEMPT_TIMED_OUT,
+    AttemptStatus.LOST: CauseKind.ATTEMPT_LOST,
+    AttemptStatus.RELEASED: CauseKind.ATTEMPT_RELEASED,
+    AttemptStatus.CANCELLED: CauseKind.ATTEMPT_CANCELLED,
+    AttemptStatus.SUPERSEDED: CauseKind.ATTEMPT_SUPERSEDED,
+}
+
+
+def attempt_cause(facts: Facts, known: Known, attempt: AttemptRow, because: tuple[Cause, ...] = ()) -> Cause:
+    """How an attempt of a node ended, other than completed."""
+    said = {} if attempt.error is None else error_of(attempt)
+    node = known.row.id
+    return Cause(_KINDS[attempt.status], node, facts.name(node), attempt.number, attempt.ended_at, said, because)
+
+
+def error_of(attempt: AttemptRow) -> dict[str, Any]:
+    """The type and message of the error of an attempt; None each when there is none."""
+    try:
+        record = decode(attempt.error or b"{}")
+    except ValueError:
+        record = None
+    said = record if isinstance(record, dict) else {}
+    return {"type": said.get("type"), "message": said.get("message")}
+
+
+def last_ended(known: Known) -> AttemptRow | None:
+    """The latest attempt that ended, other than completed."""
+    return next((attempt for attempt in reversed(known.attempts) if attempt.status in _KINDS), None)
+
+
+def made_it_run(facts: Facts, known: Known, number: int, left: int = HISTORY) -> tuple[Cause, ...]:
+    """What made the attempt with this number run, and what made the one before it run, back to the first."""
+    before = next((each for each in known.attempts if each.number == number - 1 and each.status in _KINDS), None)
+    request = _request(facts, known, number - 1)
+    if request is not None:
+        because = () if before is None else (attempt_cause(facts, known, before),)
+        return (Cause(CauseKind.ASKED, at=request.at, detail={"purpose": _purpose(facts, request)}, because=because),)
+    if number > 1:
+        if before is None or not left:
+            return ()
+        return (attempt_cause(facts, known, before, made_it_run(facts, known, number - 1, left - 1)),)
+    return _first(facts, known)
+
+
+def _first(facts: Facts, known: Known) -> tuple[Cause, ...]:
+    parents = facts.parents(known.row.id)
+    if not parents:
+        return (Cause(CauseKind.RUN_STARTED, at=facts.run.created_at),)
+    ended = [(facts.ended[parent], parent) for parent in parents if parent in facts.ended]
+    if not ended:
+        return ()
+    at, last = max(ended)
+    return (Cause(CauseKind.PARENTS_DONE, last, facts.name(last), at=at, detail={"parents": len(parents)}),)
+
+
+def _request(facts: Facts, known: Known, attempts: int) -> JournalRow | None:
+    """The entry by which somebody asked for this node again when it had this many attempts."""
+    row = known.row
+    for entry in reversed(facts.history):
+        asked_again = entry.kind == "rewrote" and entry.status == NodeStatus.PENDING
+        if asked_again and entry.index == row.index and entry.attempt == attempts:
+            return entry
+    return None
+
+
+def _purpose(facts: Facts, entry: JournalRow) -> str | None:
+    """What the gate was held for when this entry was written."""
+    gates = [gate for gate in facts.gates if gate.kind == "gate" and gate.seq < entry.seq]
+    return gates[-1].status if gates else None

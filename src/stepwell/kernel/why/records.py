@@ -1,0 +1,159 @@
+"""Causes as data, and the rows they are found in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from ...codec import decode
+from ...graph import Graph, NodeSpec
+from ...ids import NodeId, WorkerId
+from ...model import AttemptRow, JournalRow, NodeRow, NodeStatus, RunRow
+from ...words import iso
+
+
+class CauseKind(StrEnum):
+    """What a cause is about. Scripts and user interfaces read these names: new ones may come, none changes or goes."""
+
+    # How a node stands.
+    WAITS_FOR_PARENTS = "waits_for_parents"
+    READY = "ready"
+    RUNNING = "running"
+    WAITS_UNTIL = "waits_until"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    UPSTREAM_FAILED = "upstream_failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+    # How an attempt ended, and what else made a node run.
+    ATTEMPT_FAILED = "attempt_failed"
+    ATTEMPT_TIMED_OUT = "attempt_timed_out"
+    ATTEMPT_LOST = "attempt_lost"
+    ATTEMPT_RELEASED = "attempt_released"
+    ATTEMPT_CANCELLED = "attempt_cancelled"
+    ATTEMPT_SUPERSEDED = "attempt_superseded"
+    PARENTS_DONE = "parents_done"
+    RUN_STARTED = "run_started"
+    ASKED = "asked"
+    # Who should do it.
+    NO_WORKER = "no_worker"
+    NOT_SERVED = "not_served"
+    BUSY = "busy"
+    ALONE = "alone"
+    WORKER_GONE = "worker_gone"
+    # How the run stands.
+    HELD = "held"
+    PAUSED = "paused"
+    DEADLINE = "deadline"
+    REASON = "reason"
+
+
+BEGINNINGS = (CauseKind.PARENTS_DONE, CauseKind.RUN_STARTED)
+"""What makes every node run once. Told of the node in question, and not of others that hold it up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason, and the reasons behind it: `because` leads to the root."""
+
+    kind: CauseKind
+    node: NodeId | None = None
+    name: str | None = None
+    attempt: int | None = None
+    at: int | None = None
+    """When it happened or is due: microseconds since 1970, by the clock of the store."""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """Plain JSON; which keys there are depends on the kind."""
+    because: tuple[Cause, ...] = ()
+
+    def without(self, *kinds: CauseKind) -> Cause:
+        """The same cause, with none of these kinds behind it."""
+        kept = tuple(cause.without(*kinds) for cause in self.because if cause.kind not in kinds)
+        return replace(self, because=kept)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": str(self.kind),
+            "node": self.node,
+            "name": self.name,
+            "attempt": self.attempt,
+            "at": iso(self.at),
+            "detail": dict(self.detail),
+            "because": [cause.to_dict() for cause in self.because],
+        }
+
+
+class Known(NamedTuple):
+    """A node that was read, with its attempts, oldest first."""
+
+    row: NodeRow
+    attempts: tuple[AttemptRow, ...] = ()
+
+
+class Worker(NamedTuple):
+    """A worker that is alive, and what it says of itself."""
+
+    id: WorkerId
+    host: str | None = None
+    pid: int | None = None
+    serves: frozenset[tuple[str, str]] | None = None
+    """The (workflow, digest) pairs it works for; None when it does not say."""
+
+    @classmethod
+    def of(cls, worker: WorkerId, info: bytes) -> Worker:
+        """What can be understood of what a worker, perhaps of another version, wrote about itself."""
+        try:
+            said = decode(info)
+        except ValueError:
+            said = None
+        if not isinstance(said, dict):
+            return cls(worker)
+        host, pid, serves = said.get("host"), said.get("pid"), said.get("serves")
+        pairs: frozenset[tuple[str, str]] | None = None
+        if isinstance(serves, list):
+            pairs = frozenset(
+                (str(pair[0]), str(pair[1])) for pair in serves if isinstance(pair, list) and len(pair) == 2
+            )
+        return cls(worker, host if isinstance(host, str) else None, pid if isinstance(pid, int) else None, pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was read of a run to explain it or one of its nodes: never all of a large one."""
+
+    run: RunRow
+    graph: Graph
+    now: int
+    workers: tuple[Worker, ...] = ()
+    """Those that are alive."""
+    gates: tuple[JournalRow, ...] = ()
+    """For what the gate of the run was held, and how the run stood afterwards: its entries of kind `gate` and `run`."""
+    nodes: Mapping[str, Known] = field(default_factory=dict)
+    """By id, what was read."""
+    blockers: tuple[NodeId, ...] = ()
+    """Nodes that did not complete and hold others up, the most telling first."""
+    history: tuple[JournalRow, ...] = ()
+    """When the node in question was rewritten or woken."""
+    ended: Mapping[str, int] = field(default_factory=dict)
+    """By id, when parents of the node in question completed."""
+    counts: Mapping[NodeStatus, int] = field(default_factory=dict)
+    """Of a run: how many of its nodes stand how."""
+
+    def spec(self, node: str) -> NodeSpec | None:
+        """None for a node that is no longer part of the graph."""
+        return self.graph.nodes.get(node)
+
+    def name(self, node: str) -> str:
+        """What people call it: its name, with the id when another node has the same name."""
+        spec = self.spec(node)
+        if spec is None or spec.name == node:
+            return node
+        alike = (other for other in self.graph if other.name == spec.name)
+        return spec.name if next(alike) and next(alike, None) is None else f"{spec.name} ({node})"
+
+    def parents(self, node: str) -> tuple[NodeId, ...]:
+        spec = self.spec(node)
+        return () if spec is None else spec.depends_on

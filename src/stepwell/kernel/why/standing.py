@@ -1,0 +1,57 @@
+"""How the run stands as a whole: its gate, and who works on it."""
+
+from __future__ import annotations
+
+from ...model import GateState, RunStatus
+from .records import Cause, CauseKind, Facts
+
+
+def held(facts: Facts) -> tuple[Cause, ...]:
+    """What keeps every node of the run from moving, if anything does."""
+    run = facts.run
+    if run.gate is GateState.HELD:  # whoever works finishes what it is held for
+        hold = Cause(CauseKind.HELD, detail={"purpose": run.purpose})
+        return (hold,) if facts.workers else (hold, _no_worker(facts))
+    return (paused(facts),) if run.status is RunStatus.PAUSED else ()
+
+
+def paused(facts: Facts) -> Cause:
+    entries = [entry for entry in facts.gates if entry.kind == "run" and entry.status == RunStatus.PAUSED]
+    return Cause(CauseKind.PAUSED, at=entries[-1].at if entries else None, detail={"reason": facts.run.reason})
+
+
+def asked(facts: Facts, purpose: str) -> tuple[Cause, ...]:
+    """When somebody last asked for this, as the gates tell."""
+    entries = [entry for entry in facts.gates if entry.kind == "gate" and entry.status == purpose]
+    return (Cause(CauseKind.ASKED, at=entries[-1].at, detail={"purpose": purpose}),) if entries else ()
+
+
+def nobody_works(facts: Facts) -> Cause | None:
+    """No live worker would take a READY node of this run; None when one might."""
+    run = facts.run
+    if not facts.workers:
+        return _no_worker(facts)
+    offers = [worker.serves for worker in facts.workers]
+    if any(serves is None or (run.workflow, run.digest) in serves for serves in offers):
+        return None
+    others = sorted({pair for serves in offers for pair in serves or ()})
+    detail = {
+        "module": _module(facts),
+        "workflow": run.workflow,
+        "digest": run.digest,
+        "workers": len(facts.workers),
+        "other_versions": sum(workflow == run.workflow for workflow, _ in others),
+        "serving": sorted({workflow for workflow, _ in others})[:5],
+    }
+    return Cause(CauseKind.NOT_SERVED, detail=detail)
+
+
+def _no_worker(facts: Facts) -> Cause:
+    return Cause(CauseKind.NO_WORKER, detail={"module": _module(facts)})
+
+
+def _module(facts: Facts) -> str | None:
+    """Where the code of the run is: what a worker has to be started with."""
+    jobs = (spec.job for spec in facts.graph if spec.job is not None)
+    address = facts.run.target or next(jobs, None)
+    return None if address is None else address.partition(":")[0]

@@ -1,0 +1,317 @@
+"""The words for causes: all of them are here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, tzinfo
+from typing import Any, NamedTuple, assert_never
+
+from ...clock import SECOND
+from ...model import NodeStatus, RunRow, RunStatus
+from ...words import count, duration, one_line
+from .records import Cause, CauseKind
+
+K = CauseKind
+
+_PURPOSES = {
+    "retry": "somebody asked for what did not complete to run again (run.retry())",
+    "reattempt": "somebody asked for it to run again (run.reattempt())",
+    "heal": "the code of the workflow changed and the run went over to it",
+    "cancel": "somebody cancelled the run",
+    "pause": "somebody paused the run",
+    "resume": "somebody resumed the run",
+    "failed": "the run failed",
+}
+_HELD_FOR = {
+    "load": "its nodes are still being stored",
+    "failed": "the consequences of a failure are being recorded",
+    "cancel": "it is being cancelled",
+    "retry": "it is being retried",
+    "reattempt": "a node is being asked for again",
+    "heal": "it goes over to changed code",
+    "pause": "it is being paused",
+    "resume": "it is being resumed",
+    "delete": "it is being deleted",
+}
+_CANCELLED = {
+    "run_failed": "because the run failed",
+    "run_cancelled": "because the run was cancelled",
+    "deadline": "because the time of the run was up",
+    "removed": "because the workflow no longer has it",
+    "worker_lost": "because the run was stopping when its worker was lost",
+}
+_SKIPPED = {
+    "healed_late": "it joined the run when nodes after it had already started",
+    None: "its when= did not hold, or all its parents were skipped",
+}
+_PAUSED = {
+    "paused": "somebody paused it",
+    "node_failed": "a node failed",
+    None: "somebody paused it",
+}
+
+
+class Times(NamedTuple):
+    """Times of the store as a person reads them now."""
+
+    now: int
+    zone: tzinfo | None = None
+    """None: that of this machine."""
+
+    def at(self, time: int) -> str:
+        """`12:03:20`, on another day with the date."""
+        there, here = (datetime.fromtimestamp(each / SECOND, self.zone) for each in (time, self.now))
+        return there.strftime("%H:%M:%S" if there.date() == here.date() else "%Y-%m-%d %H:%M:%S")
+
+    def past(self, time: int | None) -> str:
+        """` at 12:03:20`, or nothing when it is not known."""
+        return "" if time is None else f" at {self.at(time)}"
+
+    def until(self, time: int) -> str:
+        """`12:03:20 (in 14 s)`"""
+        return f"{self.at(time)} (in {_rough(time - self.now)})" if time > self.now else self.at(time)
+
+    def since(self, time: int | None) -> str:
+        """` since 12:03:20 (4 s)`"""
+        return "" if time is None else f" since {self.at(time)} ({_rough(self.now - time)})"
+
+
+def _rough(time: int) -> str:
+    seconds = max(0, time) / SECOND
+    return f"{round(seconds)} s" if 10 <= seconds < 60 else duration(seconds)
+
+
+def shown(line: str) -> str:
+    """A line that a terminal shows as it is, whatever names and messages have in them."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+
+
+def lines(causes: Iterable[Cause], times: Times, depth: int = 0) -> list[str]:
+    """Each cause in a line, the ones behind it indented below."""
+    told = []
+    for cause in causes:
+        told.append("  " * depth + sentence(cause, times))
+        told += lines(cause.because, times, depth + 1)
+    return told
+
+
+def sentence(cause: Cause, times: Times) -> str:
+    """One cause, without what is behind it."""
+    name, said, number = cause.name, cause.detail, cause.attempt
+    match cause.kind:
+        case K.WAITS_FOR_PARENTS:
+            return _waits_for_parents(name, said)
+        case K.READY:
+            return f"{name} is ready to run{times.since(cause.at)}"
+        case K.RUNNING:
+            return _running(cause, times)
+        case K.WAITS_UNTIL:
+            return _waits_until(cause, times)
+        case K.COMPLETED:
+            took = said.get("seconds")
+            tries = f", in attempt {number}" if number is not None and number > 1 else ""
+            return f"{name} completed{times.past(cause.at)}{tries}{'' if took is None else f' ({duration(took)})'}"
+        case K.FAILED:
+            return f"{name} failed for good: {_verdict(said)}"
+        case K.UPSTREAM_FAILED:
+            return _upstream_failed(name, said)
+        case K.SKIPPED:
+            reason = said.get("reason")
+            return f"{name} was skipped: {_SKIPPED.get(reason, reason)}"
+        case K.CANCELLED:
+            reason = _CANCELLED.get(said["reason"], f"reason: {said['reason']}")
+            if said["stopped"]:
+                return f"{name} was stopped while it ran{times.past(cause.at)}, {reason}"
+            return f"{name} was cancelled {'' if number else 'before it began, '}{reason}"
+        case K.INTERRUPTED:
+            return f"{name} was interrupted: it may have done part of its work, and is not run again by itself"
+        case K.ATTEMPT_FAILED | K.ATTEMPT_TIMED_OUT | K.ATTEMPT_LOST | K.ATTEMPT_RELEASED:
+            return _attempt(cause, times)
+        case K.ATTEMPT_CANCELLED:
+            return f"attempt {number} was stopped{times.past(cause.at)}"
+        case K.ATTEMPT_SUPERSEDED:
+            return f"attempt {number} had completed{times.past(cause.at)}"
+        case K.PARENTS_DONE:
+            parents = said["parents"]
+            last = "" if parents == 1 else f", the last of its {parents:,} parents,"
+            return f"{name}{last} completed{times.past(cause.at)}"
+        case K.RUN_STARTED:
+            return f"the run was started{times.past(cause.at)}"
+        case K.ASKED:
+            purpose = str(said.get("purpose"))
+            return f"{_PURPOSES.get(purpose, f'the run was changed: {purpose}')}{times.past(cause.at)}"
+        case K.NO_WORKER:
+            return "no worker is alive"
+        case K.NOT_SERVED:
+            return _not_served(said)
+        case K.BUSY:
+            workers = said["workers"]
+            alive = "1 worker is alive and takes" if workers == 1 else f"{workers} workers are alive and take"
+            return f"{alive} it when there is room"
+        case K.ALONE:
+            return (
+                f"{count(said['losses'], 'worker')} died while running it, so it runs when its worker has nothing else"
+            )
+        case K.WORKER_GONE:
+            what = "interrupts it" if said["on_lost"] == "interrupt" else "runs it again"
+            return f"the worker of attempt {number} is gone; the next worker that looks {what}"
+        case K.HELD:
+            return f"the run stands still for a moment: {_HELD_FOR.get(said['purpose'], said['purpose'])}"
+        case K.PAUSED:
+            reason = said.get("reason")
+            return f"the run is paused{times.since(cause.at)}: {_PAUSED.get(reason, reason)}"
+        case K.DEADLINE:
+            return (
+                f"the run had to end by {times.at(cause.at)}" if cause.at is not None else "the time of the run was up"
+            )
+        case K.REASON:
+            return f"reason: {said.get('reason') or 'unknown'}"
+        case _:
+            assert_never(cause.kind)
+
+
+def _waits_for_parents(name: str | None, said: Mapping[str, Any]) -> str:
+    names = ", ".join(said["names"])
+    waiting, parents = said.get("waiting"), said.get("parents")
+    begin = f"{name} can no longer run: it needs" if said.get("doomed") else f"{name} waits for"
+    if waiting == 0:
+        return f"{name} waits{', though all its parents are done' if parents else ' to begin'}"
+    if said.get("skipped"):
+        return f"{begin} {names}, {count(said['skipped'] + 1, 'step')} further up"
+    if waiting is None or parents is None or (waiting <= 1 and names):
+        return f"{begin} {names}"
+    of = f"all of its {parents:,}" if waiting == parents else f"{waiting:,} of its {parents:,}"
+    first = "" if not names else f": {names}" if waiting <= len(said["names"]) else f"; among them {names}"
+    return f"{begin} {of} parents{first}"
+
+
+def _running(cause: Cause, times: Times) -> str:
+    said = cause.detail
+    where = f", process {said['pid']} on {said['host']}" if said.get("pid") and said.get("host") else ""
+    tries = f", attempt {cause.attempt}" if (cause.attempt or 1) > 1 else ""
+    limit = ""
+    if said.get("timeout") is not None and cause.at is not None:
+        limit = f"; it has until {times.until(cause.at + int(said['timeout'] * SECOND))}"
+    stop = "; it was asked to stop" if said.get("stopping") else ""
+    return f"{cause.name} is running{times.since(cause.at)}{tries}{where}{stop or limit}"
+
+
+def _waits_until(cause: Cause, times: Times) -> str:
+    said = cause.detail
+    due = "" if cause.at is None else f" until {times.until(cause.at)}"
+    if said["overdue"] and cause.at is not None:
+        due = f", due since {times.at(cause.at)},"
+    purpose = ""
+    if said["tries"] is not None:
+        of = "" if said["of"] is None else f" of {said['of']}"
+        same = cause.attempt == said["tries"]
+        purpose = f" for attempt {cause.attempt}" + (of if same else f" (try {said['tries']}{of})")
+    elif said.get("reason"):
+        purpose = f" for {said['reason']}"
+    return f"{cause.name} waits{due}{purpose}"
+
+
+def _verdict(said: Mapping[str, Any]) -> str:
+    match said["verdict"]:
+        case "not_retried":
+            return "it has no retry="
+        case "used_up":
+            return f"all {said['of']} attempts are used up" if said["of"] > 1 else "its only attempt is used up"
+        case "not_retryable":
+            names = [name.removeprefix("builtins.") for name in said["retry_on"]]
+            return f"it is tried again only after {' or '.join(names) or 'other errors'}"
+        case "worker_lost":
+            return f"{count(said['losses'], 'worker')} died while running it"
+        case unknown:
+            return str(unknown)
+
+
+def _upstream_failed(name: str | None, said: Mapping[str, Any]) -> str:
+    if said["root"] is None:
+        return f"{name} did not run: something it depends on failed"
+    return f"{name} did not run: it depends on {said['root']}{'' if said['direct'] else ' through other nodes'}"
+
+
+def _attempt(cause: Cause, times: Times) -> str:
+    number, at = cause.attempt, times.past(cause.at)
+    error = cause.detail.get("type")
+    message = one_line(str(cause.detail.get("message") or ""))
+    match cause.kind:
+        case K.ATTEMPT_LOST:
+            return f"attempt {number} was lost{at}: its worker died or did not answer in time"
+        case K.ATTEMPT_RELEASED:
+            return f"attempt {number} was given back{at} before it began"
+        case K.ATTEMPT_TIMED_OUT:
+            return f"attempt {number} took too long{at}: {message}"
+        case _:
+            shown = ": ".join(str(part) for part in (error, message) if part)
+            return f"attempt {number} failed{at}: {shown or 'its error cannot be read'}"
+
+
+def _not_served(said: Mapping[str, Any]) -> str:
+    workers, workflow = said["workers"], said["workflow"]
+    alive = "the 1 worker that is alive serves" if workers == 1 else f"the {workers:,} workers that are alive serve"
+    if said["other_versions"]:
+        return f"{alive} other versions of {workflow}, not that of this run ({said['digest'][:12]})"
+    others = f", only {', '.join(said['serving'])}" if said["serving"] else ""
+    return f"{alive} no {workflow}{others}"
+
+
+def heading(run: RunRow, counts: Mapping[NodeStatus, int], times: Times) -> str:
+    """How a run stands, in a line."""
+    began = f"run {run.id} of {run.workflow}"
+    nodes = _counted(counts)
+    if run.status.terminal:
+        began += f" {run.status.lower()}{times.past(run.ended_at)}"
+    else:
+        began += f" is {run.status.lower()}"
+        if run.deadline_at is not None:
+            nodes += f"; it must end by {times.until(run.deadline_at)}"
+    return f"{began}: {nodes}"
+
+
+def _counted(counts: Mapping[NodeStatus, int]) -> str:
+    found = [(status, counts[status]) for status in NodeStatus if counts.get(status)]
+    total = sum(number for _, number in found)
+    if len(found) == 1:
+        return f"{count(total, 'node')}, all {_status(found[0][0])}" if total > 1 else f"1 node, {_status(found[0][0])}"
+    return f"{count(total, 'node')}, {', '.join(f'{number:,} {_status(status)}' for status, number in found)}"
+
+
+def _status(status: NodeStatus) -> str:
+    return status.lower().replace("_", " ")
+
+
+def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str]) -> list[str]:
+    """What to do about it, if anything: each a sentence with something to type."""
+    kinds: dict[CauseKind, Cause] = {}
+    for cause in _all(causes):
+        kinds.setdefault(cause.kind, cause)
+    found = []
+    if K.PAUSED in kinds:
+        found += _resuming(run)
+    elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
+        module = (kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail.get("module") or "MODULE"
+        found.append(f"`{command(f'work {module}')}` works on it, or `{command(f'resume {run.id}')}` on this run alone")
+    done = kinds.keys() & {K.COMPLETED, K.SKIPPED}
+    if run.status in (RunStatus.FAILED, RunStatus.CANCELLED) and not done:
+        if K.INTERRUPTED in kinds:
+            found.append(f"see whether {kinds[K.INTERRUPTED].name} did its work: a retry runs it once more")
+        found.append(f"`run.retry()` or `{command(f'retry {run.id}')}` runs only what did not complete")
+    return found
+
+
+def _resuming(run: RunRow) -> list[str]:
+    match run.reason:
+        case "paused" | None:
+            return ["`run.resume()` goes on"]
+        case "node_failed":
+            return ["`run.retry()` runs again what failed, `run.resume()` goes on without it"]
+        case _:
+            return ['if a node was renamed, say so with `@step(was="old_name")`; then `run.resume()` goes on']
+
+
+def _all(causes: Iterable[Cause]) -> Iterable[Cause]:
+    for cause in causes:
+        yield cause
+        yield from _all(cause.because)

@@ -1,0 +1,39 @@
+"""Which workers are alive, as far as it can be seen from here."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+from ..codec import decode
+from ..model import WorkerRow
+from .port import Store
+from .reader import list_workers
+
+
+def living(store: Store) -> tuple[WorkerRow, ...]:
+    """The workers that have a lease. The lease of a process that died runs on a while, so here it is looked for."""
+    return among(list_workers(store), store.now())
+
+
+def among(workers: tuple[WorkerRow, ...], now: int) -> tuple[WorkerRow, ...]:
+    """Those of these workers that are alive at this time of the store."""
+    return tuple(worker for worker in workers if worker.lease_until > now and _may_live(worker.info))
+
+
+def _may_live(stored: bytes) -> bool:
+    """False only for a process of this machine that is certainly gone."""
+    try:
+        info: Any = decode(stored)
+    except ValueError:
+        return True
+    if not isinstance(info, dict) or info.get("host") != platform.node() or not isinstance(info.get("pid"), int):
+        return True
+    try:
+        os.kill(info["pid"], 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it is there, but somebody else's
+        return True
+    return True

@@ -1,0 +1,41 @@
+"""Amounts and times in words, for whoever tells people something."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from .clock import SECOND
+
+LINE_UP_TO = 300
+_SCALES = ((3_600, "m", 60, "s", 1), (86_400, "h", 3_600, "m", 60), (math.inf, "d", 86_400, "h", 3_600))
+
+
+def duration(seconds: float | None) -> str:
+    """
+    >>> [duration(seconds) for seconds in (0.04, 3.21, 75, 3_700, 200_000)]
+    ['0.04 s', '3.2 s', '1 m 15 s', '1 h 01 m', '2 d 07 h']
+    """
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
+    large, size, small, part = next(scale[1:] for scale in _SCALES if seconds < scale[0])
+    return f"{int(seconds // size)} {large} {int(seconds % size // part):02} {small}"
+
+
+def iso(time: int | None) -> str | None:
+    """A time of the store as machines read it: `2026-01-15T10:30:02.000000Z`."""
+    if time is None:
+        return None
+    return datetime.fromtimestamp(time / SECOND, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def one_line(message: str) -> str:
+    """A message in one line that is not too long; `show --traceback` has it whole."""
+    text = " ".join(message.split())
+    return text if len(text) <= LINE_UP_TO else f"{text[: LINE_UP_TO - 4]} ..."
