@@ -186,3 +186,22 @@ def test_version_says_which(shop: Shop) -> None:
     assert shop("--version").out.startswith("stepwell ")
     assert shop("version").out.startswith("stepwell ")
     assert set(shop("version", "--json").json) == {"stepwell", "python", "sqlite"}
+
+
+def test_graph_can_be_a_picture(old_shop: Shop) -> None:
+    told = old_shop("graph", "shop:failed", "--svg", "failed.svg")
+    assert (told.out, told.err) == ("", "drew 2 nodes into failed.svg\n")
+    picture = (old_shop.folder / "failed.svg").read_text("utf-8")
+    assert picture.startswith("<svg ")
+    assert "<title>validate: FAILED</title>" in picture
+    assert old_shop("graph", "shop:failed", "--svg", "-").out == picture
+    assert old_shop("graph", "shop:failed", "--svg", "-", PYTHONIOENCODING="ascii").out == picture
+
+
+def test_a_picture_that_cannot_be_drawn_says_why(old_shop: Shop) -> None:
+    assert "it cannot be written" in old_shop("graph", "fan-12", "--svg", "no/such/folder.svg", code=2).err
+    told = old_shop("graph", "shop:fan", "-i", "width=10000", "--svg", "large.svg", code=2).err
+    assert "10,001 nodes" in told
+    assert "stepwell show" in told
+    assert not (old_shop.folder / "large.svg").exists()
+    assert "only one of" in old_shop("graph", "fan-12", "--svg", "-", "--json", code=2).err

@@ -143,6 +143,9 @@ def graph(
     ],
     mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart (the default).")] = False,
     dot: Annotated[bool, typer.Option("--dot", help="For Graphviz.")] = False,
+    svg: Annotated[
+        str | None, typer.Option("--svg", metavar="FILE", help="As a picture, into this file; - for stdout.")
+    ] = None,
     as_json: AsJson = False,
     inputs: Inputs = None,
     store: Store = None,
@@ -150,8 +153,11 @@ def graph(
     """Draw the graph of a workflow or of a run."""
     from . import looking
 
-    if mermaid + dot + as_json > 1:
-        raise typer.BadParameter("only one of --mermaid, --dot and --json can be chosen")
+    if mermaid + dot + as_json + (svg is not None) > 1:
+        raise typer.BadParameter("only one of --mermaid, --dot, --svg and --json can be chosen")
+    if svg is not None:
+        looking.picture(_place(context, store), what, inputs or [], svg)
+        return
     looking.graph(_place(context, store), what, inputs or [], "json" if as_json else "dot" if dot else "mermaid")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 import typer
@@ -67,6 +69,27 @@ def graph(place: Place, what: str, pairs: Sequence[str], form: Literal["mermaid"
         print(json_text(graph_record(workflow, found, statuses)))
     else:
         print((to_dot if form == "dot" else to_mermaid)(found, statuses), end="")
+
+
+def picture(place: Place, what: str, pairs: Sequence[str], file: str) -> None:
+    """An SVG into a file; `-` is stdout."""
+    from ..graph.svg import MAX_SVG_NODES, to_svg
+
+    _, found, statuses = _graph(place, what, pairs)
+    if len(found) > MAX_SVG_NODES:
+        raise InputError(
+            f"{what} has {len(found):,} nodes, and a picture of more than {MAX_SVG_NODES:,} cannot be read; `stepwell show` "
+            f"folds what is alike, `--dot` and `--json` are for programs that draw large graphs"
+        )
+    drawn = to_svg(found, statuses).encode()
+    if file == "-":
+        sys.stdout.buffer.write(drawn)  # whatever encoding stdout has: SVG is UTF-8
+        return
+    try:
+        Path(file).write_bytes(drawn)
+    except OSError as error:
+        raise InputError(f"--svg {file}: it cannot be written: {error.strerror or error}") from None
+    typer.echo(f"drew {count(len(found), 'node')} into {file}", err=True)
 
 
 def _graph(place: Place, what: str, pairs: Sequence[str]) -> tuple[str, Graph, Mapping[str, str] | None]:
