@@ -118,13 +118,14 @@ def show(
     context: typer.Context,
     run: RunArgument,
     traceback: Annotated[bool, typer.Option("--traceback", help="With the tracebacks of failed nodes.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Every node one by one, however many there are.")] = False,
     as_json: AsJson = False,
     store: Store = None,
 ) -> None:
-    """Show a run and its nodes."""
+    """Show a run: its nodes as a tree, and when they were at work."""
     from . import looking
 
-    looking.show(_place(context, store), run, tracebacks=traceback, as_json=as_json)
+    looking.show(_place(context, store), run, tracebacks=traceback, whole=whole, as_json=as_json)
 
 
 @app.command()

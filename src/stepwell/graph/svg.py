@@ -20,7 +20,7 @@ NAME_CELLS = 30
 _CELL, _HEIGHT, _MARGIN, _PADDING = 7.25, 30.0, 20.0, 13.0
 _SCREEN = (16.0, 10.0)
 _ARROW = 6.0
-_MARKS = {"COMPLETED": "✓", "FAILED": "✗", "RUNNING": "▶", "INTERRUPTED": "!", "UPSTREAM_FAILED": "↯"}
+_MARKS = {"COMPLETED": "✓", "FAILED": "✗", "RUNNING": "▶", "INTERRUPTED": "!", "UPSTREAM_FAILED": "⊘"}
 
 _STYLE = """
 text { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; text-anchor: middle;
