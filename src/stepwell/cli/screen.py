@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from rich import box
@@ -16,11 +16,7 @@ from rich.text import Text
 
 from ..model import NodeStatus
 from .records import json_text
-from .stored import StoredNode
-from .words import count, one_line
-
-TABLE_UP_TO = 40
-"""Nodes that are still worth a table."""
+from .words import count
 
 ENDLESS = 1_000
 """Columns where there is no terminal: nothing is cut off in a file or a pipe."""
@@ -100,26 +96,6 @@ def table(*columns: str, right: Iterable[str] = (), wrapped: Iterable[str] = ())
             column, justify=justify, overflow="fold", no_wrap=not gives_way, min_width=8 if gives_way else None
         )
     return made
-
-
-def node_table(nodes: Sequence[StoredNode]) -> Table:
-    notes = [_note(node) for node in nodes]
-    columns = ("node", "status", "attempts", "seconds", *(("error",) if any(notes) else ()))
-    made = table(*columns, right=("attempts", "seconds"), wrapped=("node", "error"))
-    for node, note in zip(nodes, notes, strict=True):
-        seconds = node.seconds
-        tries = str(len(node.attempts) or "")
-        took = "" if seconds is None else f"{seconds:.2f}"
-        cells = (Text(node.name), coloured(node.row.status), tries, took, note)
-        made.add_row(*cells[: len(columns)])
-    return made
-
-
-def _note(node: StoredNode) -> Text:
-    """Why a node stands as it does, as far as a line can say it."""
-    if node.error is None:
-        return Text(node.row.reason or "", style="dim")
-    return Text(one_line(str(node.error)), style="red")
 
 
 def counted(counts: Mapping[NodeStatus, int]) -> Text:
