@@ -84,10 +84,12 @@ def test_show_tells_a_run_and_its_nodes(old_shop: Shop) -> None:
     shown = old_shop("show", "shop:failed").out
     assert shown.startswith("Order  FAILED")
     for fact in (
-        "run      shop:failed",
-        "target   shop:Order",
+        "run       shop:failed",
+        "target    shop:Order",
         '"order_id":-1',
-        "nodes    1 failed, 1 upstream failed",
+        "nodes     1 failed, 1 upstream failed",
+        "attempts  1 (1 failed)",
+        "reason    validate failed",
     ):
         assert fact in shown
     assert "ValueError: there is no order -1" in shown
@@ -123,12 +125,46 @@ def test_show_has_the_result_and_forgets_errors_that_were_made_good(old_shop: Sh
     assert (run["nodes"][0]["attempts"], run["nodes"][0]["error"]) == (2, None)
 
 
-def test_show_of_a_large_run_lists_what_failed(old_shop: Shop) -> None:
+def test_show_draws_the_nodes_as_a_tree(old_shop: Shop) -> None:
+    shown = old_shop("show", "shop:failed").out.splitlines()
+    head = shown.index("")
+    assert [line[:28].rstrip() for line in shown[head + 1 :]] == [
+        "✗ validate  FAILED",
+        "  ValueError: there is no or",
+        "⊘ ship      UPSTREAM_FAILED",
+    ]
+
+
+def test_show_of_a_large_run_folds_what_is_alike(old_shop: Shop) -> None:
     shown = old_shop("show", "fan-100").out
     assert "99 completed, 1 failed, 1 upstream failed" in shown
-    assert "part_77" in shown
+    assert "─ ✓ part_0 .. part_99  99 × COMPLETED" in shown
+    assert "─ ✗ part_77" in shown
+    assert "ValueError: 77 is odd" in shown
+    assert "upstream: part_77, also after part_" in shown
     assert "part_12" not in shown
+    assert "--all shows all 101 nodes" in shown
     assert len(old_shop("show", "fan-100", "--json").json["nodes"]) == 101
+
+
+def test_show_has_every_node_when_asked(old_shop: Shop) -> None:
+    shown = old_shop("show", "fan-100", "--all").out
+    assert shown.count("✓ part_") == 99
+    assert "--all" not in shown
+
+
+def test_show_fits_the_terminal(old_shop: Shop) -> None:
+    for columns in (60, 80, 200):
+        for run in ("shop:failed", "fan-12", "fan-100"):
+            shown = old_shop("show", run, COLUMNS=str(columns)).out
+            assert max(len(line.rstrip()) for line in shown.splitlines()) <= columns
+
+
+def test_show_is_plain_where_there_is_no_unicode(old_shop: Shop) -> None:
+    shown = old_shop("show", "fan-100", PYTHONIOENCODING="ascii").out
+    assert shown.isascii()
+    assert "- + part_0 .. part_99  99 x COMPLETED" in shown
+    assert "\\u" not in shown
 
 
 def test_nodes_are_listed_level_by_level_as_they_were_declared(old_shop: Shop) -> None:
@@ -199,3 +235,22 @@ def test_version_says_which(shop: Shop) -> None:
     assert shop("--version").out.startswith("stepwell ")
     assert shop("version").out.startswith("stepwell ")
     assert set(shop("version", "--json").json) == {"stepwell", "python", "sqlite"}
+
+
+def test_graph_can_be_a_picture(old_shop: Shop) -> None:
+    told = old_shop("graph", "shop:failed", "--svg", "failed.svg")
+    assert (told.out, told.err) == ("", "drew 2 nodes into failed.svg\n")
+    picture = (old_shop.folder / "failed.svg").read_text("utf-8")
+    assert picture.startswith("<svg ")
+    assert "<title>validate: FAILED</title>" in picture
+    assert old_shop("graph", "shop:failed", "--svg", "-").out == picture
+    assert old_shop("graph", "shop:failed", "--svg", "-", PYTHONIOENCODING="ascii").out == picture
+
+
+def test_a_picture_that_cannot_be_drawn_says_why(old_shop: Shop) -> None:
+    assert "it cannot be written" in old_shop("graph", "fan-12", "--svg", "no/such/folder.svg", code=2).err
+    told = old_shop("graph", "shop:fan", "-i", "width=10000", "--svg", "large.svg", code=2).err
+    assert "10,001 nodes" in told
+    assert "stepwell show" in told
+    assert not (old_shop.folder / "large.svg").exists()
+    assert "only one of" in old_shop("graph", "fan-12", "--svg", "-", "--json", code=2).err

@@ -7,15 +7,18 @@ import pty
 import subprocess
 
 import pytest
+from rich.cells import cell_len
 
+from stepwell.cli.bar import Bar
 from stepwell.cli.progress import Lines, Tally
+from stepwell.cli.screen import console
 from tests.cli.conftest import COMMAND, Shop
 
 
-def on_a_terminal(shop: Shop, *words: str) -> tuple[int, str]:
+def on_a_terminal(shop: Shop, *words: str, columns: int = 100) -> tuple[int, str]:
     """Run a command with a terminal for all its streams; the file `go` is made when the bar shows the second node."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"}
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "40"}
     for name in ("NO_COLOR", "FORCE_COLOR"):
         environment.pop(name, None)
     process = subprocess.Popen(
@@ -35,7 +38,7 @@ def on_a_terminal(shop: Shop, *words: str) -> tuple[int, str]:
     return process.wait(30), seen.decode()
 
 
-def test_a_terminal_sees_a_bar_then_a_table_and_the_result(shop: Shop) -> None:
+def test_a_terminal_sees_a_bar_then_a_tree_and_the_result(shop: Shop) -> None:
     code, seen = on_a_terminal(shop, "run", "shop:Slow", "--run-id", "slow")
     assert code == 0
     assert "━" in seen
@@ -74,3 +77,31 @@ def test_elsewhere_there_is_a_line_after_one_second_then_after_two_four_and_so_o
         "1 m 01 s",
         "1 m 31 s",
     ]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize(
+    "tally",
+    [
+        Tally(1, 0, 1, 0, 0, ("only",)),
+        Tally(20, 5, 4, 10, 1, ("check_fraud (attempt 2)", "check_inventory", "charge (again in 3.2 s)", "漢字" * 9)),
+        Tally(2_000_000, 1_999_000, 8, 900_000, 100, tuple(f"a_node_with_a_long_name_{n}" for n in range(13))),
+        Tally(3, 0, 1, 2, 0, ("x" * 300,)),
+    ],
+)
+def test_the_bar_keeps_its_three_lines_at_every_width(
+    columns: int, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    bar = Bar()
+    bar.update(tally)
+    drawn = console(err=True)
+    with drawn.capture() as captured:
+        drawn.print(bar._render())
+    lines = captured.get().splitlines()
+    assert len(lines) == 3
+    assert all(cell_len(line) <= columns for line in lines)
+    assert f"{tally.done:,}/{tally.total:,}" in lines[0]
+    assert ("failed" in lines[1] or columns == 40) == (tally.failed > 0 or columns == 40)
+    assert tally.at_work[0][:20] in lines[2]
+    assert ("…" in lines[2]) == (len(lines[2]) < len(", ".join(tally.at_work)))

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from ..version import __version__
+from . import completion
 from .exits import MEANINGS, forgiving_streams, report
 
 app = typer.Typer(
     name="stepwell",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # loading Rich would double the time that help takes
     # The backspace tells the formatter to leave these lines as they are.
@@ -26,10 +26,20 @@ STORE_HELP = "Where runs are kept, as in sqlite:///orders.db. Also STEPWELL_STOR
 
 Store = Annotated[str | None, typer.Option("--store", metavar="URL", help=STORE_HELP, show_default=False)]
 Target = Annotated[
-    str, typer.Argument(metavar="TARGET", help="module:Workflow, or module:function that returns a Builder.")
+    str,
+    typer.Argument(
+        metavar="TARGET",
+        help="module:Workflow, or module:function that returns a Builder.",
+        autocompletion=completion.targets,
+    ),
 ]
 RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="The id of a run, or its beginning (at least 4 characters).")
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="The id of a run, or its beginning (at least 4 characters).",
+        autocompletion=completion.runs,
+    ),
 ]
 Inputs = Annotated[
     list[str] | None, typer.Option("--input", "-i", metavar="NAME=VALUE", help="One input; may be repeated.")
@@ -98,10 +108,16 @@ def run(
 def ls(
     context: typer.Context,
     workflow: Annotated[
-        str | None, typer.Option("--workflow", metavar="NAME", help="Only runs of this workflow.")
+        str | None,
+        typer.Option(
+            "--workflow", metavar="NAME", help="Only runs of this workflow.", autocompletion=completion.workflows
+        ),
     ] = None,
     status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="Only runs with this status.")
+        str | None,
+        typer.Option(
+            "--status", metavar="STATUS", help="Only runs with this status.", autocompletion=completion.statuses
+        ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most so many.")] = 20,
     as_json: AsJson = False,
@@ -118,13 +134,14 @@ def show(
     context: typer.Context,
     run: RunArgument,
     traceback: Annotated[bool, typer.Option("--traceback", help="With the tracebacks of failed nodes.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Every node one by one, however many there are.")] = False,
     as_json: AsJson = False,
     store: Store = None,
 ) -> None:
-    """Show a run and its nodes."""
+    """Show a run: its nodes as a tree, and when they were at work."""
     from . import looking
 
-    looking.show(_place(context, store), run, tracebacks=traceback, as_json=as_json)
+    looking.show(_place(context, store), run, tracebacks=traceback, whole=whole, as_json=as_json)
 
 
 @app.command()
@@ -155,11 +172,19 @@ def audit(context: typer.Context, run: RunArgument, as_json: AsJson = False, sto
 def graph(
     context: typer.Context,
     what: Annotated[
-        str, typer.Argument(metavar="TARGET|RUN", help="A workflow, or a run: drawn with the status of its nodes.")
+        str,
+        typer.Argument(
+            metavar="TARGET|RUN",
+            help="A workflow, or a run: drawn with the status of its nodes.",
+            autocompletion=completion.targets_and_runs,
+        ),
     ],
     mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart (the default).")] = False,
     dot: Annotated[bool, typer.Option("--dot", help="For Graphviz.")] = False,
     frozen: Annotated[bool, typer.Option("--frozen", help="Of a run: the JSON that import_graph() takes.")] = False,
+    svg: Annotated[
+        str | None, typer.Option("--svg", metavar="FILE", help="As a picture, into this file; - for stdout.")
+    ] = None,
     as_json: AsJson = False,
     inputs: Inputs = None,
     store: Store = None,
@@ -167,10 +192,12 @@ def graph(
     """Draw the graph of a workflow or of a run."""
     from . import looking
 
-    if mermaid + dot + frozen + as_json > 1:
-        raise typer.BadParameter("only one of --mermaid, --dot, --frozen and --json can be chosen")
+    if mermaid + dot + frozen + as_json + (svg is not None) > 1:
+        raise typer.BadParameter("only one of --mermaid, --dot, --svg, --frozen and --json can be chosen")
     if frozen:
         return looking.frozen(_place(context, store), what)
+    if svg is not None:
+        return looking.picture(_place(context, store), what, inputs or [], svg)
     looking.graph(_place(context, store), what, inputs or [], "json" if as_json else "dot" if dot else "mermaid")
 
 
@@ -262,6 +289,7 @@ def main() -> None:
     if logging.lastResort is not None:  # warnings of the engine, unless the user's code has set up logging
         logging.lastResort.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     try:
-        app(prog_name="stepwell")
+        with completion.asked_by_a_shell():
+            app(prog_name="stepwell")
     except Exception as error:
         sys.exit(report(error))

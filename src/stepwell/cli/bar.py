@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from types import TracebackType
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -13,7 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from .progress import Progress, Tally, elapsed
+from .progress import NAMES_UP_TO, Progress, Tally, elapsed
 from .screen import console
 
 
@@ -22,8 +24,9 @@ class Bar:
         self._tally: Tally | None = None
         self._began = time.monotonic()
         self._spinner = Spinner("dots", style="blue")
+        self._console = console(err=True)
         self._live = Live(
-            console=console(err=True),
+            console=self._console,
             refresh_per_second=10,
             transient=True,
             redirect_stdout=sys.stdout.isatty(),
@@ -46,29 +49,52 @@ class Bar:
         tally = self._tally
         if tally is None:
             return self._spinner
+        reached, taken = f"{tally.done:,}/{tally.total:,}", elapsed(time.monotonic() - self._began)
+        columns = self._console.width
         bar = Table.grid(padding=(0, 1))
         bar.add_row(
             self._spinner,
             ProgressBar(
                 total=max(1, tally.total),
                 completed=tally.done,
-                width=40,
+                width=max(4, min(60, columns // 2, columns - len(reached) - len(taken) - 5)),
                 complete_style="red" if tally.failed else "green",
             ),
-            Text(f"{tally.done:,}/{tally.total:,}", style="bold"),
-            Text(elapsed(time.monotonic() - self._began), style="dim"),
+            Text(reached, style="bold"),
+            Text(taken, style="dim"),
         )
         counts = Text("  ").join(
-            [
-                _amount(tally.done, "done", "green"),
-                _amount(tally.running, "running", "blue"),
-                _amount(tally.waiting, "waiting", "yellow"),
-                _amount(tally.failed, "failed", "bold red"),
-            ]
+            _amount(number, word, style)
+            for number, word, style in (
+                (tally.done, "done", "green"),
+                (tally.running, "running", "blue"),
+                (tally.waiting, "waiting", "yellow"),
+                (tally.failed, "failed", "bold red"),
+            )
+            if number or word == "done"
         )
-        names = Text("  " + ", ".join(tally.at_work), style="dim", no_wrap=True, overflow="ellipsis")
-        return Group(bar, Text("  ") + counts, names)
+        names = _fitting(tally.at_work, columns - 2)
+        return Group(bar, _line(Text("  ") + counts), _line(Text(f"  {names}", style="dim")))
 
 
 def _amount(number: int, word: str, style: str) -> Text:
     return Text(f"{number:,} {word}", style=style if number else "dim")
+
+
+def _line(text: Text) -> Text:
+    """Never more than one line, or the bar would jump."""
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def _fitting(names: Sequence[str], room: int) -> str:
+    """As many whole names as there is room for.
+
+    >>> _fitting(["validate", "check_fraud", "check_inventory"], 30)
+    'validate, check_fraud, …'
+    """
+    for number in range(min(len(names), NAMES_UP_TO), 1, -1):
+        text = ", ".join(names[:number]) + (", …" if number < len(names) else "")
+        if cell_len(text) <= room:
+            return text
+    return ", ".join(names[:1]) + (", …" if len(names) > 1 else "")

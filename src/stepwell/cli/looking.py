@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 import typer
@@ -12,11 +14,10 @@ from ..errors import DefinitionError, InputError
 from ..graph import Graph, to_dot, to_frozen, to_mermaid
 from ..model import ListRuns, RunRow, RunStatus
 from ..store import Store, reader
-from ..store.living import living
 from .opening import Place
 from .records import full_record, graph_record, json_text, run_record
 from .stored import StoredRun, find_run
-from .words import ago, count, duration, local
+from .words import ago, count, duration
 
 PAGE = 1_000
 SHORT_ID = 12
@@ -36,13 +37,15 @@ def ls(place: Place, *, workflow: str | None, status: str | None, limit: int, as
             typer.echo(f"no runs{chosen} in {place.settings.store}", err=True)
 
 
-def show(place: Place, text: str, *, tracebacks: bool, as_json: bool) -> None:
+def show(place: Place, text: str, *, tracebacks: bool, whole: bool, as_json: bool) -> None:
     with place.store() as store:
         run = StoredRun(store, find_run(store, text))
         if as_json:
             print(json_text(full_record(run, tracebacks=tracebacks)))
-        else:
-            _print_run(place, run, tracebacks=tracebacks)
+            return
+        from .showing import print_run
+
+        print_run(place, run, tracebacks=tracebacks, whole=whole)
 
 
 def audit(place: Place, text: str, *, as_json: bool) -> None:
@@ -75,6 +78,27 @@ def frozen(place: Place, text: str) -> None:
     with place.store() as store:
         run = StoredRun(store, find_run(store, text))
         print(json_text(to_frozen(run.graph, run.row.created_at / SECOND)))
+
+
+def picture(place: Place, what: str, pairs: Sequence[str], file: str) -> None:
+    """An SVG into a file; `-` is stdout."""
+    from ..graph.svg import MAX_SVG_NODES, to_svg
+
+    _, found, statuses = _graph(place, what, pairs)
+    if len(found) > MAX_SVG_NODES:
+        raise InputError(
+            f"{what} has {len(found):,} nodes, and a picture of more than {MAX_SVG_NODES:,} cannot be read; `stepwell show` "
+            f"folds what is alike, `--dot` and `--json` are for programs that draw large graphs"
+        )
+    drawn = to_svg(found, statuses).encode()
+    if file == "-":
+        sys.stdout.buffer.write(drawn)  # whatever encoding stdout has: SVG is UTF-8
+        return
+    try:
+        Path(file).write_bytes(drawn)
+    except OSError as error:
+        raise InputError(f"--svg {file}: it cannot be written: {error.strerror or error}") from None
+    typer.echo(f"drew {count(len(found), 'node')} into {file}", err=True)
 
 
 def _graph(place: Place, what: str, pairs: Sequence[str]) -> tuple[str, Graph, Mapping[str, str] | None]:
@@ -134,49 +158,3 @@ def _nodes(row: RunRow) -> str:
     if row.failed:
         return f"{row.failed:,} of {row.nodes:,} failed"
     return f"{row.nodes:,}" if row.status is RunStatus.COMPLETED else f"{row.nodes - row.open:,} of {row.nodes:,} ended"
-
-
-def _print_run(place: Place, run: StoredRun, *, tracebacks: bool) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from .screen import TABLE_UP_TO, coloured, console, counted, node_table
-
-    to, row = console(), run.row
-    taken = f"  {duration(run.seconds)}" if run.seconds is not None else ""
-    to.print(Text.assemble((row.workflow, "bold"), "  ", coloured(row.status), taken))
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="dim")
-    facts.add_column(overflow="fold")
-    for name, value in _facts(row).items():
-        facts.add_row(name, Text(value))
-    facts.add_row("nodes", counted(run.counts()))
-    if not row.status.terminal and not living(run.store):
-        facts.add_row("worker", Text(f"none: `{place.command(f'resume {row.id}')}` goes on with it", style="yellow"))
-    to.print(facts)
-    nodes = run.telling_nodes(TABLE_UP_TO)
-    if nodes:
-        to.print()
-        to.print(node_table(nodes))
-    if len(nodes) < row.nodes:
-        to.print(f"\n[dim]only what failed or is at work is listed; --json has all {count(row.nodes, 'node')}[/]")
-    for node in nodes if tracebacks else ():
-        if node.error is not None:
-            to.print(Text(f"\n{node.name}", style="bold"))
-            to.print(Text((node.error.traceback or str(node.error)).rstrip()), soft_wrap=True)
-
-
-def _facts(row: RunRow) -> dict[str, str]:
-    """What there is to say about a run, by name."""
-    given = row.input.decode()
-    said = {
-        "run": row.id,
-        "target": row.target,
-        "input": None if given == "{}" else given,
-        "key": row.idempotency_key,
-        "reason": row.reason,
-    }
-    times = {"created": row.created_at, "started": row.started_at, "ended": row.ended_at, "deadline": row.deadline_at}
-    return {name: value for name, value in said.items() if value} | {
-        name: local(time) for name, time in times.items() if time is not None
-    }

@@ -24,7 +24,8 @@ SHARE_OF_TIME = 0.05
 _DONE = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
 _BEFORE = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
 _BROKEN = (NodeStatus.FAILED, NodeStatus.INTERRUPTED)
-_NAMES_UP_TO = 4
+NAMES_UP_TO = 12
+_NAMES_IN_A_LINE = 4
 
 
 class Tally(NamedTuple):
@@ -36,6 +37,7 @@ class Tally(NamedTuple):
     waiting: int
     failed: int
     at_work: tuple[str, ...]
+    """Some of those that run or wait for a time."""
 
 
 class Progress(Protocol):
@@ -64,7 +66,7 @@ def follow(engine: Engine, row: RunRow) -> None:
 
 
 def tally(engine: Engine, row: RunRow) -> Tally:
-    at_work = ListNodes(row.id, limit=_NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
+    at_work = ListNodes(row.id, limit=NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
     counts, nodes = engine.store.read([CountNodes(row.id), at_work])
     specs = engine.graph_of(row).in_order
 
@@ -77,10 +79,8 @@ def tally(engine: Engine, row: RunRow) -> Tally:
             return f"{name} (again in {duration(max(0, node.due_at - engine.store.now()) / SECOND)})"
         return name if node.attempt <= 1 else f"{name} (attempt {node.attempt})"
 
-    names = [named(node) for node in nodes[:_NAMES_UP_TO]] + (["..."] if len(nodes) > _NAMES_UP_TO else [])
-    return Tally(
-        row.nodes, sum_of(*_DONE), sum_of(NodeStatus.RUNNING), sum_of(*_BEFORE), sum_of(*_BROKEN), tuple(names)
-    )
+    running, names = sum_of(NodeStatus.RUNNING), tuple(map(named, nodes))
+    return Tally(row.nodes, sum_of(*_DONE), running, sum_of(*_BEFORE), sum_of(*_BROKEN), names)
 
 
 def _progress() -> Progress:
@@ -119,7 +119,8 @@ class Lines:
             return
         self._pause = min(30.0, self._pause * 2)
         self._next = now + self._pause
-        names = f": {', '.join(tally.at_work)}" if tally.at_work else ""
+        more = ", ..." if len(tally.at_work) > _NAMES_IN_A_LINE else ""
+        names = f": {', '.join(tally.at_work[:_NAMES_IN_A_LINE])}{more}" if tally.at_work else ""
         typer.echo(
             f"{elapsed(now - self._began)}: {tally.done:,}/{tally.total:,} done, {tally.running:,} running, "
             f"{tally.waiting:,} waiting, {tally.failed:,} failed{names}",

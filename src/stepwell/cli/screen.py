@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from rich import box
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.highlighter import JSONHighlighter
 from rich.table import Table
@@ -15,14 +16,13 @@ from rich.text import Text
 
 from ..model import NodeStatus
 from .records import json_text
-from .stored import StoredNode
-from .words import count, one_line
+from .words import count
 
-TABLE_UP_TO = 40
-"""Nodes that are still worth a table."""
+ENDLESS = 1_000
+"""Columns where there is no terminal: nothing is cut off in a file or a pipe."""
 
 _LINES_UP_TO = 60
-_STYLES = {
+STYLES = {
     "PENDING": "dim",
     "READY": "cyan",
     "RUNNING": "blue",
@@ -37,16 +37,53 @@ _STYLES = {
     "INTERRUPTED": "magenta",
 }
 
+_GLYPHS = {
+    "PENDING": "·",
+    "READY": "○",
+    "RUNNING": "▶",
+    "WAITING": "◌",
+    "COMPLETED": "✓",
+    "FAILED": "✗",
+    "UPSTREAM_FAILED": "⊘",
+    "SKIPPED": "–",
+    "CANCELLED": "■",
+    "INTERRUPTED": "!",
+}
+_ASCII = str.maketrans(
+    {
+        "·": ".", "○": "o", "▶": ">", "◌": "~", "✓": "+", "✗": "x", "⊘": "/", "–": "-", "■": "#",
+        "├": "|", "└": "`", "─": "-", "│": "|", "━": "=", "╸": ">", "╍": "x", "⋮": ":", "×": "x", "…": "~",
+    }
+)  # fmt: skip
+
 
 def console(*, err: bool = False) -> Console:
-    """A console. What is no terminal gets long lines, so that nothing is cut off in a file or a pipe."""
+    """A console. What is no terminal gets long lines, unless COLUMNS says how long they may be."""
     stream = sys.stderr if err else sys.stdout
-    width = None if stream.isatty() or "COLUMNS" in os.environ else 1_000
+    width = None if stream.isatty() or "COLUMNS" in os.environ else ENDLESS
     return Console(stderr=err, width=width, highlight=False, emoji=False)
 
 
 def coloured(status: str) -> Text:
-    return Text(status, style=_STYLES.get(status, ""))
+    return Text(status, style=STYLES.get(status, ""))
+
+
+def glyph(status: str) -> Text:
+    return Text(_GLYPHS.get(status, "?"), style=STYLES.get(status, ""))
+
+
+def in_ascii(text: str) -> str:
+    """What we draw with, in characters that every terminal has."""
+    return text.translate(_ASCII)
+
+
+def shortened(text: str, room: int) -> str:
+    """A text in so many cells; a longer one is cut in the middle, because both ends of a name tell what it is."""
+    if cell_len(text) <= room:
+        return set_cell_size(text, room)
+    head = set_cell_size(text, (room - 1) // 2)
+    tail = set_cell_size(text[::-1], room - 1 - cell_len(head))[::-1]
+    return f"{head}…{tail}"
 
 
 def table(*columns: str, right: Iterable[str] = (), wrapped: Iterable[str] = ()) -> Table:
@@ -61,30 +98,10 @@ def table(*columns: str, right: Iterable[str] = (), wrapped: Iterable[str] = ())
     return made
 
 
-def node_table(nodes: Sequence[StoredNode]) -> Table:
-    notes = [_note(node) for node in nodes]
-    columns = ("node", "status", "attempts", "seconds", *(("error",) if any(notes) else ()))
-    made = table(*columns, right=("attempts", "seconds"), wrapped=("node", "error"))
-    for node, note in zip(nodes, notes, strict=True):
-        seconds = node.seconds
-        tries = str(len(node.attempts) or "")
-        took = "" if seconds is None else f"{seconds:.2f}"
-        cells = (Text(node.name), coloured(node.row.status), tries, took, note)
-        made.add_row(*cells[: len(columns)])
-    return made
-
-
-def _note(node: StoredNode) -> Text:
-    """Why a node stands as it does, as far as a line can say it."""
-    if node.error is None:
-        return Text(node.row.reason or "", style="dim")
-    return Text(one_line(str(node.error)), style="red")
-
-
 def counted(counts: Mapping[NodeStatus, int]) -> Text:
     """`9,998 completed, 2 failed`"""
     parts = [
-        Text.assemble(f"{counts[status]:,} ", (status.lower().replace("_", " "), _STYLES[status]))
+        Text.assemble(f"{counts[status]:,} ", (status.lower().replace("_", " "), STYLES[status]))
         for status in NodeStatus
         if counts.get(status)
     ]

@@ -7,8 +7,11 @@ import sys
 from rich.text import Text
 
 from ..model import RunStatus
-from .screen import TABLE_UP_TO, coloured, console, counted, node_table, print_json
+from .drawing import Screen, print_tree
+from .screen import coloured, console, counted, print_json
+from .showing import PAGE
 from .stored import StoredRun
+from .tree import Row, tree
 from .words import duration
 
 _MARKS = {
@@ -19,12 +22,14 @@ _MARKS = {
 
 
 def print_end(run: StoredRun) -> None:
-    """The nodes in a table, if it is not too long, and how many ended in which way."""
+    """The nodes as a tree, or of a large run those that failed, and how many ended in which way."""
     to = console(err=True)
-    nodes = run.telling_nodes(TABLE_UP_TO)
+    nodes = run.telling_nodes(PAGE)
+    whole = run.row.nodes <= PAGE
+    rows = tree(nodes, run.graph, fold=False) if whole else [Row("", "", (node,), "") for node in nodes]
     to.print()
     if nodes:
-        to.print(node_table(nodes))
+        print_tree(Screen(to), rows, run.graph, run.store.now())
         to.print()
     status = run.row.status
     mark, style = _MARKS.get(status, ("•", ""))  # somebody may have retried it this very moment

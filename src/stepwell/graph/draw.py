@@ -9,22 +9,22 @@ from .graph import Graph
 from .spec import NodeSpec
 
 
-class _Paint(NamedTuple):
+class Paint(NamedTuple):
     fill: str
     stroke: str
 
 
-_PAINTS: Mapping[str, _Paint] = {
-    "PENDING": _Paint("#f3f4f6", "#9ca3af"),
-    "READY": _Paint("#e0f2fe", "#0284c7"),
-    "RUNNING": _Paint("#dbeafe", "#2563eb"),
-    "WAITING": _Paint("#fef9c3", "#ca8a04"),
-    "COMPLETED": _Paint("#dcfce7", "#16a34a"),
-    "FAILED": _Paint("#fee2e2", "#dc2626"),
-    "UPSTREAM_FAILED": _Paint("#ffedd5", "#ea580c"),
-    "SKIPPED": _Paint("#f5f5f4", "#a8a29e"),
-    "CANCELLED": _Paint("#e7e5e4", "#57534e"),
-    "INTERRUPTED": _Paint("#fae8ff", "#a21caf"),
+PAINTS: Mapping[str, Paint] = {
+    "PENDING": Paint("#f3f4f6", "#9ca3af"),
+    "READY": Paint("#e0f2fe", "#0284c7"),
+    "RUNNING": Paint("#dbeafe", "#2563eb"),
+    "WAITING": Paint("#fef9c3", "#ca8a04"),
+    "COMPLETED": Paint("#dcfce7", "#16a34a"),
+    "FAILED": Paint("#fee2e2", "#dc2626"),
+    "UPSTREAM_FAILED": Paint("#ffedd5", "#ea580c"),
+    "SKIPPED": Paint("#f5f5f4", "#a8a29e"),
+    "CANCELLED": Paint("#e7e5e4", "#57534e"),
+    "INTERRUPTED": Paint("#fae8ff", "#a21caf"),
 }
 
 
@@ -45,7 +45,7 @@ def to_mermaid(graph: Graph, statuses: Mapping[str, str] | None = None) -> str:
         lines.append(f'n{place}("{label}")' if spec.kind == "task" else f'n{place}["{label}"]')
         painted.setdefault(status, []).append(f"n{place}")
     lines += [f"n{parent} --> n{child}" for parent, child in _edges(graph)]
-    for status, paint in _PAINTS.items():
+    for status, paint in PAINTS.items():
         if status in painted:
             lines.append(f"classDef {status} fill:{paint.fill},stroke:{paint.stroke},color:#111827")
             lines.append(f"class {','.join(painted[status])} {status}")
@@ -68,7 +68,7 @@ def to_dot(graph: Graph, statuses: Mapping[str, str] | None = None) -> str:
         status = _status(spec, statuses)
         label = "\\n".join(map(_dot_text, [spec.name, status] if status else [spec.name]))
         attributes = [f'label="{label}"']
-        paint = _PAINTS.get(status)
+        paint = PAINTS.get(status)
         styles = (["rounded"] if spec.kind == "task" else []) + (["filled"] if paint else [])
         if styles:
             attributes.append(f'style="{",".join(styles)}"')

@@ -12,6 +12,7 @@ from ..kernel.healing import DOUBT, Verdict, judge
 from ..kernel.layout import add_graph
 from ..model import RunRow, RunStatus
 from ..store import Store, reader
+from ..store.living import living
 from .code import Code
 from .gates import go_over
 from .procedure import carry_out
@@ -104,11 +105,10 @@ class Versions:
 
     def _alive(self, workflow: str) -> set[str]:
         """What other live workers would run of this workflow."""
-        now = self._store.now()
         return {
             digest
-            for worker in reader.list_workers(self._store)
-            if worker.lease_until > now and worker.id != self._worker
+            for worker in living(self._store)
+            if worker.id != self._worker
             for name, digest in decode(worker.info).get("serves", ())
             if name == workflow
         }

@@ -1,0 +1,172 @@
+"""What a shell offers when Tab is pressed: ids of runs, names of nodes and workflows, targets that were run before.
+
+Nothing here imports a user's code, makes a store or raises: where there is nothing to offer, nothing is offered.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from ..model import RunRow
+    from ..store import Store
+
+OFFERED_UP_TO = 50
+LOOKED_AT_UP_TO = 1_000
+"""Runs that are looked through for those that begin as asked."""
+
+NODES_UP_TO = 5_000
+"""Reading the graph of a larger run would take longer than anybody waits for a Tab."""
+
+Offers: TypeAlias = Iterable[tuple[str, str]]
+"""What may be typed, each with a few words about it."""
+
+_VARIABLE = "_STEPWELL_COMPLETE"
+_SAFE = re.compile(r"[\w.:/@+,=-]+\Z")
+_UNSAFE_IN_HELP = re.compile(r"[^\w .,/@+=-]+")
+
+
+def _offered(
+    find: Callable[[Store, typer.Context, str], Offers],
+) -> Callable[[typer.Context, str], list[tuple[str, str]]]:
+    """The completer that typer calls: quiet, quick and safe.
+
+    Shells evaluate what is offered to them, so only words of harmless characters are: a name may hold anything.
+    """
+
+    def complete(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+        found: dict[str, str] = {}
+        try:
+            with _store(context) as store:
+                for word, about in find(store, context, incomplete):
+                    if word.startswith(incomplete) and _SAFE.match(word):
+                        found.setdefault(word, _UNSAFE_IN_HELP.sub(" ", about))
+                    if len(found) == OFFERED_UP_TO:
+                        break
+        except Exception:  # a broken store or setting is told by the command itself, not between two keys
+            return []
+        return list(found.items())
+
+    return complete
+
+
+@contextmanager
+def _store(context: typer.Context) -> Iterator[Store]:
+    from .opening import Place
+
+    given = [each.params.get("store") for each in (context, context.parent) if each is not None]
+    with Place(next((store for store in given if store), None)).store() as store:
+        yield store
+
+
+@_offered
+def runs(store: Store, context: typer.Context, incomplete: str) -> Offers:
+    """Ids of runs, the newest first."""
+    for row in _newest(store):
+        yield row.id, f"{row.status} {row.workflow}"
+
+
+@_offered
+def nodes(store: Store, context: typer.Context, incomplete: str) -> Offers:
+    """Names of the nodes of the run that stands before, as an argument called `run`."""
+    from ..store import reader
+    from .stored import StoredRun, find_run
+
+    row = find_run(store, str(context.params.get("run") or ""))
+    if row.nodes > NODES_UP_TO:
+        return
+    statuses = {node.id: node.status for node in reader.all_nodes(store, row.id)}
+    for spec in StoredRun(store, row).graph:
+        yield spec.name, statuses.get(spec.id, "")
+
+
+@_offered
+def workflows(store: Store, context: typer.Context, incomplete: str) -> Offers:
+    """Names of workflows that were run."""
+    for row in _newest(store):
+        yield row.workflow, row.target or ""
+
+
+@_offered
+def targets(store: Store, context: typer.Context, incomplete: str) -> Offers:
+    """Targets that were run: looking for others would mean importing code."""
+    for row in _newest(store):
+        if row.target is not None:
+            yield row.target, row.workflow
+
+
+@_offered
+def targets_and_runs(store: Store, context: typer.Context, incomplete: str) -> Offers:
+    rows = list(_newest(store))
+    yield from ((row.target, row.workflow) for row in rows if row.target is not None)
+    yield from ((row.id, f"{row.status} {row.workflow}") for row in rows)
+
+
+@_offered
+def statuses(store: Store, context: typer.Context, incomplete: str) -> Offers:
+    from ..model import RunStatus
+
+    for status in RunStatus:
+        yield (status.lower() if incomplete[:1].islower() else str(status)), ""
+
+
+def _newest(store: Store) -> Iterator[RunRow]:
+    from itertools import islice
+
+    from ..store import reader
+
+    return islice(reader.all_runs(store), LOOKED_AT_UP_TO)
+
+
+@contextmanager
+def asked_by_a_shell() -> Iterator[None]:
+    """Around the whole command: make ready what a shell asks and hears when it completes; otherwise do nothing."""
+    asked = os.environ.get(_VARIABLE, "")
+    if not asked.startswith("complete_"):
+        yield
+        return
+    # Typer would load Rich only to take markup out of help texts, which have none. It takes longer than all the rest.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
+    if asked != "complete_bash":
+        yield
+        return
+    before = _join_at_colons()
+    heard = io.StringIO()
+    try:
+        with redirect_stdout(heard):
+            yield
+    finally:
+        for line in heard.getvalue().splitlines():
+            print(line.removeprefix(before))
+
+
+def _join_at_colons() -> str:
+    """Bash cuts words at colons and completes what follows; put them together, and say what it has already.
+
+    >>> os.environ.update(COMP_WORDS="stepwell\\nrun\\nshop\\n:\\nOr", COMP_CWORD="4")
+    >>> _join_at_colons(), os.environ["COMP_WORDS"].split(), os.environ["COMP_CWORD"]
+    ('shop:', ['stepwell', 'run', 'shop:Or'], '2')
+    """
+    words: list[str] = []
+    at = int(os.environ.get("COMP_CWORD", "0") or 0)
+    place = at
+    for number, word in enumerate(os.environ.get("COMP_WORDS", "").split("\n")):
+        goes_on = bool(words) and (set(word) == {":"} or words[-1].endswith(":"))
+        if goes_on:
+            words[-1] += word
+        else:
+            words.append(word)
+        if number == at:
+            place = len(words) - 1
+    os.environ["COMP_WORDS"] = "\n".join(words)
+    os.environ["COMP_CWORD"] = str(place)
+    word = words[place] if place < len(words) else ""
+    return word[: word.rfind(":") + 1]
