@@ -13,6 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from ..runner.capture import prick_ears
 from .progress import Progress, Tally, elapsed
 from .screen import console
 
@@ -32,6 +33,7 @@ class Bar:
 
     def __enter__(self) -> Progress:
         self._live.start()
+        prick_ears()  # what bodies print is recorded as they print it, not as it is drawn above the bar
         return self
 
     def __exit__(

@@ -9,8 +9,10 @@ from ..codec import decode, encode
 from ..errors import NotJson, RetryLater, Stopped
 from ..kernel import settling
 from ..kernel.settling import Failure, Verdict
+from ..masking import mask
 from ..model import Settle
 from .context import Context, ReadOutputs
+from .lines import Lines, Said
 from .work import Held
 
 MAX_TRACEBACK = 16_000
@@ -21,11 +23,16 @@ MAX_OUTPUT = 256 * 1024 * 1024
 class Attempt:
     """An attempt at work: what the body is called with, and what its end means."""
 
-    __slots__ = ("context", "held")
+    __slots__ = ("_lines", "context", "held")
 
-    def __init__(self, held: Held, read: ReadOutputs) -> None:
+    def __init__(self, held: Held, read: ReadOutputs, lines: Lines) -> None:
         self.held = held
-        self.context = Context(held, read)
+        self.context = Context(held, read, lines)
+        self._lines = lines
+
+    def voice(self) -> Said | None:
+        """Where its body says what it logs and prints; None when that is not recorded any more."""
+        return self._lines.of(self.held)
 
     def call(self) -> Any:
         """Call the body: its result, or a coroutine when it is `async def`. Whatever it raises comes through."""
@@ -99,7 +106,7 @@ class Raised(NamedTuple):
         return cls(
             _names(type(error)),
             type(error).__name__,
-            _clean(_message(error)),
+            _clean(mask(_message(error))),
             _clean(_traceback(error)),
             error.seconds if isinstance(error, RetryLater) else None,
             isinstance(error, Stopped),
@@ -158,5 +165,5 @@ def _traceback(error: BaseException) -> str:
         frames = frames.tb_next
     if frames is None:
         return ""
-    text = "".join(traceback.format_exception(type(error), error, frames))
+    text = mask("".join(traceback.format_exception(type(error), error, frames)))
     return text if len(text) <= MAX_TRACEBACK else "... " + text[-MAX_TRACEBACK + 4 :]

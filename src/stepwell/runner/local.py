@@ -22,11 +22,13 @@ from ..kernel import settling
 from ..model import Claimed, Dismiss, HeldGate, Op, Receipt, RunNews, Settle
 from ..store import Store, reader
 from .attempt import Attempt, settle
+from .capture import close_ears, open_ears, prick_ears, speak
 from .chores import Chores, Due
 from .desk import Desk, Flight, Landing, Limits, Submission
 from .lease import Lease
 from .loop import LoopThread
 from .procedure import Procedure, carry_out
+from .pulse import Pulse
 from .work import Held, RunFacts
 
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class LocalRunner:
         self._limits_changed = threading.Event()
         self._timekeeper: threading.Thread | None = None
         self._quiet = threading.Condition(self._lock)
+        self._pulse = Pulse(self._store_lines, "stepwell-lines")
+        self.desk.lines.wake = self._pulse.wake
         self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
         self._processes: ProcessBodies | None = None
         self._attempts: dict[Held, Attempt] = {}
@@ -89,6 +93,7 @@ class LocalRunner:
     def start(self) -> None:
         self._lease.start()
         self._housekeeper.start()
+        open_ears()
 
     def submit(self, ops: list[Op], facts: tuple[RunFacts, ...] = ()) -> list[Receipt]:
         """Commit these ops together with whatever else is waiting, and return their receipts."""
@@ -263,14 +268,15 @@ class LocalRunner:
     # Bodies
 
     def _begin(self, begin: list[Held], *, keep: bool) -> Held | None:
+        prick_ears()
         threads = [held for held in begin if held.spec.body == "thread"]
         if len(threads) != len(begin):
-            on_loop = [Attempt(held, self._read_outputs) for held in begin if held.spec.body == "loop"]
+            on_loop = [self._attempt(held) for held in begin if held.spec.body == "loop"]
             if on_loop:
                 self._loop.begin(on_loop)
             for held in begin:
                 if held.spec.body == "process":
-                    self._process_bodies().put(Attempt(held, self._read_outputs))
+                    self._process_bodies().put(self._attempt(held))
         kept = threads.pop(0) if keep and threads else None
         self._hand_out(threads)
         return kept
@@ -288,6 +294,7 @@ class LocalRunner:
     def _work(self) -> None:
         """A thread that runs bodies, and leads commits between them."""
         while True:
+            speak(None)  # only here: between bodies it would cost as much again, and one that is over is not heard
             held = self._queue.get()
             while held is not None:
                 if self._run(held):
@@ -299,9 +306,10 @@ class LocalRunner:
 
     def _run(self, held: Held) -> bool:
         """Run one body. True if it took so long that another thread has replaced this one."""
-        attempt = Attempt(held, self._read_outputs)
+        attempt = self._attempt(held)
         if not self._begins(attempt):
             return False
+        speak(attempt)
         try:
             result = attempt.call()
             if asyncio.iscoroutine(result):
@@ -319,6 +327,14 @@ class LocalRunner:
                 self._threads -= 1
                 self.desk.stalled = self._runaways >= MAX_RUNAWAYS
             return held.runaway
+
+    def _attempt(self, held: Held) -> Attempt:
+        return Attempt(held, self._read_outputs, self.desk.lines)
+
+    def _store_lines(self) -> None:
+        with self._lock:
+            self.desk.lines.ripen()
+        self.pump()
 
     def _begins(self, attempt: Attempt) -> bool:
         """Whether this body may begin now. Under the lock: what closing gives back must not begin any more."""
@@ -465,6 +481,7 @@ class LocalRunner:
             threads = self._threads
         self._wake.set()
         self._limits_changed.set()
+        self._pulse.close()
         self._lease.close()
         for _ in range(threads):
             self._queue.put(None)
@@ -475,6 +492,7 @@ class LocalRunner:
         if self._housekeeper.is_alive() and threading.current_thread() is not self._housekeeper:
             self._housekeeper.join(5)
         self._finished = True
+        close_ears()
         try:
             self._store.commit([Dismiss(self.desk.worker)])
         except StoreError as error:
