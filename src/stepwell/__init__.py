@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from .graph import Graph, NodeSpec, Retry
+    from .masking import secret
     from .model import AttemptStatus, NodeStatus, RunStatus
     from .runner import Context, Engine, Run
 
@@ -49,6 +50,7 @@ _HOMES = {
         "StoreError",
     ),
     "graph": ("Graph", "NodeSpec", "Retry"),
+    "masking": ("secret",),
     "model": ("AttemptStatus", "NodeStatus", "RunStatus"),
     "runner": ("Context", "Engine", "Run"),
 }
@@ -81,6 +83,7 @@ __all__ = [
     "StoreError",
     "Workflow",
     "__version__",
+    "secret",
     "step",
     "task",
 ]

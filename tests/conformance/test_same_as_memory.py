@@ -35,6 +35,7 @@ from stepwell.model import (
     ListAttempts,
     ListJournal,
     ListLines,
+    ListMarks,
     ListNodes,
     ListRuns,
     ListStops,
@@ -134,6 +135,7 @@ class SameAsMemory(RuleBasedStateMachine):
             GetOutputs,
             ListJournal,
             ListLines,
+            ListMarks,
             CountNodes,
         )
         present = [run.id for run in reader.all_runs(self.memory)]
@@ -284,7 +286,7 @@ class SameAsMemory(RuleBasedStateMachine):
             self.claim(WORKERS[0], (("default/thread", 3), ("gpu/loop", 4)), RUNS, None, False)
         self.commit()
 
-    @rule(which=number, index=st.integers(0, 3), data=st.sampled_from(sorted(PAYLOADS)), now=st.booleans())
+    @rule(which=number, index=st.integers(-1, 3), data=st.sampled_from(sorted(PAYLOADS)), now=st.booleans())
     def append(self, which: int, index: int, data: str, now: bool) -> None:
         self.ask(Append(self.attempt(which), index, "log", PAYLOADS[data] or b""), now)
 

@@ -96,7 +96,7 @@ def hold(desk: Desk, *places: tuple[str, int]) -> list[Held]:
 
 def end(desk: Desk, held: Held, now: int = 0) -> None:
     """The body of an attempt returns."""
-    desk.finished(held, Attempt(held, lambda *_: {}).returned(None), now)
+    desk.finished(held, Attempt(held, lambda *_: {}, desk.lines).returned(None), now)
 
 
 __all__ = [

@@ -15,6 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from ..runner.capture import prick_ears
 from .progress import NAMES_UP_TO, Progress, Tally, elapsed
 from .screen import console
 
@@ -35,6 +36,7 @@ class Bar:
 
     def __enter__(self) -> Progress:
         self._live.start()
+        prick_ears()  # what bodies print is recorded as they print it, not as it is drawn above the bar
         return self
 
     def __exit__(

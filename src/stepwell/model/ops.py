@@ -103,8 +103,15 @@ class Settle(NamedTuple):
     """With `node=WAITING`: microseconds until the node is due again."""
 
 
+MARK = -1
+"""The index of an attempt's progress mark."""
+
+
 class Append(NamedTuple):
-    """A line (log, progress, durable effect) of a running attempt, numbered by the worker."""
+    """A line (log, durable effect) of a running attempt, numbered by the worker from 0; what is there is not changed.
+
+    A negative index is a mark (progress): it takes the place of the one before, so that only the latest is kept.
+    """
 
     attempt: AttemptId
     index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs

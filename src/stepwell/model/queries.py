@@ -69,12 +69,28 @@ class ListJournal(NamedTuple):
 
 
 class ListLines(NamedTuple):
-    """What the attempts of a run appended, in the order of claims; `after` is (attempt, index) of the line before."""
+    """What the attempts of a run appended, in the order of claims; `after` is (attempt, index) of the line before.
+
+    Marks are not among them. A run's attempts append side by side, so to follow a run ask for what was stored `since` the
+    latest line seen, which is given again.
+    """
 
     run_id: RunId
     index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which no record needs
     limit: int = 10_000
     after: tuple[AttemptId, int] | None = None
+    number: int | None = None
+    """Only of attempts with this number."""
+    kind: str | None = None
+    since: int | None = None
+    """Only what was stored at this time or later."""
+
+
+class ListMarks(NamedTuple):
+    """The latest mark of every attempt that made one, in the order of claims; only of these nodes, if they are named."""
+
+    run_id: RunId
+    indexes: tuple[int, ...] | None = None
 
 
 class ListStops(NamedTuple):
@@ -125,6 +141,7 @@ Query: TypeAlias = (
     | GetGraphAges
     | ListJournal
     | ListLines
+    | ListMarks
     | ListStops
     | ListWorkers
     | CountNodes

@@ -107,3 +107,7 @@ class LineRow(NamedTuple):
     at: int
     kind: str
     data: bytes
+    node: int
+    """The index of the attempt's node."""
+    number: int
+    """The attempt's number."""

@@ -2,6 +2,6 @@
 
 from .context import Context
 from .engine import Engine
-from .run import AttemptView, NodeError, NodeView, Run
+from .run import AttemptView, LogRecord, NodeError, NodeView, Run
 
-__all__ = ["AttemptView", "Context", "Engine", "NodeError", "NodeView", "Run"]
+__all__ = ["AttemptView", "Context", "Engine", "LogRecord", "NodeError", "NodeView", "Run"]

@@ -11,8 +11,10 @@ from ..errors import MissingJob, NotJson, RetryLater, Stopped
 from ..ids import RunId
 from ..kernel import settling
 from ..kernel.settling import Failure, Verdict
+from ..masking import mask
 from ..model import Settle
 from .context import Context, ReadOutputs
+from .lines import Lines, Said
 from .work import Held
 
 MAX_TRACEBACK = 16_000
@@ -31,12 +33,17 @@ def _unknown(run_id: RunId) -> None:
 class Attempt:
     """An attempt at work: what the body is called with, and what its end means."""
 
-    __slots__ = ("_frozen_at", "context", "held")
+    __slots__ = ("_frozen_at", "_lines", "context", "held")
 
-    def __init__(self, held: Held, read: ReadOutputs, frozen_at: FrozenAt = _unknown) -> None:
+    def __init__(self, held: Held, read: ReadOutputs, lines: Lines, frozen_at: FrozenAt = _unknown) -> None:
         self.held = held
-        self.context = Context(held, read)
+        self.context = Context(held, read, lines)
+        self._lines = lines
         self._frozen_at = frozen_at
+
+    def voice(self) -> Said | None:
+        """Where its body says what it logs and prints; None when that is not recorded any more."""
+        return self._lines.of(self.held)
 
     def call(self) -> Any:
         """Call the body: its result, or a coroutine when it is `async def`. Whatever it raises comes through."""
@@ -120,7 +127,7 @@ class Raised(NamedTuple):
         return cls(
             _names(type(error)),
             type(error).__name__,
-            _clean(_message(error)),
+            _clean(mask(_message(error))),
             _clean(_traceback(error)),
             error.seconds if isinstance(error, RetryLater) else None,
             isinstance(error, Stopped),
@@ -180,5 +187,5 @@ def _traceback(error: BaseException) -> str:
         frames = frames.tb_next
     if frames is None:
         return ""
-    text = "".join(traceback.format_exception(type(error), error, frames))
+    text = mask("".join(traceback.format_exception(type(error), error, frames)))
     return text if len(text) <= MAX_TRACEBACK else "... " + text[-MAX_TRACEBACK + 4 :]

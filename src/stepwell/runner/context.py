@@ -9,6 +9,7 @@ from ..codec import decode
 from ..define.invoke import copied_values
 from ..errors import Stopped
 from ..ids import NodeId, RunId
+from .lines import Lines
 from .work import Held
 
 ReadOutputs = Callable[[RunId, tuple[int, ...]], Mapping[int, bytes]]
@@ -89,10 +90,11 @@ class RunInfo(NamedTuple):
 class Context:
     """`ctx`: a body that has a parameter of this name receives it."""
 
-    __slots__ = ("_held", "_outputs", "_read", "outcome")
+    __slots__ = ("_held", "_lines", "_outputs", "_read", "outcome")
 
-    def __init__(self, held: Held, read: ReadOutputs) -> None:
+    def __init__(self, held: Held, read: ReadOutputs, lines: Lines) -> None:
         self._held = held
+        self._lines = lines
         self._read = read
         self._outputs: Outputs | None = None
         self.outcome: dict[str, Any] = {}
@@ -148,6 +150,16 @@ class Context:
     def stopping(self) -> bool:
         """Somebody asked this attempt to stop, or its result would no longer be recorded."""
         return self._held.stop or self._held.over
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Say how far this body is. Call it as often as you like: the latest is stored, about twice a second.
+
+        for number, row in enumerate(rows):
+            ctx.progress(number, len(rows))
+        """
+        said = self._held.said or self._lines.of(self._held)
+        if said is not None:
+            said.progress(done, total, message)
 
     def check(self) -> None:
         """Raise Stopped if this attempt should stop. Call it now and then in long loops."""

@@ -36,10 +36,13 @@ from ..model import (
     Settle,
     Settled,
 )
+from .lines import Lines
 from .work import Held, RunFacts
 
 MAX_SETTLEMENTS = 2_000
 """How many settlements one commit takes at most, so that renewals get through in between."""
+MAX_LINES = 2_000
+"""After how many lines of their bodies a commit takes no more settlements."""
 MAX_RUNS_NAMED = 256
 """How many runs one claim names at most."""
 KINDS = ("thread", "loop", "process")
@@ -88,6 +91,8 @@ class Flight:
     settling: list[Held]
     claims: list[Asked] = field(default_factory=list)
     """What its claims ask for; they stand at the end of the batch."""
+    lines: int = 0
+    """How many lines of bodies it brings; they stand before the settlements, which would fence them."""
 
 
 @dataclass(slots=True)
@@ -142,6 +147,8 @@ class Desk:
         """Too many bodies did not end in time; nothing more is claimed until some of them do."""
         self.blocked = 0
         """How often ready work was left in the store because there was no room: back-pressure."""
+        self.lines = Lines()
+        """What bodies have said and nobody has committed yet."""
         self._new_claim_id = new_claim_id
         self._submissions: deque[Submission] = deque()
         self._settlements: deque[tuple[Held, Settle]] = deque()
@@ -249,6 +256,7 @@ class Desk:
             answers = list(receipts[at : at + len(submission.ops)])
             at += len(submission.ops)
             self._answer(submission, answers, landing)
+        at += flight.lines  # a refused one is of a fenced attempt, which its settlement will tell
         for held in flight.settling:
             receipt, op = receipts[at], flight.ops[at]
             at += 1
@@ -269,7 +277,7 @@ class Desk:
         assert flight is self._flight, "only the batch in flight can fall"
         self._flight = None
         skip = sum(len(submission.ops) for submission in flight.submissions)
-        self._again = Flight(flight.ops[skip:], [], flight.settling, flight.claims)
+        self._again = Flight(flight.ops[skip:], [], flight.settling, flight.claims, flight.lines)
         told = [*flight.submissions, *self._submissions]
         self._submissions.clear()
         for submission in told:
@@ -287,12 +295,18 @@ class Desk:
             for facts in submission.facts:
                 self.facts[facts.run_id] = facts
                 self._feed(facts.run_id)
-        while self._settlements and len(flight.settling) < MAX_SETTLEMENTS:
+        lines = self.lines.due() if self.lines.ripe else []
+        settles: list[Op] = []
+        while self._settlements and len(settles) < MAX_SETTLEMENTS and len(lines) < MAX_LINES:
             held, settle = self._settlements.popleft()
+            if held.said is not None:
+                lines += held.said.rest()
             flight.settling.append(held)
-            flight.ops.append(settle)
+            settles.append(settle)
             if held.facts.run_id in self.facts:
                 self._feed(held.facts.run_id)
+        flight.lines = len(lines)
+        flight.ops += (*lines, *settles)
         if self.leased and not (self.closing or self.stalled or self._suspects):
             self._add_claims(flight, now)
         return flight

@@ -22,11 +22,13 @@ from ..kernel import settling
 from ..model import Claimed, Dismiss, HeldGate, Op, Receipt, RunNews, Settle
 from ..store import Store, reader
 from .attempt import Attempt, settle
+from .capture import close_ears, open_ears, prick_ears, speak
 from .chores import Chores, Due
 from .desk import Desk, Flight, Landing, Limits, Submission
 from .lease import Lease
 from .loop import LoopThread
 from .procedure import Procedure, carry_out
+from .pulse import Pulse
 from .work import Held, RunFacts
 
 if TYPE_CHECKING:
@@ -75,6 +77,8 @@ class LocalRunner:
         self._limits_changed = threading.Event()
         self._timekeeper: threading.Thread | None = None
         self._quiet = threading.Condition(self._lock)
+        self._pulse = Pulse(self._store_lines, "stepwell-lines")
+        self.desk.lines.wake = self._pulse.wake
         self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
         self._processes: ProcessBodies | None = None
         self._attempts: dict[Held, Attempt] = {}
@@ -96,6 +100,7 @@ class LocalRunner:
     def start(self) -> None:
         self._lease.start()
         self._housekeeper.start()
+        open_ears()
 
     def submit(self, ops: list[Op], facts: tuple[RunFacts, ...] = ()) -> list[Receipt]:
         """Commit these ops together with whatever else is waiting, and return their receipts."""
@@ -274,6 +279,7 @@ class LocalRunner:
     # Bodies
 
     def _begin(self, begin: list[Held], *, keep: bool) -> Held | None:
+        prick_ears()
         threads = [held for held in begin if held.spec.body == "thread"]
         if len(threads) != len(begin):
             on_loop = [self._attempt(held) for held in begin if held.spec.body == "loop"]
@@ -299,6 +305,7 @@ class LocalRunner:
     def _work(self) -> None:
         """A thread that runs bodies, and leads commits between them."""
         while True:
+            speak(None)  # only here: between bodies it would cost as much again, and one that is over is not heard
             held = self._queue.get()
             while held is not None:
                 if self._run(held):
@@ -313,6 +320,7 @@ class LocalRunner:
         attempt = self._attempt(held)
         if not self._begins(attempt):
             return False
+        speak(attempt)
         try:
             result = attempt.call()
             if asyncio.iscoroutine(result):
@@ -330,6 +338,14 @@ class LocalRunner:
                 self._threads -= 1
                 self.desk.stalled = self._runaways >= MAX_RUNAWAYS
             return held.runaway
+
+    def _attempt(self, held: Held) -> Attempt:
+        return Attempt(held, self._read_outputs, self.desk.lines, self._read_frozen_at)
+
+    def _store_lines(self) -> None:
+        with self._lock:
+            self.desk.lines.ripen()
+        self.pump()
 
     def _begins(self, attempt: Attempt) -> bool:
         """Whether this body may begin now. Under the lock: what closing gives back must not begin any more."""
@@ -421,9 +437,6 @@ class LocalRunner:
             self._processes = ProcessBodies(self.desk.limits.processes, self._begins_elsewhere, self._settled_elsewhere)
         return self._processes
 
-    def _attempt(self, held: Held) -> Attempt:
-        return Attempt(held, self._read_outputs, self._read_frozen_at)
-
     def _read_frozen_at(self, run_id: RunId) -> float | None:
         try:
             row = reader.get_run(self._store, run_id)
@@ -486,6 +499,7 @@ class LocalRunner:
             threads = self._threads
         self._wake.set()
         self._limits_changed.set()
+        self._pulse.close()
         self._lease.close()
         for _ in range(threads):
             self._queue.put(None)
@@ -496,6 +510,7 @@ class LocalRunner:
         if self._housekeeper.is_alive() and threading.current_thread() is not self._housekeeper:
             self._housekeeper.join(5)
         self._finished = True
+        close_ears()
         try:
             self._store.commit([Dismiss(self.desk.worker)])
         except StoreError as error:

@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import Stopped
 from ..model import Settle
 from .attempt import Attempt
+from .capture import speak
 from .work import Held
 
 log = logging.getLogger("stepwell")
@@ -81,6 +82,7 @@ class LoopThread:
         for attempt in attempts:
             if not self._begins(attempt):
                 continue
+            speak(attempt)
             try:
                 result = attempt.call()
                 if asyncio.iscoroutine(result):
@@ -89,13 +91,17 @@ class LoopThread:
                 settle = attempt.returned(result)
             except BaseException as error:
                 settle = attempt.raised(error)
+            finally:
+                speak(None)
             self._settled(attempt.held, settle)
 
     def _start(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         if attempt.held.over:
             coroutine.close()
             return
+        speak(attempt)  # the task takes this context with it
         task = asyncio.get_running_loop().create_task(self._run(attempt, coroutine))
+        speak(None)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         attempt.held.interrupt = partial(_cancel, asyncio.get_running_loop(), task)

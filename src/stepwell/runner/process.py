@@ -1,8 +1,8 @@
 """`isolation="process"`: bodies in processes of their own, which can be killed when their time is up.
 
 Each place has one child process, started when it is first needed and used again. Parent and child speak through a pipe:
-the child says that it is ready, the parent sends what to run, the child may ask for outputs, and answers with a result or
-an error, all of it plain data.
+the child says that it is ready, the parent sends what to run, the child may ask for outputs, says what its body logs and
+prints as it does, and answers with a result or an error, all of it plain data.
 
 A child leads a process group: what a body has started is killed with it. It dies with its parent, however that dies.
 """
@@ -26,9 +26,13 @@ from ..define import bodies_for
 from ..graph.document import node_document, node_from_document
 from ..kernel import settling
 from ..kernel.settling import Failure
+from ..masking import hidden, hide
 from ..model import Settle
 from .attempt import Attempt, Raised, kept_outcome, kept_output, settle
+from .capture import open_ears, speak
 from .context import RunInfo
+from .lines import Voice
+from .pulse import Pulse
 from .work import Held
 
 _SPAWN = multiprocessing.get_context("spawn")
@@ -118,9 +122,13 @@ class _Place:
             child.send(_request(attempt))
             while True:
                 kind, value = child.receive()
-                if kind != "outputs":
+                if kind == "outputs":
+                    child.send(_outputs(attempt, value))
+                elif kind in ("line", "mark", "dropped"):
+                    if (said := attempt.voice()) is not None:
+                        said.relay(kind, value)
+                else:
                     return _settlement(attempt, kind, value)
-                child.send(_outputs(attempt, value))
         except (EOFError, OSError):
             how = child.how_it_died()
             self._drop()
@@ -213,6 +221,7 @@ def _request(attempt: Attempt) -> dict[str, Any]:
         "node": encode(node_document(held.spec)),
         "input": encode(dict(held.facts.input)),
         "needs": {order[index]: output for index, output in held.inputs},
+        "secrets": hidden(),
         "context": {
             "run_id": ctx.run_id,
             "workflow": ctx.workflow,
@@ -245,7 +254,7 @@ def _settlement(attempt: Attempt, kind: str, value: Any) -> Settle:
 class ChildContext:
     """`ctx` in a process of its own: the same names, with outputs asked from the parent."""
 
-    def __init__(self, pipe: Connection, input: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    def __init__(self, pipe: Pipe, voice: PipeVoice, input: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         self.run_id: str = facts["run_id"]
         self.workflow: str = facts["workflow"]
         self.node_id: str = facts["node_id"]
@@ -256,6 +265,7 @@ class ChildContext:
         self.run = RunInfo(self.run_id, self.workflow, self.input)
         self.outcome: dict[str, Any] = {}
         self.outputs = _ChildOutputs(pipe)
+        self.progress = voice.progress
         self.stopping = False
         """A process is killed when it should stop, so it never sees this change."""
 
@@ -263,8 +273,68 @@ class ChildContext:
         return None
 
 
-class _ChildOutputs(Mapping[str, Any]):
+class Pipe:
+    """The child's end of the pipe, which several threads of a body may write to."""
+
     def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._lock = threading.Lock()
+        self.recv = pipe.recv
+
+    def send(self, message: Any) -> None:
+        with self._lock:
+            self._pipe.send(message)
+
+
+class PipeVoice(Voice):
+    """Sends each line at once: the last words of a body that crashes its process are the ones that matter."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        super().__init__()
+        self._pipe = pipe
+        self._pulse = Pulse(self._beat, "stepwell-progress")
+
+    def voice(self) -> Voice:
+        return self
+
+    def finish(self) -> None:
+        """Say what is left. Nothing may follow: it would be taken for words of the next body."""
+        self._pulse.close()
+        with self._lock:
+            self._finish()
+            self._send_progress()
+            self._tell_dropped()
+
+    def _beat(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._send_progress()
+
+    def _send_progress(self) -> None:
+        if (mark := self._mark()) is not None:
+            self._pipe.send(("mark", mark))
+
+    def _keep(self, data: bytes) -> bool:
+        self._pipe.send(("line", data))
+        return True
+
+    def _marked(self) -> None:
+        self._pulse.wake()
+
+    def _drop(self, at: int, lines: int) -> None:
+        before = self.dropped
+        super()._drop(at, lines)
+        # Said each time it has doubled, so that a body which is killed leaves about the right number.
+        if before.bit_length() != self.dropped.bit_length():
+            self._tell_dropped()
+
+    def _tell_dropped(self) -> None:
+        if self.dropped:
+            self._pipe.send(("dropped", (self.dropped, self._at)))
+
+
+class _ChildOutputs(Mapping[str, Any]):
+    def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
 
     def __getitem__(self, name: str) -> Any:
@@ -286,12 +356,14 @@ class _ChildOutputs(Mapping[str, Any]):
         return len(self.all())
 
 
-def serve(pipe: Connection) -> None:
+def serve(connection: Connection) -> None:
     """Run bodies until the parent goes away."""
     with contextlib.suppress(OSError, AttributeError):
         os.setpgid(0, 0)  # Ctrl-C is for the parent to decide on, and what a body starts is killed with it
     threading.Thread(target=_die_with_the_parent, daemon=True).start()
     multiprocessing.current_process().daemon = False  # or bodies could not use multiprocessing themselves
+    pipe = Pipe(connection)
+    open_ears()
     try:
         pipe.send(("ready", None))
         while True:
@@ -310,10 +382,13 @@ def _die_with_the_parent() -> None:
     os._exit(1)
 
 
-def _answer(pipe: Connection, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes | None]]:
+def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes | None]]:
+    hide(request["secrets"])
     input = decode(request["input"])
-    context = ChildContext(pipe, input, request["context"])
+    voice = PipeVoice(pipe)
+    context = ChildContext(pipe, voice, input, request["context"])
     name = context.node_name
+    speak(voice)
     try:
         body = bodies_for(request["target"]).find(node_from_document(decode(request["node"])))
         outputs = {name: decode(output) for name, output in request["needs"].items()}
@@ -323,6 +398,9 @@ def _answer(pipe: Connection, request: dict[str, Any]) -> tuple[str, tuple[Any, 
         return "returned", (kept_output(result, name), kept_outcome(context.outcome, name))
     except BaseException as error:
         return "raised", (Raised.of(error), _outcome(context))
+    finally:
+        speak(None)
+        voice.finish()
 
 
 def _outcome(context: ChildContext) -> bytes | None:

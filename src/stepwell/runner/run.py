@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ..clock import SECOND
@@ -13,6 +13,7 @@ from ..graph import Graph, to_frozen
 from ..ids import NodeId, RunId
 from ..kernel.why import Why
 from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
+from ..model.lines import LOG, Mark, Progress, in_order_of_time, latest_progress
 from ..store import reader
 from . import explaining
 from .auditing import audit_run
@@ -60,11 +61,25 @@ class NodeView(NamedTuple):
     reason: str | None
     due_at: float | None
     attempts: tuple[AttemptView, ...]
+    progress: Progress | None = None
+    """How far its latest attempt said it was: `done`, `total`, `message` and `fraction`."""
 
     @property
     def error(self) -> NodeError | None:
         """The error of the latest attempt that has one."""
         return next((attempt.error for attempt in reversed(self.attempts) if attempt.error), None)
+
+
+class LogRecord(NamedTuple):
+    """A line that a body logged or printed."""
+
+    time: float
+    node: str
+    attempt: int
+    level: str
+    logger: str
+    """The name of the logger; `stdout` or `stderr` of what was printed."""
+    message: str
 
 
 class Run(Controls):
@@ -149,17 +164,33 @@ class Run(Controls):
         for attempt in reader.list_attempts(self._engine.store, self.id):
             attempts.setdefault(attempt.index, []).append(attempt)
         graph = self.graph
+        marks = latest_progress(reader.list_marks(self._engine.store, self.id))
         rows = [
             row for row in reader.all_nodes(self._engine.store, self.id) if removed or row.index not in graph.removed
         ]
         rows.sort(key=lambda row: graph.ranks[row.index])
-        return [_node(row, graph.in_order[row.index].name, attempts.get(row.index, [])) for row in rows]
+        return [_node(row, graph.in_order[row.index].name, attempts.get(row.index, []), marks) for row in rows]
 
     def node(self, name: str) -> NodeView:
         index = self.index_of(name)
         row = reader.get_node(self._engine.store, self.id, index)
         attempts = reader.list_attempts(self._engine.store, self.id, index)
-        return _node(row, self.graph.in_order[index].name, attempts)
+        marks = latest_progress(reader.list_marks(self._engine.store, self.id, (index,)))
+        return _node(row, self.graph.in_order[index].name, attempts, marks)
+
+    def logs(self, node: str | None = None, attempt: int | None = None) -> list[LogRecord]:
+        """What its bodies logged and printed, in the order of time; of one node, or of attempts with one number.
+
+        for line in run.logs("charge"):
+            print(line.time, line.attempt, line.level, line.message)
+        """
+        index = None if node is None else self.index_of(node)
+        rows = reader.list_lines(self._engine.store, self.id, index, number=attempt, kind=LOG)
+        specs = self.graph.in_order
+        return [
+            LogRecord(line.at / SECOND, specs[row.node].name, row.number, line.level, line.logger, line.text)
+            for row, line in in_order_of_time(rows)
+        ]
 
     def __iter__(self) -> Iterator[NodeView]:
         return iter(self.nodes())
@@ -210,7 +241,7 @@ class Run(Controls):
             )
         attempts = {node.index: reader.list_attempts(store, self.id, node.index) for node in broken}
         first = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
-        view = _node(first, self.graph.in_order[first.index].name, attempts[first.index])
+        view = _node(first, self.graph.in_order[first.index].name, attempts[first.index], {})
         error = view.error or NodeError("Interrupted", "it is not known whether the body ran to its end", None)
         return RunFailed(
             self.id,
@@ -225,9 +256,12 @@ class Run(Controls):
 _REASONS = {"deadline": "the run did not end within its timeout"}
 
 
-def _node(row: NodeRow, name: str, attempts: list[AttemptRow]) -> NodeView:
+def _node(row: NodeRow, name: str, attempts: list[AttemptRow], marks: Mapping[int, Mark]) -> NodeView:
     due_at = None if row.due_at is None else row.due_at / SECOND
-    return NodeView(row.id, name, row.status, row.reason, due_at, tuple(_attempt(attempt) for attempt in attempts))
+    mark = marks.get(row.index)
+    progress = mark.progress if mark is not None and mark.attempt == row.attempt else None
+    views = tuple(_attempt(attempt) for attempt in attempts)
+    return NodeView(row.id, name, row.status, row.reason, due_at, views, progress)
 
 
 def _attempt(row: AttemptRow) -> AttemptView:

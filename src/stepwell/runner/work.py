@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..codec import decode
 from ..define import Bodies
 from ..graph import Graph, NodeSpec
 from ..ids import AttemptId, RunId
+
+if TYPE_CHECKING:
+    from .lines import Said
 
 
 class RunFacts:
@@ -55,6 +58,8 @@ class Held:
     """Its body did not end in time and still occupies a thread."""
     interrupt: Callable[[], None] | None = None
     """How its body is made to stop, where that is possible: a task on the loop is cancelled, a process killed."""
+    said: Said | None = None
+    """What its body has said, once it says something."""
 
     def unwanted(self) -> bool:
         """Its body need not begin."""

@@ -19,6 +19,7 @@ from ..model import (
     ListAttempts,
     ListJournal,
     ListLines,
+    ListMarks,
     ListNodes,
     ListRuns,
     ListStops,
@@ -114,14 +115,27 @@ def list_journal(store: Store, run_id: str, after: int = 0) -> list[JournalRow]:
             return entries
 
 
-def list_lines(store: Store, run_id: str, index: int | None = None) -> tuple[LineRow, ...]:
+def list_lines(
+    store: Store,
+    run_id: str,
+    index: int | None = None,
+    *,
+    number: int | None = None,
+    kind: str | None = None,
+    since: int | None = None,
+) -> tuple[LineRow, ...]:
     lines: list[LineRow] = []
+    query = ListLines(RunId(run_id), index, number=number, kind=kind, since=since)
     while True:
-        after = (lines[-1].attempt, lines[-1].index) if lines else None
-        page = cast("tuple[LineRow, ...]", store.read([ListLines(RunId(run_id), index, after=after)])[0])
+        page = cast("tuple[LineRow, ...]", store.read([query])[0])
         lines += page
-        if len(page) < ListLines(RunId("")).limit:
+        if len(page) < query.limit:
             return tuple(lines)
+        query = query._replace(after=(page[-1].attempt, page[-1].index))
+
+
+def list_marks(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> tuple[LineRow, ...]:
+    return cast("tuple[LineRow, ...]", store.read([ListMarks(RunId(run_id), indexes)])[0])
 
 
 def list_stops(store: Store, worker: WorkerId) -> tuple[AttemptId, ...]:

@@ -25,6 +25,7 @@ from stepwell.model import (
     ListAttempts,
     ListJournal,
     ListLines,
+    ListMarks,
     ListNodes,
     ListRuns,
     ListStops,
@@ -79,7 +80,7 @@ QUERIES: list[Query] = [
     *(
         query(run)
         for run in RUNS
-        for query in (ListNodes, ListAttempts, GetOutputs, ListJournal, ListLines, CountNodes)
+        for query in (ListNodes, ListAttempts, GetOutputs, ListJournal, ListLines, ListMarks, CountNodes)
     ),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, assert_never
 
@@ -21,6 +22,7 @@ from ...model import (
     ListAttempts,
     ListJournal,
     ListLines,
+    ListMarks,
     ListNodes,
     ListRuns,
     ListStops,
@@ -61,14 +63,17 @@ def answer(state: State, query: Query) -> Any:
                 if not run.status.terminal
             }
             return tuple(sorted(found, key=lambda item: (item.workflow, item.target or "", item.digest)))
-        case ListNodes() | ListAttempts() | GetOutputs() | ListJournal() | ListLines() | CountNodes():
+        case ListNodes() | ListAttempts() | GetOutputs() | ListJournal() | ListLines() | ListMarks() | CountNodes():
             run = state.runs.get(query.run_id)
             return ({} if isinstance(query, GetOutputs | CountNodes) else ()) if run is None else _of_run(run, query)
         case _:
             assert_never(query)
 
 
-def _of_run(run: RunRecord, query: ListNodes | ListAttempts | GetOutputs | ListJournal | ListLines | CountNodes) -> Any:
+def _of_run(
+    run: RunRecord,
+    query: ListNodes | ListAttempts | GetOutputs | ListJournal | ListLines | ListMarks | CountNodes,
+) -> Any:
     match query:
         case ListNodes(_, after, limit, statuses):
             nodes = (node for node in run.nodes if node.index > after and (not statuses or node.status in statuses))
@@ -85,6 +90,9 @@ def _of_run(run: RunRecord, query: ListNodes | ListAttempts | GetOutputs | ListJ
             return _journal(run, query)
         case ListLines():
             return _lines(run, query)
+        case ListMarks(_, indexes):
+            marks = [line for line in run.lines.values() if line.index < 0]
+            return _in_order(line for line in marks if indexes is None or line.node in indexes)
         case CountNodes():
             return dict(Counter(node.status for node in run.nodes))
         case _:
@@ -112,12 +120,21 @@ def _journal(run: RunRecord, query: ListJournal) -> tuple[JournalRow, ...]:
 
 
 def _lines(run: RunRecord, query: ListLines) -> tuple[LineRow, ...]:
-    of_node = {attempt.row().id for attempt in run.attempts if query.index is None or attempt.index == query.index}
-    lines = [line for line in run.lines.values() if line.attempt in of_node]
-    lines.sort(key=lambda line: _place(line.attempt, line.index))
-    if query.after is not None:
-        lines = [line for line in lines if _place(line.attempt, line.index) > _place(*query.after)]
-    return tuple(lines[: query.limit])
+    wanted = (
+        line
+        for line in run.lines.values()
+        if line.index >= 0
+        and (query.index is None or line.node == query.index)
+        and (query.number is None or line.number == query.number)
+        and (query.kind is None or line.kind == query.kind)
+        and (query.since is None or line.at >= query.since)
+        and (query.after is None or _place(line.attempt, line.index) > _place(*query.after))
+    )
+    return _in_order(wanted)[: query.limit]
+
+
+def _in_order(lines: Iterable[LineRow]) -> tuple[LineRow, ...]:
+    return tuple(sorted(lines, key=lambda line: _place(line.attempt, line.index)))
 
 
 def _place(attempt: str, index: int) -> tuple[str, int, int]:

@@ -150,7 +150,11 @@ def append(state: State, ops: Sequence[Append], now: int) -> list[Receipt]:
         if attempt is None or attempt.status is not AttemptStatus.RUNNING:
             receipts.append(Refused(Refusal.FENCED))
             continue
-        attempt.run.lines.setdefault((op.attempt, op.index), LineRow(op.attempt, op.index, now, op.kind, op.data))
+        line = LineRow(op.attempt, op.index, now, op.kind, op.data, attempt.index, attempt.number)
+        if op.index < 0:
+            attempt.run.lines[op.attempt, op.index] = line
+        else:
+            attempt.run.lines.setdefault((op.attempt, op.index), line)
         receipts.append(Appended())
     return receipts
 

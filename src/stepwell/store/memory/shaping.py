@@ -214,6 +214,7 @@ def delete(state: State, op: Delete) -> Receipt:
         if attempt.index >= len(run.nodes):
             state.forget(attempt)
     run.attempts = [attempt for attempt in run.attempts if attempt.index < len(run.nodes)]
+    run.lines = {key: line for key, line in run.lines.items() if line.node < len(run.nodes)}
     if run.nodes:
         return Deleted(False)
     del state.runs[op.run_id]

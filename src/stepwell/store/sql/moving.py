@@ -39,7 +39,7 @@ from .codes import (
     R_RUNNING,
 )
 from .ending import Transaction, apply_ending, news
-from .payloads import Packer, forget, resolve
+from .payloads import Packer, forget, forget_references, resolve
 from .single import FEW, Candidate, grant_few, settle_one
 
 # The node is no longer one of the graph. Only runs that were healed pay for the question.
@@ -274,16 +274,23 @@ SELECT json_group_array(json_array(j.key, a.key, l.idx IS NOT NULL))
  WHERE a.status = {A_RUNNING}
 """
 _APPEND = """
-INSERT INTO line (attempt, idx, at, kind, data)
+INSERT OR REPLACE INTO line (attempt, idx, at, kind, data)
 SELECT j.value ->> 0, j.value ->> 1, :now, j.value ->> 2, substr(:bytes, j.value ->> 3, j.value ->> 4)
   FROM json_each(:lines) j
+"""
+# Marks that are about to be replaced.
+_REPLACED = """
+SELECT l.data AS value FROM json_each(?) j CROSS JOIN line l ON l.attempt = j.value ->> 0 AND l.idx = j.value ->> 1
 """
 
 
 def append(tx: Transaction, ops: Sequence[Append]) -> list[Receipt]:
     asked = json.dumps([(*split_attempt_id(op.attempt), op.index) for op in ops])
     running = tx.json(_APPENDABLE, (asked,))
-    new = [(ops[place], attempt) for place, attempt, there in running if not there]
+    new = [(ops[place], attempt) for place, attempt, there in running if not there or ops[place].index < 0]
+    replaced = [(attempt, ops[place].index) for place, attempt, there in running if there and ops[place].index < 0]
+    if replaced:
+        forget_references(tx.db, _REPLACED, (json.dumps(replaced),))
     if new:
         packer = Packer(tx.db)
         lines = [(attempt, op.index, op.kind, *packer.add(op.data)) for op, attempt in new]

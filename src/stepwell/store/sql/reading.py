@@ -18,6 +18,7 @@ from ...model import (
     ListAttempts,
     ListJournal,
     ListLines,
+    ListMarks,
     ListNodes,
     ListRuns,
     ListStops,
@@ -81,6 +82,8 @@ def answer(tx: Transaction, query: Query) -> Any:
             return _journal(tx, query)
         case ListLines():
             return _lines(tx, query)
+        case ListMarks():
+            return _marks(tx, query)
         case ListStops(worker):
             return stops(tx, worker)
         case ListWorkers():
@@ -233,19 +236,47 @@ def _shown(kind: str, status: int | None, detail: str | None) -> str | None:
 
 
 def _lines(tx: Transaction, query: ListLines) -> tuple[LineRow, ...]:
-    chosen = "" if query.index is None else "AND a.idx = ?"
+    asked = {
+        "AND a.idx = ?": (query.index,),
+        "AND a.number = ?": (query.number,),
+        "AND l.kind = ?": (query.kind,),
+        # An attempt that had ended by then appended nothing since, so its lines need not be looked at.
+        "AND (a.ended_at IS NULL OR a.ended_at >= ?) AND l.at >= ?": (query.since, query.since),
+    }
+    chosen = {condition: values for condition, values in asked.items() if values[0] is not None}
     start = ("", -1, -1) if query.after is None else (*split_attempt_id(query.after[0]), query.after[1])
     statement = f"""
-SELECT c.id, a.key % {ORDINALS}, l.idx, l.at, l.kind, l.data
+SELECT {_LINE}
   FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key CROSS JOIN line l ON l.attempt = a.key
        CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
- WHERE r.id = ? AND (c.id, a.key % {ORDINALS}, l.idx) > (?, ?, ?) {chosen} ORDER BY c.id, a.key, l.idx LIMIT ?
+ WHERE r.id = ? AND l.idx >= 0 AND (c.id, a.key % {ORDINALS}, l.idx) > (?, ?, ?) {" ".join(chosen)}
+ ORDER BY c.id, a.key, l.idx LIMIT ?
 """
-    index = () if query.index is None else (query.index,)
-    rows = tx.all(statement, (query.run_id, *start, *index, query.limit))
+    values = [value for found in chosen.values() for value in found]
+    return _line_rows(tx, statement, (query.run_id, *start, *values, query.limit))
+
+
+def _marks(tx: Transaction, query: ListMarks) -> tuple[LineRow, ...]:
+    all_nodes = query.indexes is None
+    nodes = "" if all_nodes else "CROSS JOIN json_each(?) j"
+    chosen = "" if all_nodes else "AND a.idx = j.value"
+    statement = f"""
+SELECT {_LINE}
+  FROM run r {nodes} CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key {chosen}
+       CROSS JOIN line l ON l.attempt = a.key CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
+ WHERE r.id = ? AND l.idx < 0 ORDER BY c.id, a.key, l.idx
+"""
+    indexes = () if query.indexes is None else (json.dumps(sorted(set(query.indexes))),)
+    return _line_rows(tx, statement, (*indexes, query.run_id))
+
+
+_LINE = f"c.id, a.key % {ORDINALS}, l.idx, l.at, l.kind, l.data, a.idx, a.number"
+
+
+def _line_rows(tx: Transaction, statement: str, parameters: tuple[object, ...]) -> tuple[LineRow, ...]:
     return tuple(
-        LineRow(AttemptId(attempt_id(claim, ordinal)), idx, at, kind, resolve(tx.db, data) or b"")
-        for claim, ordinal, idx, at, kind, data in rows
+        LineRow(AttemptId(attempt_id(claim, ordinal)), idx, at, kind, resolve(tx.db, data) or b"", node, number)
+        for claim, ordinal, idx, at, kind, data, node, number in tx.all(statement, parameters)
     )
 
 

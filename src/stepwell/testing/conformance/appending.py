@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...clock import ManualClock
 from ...ids import AttemptId
-from ...model import Append, Appended, LineRow, ListLines, Refusal, Refused
+from ...model import MARK, Append, Appended, LineRow, ListLines, ListMarks, Refusal, Refused
 from ...store import Store, reader
-from ..ops import RUN, claim, completed, enlist, graph, start, sweep, twice
+from ..ops import RUN, claim, completed, enlist, graph, retried, start, sweep, twice
 
 
 def line(attempt: AttemptId, index: int, data: bytes = b'"hello"', kind: str = "log") -> Append:
@@ -22,7 +24,7 @@ def test_lines_are_kept_in_the_order_of_attempts_and_numbers(store: Store, clock
     assert store.commit(ops) == [Appended()] * 24
     found = reader.list_lines(store, RUN)
     assert [(row.attempt, row.index) for row in found] == [(g.attempt, number) for g in grants for number in (0, 1)]
-    assert found[0] == LineRow(grants[0].attempt, 0, clock.now(), "log", b'"hello"')
+    assert found[0] == LineRow(grants[0].attempt, 0, clock.now(), "log", b'"hello"', grants[0].index, 1)
     assert [row.attempt for row in reader.list_lines(store, RUN, grants[11].index)] == [grants[11].attempt] * 2
 
 
@@ -84,3 +86,66 @@ def test_large_lines_come_back_whole(store: Store) -> None:
     texts = [b"x" * 20_000, b"", b"y" * 100_000, b"\x00small", b"x" * 20_000]
     twice(store, [line(grant.attempt, number, text) for number, text in enumerate(texts)])
     assert [row.data for row in reader.list_lines(store, RUN)] == texts
+
+
+def test_lines_are_chosen_by_node_attempt_and_kind(store: Store) -> None:
+    start(store, graph(a="", b=""))
+    enlist(store)
+    a, b = claim(store)
+    store.commit([line(a.attempt, 0), line(a.attempt, 1, kind="effect"), line(b.attempt, 0), retried(a, 0)])
+    sweep(store)
+    (again,) = claim(store, claim="c2")
+    store.commit([line(again.attempt, 0), line(again.attempt, 1)])
+    assert [(row.node, row.number, row.index) for row in reader.list_lines(store, RUN, a.index)] == [
+        (a.index, 1, 0),
+        (a.index, 1, 1),
+        (a.index, 2, 0),
+        (a.index, 2, 1),
+    ]
+    assert [row.attempt for row in reader.list_lines(store, RUN, number=2)] == [again.attempt] * 2
+    assert [row.attempt for row in reader.list_lines(store, RUN, number=1, kind="log")] == [a.attempt, b.attempt]
+    assert [row.index for row in reader.list_lines(store, RUN, a.index, number=1, kind="effect")] == [1]
+    assert reader.list_lines(store, RUN, number=3) == reader.list_lines(store, RUN, kind="none") == ()
+    assert reader.list_lines(store, "other") == ()
+
+
+def test_lines_are_followed_by_the_time_they_were_stored(store: Store, clock: ManualClock) -> None:
+    """Attempts append side by side: what an early one says late is found, and so is the last line of an ended one."""
+    start(store, graph(a="", b=""))
+    enlist(store)
+    a, b = claim(store)
+    store.commit([line(a.attempt, 0), line(b.attempt, 0)])
+    clock.advance(1)
+    seen = clock.now()
+    store.commit([line(b.attempt, 1)])
+    clock.advance(1)
+    store.commit([line(a.attempt, 1), completed(a)])
+
+    def since(at: int, **options: Any) -> list[tuple[AttemptId, int]]:
+        return [(row.attempt, row.index) for row in store.read([ListLines(RUN, since=at, **options)])[0]]
+
+    assert since(seen) == [(a.attempt, 1), (b.attempt, 1)]
+    assert since(seen + 1) == since(clock.now()) == [(a.attempt, 1)]
+    assert since(clock.now() + 1) == []
+    assert since(seen, limit=1) == [(a.attempt, 1)]
+    assert since(seen, index=b.index) == [(b.attempt, 1)]
+
+
+def test_of_marks_only_the_latest_is_kept(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b=""))
+    enlist(store)
+    a, b = claim(store)
+    first = [line(a.attempt, MARK, b"1", "progress"), line(a.attempt, 0), line(b.attempt, MARK, b"7", "progress")]
+    assert twice(store, first) == ([Appended()] * 3, [Appended()] * 3)
+    clock.advance(1)
+    store.commit([line(a.attempt, MARK, b"2", "progress"), line(a.attempt, MARK, b"x" * 20_000, "progress")])
+    assert store.commit([line(a.attempt, MARK, b"3", "progress")]) == [Appended()]
+    rows = reader.list_marks(store, RUN)
+    assert rows[0] == LineRow(a.attempt, MARK, clock.now(), "progress", b"3", a.index, 1)
+    assert [(row.attempt, row.data) for row in rows] == [(a.attempt, b"3"), (b.attempt, b"7")]
+    assert store.read([ListMarks(RUN, (b.index, b.index))])[0] == rows[1:]
+    assert store.read([ListMarks(RUN, ()), ListMarks(RUN, (99,))]) == [(), ()]
+    assert [row.index for row in reader.list_lines(store, RUN)] == [0]
+    store.commit([completed(a), completed(b)])
+    assert store.commit([line(a.attempt, MARK, b"4", "progress")]) == [Refused(Refusal.FENCED)]
+    assert reader.list_marks(store, RUN, (a.index,)) == rows[:1]

@@ -19,6 +19,7 @@ from ...model import (
     ListAttempts,
     ListJournal,
     ListLines,
+    ListMarks,
     ListNodes,
     ListRuns,
     ListStops,
@@ -64,13 +65,14 @@ def test_an_empty_store_answers_every_question(store: Store) -> None:
             GetGraph(Digest("0" * 64)),
             ListJournal(RUN),
             ListLines(RUN),
+            ListMarks(RUN),
             ListStops(WorkerId("nobody")),
             ListWorkers(),
             CountNodes(RUN),
             ReadyRuns((RUN,)),
             ListUnfinished(),
         ]
-    ) == [None, RunPage((), None), (), (), {}, None, (), (), (), (), {}, (), ()]
+    ) == [None, RunPage((), None), (), (), {}, None, (), (), (), (), (), {}, (), ()]
 
 
 def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:

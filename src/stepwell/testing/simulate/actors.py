@@ -222,7 +222,7 @@ class Worker(Actor):
             self._finish(held, settle(held, CANCELLED))
             return
         held.begun = True
-        attempt = self._attempts[held] = Attempt(held, _no_reads)
+        attempt = self._attempts[held] = Attempt(held, _no_reads, self.desk.lines)
         count = self.world.body_begins(held, self.name)
         spec, behaviour = held.spec, self.world.workload.behaviour(held.spec.id)
         if spec.timeout is not None:
