@@ -71,7 +71,7 @@ def test_a_lease_that_ran_out_unnoticed_and_the_loss_that_follows(store: Store, 
     clock.advance(31)
     assert lines(store, "ship") == [
         "ship waits for charge",
-        "  charge is running since 22:13:20 (31 s)",
+        "  charge is recorded as running since 22:13:20 (31 s)",
         "    the worker of attempt 1 is gone; the next worker that looks runs it again",
         "    no worker is alive",
         "→ `stepwell work MODULE` works on it, or `stepwell resume run-1` on this run alone",
