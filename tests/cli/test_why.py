@@ -100,14 +100,14 @@ def test_after_a_kill_it_says_who_is_gone_and_how_to_go_on(shop: Shop) -> None:
     gone = "the worker of attempt 1 is gone; the next worker that looks runs it again"
     assert told(shop("why", "slow", "third").out) == [
         "third waits for second",
-        "  second is running since T",
+        "  second is recorded as running since T",
         f"    {gone}",
         "    no worker is alive",
         go_on,
     ]
     assert told(shop("why", "slow").out)[1:] == [
         "  no worker is alive",
-        "  second is running since T",
+        "  second is recorded as running since T",
         f"    {gone}",
         go_on,
     ]

@@ -222,7 +222,7 @@ def test_running_on_a_worker_that_is_gone(on_lost: str, words: str) -> None:
     of = with_options(on_lost=on_lost)
     node = known(of, "charge", "RUNNING", attempt("RUNNING", 12))
     assert text(why(of, "charge", node, workers=())) == [
-        "charge is running since 11:59:48 (12 s)",
+        "charge is recorded as running since 11:59:48 (12 s)",
         f"  the worker of attempt 1 is gone; the next worker that looks {words}",
         "  no worker is alive",
         "→ `stepwell work shop` works on it, or `stepwell resume r-1` on this run alone",

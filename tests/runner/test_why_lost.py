@@ -12,7 +12,7 @@ from stepwell import Engine
 from stepwell.clock import ManualClock
 from stepwell.graph import NodeSpec
 from stepwell.ids import NodeId
-from stepwell.model import MAX_LOSSES, Enlist, NodeStatus, RunStatus
+from stepwell.model import CHUNK, MAX_LOSSES, Enlist, NodeStatus, RunStatus
 from stepwell.runner import Run
 from stepwell.runner.gates import finish as finish_gate
 from stepwell.runner.procedure import carry_out
@@ -22,10 +22,13 @@ from stepwell.store.sql import SqliteStore
 from stepwell.testing.ops import (
     RUN,
     WORKER,
+    add_graph,
     changed,
     claim,
     completed,
+    create,
     enlist,
+    fan,
     finish,
     graph,
     hold,
@@ -71,7 +74,7 @@ def test_a_lease_that_ran_out_unnoticed_and_the_loss_that_follows(store: Store, 
     clock.advance(31)
     assert lines(store, "ship") == [
         "ship waits for charge",
-        "  charge is running since 22:13:20 (31 s)",
+        "  charge is recorded as running since 22:13:20 (31 s)",
         "    the worker of attempt 1 is gone; the next worker that looks runs it again",
         "    no worker is alive",
         "→ `stepwell work MODULE` works on it, or `stepwell resume run-1` on this run alone",
@@ -147,6 +150,16 @@ def test_a_gate_that_somebody_left(store: Store, clock: ManualClock) -> None:
             "  the run stands still for a moment: it is being cancelled",
             "  no worker is alive",
         ]
+
+
+def test_a_node_that_is_not_loaded_yet(store: Store, clock: ManualClock) -> None:
+    """Whoever started the run died between two chunks of it."""
+    of = fan(CHUNK)
+    store.commit([*add_graph(of), create(of)])
+    assert lines(store, "join")[1:3] == [
+        "  the run stands still for a moment: its nodes are still being stored",
+        "  no worker is alive",
+    ]
 
 
 def test_paused_healed_and_removed_as_they_will_be_stored(store: Store, clock: ManualClock) -> None:

@@ -50,9 +50,14 @@ def why_run(store: Store, run_id: RunId, graph: Graph) -> Why:
 
 
 def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
-    """Why one node of a run, given by its number, stands as it does."""
-    run = reader.require_run(store, run_id)
-    row = reader.get_node(store, run_id, index)
+    """Why one node of a run, given by its number, stands as it does.
+
+    A run that is being loaded or deleted does not have all of its nodes: then that is explained.
+    """
+    run, rows = store.read([GetRun(run_id), ListNodes(run_id, index - 1, 1)])
+    if run is None or not rows:
+        return why_run(store, run_id, graph)
+    row: NodeRow = rows[0]
     for _ in range(TRIES):
         facts = _facts_of_node(store, run, graph, row)
         was, run, row = row, facts.run, facts.nodes[row.id].row

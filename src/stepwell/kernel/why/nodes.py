@@ -184,6 +184,7 @@ def _running(facts: Facts, known: Known) -> Cause:
         "pid": None if worker is None else worker.pid,
         "timeout": None if spec is None else spec.timeout,
         "stopping": facts.run.stopping,
+        "gone": worker is None,
     }
     if worker is None:
         promise = {"on_lost": "rerun" if spec is None else spec.on_lost}

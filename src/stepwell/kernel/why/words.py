@@ -193,7 +193,8 @@ def _running(cause: Cause, times: Times) -> str:
     if said.get("timeout") is not None and cause.at is not None:
         limit = f"; it has until {times.until(cause.at + int(said['timeout'] * SECOND))}"
     stop = "; it was asked to stop" if said.get("stopping") else ""
-    return f"{cause.name} is running{times.since(cause.at)}{tries}{where}{stop or limit}"
+    running = "recorded as running" if said.get("gone") else "running"
+    return f"{cause.name} is {running}{times.since(cause.at)}{tries}{where}{stop or limit}"
 
 
 def _waits_until(cause: Cause, times: Times) -> str:
