@@ -167,6 +167,23 @@ def test_show_is_plain_where_there_is_no_unicode(old_shop: Shop) -> None:
     assert "\\u" not in shown
 
 
+def test_no_name_or_message_moves_the_cursor(shop: Shop) -> None:
+    shop.write(
+        "odd.py",
+        "from stepwell import Builder\n"
+        "def fail(): raise ValueError('\\x1b[2J\\x07 cleared\\nscreen')\n"
+        "def build():\n"
+        "    b = Builder('\\x1b[31modd')\n"
+        "    b.node('a\\nb\\x1b[2J\\x9b', job=fail)\n"
+        "    return b\n",
+    )
+    shop("run", "odd:build", "--run-id", "odd", code=1)
+    shown = shop("show", "odd", "--traceback").out
+    assert "✗ a b\ufffd[2J\ufffd" in shown
+    assert "ValueError: \ufffd[2J cleared screen" in shown
+    assert not set(shown) & {"\x1b", "\x07", "\x9b"}
+
+
 def test_nodes_are_listed_level_by_level_as_they_were_declared(old_shop: Shop) -> None:
     names = [node["name"] for node in old_shop("show", "fan-12", "--json").json["nodes"]]
     assert names == [*(f"part_{item}" for item in range(12)), "total"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -18,6 +19,7 @@ from .tree import Gap, Row
 from .words import count, duration, one_line
 
 _LABEL = 8
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 class Screen:
@@ -35,6 +37,7 @@ class Screen:
             self._to.print()
             return
         line.rstrip()
+        line.plain = _harmless(line.plain)
         if self._plain:
             line.plain = in_ascii(line.plain)
         self._to.print(line, soft_wrap=True)
@@ -48,9 +51,14 @@ class Screen:
         grid.add_column(style="dim", min_width=_LABEL)
         grid.add_column(overflow="fold")
         for name, value in facts:
-            grid.add_row(name, Text(value) if isinstance(value, str) else value)
+            grid.add_row(name, Text(_harmless(value)) if isinstance(value, str) else value)
         if grid.row_count:
             self._to.print(grid)
+
+
+def _harmless(text: str) -> str:
+    """Names, keys and messages may hold anything; a terminal obeys control characters."""
+    return _CONTROLS.sub("\ufffd", text)
 
 
 def print_tree(screen: Screen, shown: Sequence[Row | Gap], graph: Graph, now: int) -> None:

@@ -45,7 +45,7 @@ class Row(NamedTuple):
     @property
     def name(self) -> str:
         first, last = self.nodes[0].name, self.nodes[-1].name
-        return first if first == last else f"{first} .. {last}"
+        return " ".join((first if first == last else f"{first} .. {last}").split())
 
 
 class Gap(NamedTuple):
