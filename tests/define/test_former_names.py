@@ -88,7 +88,7 @@ def test_the_name_of_an_inherited_node_is_no_former_name() -> None:
             def pay(self) -> None: ...
 
 
-@pytest.mark.parametrize("wrong", [7, "", ["charge", None], [shop.charge], shop.charge])
+@pytest.mark.parametrize("wrong", [7, "", "\ud800", ["charge", None], [shop.charge], shop.charge])
 def test_former_names_are_names(wrong: Any) -> None:
     with pytest.raises(DefinitionError, match="the name this node had in an earlier version is needed") as caught:
         step(was=wrong)  # was

@@ -119,7 +119,7 @@ def test_another_process_says_why_it_cannot_import_from_main() -> None:
         load_target("__main__:NightlyThatWasTypedAtAPrompt")
 
 
-@pytest.mark.parametrize("wrong", ["", "  ", 7])
+@pytest.mark.parametrize("wrong", ["", "  ", 7, "\ud800"])
 def test_a_name_is_some_text(wrong: str) -> None:
     with pytest.raises(DefinitionError, match="cannot be a name") as caught:
 

@@ -60,12 +60,17 @@ def test_whole_and_broken_seconds_are_the_same_graph() -> None:
         {"timeout": "30"},
         {"timeout": float("nan")},
         {"timeout": float("inf")},
+        {"timeout": 1e300},
+        {"timeout": 10**400},
         {"retry": 0},
         {"retry": True},
         {"on_lost": "maybe"},
         {"isolation": "moon"},
         {"queue": ""},
         {"queue": "a/b"},
+        {"queue": " "},
+        {"queue": None},
+        {"queue": "\ud800"},
     ],
 )
 def test_a_wrong_option_is_refused_with_its_line(wrong: dict[str, Any]) -> None:

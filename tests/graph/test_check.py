@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import sys
 import time
 
 import pytest
@@ -46,6 +47,30 @@ def test_every_problem_is_reported_at_once() -> None:
 def test_a_graph_without_nodes_is_refused() -> None:
     with pytest.raises(GraphError, match="it has no nodes"):
         Graph([])
+
+
+def test_a_graph_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["stepwell.graph.check"], "MAX_NODES", 2)
+    assert messages(*(NodeSpec(name, name) for name in "ab")) == []
+    assert messages(*(NodeSpec(name, name) for name in "abc")) == ["graph: it has 3 nodes; at most 2 are allowed"]
+
+
+def test_outputs_of_very_many_ancestors_are_checked_in_reasonable_time() -> None:
+    """More than are looked at in one walk, each wanted by a node two below it."""
+    count = 5_000
+    specs = [
+        NodeSpec(str(i), str(i), depends_on=(str(i - 1),) if i else (), needs=(str(i - 2),) if i > 1 else ())
+        for i in range(count)
+    ]
+    assert check(specs) == []
+    wrong = [
+        *specs,
+        NodeSpec("stray", "stray"),
+        NodeSpec("z", "z", depends_on=("0",), needs=("0", "7", str(count - 1))),
+    ]
+    assert [str(problem) for problem in check(wrong)] == [
+        f"z: takes the output of '{name}', which is not one of its ancestors" for name in (7, count - 1)
+    ]
 
 
 def test_the_error_carries_the_problems_and_the_place() -> None:

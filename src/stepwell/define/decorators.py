@@ -76,6 +76,14 @@ def declared(value: object) -> Declaration | None:
     return getattr(value, _ATTRIBUTE, None) if isinstance(value, FunctionType) else None
 
 
+def buried(value: object) -> Declaration | None:
+    """The declaration of a method that another decorator made into something else: a static method, a property ..."""
+    if isinstance(value, FunctionType) or type(value).__module__ not in ("builtins", "functools"):
+        return None  # of a stranger nothing is asked: some answer any question, and some fail
+    inner = (getattr(value, name, None) for name in ("__wrapped__", "fget", "func"))
+    return next(filter(None, map(declared, inner)), None)
+
+
 def _written_on(method: FunctionType) -> Declaration | None:
     """The declaration of this very method: `functools.wraps` copies that of the method it wraps, which is another."""
     found = declared(method)

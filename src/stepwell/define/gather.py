@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from ..place import Place, place_of
-from .decorators import Declaration, Reference, declared
+from .decorators import Declaration, Reference, buried, declared
 
 Report = Callable[[str, str], None]
 """Hears of problems: the name of a node or input, and what is wrong with it."""
@@ -60,6 +60,10 @@ def gathered(cls: type, report: Report) -> Gathered:
                 if other != name:
                     report(name, f"is {other!r} under another name; a method is one node ({declaration.place})")
                 _declare(found.nodes, name, declaration, value, report)
+                continue
+            lost = buried(value)
+            if lost is not None:
+                report(name, f"is no method any more; @{lost.kind} goes above every other decorator ({lost.place})")
             elif name in found.nodes:
                 _override(found.nodes, name, value, report)
     return found

@@ -7,6 +7,7 @@ from dataclasses import MISSING
 from typing import Any, ClassVar, NamedTuple, get_origin, get_type_hints
 
 from ..errors import InputError
+from .decorators import declared
 from .invoke import copied_values
 from .shapes import Shape, Unsupported, shape_of
 
@@ -45,7 +46,7 @@ def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]
             continue
         # Not getattr, which would find `register` or `mro` in the type of the class.
         default = next((vars(owner)[name] for owner in cls.__mro__ if name in vars(owner)), MISSING)
-        if default is not MISSING:
+        if default is not MISSING and declared(default) is None:  # that an input is also a node is said elsewhere
             for problem in shape.problems(default, "its default"):
                 report(name, problem)
         found[name] = Input(name, shape, default)

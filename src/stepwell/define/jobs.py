@@ -29,7 +29,7 @@ def named_job(job: Callable[..., Any] | str) -> NamedJob:
         if not is_address(job):
             raise DefinitionError(f"job={job!r}: the form package.module:function is needed, or the function itself")
         return NamedJob(job, None, False)
-    if not callable(job) or not hasattr(job, "__qualname__") or not hasattr(job, "__module__"):
+    if not callable(job) or not hasattr(job, "__qualname__") or not isinstance(getattr(job, "__module__", None), str):
         raise DefinitionError(
             f"job={job!r}: a function of a module is needed, or its address package.module:function; "
             f"fixed arguments go into args="

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from ..errors import DefinitionError
 from ..graph import Body, OnLost, Retry
 from ..place import Place
+
+MAX_SECONDS = 2**40
+"""Some 35,000 years: in microseconds still a number that stores can keep."""
 
 Isolation: TypeAlias = Literal["thread", "process"]
 OnFailure: TypeAlias = Literal["fail_fast", "finish", "pause"]
@@ -42,7 +44,7 @@ def checked_options(
     """The options of one node, or a DefinitionError that shows the line."""
     _check_choice("on_lost", on_lost, get_args(OnLost), place)
     _check_choice("isolation", isolation, get_args(Isolation), place)
-    if not isinstance(queue, str) or not queue or "/" in queue:
+    if not _is_text(queue) or "/" in queue:
         raise DefinitionError(f"queue={queue!r}: a name without '/' is needed", where=str(place))
     return Options(Retry.of(retry), _checked_timeout(timeout, place), on_lost, isolation, queue)
 
@@ -60,7 +62,7 @@ def checked_run_options(on_failure: OnFailure, timeout: float | None, place: Pla
 
 
 def checked_name(name: str, place: Place) -> str:
-    if not isinstance(name, str) or not name.strip():
+    if not _is_text(name):
         raise DefinitionError(f"{name!r} cannot be a name: some text is needed", where=str(place))
     if not name.isascii() and name.encode("utf-8", "ignore").decode() != name:
         raise DefinitionError(f"{name!r} cannot be a name: half of a surrogate pair is no text", where=str(place))
@@ -71,7 +73,7 @@ def checked_former_names(was: str | Iterable[str] | None, place: Place) -> tuple
     """The names a node had before, each once, in the order of writing."""
     given = () if was is None else (was,) if isinstance(was, str) or not isinstance(was, Iterable) else tuple(was)
     for each in given:
-        if not isinstance(each, str) or not each:
+        if not _is_text(each):
             raise DefinitionError(
                 f"was={each!r}: the name this node had in an earlier version is needed, or a list of such names",
                 where=str(place),
@@ -83,9 +85,19 @@ def _checked_timeout(seconds: float | None, place: Place) -> float | None:
     """Always a float, so that `timeout=30` and `timeout=30.0` are the same graph."""
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < MAX_SECONDS:
         raise DefinitionError(f"timeout={seconds!r}: a positive number of seconds is needed", where=str(place))
     return float(seconds)
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is text that can be stored: not empty, and without half a surrogate pair."""
+    if not isinstance(value, str) or not value.strip():
+        return False
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _check_choice(option: str, value: str, choices: tuple[str, ...], place: Place) -> None:
