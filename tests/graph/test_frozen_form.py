@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Builder
@@ -74,6 +74,7 @@ def test_a_method_of_a_class_has_no_job() -> None:
     assert from_frozen(form) == ShopWorkflow.graph()
 
 
+@settings(deadline=None)  # busy machines are slow
 @given(graphs(), st.sampled_from(["text", "bytes", "utf-16", "data"]))
 def test_the_graph_that_comes_back_is_the_one_that_was_frozen(graph: Graph, way: str) -> None:
     form = to_frozen(graph, FROZEN_AT)

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell.errors import GraphError
@@ -219,6 +219,7 @@ def test_a_message_stays_readable_when_everything_is_wrong() -> None:
 # Whatever is done to a form, it becomes a graph or is refused with paths; nothing else.
 
 
+@settings(deadline=None)  # busy machines are slow
 @given(graphs(), st.data())
 def test_a_form_with_anything_in_it_is_loaded_or_refused(graph: Graph, data: st.DataObject) -> None:
     form = to_frozen(graph, 0)
@@ -250,6 +251,7 @@ def _spoil(form: dict[str, Any], data: st.DataObject) -> None:
         return
 
 
+@settings(deadline=None)  # busy machines are slow
 @given(st.text() | st.binary())
 def test_rubbish_is_refused(rubbish: str | bytes) -> None:
     assert refused(rubbish)
