@@ -14,7 +14,6 @@ from stepwell.graph import Graph, NodeSpec, Retry, from_frozen, to_frozen
 from stepwell.graph.frozen_node import FIELDS, RETRY_FIELDS
 from tests.define.shop import ShopWorkflow
 from tests.graph.dags import graphs
-from tests.graph.test_document import EVERYTHING
 
 FROZEN_AT = 1_768_473_000.25
 
@@ -39,7 +38,21 @@ def test_the_form_is_the_one_of_the_design() -> None:
 
 
 def test_options_that_differ_from_their_default_are_added() -> None:
-    form = to_frozen(Graph([NodeSpec("a", "a"), EVERYTHING]), FROZEN_AT)
+    everything = NodeSpec(
+        "b",
+        "the second",
+        depends_on=("a",),
+        job="shop.jobs:charge",
+        args={"amount": 3, "lines": [{"sku": "lamp"}]},
+        needs=("a",),
+        kind="task",
+        retry=Retry(5, base_delay=0.5, max_delay=9, retry_on=(ConnectionError, "shop.errors.Busy")),
+        timeout=2.5,
+        on_lost="interrupt",
+        body="process",
+        queue="slow",
+    )
+    form = to_frozen(Graph([NodeSpec("a", "a"), everything]), FROZEN_AT)
     assert form["nodes"]["a"] == {"name": "a", "args": {}, "depends_on": [], "position": 0}
     assert form["nodes"]["b"] == {
         "name": "the second",

@@ -63,11 +63,14 @@ def checked_run_options(on_failure: OnFailure, timeout: float | None, place: Pla
 
 
 def checked_name(name: str, place: Place) -> str:
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str) or not name.strip() or not (name.isascii() or _is_text(name)):
         raise DefinitionError(f"{name!r} cannot be a name: some text is needed", where=str(place))
-    if not name.isascii() and name.encode("utf-8", "ignore").decode() != name:
-        raise DefinitionError(f"{name!r} cannot be a name: half of a surrogate pair is no text", where=str(place))
     return name
+
+
+def _is_text(name: str) -> bool:
+    """Half of a surrogate pair is none: no store and no screen can carry it."""
+    return name.encode("utf-8", "ignore").decode() == name
 
 
 def _checked_timeout(seconds: float | None, place: Place) -> float | None:
