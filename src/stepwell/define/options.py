@@ -63,14 +63,9 @@ def checked_run_options(on_failure: OnFailure, timeout: float | None, place: Pla
 
 
 def checked_name(name: str, place: Place) -> str:
-    if not isinstance(name, str) or not name.strip() or not (name.isascii() or _is_text(name)):
+    if not _is_text(name):
         raise DefinitionError(f"{name!r} cannot be a name: some text is needed", where=str(place))
     return name
-
-
-def _is_text(name: str) -> bool:
-    """Half of a surrogate pair is none: no store and no screen can carry it."""
-    return name.encode("utf-8", "ignore").decode() == name
 
 
 def _checked_timeout(seconds: float | None, place: Place) -> float | None:
@@ -80,6 +75,16 @@ def _checked_timeout(seconds: float | None, place: Place) -> float | None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
         raise DefinitionError(f"timeout={seconds!r}: a positive number of seconds is needed", where=str(place))
     return float(seconds)
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is text that can be stored: not empty, and without half a surrogate pair."""
+    if not isinstance(value, str) or not value.strip():
+        return False
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _check_choice(option: str, value: str, choices: tuple[str, ...], place: Place) -> None:
