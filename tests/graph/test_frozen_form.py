@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Builder
@@ -14,7 +14,6 @@ from stepwell.graph import Graph, NodeSpec, Retry, from_frozen, to_frozen
 from stepwell.graph.frozen_node import FIELDS, RETRY_FIELDS
 from tests.define.shop import ShopWorkflow
 from tests.graph.dags import graphs
-from tests.graph.test_document import EVERYTHING
 
 FROZEN_AT = 1_768_473_000.25
 
@@ -39,7 +38,21 @@ def test_the_form_is_the_one_of_the_design() -> None:
 
 
 def test_options_that_differ_from_their_default_are_added() -> None:
-    form = to_frozen(Graph([NodeSpec("a", "a"), EVERYTHING]), FROZEN_AT)
+    everything = NodeSpec(
+        "b",
+        "the second",
+        depends_on=("a",),
+        job="shop.jobs:charge",
+        args={"amount": 3, "lines": [{"sku": "lamp"}]},
+        needs=("a",),
+        kind="task",
+        retry=Retry(5, base_delay=0.5, max_delay=9, retry_on=(ConnectionError, "shop.errors.Busy")),
+        timeout=2.5,
+        on_lost="interrupt",
+        body="process",
+        queue="slow",
+    )
+    form = to_frozen(Graph([NodeSpec("a", "a"), everything]), FROZEN_AT)
     assert form["nodes"]["a"] == {"name": "a", "args": {}, "depends_on": [], "position": 0}
     assert form["nodes"]["b"] == {
         "name": "the second",
@@ -74,6 +87,7 @@ def test_a_method_of_a_class_has_no_job() -> None:
     assert from_frozen(form) == ShopWorkflow.graph()
 
 
+@settings(deadline=None)  # busy machines are slow
 @given(graphs(), st.sampled_from(["text", "bytes", "utf-16", "data"]))
 def test_the_graph_that_comes_back_is_the_one_that_was_frozen(graph: Graph, way: str) -> None:
     form = to_frozen(graph, FROZEN_AT)

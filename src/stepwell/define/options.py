@@ -64,8 +64,6 @@ def checked_run_options(on_failure: OnFailure, timeout: float | None, place: Pla
 def checked_name(name: str, place: Place) -> str:
     if not _is_text(name):
         raise DefinitionError(f"{name!r} cannot be a name: some text is needed", where=str(place))
-    if not name.isascii() and name.encode("utf-8", "ignore").decode() != name:
-        raise DefinitionError(f"{name!r} cannot be a name: half of a surrogate pair is no text", where=str(place))
     return name
 
 
