@@ -16,7 +16,7 @@ from ...codec import decode
 from ...errors import Stopped, StoreError
 from ...ids import AttemptId, RunId, WorkerId
 from ...kernel.settling import CANCELLED
-from ...model import AttemptStatus, Claimed, Refused, RunNews, Settle
+from ...model import AttemptStatus, Claimed, Gate, Refused, RunNews, Settle
 from ...runner.attempt import Attempt, settle
 from ...runner.chores import Chores
 from ...runner.desk import Desk, Flight, Limits
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .world import World
 
 LEASE = 3 * SECOND
+"""A tenth of what is usual, for workers and gates: a late reply is later than it, and little happens while it runs out."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,6 +67,8 @@ class Actor:
         return []
 
     def call(self, lane: str, wish: Wish, proceed: Callable[[list[Any] | StoreError], None]) -> None:
+        if isinstance(wish, Commit):
+            wish = Commit([op._replace(lease=LEASE) if isinstance(op, Gate) else op for op in wish.ops])
         self.calls[lane] = Call(self, lane, wish, proceed, self.world.number_of(wish))
 
     def perform(self, lane: str, procedure: Procedure[Any], done: Callable[[Any], None]) -> None:

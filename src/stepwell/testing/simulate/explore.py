@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .before import Violation
-from .faults import NO_FAULTS, Fault, random_swarm
+from .faults import CALL_FAULTS, NO_FAULTS, Fault, random_swarm
 from .workload import Workload, random_workload, shapes
 from .world import World
 
@@ -152,7 +152,7 @@ def survey(seeds: Iterable[int]) -> tuple[list[Life], Counter[str]]:
 
 
 SOMETIMES = (
-    *(str(fault) for fault in Fault),
+    *(str(fault) for fault in CALL_FAULTS),
     "the store restarts",
     "a late worker is fenced",
     "a lease is lost",

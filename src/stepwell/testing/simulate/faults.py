@@ -16,6 +16,12 @@ class Fault(StrEnum):
     ERROR_APPLIED = "error, though applied"
     LATE = "late reply"
     TWICE = "sent twice"
+    STOPPED = "stopped past its lease"
+    """The whole process, after the call; others take over, and then it goes on. Random worlds pause workers instead."""
+
+
+CALL_FAULTS = tuple(fault for fault in Fault if fault is not Fault.STOPPED)
+"""Those that random worlds draw for each call."""
 
 
 class Swarm(NamedTuple):
@@ -49,7 +55,7 @@ def random_swarm(rng: random.Random) -> Swarm:
     return Swarm(
         workers=rng.randint(1, 3),
         threads=rng.randint(1, 3),
-        call_faults={fault: weight for fault in Fault if (weight := maybe(0.5, 0.12)) > 0},
+        call_faults={fault: weight for fault in CALL_FAULTS if (weight := maybe(0.5, 0.12)) > 0},
         crash=maybe(0.4, 0.02),
         pause=maybe(0.4, 0.03),
         lost_hint=maybe(0.3, 0.05),

@@ -80,7 +80,7 @@ def shapes() -> dict[str, Workload]:
     timed = _graph({"a": "", "b": "a", "c": "b"}, b={"timeout": 0.2, "retry": Retry(8, base_delay=0.01, max_delay=0.1)})
     once = _graph({"a": "", "b": "a", "c": "b"}, b={"on_lost": "interrupt"})
     pair = _graph({"a": "", "b": "", "c": "a b"})
-    failing, stubborn = {"b": Behaviour(fails=1)}, Behaviour(fails=1, seconds=1, obeys=False)
+    failing, stubborn = {"b": Behaviour(fails=1)}, Behaviour(seconds=1, obeys=False)
     return {
         workload.name: workload
         for workload in (

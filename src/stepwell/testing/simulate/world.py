@@ -75,6 +75,7 @@ class World:
         self._begun_attempts: set[str] = set()
         self._outputs: dict[tuple[str, int], tuple[str, bytes | None]] = {}
         self._tails: list[Any] = []
+        self._stopped: list[Call] = []
         self._checked: dict[str, int] = {}
         self._tail_lost = False
         self._healed_at = 0
@@ -159,6 +160,8 @@ class World:
 
     def step(self) -> bool:
         """One event. False when nothing can happen but the passing of time."""
+        if self._stopped:
+            self._wake_stopped()
         options: list[Option] = []
         for actor in (*self.workers, self.user):
             if not actor.alive or actor.paused:
@@ -235,9 +238,11 @@ class World:
         elif fault is Fault.ERROR_APPLIED:
             self._apply(call)
             self._answer(call, StoreError("simulated: applied, but nobody knows"))
-        elif fault is Fault.LATE:
+        elif fault is Fault.LATE or fault is Fault.STOPPED:
             call.answer = self._apply(call)
             call.ready_at = self.clock.now() + LEASE + SECOND
+            if fault is Fault.STOPPED:
+                self._stop(call)
         else:
             before = self._apply(call)
             call.answer = self._apply(call, again=True)
@@ -312,6 +317,20 @@ class World:
             actor.alive = False
             actor.paused = False
         self.saw("a process dies")
+
+    def _stop(self, call: Call) -> None:
+        """Until its answer is ready; if nobody else is at work, somebody is called in."""
+        call.actor.paused = True
+        self._stopped.append(call)
+        if all(worker.paused or not worker.alive for worker in self.workers):
+            self.workers.append(self._new_worker())
+
+    def _wake_stopped(self) -> None:
+        now = self.clock.now()
+        for call in self._stopped:
+            if call.ready_at <= now:
+                call.actor.paused = False
+        self._stopped = [call for call in self._stopped if call.ready_at > now]
 
     def _pause(self, worker: Worker) -> None:
         worker.paused = not worker.paused
