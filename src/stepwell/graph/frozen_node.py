@@ -164,6 +164,7 @@ FIELDS: Mapping[str, Check] = {
     "timeout": _seconds,
     "on_lost": _text,
     "body": _text,
+    "was": _names,
     "queue": _queue,
 }
 RETRY_FIELDS: Mapping[str, Check] = {

@@ -28,6 +28,7 @@ pytest.register_assert_rewrite(
         f"{__name__}.{name}"
         for name in (
             "appending",
+            "arranging",
             "batches",
             "claiming",
             "creating",
@@ -44,6 +45,7 @@ pytest.register_assert_rewrite(
 )
 
 from .appending import *  # noqa: E402, F403
+from .arranging import *  # noqa: E402, F403
 from .batches import *  # noqa: E402, F403
 from .claiming import *  # noqa: E402, F403
 from .creating import *  # noqa: E402, F403

@@ -1,0 +1,291 @@
+"""Runs that go over to another graph, that pause, and nodes that are asked for again although they had completed."""
+
+from __future__ import annotations
+
+from ...clock import SECOND, ManualClock
+from ...graph import Arranged as ArrangedGraph
+from ...graph import Graph, NodeSpec
+from ...ids import Digest, GateToken, NodeId, RunId
+from ...kernel.healing import arrange, heal
+from ...model import (
+    CHUNK,
+    Arrange,
+    Arranged,
+    AttemptStatus,
+    GateState,
+    GetGraphAges,
+    NodeStatus,
+    Refusal,
+    RunNews,
+    RunStatus,
+)
+from ...store import Store, reader
+from ..ops import (
+    RUN,
+    TOKEN,
+    add_graph,
+    by_name,
+    changed,
+    claim,
+    completed,
+    enlist,
+    failed,
+    finish,
+    graph,
+    hold,
+    node,
+    one,
+    refused,
+    released,
+    retried,
+    start,
+    statuses,
+    stopped,
+    sweep,
+    twice,
+    work,
+)
+
+
+def arrange_op(of: Graph, start: int, token: str = TOKEN, run: str = RUN) -> Arrange:
+    return Arrange(RunId(run), GateToken(token), of.digest, start)
+
+
+def go_over(store: Store, old: Graph, new: Graph) -> tuple[ArrangedGraph, RunNews]:
+    """Heal the run from one graph to another, as the kernel says."""
+    arranged = arrange(old, new)
+    store.commit(add_graph(arranged))
+    hold(store, purpose="heal")
+    loaded = len(old.order)
+    while True:
+        receipt = one(store, arrange_op(arranged, loaded), Arranged)
+        if receipt.loaded == receipt.total:
+            break
+        loaded = receipt.loaded
+    run = reader.require_run(store, RUN)
+    plan = heal(run, reader.all_nodes(store, RUN), arranged, known=len(old.order))
+    return arranged, finish(
+        store, plan.finish.status, *plan.changes, open_gate=plan.finish.open_gate, reason=plan.finish.reason
+    )
+
+
+def test_a_healed_run_goes_on_with_its_new_graph(store: Store) -> None:
+    old = start(store, graph(a="", b="a", c="b"))
+    enlist(store)
+    (a,) = claim(store)
+    store.commit([completed(a)])
+    new, news = go_over(store, old, graph(a="", x="a", b="x", d="b c", c="b"))
+    assert (news.status, news.gate, news.open) == (RunStatus.RUNNING, GateState.OPEN, 4)
+    row = reader.require_run(store, RUN)
+    assert (row.digest, row.nodes, row.heals) == (new.digest, 5, 1)
+    order = []
+    while grants := claim(store):
+        order += [new.order[grant.index] for grant in grants]
+        store.commit([completed(grant) for grant in grants])
+    assert order == ["x", "b", "c", "d"]
+    assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+
+
+def test_what_has_begun_is_settled_into_the_new_graph(store: Store) -> None:
+    old = start(store, graph(a="", b="a"))
+    enlist(store)
+    (a,) = claim(store)
+    new, _ = go_over(store, old, graph(a="", b="a", c="a"))
+    store.commit([completed(a, b'"done"')])
+    grants = claim(store)
+    assert set(by_name(new, grants)) == {"b", "c"}
+    assert {grant.heals for grant in grants} == {1}
+    assert a.heals == 0
+
+
+def test_nodes_are_claimed_in_the_order_of_the_new_graph(store: Store) -> None:
+    old = start(store, graph(z="", y=""))
+    enlist(store)
+    new, _ = go_over(store, old, graph(y="", m="", z="", k=""))
+    grants = claim(store)
+    assert [new.ranks[grant.index] for grant in grants] == [0, 1, 2, 3]
+
+
+def test_a_node_that_loses_all_its_parents_is_ready(store: Store) -> None:
+    old = start(store, graph(a="", b="a"))
+    enlist(store)
+    claim(store)
+    go_over(store, old, graph(b=""))
+    assert statuses(store) == {"a": "RUNNING", "b": "READY"}
+
+
+def test_a_removed_node_ends_and_nothing_follows_from_it(store: Store, clock: ManualClock) -> None:
+    """However it ends: completed, failed, tried again later, given back, or lost with its worker."""
+    endings = {
+        "completed": (completed, "COMPLETED"),
+        "failed": (failed, "CANCELLED"),
+        "retried": (lambda grant: retried(grant, 1), "CANCELLED"),
+        "stopped": (stopped, "CANCELLED"),
+        "released": (released, "CANCELLED"),
+    }
+    old = start(store, graph(**dict.fromkeys((*endings, "lost"), ""), last=" ".join(endings)))
+    enlist(store)
+    enlist(store, "other", seconds=1)
+    held = by_name(old, claim(store, limit=3)) | by_name(old, claim(store, "other"))
+    go_over(store, old, graph(last=""))
+    assert statuses(store)["last"] == "READY"
+    store.commit([endings[name][0](held[name]) for name in endings])  # type: ignore[operator]
+    clock.advance(2)
+    sweep(store)
+    assert statuses(store) == {name: end for name, (_, end) in endings.items()} | {"lost": "CANCELLED", "last": "READY"}
+    (last,) = claim(store)
+    store.commit([completed(last)])
+    assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+
+
+def test_one_that_is_removed_and_settled_alone_fails_nothing_either(store: Store) -> None:
+    old = start(store, graph(a="", b=""))
+    enlist(store)
+    held = by_name(old, claim(store))
+    go_over(store, old, graph(b=""))
+    store.commit([failed(held["a"])])
+    store.commit([completed(held["b"])])
+    assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+
+
+def test_options_of_unstarted_nodes_are_those_of_the_new_graph(store: Store) -> None:
+    old = start(store, graph(a="", b="a"))
+    moved = NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),), queue="large")
+    go_over(store, old, Graph([NodeSpec(NodeId("a"), "a"), moved]))
+    assert node(store, 1).lane == "large/thread"
+
+
+def test_going_over_is_repeated_without_harm(store: Store) -> None:
+    old = start(store, graph(a=""))
+    new = arrange(old, graph(a="", b="a"))
+    store.commit(add_graph(new))
+    hold(store, purpose="heal")
+    first, second = twice(store, [arrange_op(new, 1)])
+    assert first == second == [Arranged(2, 2)]
+    assert reader.require_run(store, RUN).heals == 1
+    finish(store, RunStatus.PENDING, open_gate=True)
+
+
+def test_thousands_of_new_nodes_join_in_chunks(store: Store) -> None:
+    old = start(store, graph(a=""))
+    more = [NodeSpec(NodeId(f"n{number}"), f"n{number}") for number in range(CHUNK + 10)]
+    new = arrange(old, Graph([NodeSpec(NodeId("a"), "a"), *more]))
+    store.commit(add_graph(new))
+    hold(store, purpose="heal")
+    assert one(store, arrange_op(new, 1), Arranged) == Arranged(CHUNK + 1, CHUNK + 11)
+    assert refused(store, arrange_op(new, CHUNK + 2)) is Refusal.INCOMPLETE
+    assert one(store, arrange_op(new, CHUNK + 1), Arranged) == Arranged(CHUNK + 11, CHUNK + 11)
+    assert finish(store, RunStatus.PENDING, open_gate=True).active == CHUNK + 11
+
+
+def test_only_who_holds_the_gate_may_change_the_graph(store: Store) -> None:
+    old = start(store, graph(a="", b=""))
+    new = arrange(old, graph(a="", b="", c="a"))
+    assert refused(store, arrange_op(new, 2)) is Refusal.UNKNOWN
+    assert refused(store, arrange_op(new, 2, run="nobody")) is Refusal.UNKNOWN
+    store.commit(add_graph(new, chunk=2)[:1])
+    hold(store, purpose="heal")
+    assert refused(store, arrange_op(new, 2)) is Refusal.INCOMPLETE
+    store.commit(add_graph(new, chunk=2))
+    assert refused(store, arrange_op(new, 2, token="other")) is Refusal.GATE_LOST
+    small = graph(a="")
+    store.commit(add_graph(small))
+    assert refused(store, arrange_op(small, 2)) is Refusal.CONFLICT
+    finish(store, RunStatus.PENDING, open_gate=True)
+
+
+def test_graphs_are_told_apart_by_when_they_were_first_stored(store: Store) -> None:
+    first, second = graph(a=""), graph(a="", b="")
+    store.commit([*add_graph(second), *add_graph(first), *add_graph(second)])
+    (ages,) = store.read([GetGraphAges((first.digest, second.digest, Digest("0" * 64)))])
+    assert set(ages) == {first.digest, second.digest}
+    assert ages[second.digest] < ages[first.digest]
+
+
+def test_a_failure_pauses_a_run_that_asks_for_it(store: Store) -> None:
+    of = start(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
+    enlist(store)
+    held = by_name(of, claim(store))
+    store.commit([failed(held["a"])])
+    row = reader.require_run(store, RUN)
+    assert (row.status, row.gate, row.reason, row.stopping) == (RunStatus.PAUSED, GateState.SHUT, "node_failed", False)
+    store.commit([completed(held["b"])])
+    assert statuses(store) == {"a": "FAILED", "b": "COMPLETED", "c": "PENDING", "d": "PENDING"}
+    assert claim(store) == ()
+
+
+def test_a_paused_run_that_is_resumed_goes_on_without_what_failed(store: Store) -> None:
+    of = start(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
+    enlist(store)
+    held = by_name(of, claim(store))
+    store.commit([failed(held["a"]), completed(held["b"])])
+    hold(store, purpose="resume")
+    news = finish(store, RunStatus.RUNNING, open_gate=True, on_failure="finish")
+    assert (news.status, news.gate) == (RunStatus.RUNNING, GateState.OPEN)
+    assert reader.require_run(store, RUN).on_failure == "finish"
+    assert work(store) == 1
+    assert statuses(store)["d"] == "COMPLETED"
+
+
+def test_all_that_ends_while_a_run_is_paused_counts_when_it_is_resumed(store: Store) -> None:
+    start(store, graph(a="", b="a"))
+    enlist(store)
+    (a,) = claim(store)
+    hold(store, purpose="pause")
+    finish(store, RunStatus.PAUSED, reason="paused")
+    store.commit([completed(a)])
+    assert claim(store) == ()
+    hold(store, purpose="resume")
+    finish(store, RunStatus.RUNNING, open_gate=True)
+    assert work(store) == 1
+    assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+
+
+def test_a_deadline_begins_anew_when_a_run_goes_on_and_not_when_it_is_healed(store: Store, clock: ManualClock) -> None:
+    old = start(store, graph(a="", b="a"), timeout=10 * SECOND)
+    before = reader.require_run(store, RUN).deadline_at
+    clock.advance(1)
+    go_over(store, old, graph(a="", b="a", c="b"))
+    assert reader.require_run(store, RUN).deadline_at == before
+    hold(store, purpose="pause")
+    finish(store, RunStatus.PAUSED)
+    hold(store, purpose="resume")
+    finish(store, RunStatus.RUNNING, open_gate=True)
+    assert reader.require_run(store, RUN).deadline_at == clock.now() + 10 * SECOND
+
+
+def test_an_ended_run_that_is_healed_stays_as_it_ended(store: Store, clock: ManualClock) -> None:
+    old = start(store, graph(a="", b="a"))
+    enlist(store)
+    (a,) = claim(store)
+    store.commit([failed(a)])
+    hold(store, purpose="failed")
+    finish(store, RunStatus.FAILED, changed(node(store, 1), NodeStatus.UPSTREAM_FAILED))
+    ended = reader.require_run(store, RUN).ended_at
+    clock.advance(1)
+    go_over(store, old, graph(a="", c="", b="a"))
+    row = reader.require_run(store, RUN)
+    assert (row.status, row.gate, row.ended_at) == (RunStatus.FAILED, GateState.SHUT, ended)
+    assert statuses(store) == {"a": "FAILED", "b": "UPSTREAM_FAILED", "c": "CANCELLED"}
+
+
+def test_a_completed_node_that_is_asked_for_again_has_a_new_generation(store: Store) -> None:
+    of = start(store, graph(a="", b=""))
+    enlist(store)
+    held = by_name(of, claim(store))
+    assert held["a"].generation == 0
+    store.commit([completed(held["a"])])
+    a = of.index["a"]
+    hold(store, purpose="reattempt")
+    finish(store, RunStatus.RUNNING, changed(node(store, a), NodeStatus.PENDING, fresh=True), open_gate=True)
+    assert node(store, a).generation == 1
+    (again,) = claim(store)
+    assert (again.number, again.generation) == (2, 1)
+    store.commit([failed(again)])
+    hold(store, purpose="failed")
+    finish(store, RunStatus.FAILED)
+    hold(store, purpose="retry")
+    finish(store, RunStatus.RUNNING, changed(node(store, a), NodeStatus.PENDING, fresh=True), open_gate=True)
+    assert node(store, a).generation == 1, "only a completion that is superseded begins a new generation"
+    attempts = reader.list_attempts(store, RUN, a)
+    assert [attempt.status for attempt in attempts] == [AttemptStatus.SUPERSEDED, AttemptStatus.FAILED]
