@@ -16,10 +16,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from stepwell.clock import SECOND, ManualClock
 from stepwell.graph import Graph
 from stepwell.ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId, split_attempt_id
+from stepwell.kernel.healing import arrange, heal
 from stepwell.model import (
     CHUNK,
     AddNodes,
     Append,
+    Arrange,
     AttemptStatus,
     Claim,
     Claimed,
@@ -31,6 +33,7 @@ from stepwell.model import (
     Finish,
     Gate,
     GetGraph,
+    GetGraphAges,
     GetOutputs,
     ListAttempts,
     ListJournal,
@@ -129,6 +132,7 @@ class SameAsMemory(RuleBasedStateMachine):
         queries: list[Query] = [ListRuns(), ListRuns(limit=2), ListWorkers(), ReadyRuns(RUNS), ListUnfinished()]
         queries += [ListStops(worker) for worker in WORKERS]
         queries += [GetGraph(graph.digest) for graph in self.graphs]
+        queries.append(GetGraphAges(tuple(graph.digest for graph in self.graphs)))
         of_run: tuple[Callable[[RunId], Query], ...] = (
             ListNodes,
             ListAttempts,
@@ -146,7 +150,7 @@ class SameAsMemory(RuleBasedStateMachine):
     @initialize(
         first=graphs(),
         second=graphs(),
-        policies=st.lists(st.sampled_from(("fail_fast", "finish")), min_size=1, max_size=4),
+        policies=st.lists(st.sampled_from(("fail_fast", "finish", "pause")), min_size=1, max_size=4),
         leases=st.lists(st.sampled_from((10, 60, 600)), min_size=1, max_size=3),
     )
     def begin(self, first: Graph, second: Graph, policies: list[Any], leases: list[int]) -> None:
@@ -177,7 +181,7 @@ class SameAsMemory(RuleBasedStateMachine):
         run=st.sampled_from(RUNS),
         which=number,
         payload=st.sampled_from(("small", "small", "empty", "large")),
-        on_failure=st.sampled_from(("fail_fast", "finish")),
+        on_failure=st.sampled_from(("fail_fast", "finish", "pause")),
         priority=st.sampled_from((0, 0, 5, -5)),
         timeout=st.sampled_from((None, None, 20 * SECOND, 0)),
         idempotency_key=st.sampled_from((None, None, "key-1", "key-2")),
@@ -337,7 +341,7 @@ class SameAsMemory(RuleBasedStateMachine):
         run = self.run(which)
         if which % 5:
             self.ask(Gate(run, token, mode, b"{}", 60 * SECOND, mode in ("failed", "cancel")), False)
-        rows, end = [], Finish(RunStatus.RUNNING, open_gate=True)
+        rows, end = [], Finish(RunStatus.RUNNING, open_gate=True, on_failure="finish" if which % 3 else None)
         if mode in ("failed", "cancel"):
             rows = [change(row, NodeStatus.CANCELLED, mode) for row in self.rows(run) if row.status in UNSTARTED]
             status = RunStatus.FAILED if mode == "failed" else RunStatus.CANCELLING
@@ -351,6 +355,30 @@ class SameAsMemory(RuleBasedStateMachine):
             self.ask(Rewrite(run, token, tuple(rows), end), now)
         else:
             self.ask(Rewrite(run, token, tuple(rows[:chunk])), now)
+
+    @precondition(lambda self: self.graphs)
+    @rule(which=number, new=number, token=st.sampled_from(TOKENS), part=st.sampled_from((None, None, 0, 1)))
+    def go_over(self, which: int, new: int, token: GateToken, part: int | None) -> None:
+        """The run gets another graph, whole, or only as far as somebody comes who then dies."""
+        run = reader.get_run(self.memory, self.run(which))
+        if run is None:
+            return
+        current = Graph.load(reader.get_graph(self.memory, run.digest) or b"")
+        graph = arrange(current, self.graphs[new % len(self.graphs)])
+        self.graphs.append(graph)
+        for op in add_graph(graph):
+            self.ask(op, False)
+        self.ask(Gate(run.id, token, "heal", b"{}", 60 * SECOND), False)
+        start = len(current.order) + (new % 7 == 0)
+        self.ask(Arrange(run.id, token, graph.digest if new % 13 else Digest("unknown"), start), True)
+        if part is None:
+            self.finish_going_over(run.id, token, graph, len(current.order))
+
+    def finish_going_over(self, run_id: RunId, token: GateToken, graph: Graph, known: int) -> None:
+        run, rows = reader.require_run(self.memory, run_id), self.rows(run_id)
+        if run.digest == graph.digest and len(rows) == len(graph.order):
+            plan = heal(run, rows, graph, known=known)
+            self.ask(Rewrite(run.id, token, tuple(plan.changes), plan.finish), True)
 
     @rule(which=number, run_on=st.booleans())
     def finish_what_is_held(self, which: int, run_on: bool) -> None:
