@@ -372,12 +372,12 @@ class SameAsMemory(RuleBasedStateMachine):
         start = len(current.order) + (new % 7 == 0)
         self.ask(Arrange(run.id, token, graph.digest if new % 13 else Digest("unknown"), start), True)
         if part is None:
-            self.finish_going_over(run.id, token, graph, len(current.order))
+            self.finish_going_over(run.id, token, current, graph)
 
-    def finish_going_over(self, run_id: RunId, token: GateToken, graph: Graph, known: int) -> None:
+    def finish_going_over(self, run_id: RunId, token: GateToken, before: Graph, graph: Graph) -> None:
         run, rows = reader.require_run(self.memory, run_id), self.rows(run_id)
         if run.digest == graph.digest and len(rows) == len(graph.order):
-            plan = heal(run, rows, graph, known=known)
+            plan = heal(run, rows, before, graph)
             self.ask(Rewrite(run.id, token, tuple(plan.changes), plan.finish), True)
 
     @rule(which=number, run_on=st.booleans())

@@ -71,14 +71,16 @@ def _named(nodes: Sequence[str]) -> str:
     return shown if len(nodes) <= 3 else f"{shown} and {len(nodes) - 3} more"
 
 
-def heal(run: RunRow, nodes: Sequence[NodeRow], graph: Graph, *, known: int) -> Plan:
-    """What becomes of the nodes of a run that has gone over to `graph`, of which it knew the first `known`.
+def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> Plan:
+    """What becomes of the nodes of a run that has gone over from one graph to another.
 
     New ones join, but for those that come too late: something below them runs or has completed. Unfinished ones that are
     gone are dropped; one that runs may end. In a run that has ended, a retry makes the new ones run.
     """
-    late = _late(nodes, graph, known)
-    after = [_becomes(run, row, graph, late) for row in nodes]
+    back = before.removed - graph.removed
+    new = {row.index for row in nodes if row.attempt == 0 and (row.index >= len(before.order) or row.index in back)}
+    late = _late(nodes, graph, new)
+    after = [_becomes(run, row, graph, late, back) for row in nodes]
     changes = []
     for row, (status, reason), own in zip(nodes, after, graph.parents, strict=True):
         if status is NodeStatus.WAITING and not all(after[parent][0] in SATISFIED_NODES for parent in own):
@@ -88,7 +90,9 @@ def heal(run: RunRow, nodes: Sequence[NodeRow], graph: Graph, *, known: int) -> 
     return Plan(changes, _finish(run))
 
 
-def _becomes(run: RunRow, row: NodeRow, graph: Graph, late: Collection[int]) -> tuple[NodeStatus, str | None]:
+def _becomes(
+    run: RunRow, row: NodeRow, graph: Graph, late: Collection[int], back: Collection[int]
+) -> tuple[NodeStatus, str | None]:
     if row.index in graph.removed:
         kept = row.status in (NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.RUNNING)
         return (row.status if kept else NodeStatus.CANCELLED), REMOVED
@@ -96,18 +100,14 @@ def _becomes(run: RunRow, row: NodeRow, graph: Graph, late: Collection[int]) -> 
         return NodeStatus.SKIPPED, HEALED_LATE
     if run.status.terminal:
         return NodeStatus.CANCELLED if row.status in UNSTARTED else row.status, run.reason or "run_failed"
-    return (NodeStatus.PENDING if _was_removed(row) and row.index not in late else row.status), None
+    returns = row.index in back and row.status is NodeStatus.CANCELLED and row.index not in late
+    return (NodeStatus.PENDING if returns else row.status), None
 
 
-def _was_removed(row: NodeRow) -> bool:
-    return row.status is NodeStatus.CANCELLED and row.reason == REMOVED
-
-
-def _late(nodes: Sequence[NodeRow], graph: Graph, known: int) -> set[int]:
+def _late(nodes: Sequence[NodeRow], graph: Graph, new: set[int]) -> set[int]:
     """New nodes with something below them that runs or is done, and those that have only skipped parents."""
     started = {row.index for row in nodes if row.status in (NodeStatus.RUNNING, NodeStatus.COMPLETED)}
     above = _above(started, graph.parents)
-    new = {row.index for row in nodes if row.attempt == 0 and (row.index >= known or _was_removed(row))}
     late = above & new
     skipped = late | {row.index for row in nodes if row.status is NodeStatus.SKIPPED}
     for index in sorted(new - late, key=lambda index: graph.ranks[index]):

@@ -154,7 +154,7 @@ class Sweep(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """Hold the gate of a run for `lease` microseconds. An open gate, or one whose holder is late, is taken."""
+    """Hold the gate of a run for `lease` microseconds. What somebody left undone behind it must be finished first."""
 
     run_id: RunId
     token: GateToken

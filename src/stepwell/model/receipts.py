@@ -29,7 +29,7 @@ class Refusal(StrEnum):
     CHANGED = "changed"
     """Rows have changed since the rewrite was computed; compute it again."""
     INCOMPLETE = "incomplete"
-    """The graph, or the run, is not loaded yet."""
+    """The graph, or the run, is not loaded yet; or what a gate was held for is not done."""
 
 
 class Refused(NamedTuple):

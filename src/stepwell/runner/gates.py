@@ -37,6 +37,7 @@ from ..model import (
     RunNews,
     RunRow,
     RunStatus,
+    Sweep,
 )
 from .procedure import Commit, Procedure, Read
 
@@ -106,10 +107,7 @@ def go_over(
         raise RunConflict(f"run {run.id}: {hindrance.message}", run_id=run.id)
     for op in add_graph(arranged, run.workflow):
         yield Commit([op])
-    known = len(current.order)
-    return (
-        yield from enact(ask(run.id, purpose, base=current.digest, digest=arranged.digest, known=known, accept=accept))
-    )
+    return (yield from enact(ask(run.id, purpose, base=current.digest, digest=arranged.digest, accept=accept)))
 
 
 def finish(held: HeldGate) -> Procedure[RunNews | None]:
@@ -151,6 +149,9 @@ def delete(run_id: RunId) -> Procedure[None]:
 def enact(gate: Gate) -> Procedure[RunNews | None]:
     """Hold the gate and apply the plan for its purpose; when rows change meanwhile, compute it anew."""
     (receipt,) = yield Commit([gate])
+    if isinstance(receipt, Refused) and receipt.reason is Refusal.INCOMPLETE and not gate.resume:
+        yield from _finish_what_was_left(gate.run_id)
+        (receipt,) = yield Commit([gate])
     if isinstance(receipt, Refused):
         if receipt.reason is Refusal.UNKNOWN:
             raise RunNotFound(gate.run_id)
@@ -171,6 +172,14 @@ def enact(gate: Gate) -> Procedure[RunNews | None]:
             return answer.run
         if isinstance(answer, Refused) and answer.reason is not Refusal.CHANGED:
             return None  # somebody else took the gate over and finishes it
+
+
+def _finish_what_was_left(run_id: RunId) -> Procedure[None]:
+    """Nobody else may be there to do it."""
+    (swept,) = yield Commit([Sweep()])
+    for held in swept.gates:
+        if held.run_id == run_id:
+            yield from finish(held)
 
 
 def preview(gate: Gate) -> Procedure[tuple[RunRow, Plan | NotNow]]:
@@ -215,16 +224,16 @@ def _plan(gate: Gate, run: RunRow) -> Procedure[Plan | NotNow]:
 
 def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> Procedure[Plan | NotNow]:
     """Let the run go over, unless it has, and see what becomes of its nodes."""
+    before = yield from _graph(run.id, arguments["base"])
     graph = yield from _graph(run.id, arguments["digest"])
     if run.digest not in (arguments["base"], graph.digest):
         return NotNow("its graph was changed meanwhile")
     if run.digest != graph.digest:
-        current = yield from _graph(run.id, run.digest)
         nodes = yield from _all_nodes(run.id)
-        hindrance = _hindrance(gate.purpose, run, current, graph, nodes, accept=arguments["accept"])
+        hindrance = _hindrance(gate.purpose, run, before, graph, nodes, accept=arguments["accept"])
         if hindrance is not None:
             return hindrance
-    start = arguments["known"]
+    start = len(before.order)
     while True:
         (receipt,) = yield Commit([Arrange(run.id, gate.token, graph.digest, start)])
         if not isinstance(receipt, Arranged) or receipt.loaded >= receipt.total:
@@ -233,7 +242,7 @@ def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> P
     nodes = yield from _all_nodes(run.id)
     if len(nodes) < len(graph.order):
         return NotNow("somebody else holds its gate now")
-    return healing.heal(run, nodes, graph, known=arguments["known"])
+    return healing.heal(run, nodes, before, graph)
 
 
 def _hindrance(

@@ -23,6 +23,7 @@ from ..model import (
     Enlisted,
     Finish,
     Gate,
+    GateState,
     GateTaken,
     Grant,
     NodeChange,
@@ -173,7 +174,10 @@ def gate_op(run: str = RUN, token: str = TOKEN, purpose: str = "cancel", seconds
 
 
 def hold(store: Store, run: str = RUN, token: str = TOKEN, purpose: str = "cancel", **more: Any) -> RunNews:
-    return one(store, gate_op(run, token, purpose, **more), GateTaken).run
+    """Hold a gate, or take over one that somebody left for this purpose."""
+    row = reader.require_run(store, run)
+    left = row.gate is GateState.HELD and row.purpose == purpose
+    return one(store, gate_op(run, token, purpose, resume=left, **more), GateTaken).run
 
 
 def finish(

@@ -137,6 +137,8 @@ def gate(state: State, op: Gate, now: int) -> Receipt:
         return Refused(Refusal.STATUS, run.status)
     if run.gate is GateState.HELD and run.token is not None and run.expires_at is not None and run.expires_at > now:
         return Refused(Refusal.GATE_HELD, run.purpose or "")
+    if run.gate is GateState.HELD and not op.resume:
+        return Refused(Refusal.INCOMPLETE, run.purpose or "")
     run.gate, run.token, run.purpose, run.arguments = GateState.HELD, op.token, op.purpose, op.arguments
     run.expires_at = now + op.lease
     run.stopping = run.stopping or op.stop

@@ -240,6 +240,8 @@ def gate(tx: Transaction, op: Gate) -> Receipt:
         return Refused(Refusal.STATUS, RUN_STATUS[status])
     if held and token is not None and expires_at > tx.now:
         return Refused(Refusal.GATE_HELD, purpose)
+    if held and not op.resume:
+        return Refused(Refusal.INCOMPLETE, purpose)
     parameters = {"run": key, "token": op.token, "purpose": op.purpose, "arguments": op.arguments}
     tx.db.execute(_HOLD, parameters | {"expires": tx.now + op.lease, "stop": op.stop})
     note_gates(tx, [key], op.purpose)

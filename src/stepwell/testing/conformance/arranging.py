@@ -63,7 +63,7 @@ def go_over(store: Store, old: Graph, new: Graph) -> tuple[ArrangedGraph, RunNew
             break
         loaded = receipt.loaded
     run = reader.require_run(store, RUN)
-    plan = heal(run, reader.all_nodes(store, RUN), arranged, known=len(old.order))
+    plan = heal(run, reader.all_nodes(store, RUN), old, arranged)
     return arranged, finish(
         store, plan.finish.status, *plan.changes, open_gate=plan.finish.open_gate, reason=plan.finish.reason
     )

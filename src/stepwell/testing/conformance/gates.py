@@ -93,7 +93,7 @@ def test_a_gate_somebody_else_holds_is_refused_until_its_holder_is_late(store: S
     assert isinstance(store.commit([rewrite(token="mine")])[0], Rewritten)
     clock.advance(0.001)
     assert isinstance(store.commit([gate_op(token="mine")])[0], GateTaken), "late, but nobody took it over"
-    assert isinstance(store.commit([gate_op(token="yours")])[0], GateTaken)
+    assert isinstance(store.commit([gate_op(token="yours", purpose="heal", resume=True)])[0], GateTaken)
     assert refused(store, gate_op(token="mine")) is Refusal.GATE_HELD
     assert refused(store, rewrite(token="mine")) is Refusal.GATE_LOST
     assert isinstance(store.commit([rewrite(token="yours")])[0], Rewritten)
@@ -105,6 +105,17 @@ def test_a_gate_that_nobody_holds_is_taken_at_once(store: Store) -> None:
     work(store, failing=("a",))
     assert reader.require_run(store, RUN).gate is GateState.HELD
     assert hold(store, purpose="failed").purpose == "failed"
+
+
+def test_what_somebody_left_undone_is_finished_before_anything_else(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a=""))
+    hold(store, token="mine", purpose="heal", seconds=10)
+    clock.advance(10)
+    assert store.commit([gate_op(token="yours", purpose="pause")]) == [Refused(Refusal.INCOMPLETE, "heal")]
+    assert store.commit([gate_op(token="yours", purpose="heal")]) == [Refused(Refusal.INCOMPLETE, "heal")]
+    hold(store, token="yours", purpose="heal")
+    finish(store, RunStatus.PENDING, open_gate=True, token="yours")
+    assert hold(store, token="theirs", purpose="pause").purpose == "pause"
 
 
 def test_a_gate_may_name_the_statuses_it_makes_sense_for(store: Store) -> None:

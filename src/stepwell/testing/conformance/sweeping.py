@@ -126,6 +126,8 @@ def test_a_node_somebody_asked_for_again_is_no_longer_suspect(store: Store, cloc
     start(store, graph(a=""))
     for losses in range(MAX_LOSSES):
         lose(store, clock, f"w{losses}")
+    hold(store, purpose="failed")
+    finish(store, RunStatus.FAILED)
     hold(store, purpose="retry")
     finish(store, RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING, fresh=True), open_gate=True)
     row = node(store, 0)

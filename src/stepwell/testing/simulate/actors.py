@@ -24,6 +24,7 @@ from ...runner.housekeeping import Housekeeping
 from ...runner.lease import Tenancy
 from ...runner.procedure import Commit, Procedure, Wish
 from ...runner.work import Held
+from .asking import LATER
 from .workload import result_of
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Worker(Actor):
         super().__init__(world, name)
         worker = WorkerId(name)
         self.desk = Desk(worker, Limits(threads, 2, 1, 4), world.new_claim_id)
-        self.desk.serves = dict(world.serves)
+        self.desk.serves = world.serves()
         self.chores = Chores()
         self.tenancy = Tenancy(worker, LEASE)
         self.house = Housekeeping(self, store_now=world.clock.now, waited=lambda: (), serve=self.look_around)
@@ -136,6 +137,7 @@ class Worker(Actor):
         self.desk.hungry(runs)
 
     def look_around(self) -> None:
+        self.desk.serves = self.world.serves()
         self.desk.look_around()
 
     def suspects_possible(self) -> None:
@@ -196,8 +198,8 @@ class Worker(Actor):
             for receipt in answer:
                 if isinstance(receipt, Claimed):
                     for grant in receipt.grants:
-                        if grant.run_id not in self.desk.facts:
-                            self.desk.know(self.world.facts[grant.run_id])
+                        if not self.desk.knows(grant) and grant.run_id in self.world.store._state.runs:
+                            self.desk.know(self.world.facts_of(grant.run_id))
             landing = self.desk.landed(flight, answer, self.now())
             self.bodies.waiting += landing.begin
             self.spread(landing.news.values())
@@ -262,13 +264,26 @@ class User(Actor):
     def __init__(self, world: World) -> None:
         super().__init__(world, "user")
         self.plans: list[Callable[[], Procedure[Any]]] = []
+        self.later: list[tuple[int, Callable[[], Procedure[Any]]]] = []
+        """What is asked when the moment is better."""
+        self._patience = 0
 
     def actions(self) -> list[Option]:
+        now = self.world.clock.now()
+        while self.later and self.later[0][0] <= now:
+            self.plans.append(self.later.pop(0)[1])
         free = next((lane for lane in ("main", "second") if lane not in self.calls), None)
         return [(self, "ask", partial(self._ask, free))] if self.plans and free else []
 
     def _ask(self, lane: str) -> None:
-        self.perform(lane, self.plans.pop(0)(), lambda _: None)
+        plan = self.plans.pop(0)
+
+        def done(answer: Any) -> None:
+            if answer == LATER:
+                self._patience = min(2 * self._patience + SECOND // 100, SECOND)
+                self.later.append((self.world.clock.now() + self._patience, plan))
+
+        self.perform(lane, plan(), done)
 
 
 def start(ops: list[Any]) -> Procedure[None]:
@@ -279,14 +294,3 @@ def start(ops: list[Any]) -> Procedure[None]:
             return
         except StoreError:
             continue
-
-
-def persistently(make: Callable[[], Procedure[RunNews | None]]) -> Procedure[RunNews | None]:
-    """Ask again when the store fails, as a person would."""
-    while True:
-        try:
-            return (yield from make())
-        except StoreError:
-            continue
-        except Exception:  # somebody else is at it, or the run is not there yet
-            return None

@@ -33,8 +33,10 @@ class Workload(NamedTuple):
     on_failure: OnFailure = "fail_fast"
     runs: int = 1
     asks: tuple[str, ...] = ()
-    """What a user asks of the first run at some moments: "cancel", "retry"."""
+    """What a user asks of the first run at some moments; see `asking`."""
     timeout: float | None = None
+    later: Graph | None = None
+    """Another version of the graph, to heal to. What both have computes the same, whichever of them it runs in."""
 
     def behaviour(self, node: str) -> Behaviour:
         return self.behaviours.get(node, CALM)
@@ -48,8 +50,8 @@ def result_of(node: str, inputs: Mapping[str, Any]) -> str:
 def expected_outputs(graph: Graph) -> dict[str, str]:
     """The outputs of a run without any fault, computed without the engine."""
     outputs: dict[str, str] = {}
-    for spec in graph.in_order:
-        outputs[spec.id] = result_of(spec.id, {parent: outputs[parent] for parent in spec.depends_on})
+    for spec in sorted(graph, key=lambda spec: graph.ranks[graph.index[spec.id]]):
+        outputs[spec.id] = result_of(spec.id, {parent: outputs[parent] for parent in spec.needs})
     return outputs
 
 
@@ -58,7 +60,7 @@ def _graph(edges: Mapping[str, str], **options: dict[str, Any]) -> Graph:
     specs = []
     for name, parents in edges.items():
         own = tuple(NodeId(parent) for parent in parents.split())
-        specs.append(NodeSpec(NodeId(name), name, own, job="sim:body", needs=own, **options.get(name, {})))
+        specs.append(NodeSpec(NodeId(name), name, own, job="sim:body", **({"needs": own} | options.get(name, {}))))
     return Graph(specs)
 
 
@@ -80,6 +82,9 @@ def shapes() -> dict[str, Workload]:
     timed = _graph({"a": "", "b": "a", "c": "b"}, b={"timeout": 0.2, "retry": Retry(8, base_delay=0.01, max_delay=0.1)})
     once = _graph({"a": "", "b": "a", "c": "b"}, b={"on_lost": "interrupt"})
     pair = _graph({"a": "", "b": "", "c": "a b"})
+    first = _graph({"a": "", "b": "a", "c": "b"})
+    deployed = _graph({"a": "", "x": "a", "b": "a x", "d": "b"}, b={"needs": (NodeId("a"),)})
+    slow = {"a": Behaviour(seconds=0.05)}
     failing, stubborn = {"b": Behaviour(fails=1)}, Behaviour(seconds=1, obeys=False)
     return {
         workload.name: workload
@@ -92,10 +97,16 @@ def shapes() -> dict[str, Workload]:
             Workload("timeout", timed, {"b": Behaviour(seconds=0.15)}),
             Workload("run retry", diamond, failing),
             Workload("finish", diamond, failing, "finish"),
-            Workload("cancel race", diamond, {}, asks=("cancel",)),
+            Workload("cancel race", diamond, slow, asks=("cancel",)),
             Workload("retry race", pair, {"a": Behaviour(fails=1), "b": stubborn}),
             Workload("at most once", once, {}),
             Workload("two runs", chain, {}, runs=2),
+            Workload("pause", pair, slow, asks=("pause",)),
+            Workload("pause on failure", pair, {"a": Behaviour(fails=1)}, "pause"),
+            Workload("cancel paused", pair, slow, asks=("pause", "cancel")),
+            Workload("reattempt", _graph({"a": "", "b": "a"}), {}, asks=("reattempt",)),
+            Workload("heal", first, {"b": Behaviour(seconds=0.05)}, asks=("heal",), later=deployed),
+            Workload("heal in doubt", first, {"c": Behaviour(seconds=0.5)}, asks=("heal carefully",), later=deployed),
         )
     }
 
@@ -106,7 +117,8 @@ def _longer() -> dict[str, Workload]:
     twice, stubborn = Behaviour(fails=2), Behaviour(fails=2, seconds=2, obeys=False)
     race = shapes()["retry race"]._replace(graph=shapes()["fan-in"].graph, behaviours={"a": twice, "b": stubborn})
     failing = {name: shapes()[name]._replace(behaviours={"b": twice}) for name in ("retry", "run retry", "finish")}
-    return {**failing, "retry race": race}
+    back = shapes()["heal"]._replace(asks=("heal", "heal", "pause", "heal"), behaviours={"b": twice})
+    return {**failing, "retry race": race, "heal back": back}
 
 
 def random_workload(rng: random.Random) -> Workload:
@@ -133,12 +145,32 @@ def random_workload(rng: random.Random) -> Workload:
             seconds=rng.choice([0, 0, 0, 0, 0, 0.05, 0.05, longest]),
             obeys=rng.random() < 0.8,
         )
+    graph = _graph(edges, **options)
+    later = _another_version(rng, graph) if rng.random() < 0.4 else None
+    verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt"] + (
+        ["heal", "heal carefully"] if later else []
+    )
     return Workload(
         "random",
-        _graph(edges, **options),
+        graph,
         behaviours,
-        rng.choice(["fail_fast", "finish"]),
+        rng.choice(["fail_fast", "finish", "pause"]),
         runs=rng.choice([1, 1, 2, 3]),
-        asks=tuple(rng.choice(["cancel", "cancel", "retry"]) for _ in range(rng.choice([0, 0, 0, 1, 2, 4]))),
+        asks=tuple(rng.choice(["", "", "early "]) + rng.choice(verbs) for _ in range(rng.choice([0, 0, 1, 1, 2, 4]))),
         timeout=timeout,
+        later=later,
     )
+
+
+def _another_version(rng: random.Random, graph: Graph) -> Graph:
+    """Some nodes that nobody stands on are gone, others have joined, anywhere. What a body needs stays the same."""
+    kept = [spec for spec in graph if graph.dependents(spec.id) or rng.random() < 0.6] or list(graph)
+    new: dict[NodeId, NodeSpec] = {}
+    for spec in kept:
+        own = spec.depends_on
+        if rng.random() < 0.4:
+            joined = NodeId(f"x{len(new)}")
+            new[joined] = NodeSpec(joined, joined, own, job="sim:body", needs=own)
+            own = (*own, joined) if rng.random() < 0.7 else own
+        new[spec.id] = spec._replace(depends_on=own)
+    return Graph(list(new.values()))

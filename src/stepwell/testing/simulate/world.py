@@ -15,8 +15,12 @@ from ...define import Bodies
 from ...errors import StoreError
 from ...ids import ClaimId, RunId
 from ...kernel.audit import Stored, audit
+from ...kernel.healing import HEALED_LATE
 from ...kernel.layout import add_graph
 from ...model import (
+    NODE_FAILED,
+    Arrange,
+    Arranged,
     AttemptStatus,
     Claim,
     Claimed,
@@ -28,19 +32,18 @@ from ...model import (
     Refusal,
     Refused,
     Rewrite,
-    RunNews,
     RunStatus,
     Settle,
     Settled,
     Sweep,
     Swept,
 )
-from ...runner import gates
 from ...runner.procedure import Commit, Procedure, Wish, perform
 from ...runner.work import Held, RunFacts
 from ...store.memory import MemoryStore
 from ...store.memory.state import RunRecord
-from .actors import LEASE, Actor, Call, Option, User, Worker, persistently, start
+from .actors import LEASE, Actor, Call, Option, User, Worker, start
+from .asking import ask, load
 from .before import Before, Violation
 from .faults import Fault, Swarm
 from .workload import Workload, expected_outputs
@@ -73,7 +76,7 @@ class World:
         self._workers = 0
         self._begins: Counter[tuple[RunId, str]] = Counter()
         self._begun_attempts: set[str] = set()
-        self._outputs: dict[tuple[str, int], tuple[str, bytes | None]] = {}
+        self._outputs: dict[tuple[str, int, int], tuple[str, bytes | None]] = {}
         self._tails: list[Any] = []
         self._stopped: list[Call] = []
         self._checked: dict[str, int] = {}
@@ -81,22 +84,12 @@ class World:
         self._healed_at = 0
         self._retries: Counter[RunId] = Counter()
         self._asked: set[RunId] = set()
-        graph = workload.graph
-        self.serves: dict[tuple[str, str], frozenset[str]] = {(workload.name, graph.digest): graph.lanes}
         self.runs = [RunId(f"r{number}") for number in range(1, workload.runs + 1)]
-        self.facts = {
-            op.run_id: RunFacts(op.run_id, op.workflow, None, graph, op.input, op.seed, Bodies())
-            for op in map(self._create, self.runs)
-        }
+        self._facts: dict[tuple[RunId, str, int], RunFacts] = {}
         self.user = User(self)
         self.user.plans += [partial(self._start, run) for run in self.runs]
-        self.user.plans += [partial(self._ask, ask) for ask in workload.asks]
+        self.user.plans += [partial(ask, what, self.runs[0], workload) for what in workload.asks]
         self.workers = [self._new_worker() for _ in range(swarm.workers)]
-
-    def _ask(self, ask: str) -> Procedure[RunNews | None]:
-        if ask == "cancel":
-            return persistently(lambda: gates.cancel(self.runs[0], grace=microseconds(0.5)))
-        return persistently(lambda: gates.retry(self.runs[0]))
 
     def _start(self, run: RunId) -> Procedure[None]:
         return start([*add_graph(self.workload.graph, self.workload.name), self._create(run)])
@@ -112,6 +105,22 @@ class World:
         return Worker(self, f"w{self._workers}", threads=self.swarm.threads, skew=skew)
 
     # What the actors ask of the world
+
+    def serves(self) -> dict[tuple[str, str], frozenset[str]]:
+        """Every worker has the code of every version."""
+        graphs = self.store._state.graphs.values()
+        return {(self.workload.name, graph.digest): load(graph.document).lanes for graph in graphs if graph.complete}
+
+    def facts_of(self, run: RunId) -> RunFacts:
+        """What a worker is told that looks a run up now."""
+        record = self._record(run)
+        key = (run, record.graph.digest, record.heals)
+        if key not in self._facts:
+            op = record.created
+            facts = RunFacts(run, op.workflow, None, load(record.graph.document), op.input, op.seed, Bodies())
+            facts.heals = record.heals
+            self._facts[key] = facts
+        return self._facts[key]
 
     def new_claim_id(self) -> ClaimId:
         self._claims += 1
@@ -286,6 +295,8 @@ class World:
                 case Claim(), Claimed(grants):
                     self.saw("a claim is repeated", again and bool(grants))
                     self.saw("a suspect is claimed alone", bool(grants) and op.lanes[0][0].endswith("/suspect"))
+                case Arrange(), Arranged():
+                    self.saw("a run is healed")
                 case Rewrite(), Refused(Refusal.CHANGED):
                     self.saw("a rewrite is computed anew")
                 case Gate(), GateTaken():
@@ -368,6 +379,7 @@ class World:
         now = self.clock.now()
         times = [worker.next_at() for worker in self.workers if worker.alive and not worker.paused]
         times += [call.ready_at for call in pending if call.answer is not None]
+        times += [at for at, _ in self.user.later]
         later = [at for at in times if at > now]
         if self._leaps and self.rng.random() < 0.3:
             pause = self.rng.choice([0.001, 0.05, 0.5, 2.0, 4.0])
@@ -434,12 +446,18 @@ class World:
         if self.user.plans or self.user.calls:
             return
         for run, record in self.store._state.runs.items():
+            if record.status is RunStatus.PAUSED and record.purpose is None:
+                self.saw("a run is resumed")
+                verb = "retry" if record.reason == NODE_FAILED and self._retries[record.id] < RETRIES else "resume"
+                self._retries[record.id] += verb == "retry"
+                self.user.plans.append(partial(ask, f"early {verb}", record.id, self.workload))
+                return
             if record.status in (RunStatus.FAILED, RunStatus.CANCELLED) and record.purpose is None:
                 self._retries[record.id] += 1
                 if self._retries[record.id] > RETRIES:
                     raise Violation(f"run {run} is still {record.status} after {RETRIES} retries")
                 self.saw("a run is retried")
-                self.user.plans.append(lambda run=record.id: persistently(lambda: gates.retry(run)))  # type: ignore[misc]
+                self.user.plans.append(partial(ask, "early retry", record.id, self.workload))
                 return
 
     def _over(self) -> bool:
@@ -447,7 +465,9 @@ class World:
         return (
             len(runs) == len(self.runs)
             and not self.user.plans
-            and all(record.status is RunStatus.COMPLETED for record in runs.values())
+            and not self.user.calls
+            and not self.user.later
+            and all(record.status is RunStatus.COMPLETED and record.purpose is None for record in runs.values())
             and not any("main" in worker.calls or worker.bodies.running for worker in self.workers if worker.alive)
         )
 
@@ -465,13 +485,16 @@ class World:
 
     def judge(self) -> None:
         """At the end: the whole history, quiescence, and the outputs of a world without faults."""
-        expected = expected_outputs(self.workload.graph)
         for record in self.store._state.runs.values():
             self._check(record, whole=True)
+            late = {node.layout.id for node in record.nodes if node.reason == HEALED_LATE}
+            self.saw("a node comes too late", bool(late))
+            expected = expected_outputs(load(record.graph.document))
+            expected = {node: output for node, output in expected.items() if node not in late}
             outputs = {
                 record.nodes[attempt.index].layout.id: decode(attempt.output or b"null")
                 for attempt in record.attempts
-                if attempt.status is AttemptStatus.COMPLETED
+                if attempt.status is AttemptStatus.COMPLETED and not record.nodes[attempt.index].layout.removed
             }
             if outputs != expected:
                 raise Violation(f"the outputs differ from those without faults: {outputs} instead of {expected}")
@@ -482,10 +505,13 @@ class World:
     def _check(self, record: RunRecord, *, whole: bool = False) -> None:
         stored = Stored(
             record.row(),
-            self.workload.graph,
+            load(record.graph.document),
             [node.row() for node in record.nodes],
             [a.row() for a in sorted(record.attempts, key=lambda attempt: (attempt.index, attempt.number))],
             record.journal,
+            {digest: load(graph.document) for digest, graph in self.store._state.graphs.items()}
+            if record.heals
+            else {},
         )
         problems = audit(stored)
         if problems:
@@ -493,7 +519,7 @@ class World:
         self.saw("a node is interrupted", any(node.status is NodeStatus.INTERRUPTED for node in record.nodes))
         for attempt in record.attempts:
             if attempt.status is AttemptStatus.COMPLETED:
-                key = (record.id, attempt.index)
+                key = (record.id, attempt.index, record.nodes[attempt.index].generation)
                 fact = (f"{attempt.claim}.{attempt.ordinal}", attempt.output)
                 if self._outputs.setdefault(key, fact) != fact:
                     raise Violation(f"the completion of node {attempt.index} of {record.id} changed")

@@ -1,0 +1,91 @@
+"""What a user asks of a run in a simulated world, as the procedures that the engine uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TypeAlias
+
+from ...clock import microseconds
+from ...errors import StoreError
+from ...graph import Graph
+from ...ids import RunId
+from ...model import TERMINAL_RUNS, GetGraph, GetRun, ListNodes, NodeStatus, RunNews, RunStatus
+from ...runner import gates
+from ...runner.procedure import Procedure, Read
+from .workload import Workload
+
+LATER = "later"
+"""The answer of somebody who waits for a good moment."""
+Asked: TypeAlias = "Procedure[RunNews | str | None]"
+
+
+@cache
+def load(document: bytes) -> Graph:
+    return Graph.load(document)
+
+
+def ask(what: str, run: RunId, workload: Workload) -> Asked:
+    """ "cancel", "retry", "pause", "resume", "reattempt", "heal" or "heal carefully", until the store has answered.
+
+    It is asked once the run has begun, or "early", perhaps before there is a run.
+    """
+    early, verb = what.startswith("early "), what.removeprefix("early ")
+    return persistently(lambda: _begun(run, _verb(verb, run, workload), early=early))
+
+
+def _begun(run_id: RunId, procedure: Asked, *, early: bool) -> Asked:
+    if not early:
+        (run,) = yield Read([GetRun(run_id)])
+        if run is None or run.started_at is None:
+            return LATER
+    return (yield from procedure)
+
+
+def _verb(what: str, run: RunId, workload: Workload) -> Asked:
+    match what:
+        case "cancel":
+            return gates.cancel(run, grace=microseconds(0.5))
+        case "retry":
+            return gates.retry(run)
+        case "pause":
+            return gates.pause(run)
+        case "resume":
+            return gates.resume(run)
+        case "reattempt":
+            return reattempt_last(run)
+        case "heal" | "heal carefully":
+            return heal(run, workload, accept=what == "heal")
+        case unknown:
+            raise AssertionError(f"nobody can ask for {unknown}")
+
+
+def heal(run_id: RunId, workload: Workload, *, accept: bool) -> Asked:
+    """Go over to the other version of the graph: there are two, as in a deploy and a rollback."""
+    (run,) = yield Read([GetRun(run_id)])
+    if run is None:
+        return None
+    (document,) = yield Read([GetGraph(run.digest)])
+    current = load(document)
+    new = workload.later if current.follows == workload.graph.digest else workload.graph
+    assert new is not None
+    return (yield from gates.go_over(run, current, new, accept=accept))
+
+
+def reattempt_last(run_id: RunId) -> Asked:
+    """Once the last node has ended, somebody wants it once more."""
+    run, nodes = yield Read([GetRun(run_id), ListNodes(run_id)])
+    if nodes and nodes[-1].status in (NodeStatus.COMPLETED, NodeStatus.FAILED, NodeStatus.CANCELLED):
+        return (yield from gates.reattempt(run_id, nodes[-1].index))
+    return None if run is None or run.status in (RunStatus.PAUSED, *TERMINAL_RUNS) else LATER
+
+
+def persistently(make: Callable[[], Asked]) -> Asked:
+    """Ask again when the store fails, as a person would."""
+    while True:
+        try:
+            return (yield from make())
+        except StoreError:
+            continue
+        except Exception:  # somebody else is at it, or the run is not there yet
+            return None
