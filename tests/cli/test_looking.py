@@ -34,6 +34,7 @@ NODE_KEYS = {
     "due_at",
     "seconds",
     "error",
+    "progress",
 }
 
 

@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..runner.capture import prick_ears
-from .progress import Progress, Tally, elapsed
+from .progress import Display, Tally, elapsed
 from .screen import console
+from .words import how_far
 
 
 class Bar:
@@ -31,7 +32,7 @@ class Bar:
             get_renderable=self._render,
         )
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Display:
         self._live.start()
         prick_ears()  # what bodies print is recorded as they print it, not as it is drawn above the bar
         return self
@@ -69,7 +70,20 @@ class Bar:
             ]
         )
         names = Text("  " + ", ".join(tally.at_work), style="dim", no_wrap=True, overflow="ellipsis")
-        return Group(bar, Text("  ") + counts, names)
+        return Group(bar, Text("  ") + counts, *([_node_bars(tally)] if tally.bars else []), names)
+
+
+def _node_bars(tally: Tally) -> Table:
+    """A small bar for every node that says how far it is; without a total it moves to and fro."""
+    grid = Table.grid(padding=(0, 1))
+    for name, progress in tally.bars:
+        share = progress.fraction
+        grid.add_row(
+            Text(f"  {name}", style="dim", no_wrap=True, overflow="ellipsis"),
+            ProgressBar(total=1.0, completed=share or 0.0, pulse=share is None, width=20, complete_style="blue"),
+            Text(how_far(progress), style="dim", no_wrap=True, overflow="ellipsis"),
+        )
+    return grid
 
 
 def _amount(number: int, word: str, style: str) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import NamedTuple, Protocol
 
@@ -14,8 +14,10 @@ import typer
 from ..clock import SECOND
 from ..errors import RunStillActive
 from ..model import CountNodes, ListNodes, NodeRow, NodeStatus, RunRow
+from ..model.lines import Progress, latest_progress
 from ..runner import Engine
-from .words import duration
+from ..store import reader
+from .words import duration, how_far
 
 LOOK_EVERY = 0.1
 SHARE_OF_TIME = 0.05
@@ -36,10 +38,13 @@ class Tally(NamedTuple):
     waiting: int
     failed: int
     at_work: tuple[str, ...]
+    """What is at work, in words."""
+    bars: tuple[tuple[str, Progress], ...] = ()
+    """Nodes that say how far they are; these are not in `at_work`."""
 
 
-class Progress(Protocol):
-    def __enter__(self) -> Progress: ...
+class Display(Protocol):
+    def __enter__(self) -> Display: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -51,10 +56,10 @@ class Progress(Protocol):
 def follow(engine: Engine, row: RunRow) -> None:
     """Show the progress of a run until it has ended."""
     pause = LOOK_EVERY
-    with _progress() as progress:
+    with _display() as display:
         while True:
             began = time.monotonic()
-            progress.update(tally(engine, row))
+            display.update(tally(engine, row))
             pause = max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME)
             try:
                 engine.wait(row.id, pause)
@@ -66,6 +71,8 @@ def follow(engine: Engine, row: RunRow) -> None:
 def tally(engine: Engine, row: RunRow) -> Tally:
     at_work = ListNodes(row.id, limit=_NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
     counts, nodes = engine.store.read([CountNodes(row.id), at_work])
+    shown: Sequence[NodeRow] = nodes[:_NAMES_UP_TO]
+    marks = latest_progress(reader.list_marks(engine.store, row.id, tuple(node.index for node in shown)))
     specs = engine.graph_of(row).in_order
 
     def sum_of(*statuses: NodeStatus) -> int:
@@ -77,13 +84,22 @@ def tally(engine: Engine, row: RunRow) -> Tally:
             return f"{name} (again in {duration(max(0, node.due_at - engine.store.now()) / SECOND)})"
         return name if node.attempt <= 1 else f"{name} (attempt {node.attempt})"
 
-    names = [named(node) for node in nodes[:_NAMES_UP_TO]] + (["..."] if len(nodes) > _NAMES_UP_TO else [])
+    def marked(node: NodeRow) -> bool:
+        return node.status is NodeStatus.RUNNING and node.index in marks and marks[node.index].attempt == node.attempt
+
+    names = [named(node) for node in shown if not marked(node)] + (["..."] if len(nodes) > _NAMES_UP_TO else [])
     return Tally(
-        row.nodes, sum_of(*_DONE), sum_of(NodeStatus.RUNNING), sum_of(*_BEFORE), sum_of(*_BROKEN), tuple(names)
+        row.nodes,
+        sum_of(*_DONE),
+        sum_of(NodeStatus.RUNNING),
+        sum_of(*_BEFORE),
+        sum_of(*_BROKEN),
+        tuple(names),
+        tuple((named(node), marks[node.index].progress) for node in shown if marked(node)),
     )
 
 
-def _progress() -> Progress:
+def _display() -> Display:
     if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return Lines()
     from .bar import Bar
@@ -105,7 +121,7 @@ class Lines:
         self._pause = 1.0
         self._next = self._began + self._pause
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Display:
         return self
 
     def __exit__(
@@ -119,7 +135,8 @@ class Lines:
             return
         self._pause = min(30.0, self._pause * 2)
         self._next = now + self._pause
-        names = f": {', '.join(tally.at_work)}" if tally.at_work else ""
+        at_work = (*(f"{name} ({how_far(progress)})" for name, progress in tally.bars), *tally.at_work)
+        names = f": {', '.join(at_work)}" if at_work else ""
         typer.echo(
             f"{elapsed(now - self._began)}: {tally.done:,}/{tally.total:,} done, {tally.running:,} running, "
             f"{tally.waiting:,} waiting, {tally.failed:,} failed{names}",

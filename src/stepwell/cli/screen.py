@@ -14,14 +14,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ..model import NodeStatus
+from ..model.lines import Progress
 from .records import json_text
 from .stored import StoredNode
-from .words import count, one_line
+from .words import count, how_far, one_line
 
 TABLE_UP_TO = 40
 """Nodes that are still worth a table."""
 
 _LINES_UP_TO = 60
+_BAR = 20
 _STYLES = {
     "PENDING": "dim",
     "READY": "cyan",
@@ -63,8 +65,8 @@ def table(*columns: str, right: Iterable[str] = (), wrapped: Iterable[str] = ())
 
 def node_table(nodes: Sequence[StoredNode]) -> Table:
     notes = [_note(node) for node in nodes]
-    columns = ("node", "status", "attempts", "seconds", *(("error",) if any(notes) else ()))
-    made = table(*columns, right=("attempts", "seconds"), wrapped=("node", "error"))
+    columns = ("node", "status", "attempts", "seconds", *(("note",) if any(notes) else ()))
+    made = table(*columns, right=("attempts", "seconds"), wrapped=("node", "note"))
     for node, note in zip(nodes, notes, strict=True):
         seconds = node.seconds
         tries = str(len(node.attempts) or "")
@@ -76,9 +78,18 @@ def node_table(nodes: Sequence[StoredNode]) -> Table:
 
 def _note(node: StoredNode) -> Text:
     """Why a node stands as it does, as far as a line can say it."""
+    if node.progress is not None and node.row.status is NodeStatus.RUNNING:
+        return Text.assemble((_bar(node.progress), "blue"), how_far(node.progress))
     if node.error is None:
         return Text(node.row.reason or "", style="dim")
     return Text(one_line(str(node.error)), style="red")
+
+
+def _bar(progress: Progress) -> str:
+    if progress.fraction is None:
+        return ""
+    full = int(_BAR * progress.fraction)
+    return "━" * full + "─" * (_BAR - full) + " "
 
 
 def counted(counts: Mapping[NodeStatus, int]) -> Text:

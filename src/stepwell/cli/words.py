@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 
 from ..clock import SECOND
 from ..errors import InputError
+from ..model.lines import Progress
 
 LINE_UP_TO = 300
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SCALES = ((3_600, "m", 60, "s", 1), (86_400, "h", 3_600, "m", 60), (math.inf, "d", 86_400, "h", 3_600))
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])\Z")
 
 
@@ -59,6 +61,21 @@ def iso(time: int | None) -> str | None:
 
 def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def how_far(progress: Progress) -> str:
+    """
+    >>> how_far(Progress(450, 1_000, "rows")), how_far(Progress(7.5))
+    ('45 %, 450/1,000, rows', '7.5')
+    """
+    share = "" if progress.fraction is None else f"{int(100 * progress.fraction)} %"
+    done = f"{progress.done:,}" if progress.total is None else f"{progress.done:,}/{progress.total:,}"
+    return ", ".join(filter(None, (share, done, one_line(plain(progress.message or "")))))
+
+
+def plain(text: str) -> str:
+    """Without what a terminal would obey: what a body said may come from anywhere."""
+    return _CONTROL.sub("", text)
 
 
 def one_line(message: str) -> str:
