@@ -173,6 +173,15 @@ def hold(ledger: str, go_on: str, ctx: Context) -> str:
     return f"attempt {ctx.attempt}"
 
 
+def hold_and_speak(ledger: str, go_on: str, ctx: Context) -> str:
+    print("attempt", ctx.attempt, "begins")
+    while ctx.attempt == 1 and not Path(go_on).exists():
+        time.sleep(0.005)
+    print("attempt", ctx.attempt, "ends")
+    note(ledger, "ended", ctx.attempt, os.getpid())
+    return f"attempt {ctx.attempt}"
+
+
 def small(ledger: str, ctx: Context) -> str:
     note(ledger, ctx.run_id, ctx.node_name, os.getpid())
     time.sleep(0.002)

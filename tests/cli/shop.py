@@ -5,11 +5,14 @@ Bodies write their name into `ledger.txt`, so that a test can see what ran, and 
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 from typing import Any
 
 from stepwell import Builder, Context, Retry, Workflow, step, task
+
+log = logging.getLogger("shop")
 
 
 def note(line: str) -> None:
@@ -47,6 +50,27 @@ class Order(Workflow):
     def ship(self, validate: dict[str, Any]) -> dict[str, Any]:
         note("ship")
         return {"shipped": validate}
+
+
+class Chatty(Workflow):
+    """Says something in each of its steps; the second waits for the file `go`, and fails the first time."""
+
+    @step
+    def hello(self) -> None:
+        print("hello from", "stdout")
+        log.warning("\x1b[31mcareful\x1b[0m")
+
+    @step(retry=Retry(2, base_delay=0.001))
+    def count(self, ctx: Context) -> str:
+        for number in range(3):
+            print("number", number)
+            ctx.progress(number + 1, 4, "numbers")
+        note("count")
+        wait_for("go", ctx)
+        if ctx.attempt == 1:
+            log.error("not this time\nsecond line")
+            raise ValueError("once")
+        return "counted"
 
 
 class Slow(Workflow):

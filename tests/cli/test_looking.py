@@ -35,6 +35,7 @@ NODE_KEYS = {
     "due_at",
     "seconds",
     "error",
+    "progress",
 }
 
 

@@ -15,7 +15,7 @@ from stepwell.cli.screen import console
 from tests.cli.conftest import COMMAND, Shop
 
 
-def on_a_terminal(shop: Shop, *words: str, columns: int = 100) -> tuple[int, str]:
+def on_a_terminal(shop: Shop, *words: str, columns: int = 100, until: bytes = b"second") -> tuple[int, str]:
     """Run a command with a terminal for all its streams; the file `go` is made when the bar shows the second node."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "40"}
@@ -29,7 +29,7 @@ def on_a_terminal(shop: Shop, *words: str, columns: int = 100) -> tuple[int, str
     try:
         while chunk := os.read(ours, 65536):
             seen += chunk
-            if b"second" in seen:
+            if until in seen:
                 shop.touch("go")
     except OSError:  # the terminal is gone with the process
         pass
@@ -49,6 +49,34 @@ def test_a_terminal_sees_a_bar_then_a_tree_and_the_result(shop: Shop) -> None:
     assert "COMPLETED" in end
     assert '"12"' in end
     assert "━" not in end
+
+
+def test_what_bodies_print_under_the_bar_is_recorded_as_they_printed_it(shop: Shop) -> None:
+    shop.write(
+        "talk.py",
+        "from stepwell import Workflow, step\n"
+        "from shop import wait_for\n"
+        "class Talk(Workflow):\n"
+        "    @step\n"
+        "    def second(self, ctx):\n"
+        "        ctx.progress(450, 1_000, 'rows')\n"
+        "        print('one')\n"
+        "        wait_for('go')\n"
+        "        print('two')\n",
+    )
+    code, seen = on_a_terminal(shop, "run", "talk:Talk", "--run-id", "talk", until=b"45 %, 450/1,000, rows")
+    assert code == 0
+    assert "one" in seen
+    assert [line["message"] for line in shop("logs", "talk", "--json").json] == ["one", "two"]
+
+
+def test_lines_on_a_terminal_are_coloured_by_level(shop: Shop) -> None:
+    shop.touch("go")
+    shop("run", "shop:Chatty", "--run-id", "chat")
+    code, seen = on_a_terminal(shop, "logs", "chat")
+    assert code == 0
+    assert "\x1b[33mWARNING \x1b[0m" in seen
+    assert "\x1b[31mcareful" not in seen, "what a body printed must not command the terminal"
 
 
 def test_ls_on_a_terminal_is_coloured(shop: Shop) -> None:

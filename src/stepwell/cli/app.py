@@ -161,6 +161,24 @@ def why(
 
 
 @app.command()
+def logs(
+    context: typer.Context,
+    run: RunArgument,
+    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Only of this node, by name or id.")] = None,
+    attempt: Annotated[int | None, typer.Option("--attempt", metavar="N", help="Only of attempts number N.")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the run has ended; with --json an object a line.")
+    ] = False,
+    as_json: AsJson = False,
+    store: Store = None,
+) -> None:
+    """Show what the nodes of a run logged and printed."""
+    from . import logs as command
+
+    command.logs(_place(context, store), run, node, attempt=attempt, follow=follow, as_json=as_json)
+
+
+@app.command()
 def audit(context: typer.Context, run: RunArgument, as_json: AsJson = False, store: Store = None) -> None:
     """Recompute every invariant of a run from its rows; exit code 1 if one of them does not hold."""
     from . import looking

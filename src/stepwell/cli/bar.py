@@ -16,8 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..runner.capture import prick_ears
-from .progress import NAMES_UP_TO, Progress, Tally, elapsed
+from .progress import NAMES_UP_TO, Display, Tally, elapsed
 from .screen import console
+from .words import how_far
 
 
 class Bar:
@@ -34,7 +35,7 @@ class Bar:
             get_renderable=self._render,
         )
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Display:
         self._live.start()
         prick_ears()  # what bodies print is recorded as they print it, not as it is drawn above the bar
         return self
@@ -76,7 +77,21 @@ class Bar:
             if number or word == "done"
         )
         names = _fitting(tally.at_work, columns - 2)
-        return Group(bar, _line(Text("  ") + counts), _line(Text(f"  {names}", style="dim")))
+        bars = [_node_bars(tally)] if tally.bars else []
+        return Group(bar, _line(Text("  ") + counts), *bars, _line(Text(f"  {names}", style="dim")))
+
+
+def _node_bars(tally: Tally) -> Table:
+    """A small bar for every node that says how far it is; without a total it moves to and fro."""
+    grid = Table.grid(padding=(0, 1))
+    for name, progress in tally.bars:
+        share = progress.fraction
+        grid.add_row(
+            Text(f"  {name}", style="dim", no_wrap=True, overflow="ellipsis"),
+            ProgressBar(total=1.0, completed=share or 0.0, pulse=share is None, width=20, complete_style="blue"),
+            Text(how_far(progress), style="dim", no_wrap=True, overflow="ellipsis"),
+        )
+    return grid
 
 
 def _amount(number: int, word: str, style: str) -> Text:

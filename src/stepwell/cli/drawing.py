@@ -14,7 +14,7 @@ from rich.text import Text
 from ..clock import SECOND
 from ..graph import Graph
 from ..model import NodeStatus
-from .screen import ENDLESS, coloured, glyph, in_ascii, shortened
+from .screen import ENDLESS, coloured, glyph, how_far_bar, in_ascii, shortened
 from .tree import Gap, Row
 from .words import count, duration, one_line
 
@@ -128,6 +128,9 @@ def _notes(row: Row, graph: Graph, now: int) -> list[str]:
     node = row.nodes[0].row
     if node.status is NodeStatus.WAITING and node.due_at is not None and len(row.nodes) == 1:
         notes.append(f"again in {duration(max(0, node.due_at - now) / SECOND)}")
+    progress = row.nodes[0].progress
+    if len(row.nodes) == 1 and progress is not None and node.status is NodeStatus.RUNNING:
+        notes.append(how_far_bar(progress))
     reasons = {each.row.reason for each in row.nodes}
     if len(reasons) == 1 and node.reason and not (len(row.nodes) == 1 and row.nodes[0].error):
         notes.append(_reason(node.reason, graph))

@@ -14,8 +14,10 @@ import typer
 from ..clock import SECOND
 from ..errors import RunStillActive
 from ..model import CountNodes, ListNodes, NodeRow, NodeStatus, RunRow
+from ..model.lines import Progress, latest_progress
 from ..runner import Engine
-from .words import duration
+from ..store import reader
+from .words import duration, how_far
 
 LOOK_EVERY = 0.1
 SHARE_OF_TIME = 0.05
@@ -25,6 +27,8 @@ _DONE = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
 _BEFORE = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
 _BROKEN = (NodeStatus.FAILED, NodeStatus.INTERRUPTED)
 NAMES_UP_TO = 12
+BARS_UP_TO = 4
+"""How many nodes have a bar of their own in the live display."""
 _NAMES_IN_A_LINE = 4
 
 
@@ -38,10 +42,12 @@ class Tally(NamedTuple):
     failed: int
     at_work: tuple[str, ...]
     """Some of those that run or wait for a time."""
+    bars: tuple[tuple[str, Progress], ...] = ()
+    """Nodes that say how far they are; these are not in `at_work`."""
 
 
-class Progress(Protocol):
-    def __enter__(self) -> Progress: ...
+class Display(Protocol):
+    def __enter__(self) -> Display: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -53,10 +59,10 @@ class Progress(Protocol):
 def follow(engine: Engine, row: RunRow) -> None:
     """Show the progress of a run until it has ended."""
     pause = LOOK_EVERY
-    with _progress() as progress:
+    with _display() as display:
         while True:
             began = time.monotonic()
-            progress.update(tally(engine, row))
+            display.update(tally(engine, row))
             pause = max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME)
             try:
                 engine.wait(row.id, pause)
@@ -68,6 +74,7 @@ def follow(engine: Engine, row: RunRow) -> None:
 def tally(engine: Engine, row: RunRow) -> Tally:
     at_work = ListNodes(row.id, limit=NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
     counts, nodes = engine.store.read([CountNodes(row.id), at_work])
+    marks = latest_progress(reader.list_marks(engine.store, row.id, tuple(node.index for node in nodes)))
     specs = engine.graph_of(row).in_order
 
     def sum_of(*statuses: NodeStatus) -> int:
@@ -79,11 +86,21 @@ def tally(engine: Engine, row: RunRow) -> Tally:
             return f"{name} (again in {duration(max(0, node.due_at - engine.store.now()) / SECOND)})"
         return name if node.attempt <= 1 else f"{name} (attempt {node.attempt})"
 
-    running, names = sum_of(NodeStatus.RUNNING), tuple(map(named, nodes))
-    return Tally(row.nodes, sum_of(*_DONE), running, sum_of(*_BEFORE), sum_of(*_BROKEN), names)
+    def marked(node: NodeRow) -> bool:
+        return node.status is NodeStatus.RUNNING and node.index in marks and marks[node.index].attempt == node.attempt
+
+    return Tally(
+        row.nodes,
+        sum_of(*_DONE),
+        sum_of(NodeStatus.RUNNING),
+        sum_of(*_BEFORE),
+        sum_of(*_BROKEN),
+        tuple(named(node) for node in nodes if not marked(node)),
+        tuple((named(node), marks[node.index].progress) for node in nodes if marked(node))[:BARS_UP_TO],
+    )
 
 
-def _progress() -> Progress:
+def _display() -> Display:
     if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return Lines()
     from .bar import Bar
@@ -105,7 +122,7 @@ class Lines:
         self._pause = 1.0
         self._next = self._began + self._pause
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Display:
         return self
 
     def __exit__(
@@ -119,8 +136,9 @@ class Lines:
             return
         self._pause = min(30.0, self._pause * 2)
         self._next = now + self._pause
-        more = ", ..." if len(tally.at_work) > _NAMES_IN_A_LINE else ""
-        names = f": {', '.join(tally.at_work[:_NAMES_IN_A_LINE])}{more}" if tally.at_work else ""
+        at_work = (*(f"{name} ({how_far(progress)})" for name, progress in tally.bars), *tally.at_work)
+        more = ", ..." if len(at_work) > _NAMES_IN_A_LINE else ""
+        names = f": {', '.join(at_work[:_NAMES_IN_A_LINE])}{more}" if at_work else ""
         typer.echo(
             f"{elapsed(now - self._began)}: {tally.done:,}/{tally.total:,} done, {tally.running:,} running, "
             f"{tally.waiting:,} waiting, {tally.failed:,} failed{names}",

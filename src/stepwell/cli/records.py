@@ -9,7 +9,8 @@ from typing import Any
 
 from ..codec import decode
 from ..graph import Graph
-from ..model import NodeStatus
+from ..model import LineRow, NodeStatus
+from ..model.lines import LogLine, Progress
 from .stored import StoredError, StoredNode, StoredRun
 from .words import iso
 
@@ -89,7 +90,27 @@ def _node_record(node: StoredNode, *, tracebacks: bool) -> dict[str, Any]:
         "due_at": iso(node.row.due_at),
         "seconds": node.seconds,
         "error": None if node.error is None else _error_record(node.error, tracebacks=tracebacks),
+        "progress": None if node.progress is None else _progress_record(node.progress),
     }
+
+
+def line_record(run: StoredRun, row: LineRow, line: LogLine) -> dict[str, Any]:
+    """A line as `logs --json` lists it."""
+    spec = run.graph.in_order[row.node]
+    return {
+        "run": run.row.id,
+        "node_id": spec.id,
+        "node": spec.name,
+        "attempt": row.number,
+        "time": iso(line.at),
+        "level": line.level,
+        "logger": line.logger,
+        "message": line.text,
+    }
+
+
+def _progress_record(progress: Progress) -> dict[str, Any]:
+    return {**progress._asdict(), "fraction": progress.fraction}
 
 
 def _error_record(error: StoredError, *, tracebacks: bool) -> dict[str, Any]:

@@ -15,13 +15,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ..model import NodeStatus
+from ..model.lines import Progress
 from .records import json_text
-from .words import count
+from .words import count, how_far
 
 ENDLESS = 1_000
 """Columns where there is no terminal: nothing is cut off in a file or a pipe."""
 
 _LINES_UP_TO = 60
+_BAR = 20
 STYLES = {
     "PENDING": "dim",
     "READY": "cyan",
@@ -96,6 +98,14 @@ def table(*columns: str, right: Iterable[str] = (), wrapped: Iterable[str] = ())
             column, justify=justify, overflow="fold", no_wrap=not gives_way, min_width=8 if gives_way else None
         )
     return made
+
+
+def how_far_bar(progress: Progress) -> str:
+    """A small bar and the figures, for one line."""
+    if progress.fraction is None:
+        return how_far(progress)
+    full = int(_BAR * progress.fraction)
+    return f"{'━' * full}{'─' * (_BAR - full)} {how_far(progress)}"
 
 
 def counted(counts: Mapping[NodeStatus, int]) -> Text:

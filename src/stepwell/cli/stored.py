@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from ..codec import decode
 from ..errors import InputError, RunNotFound, StoreCorrupt
 from ..graph import Graph
 from ..model import SATISFIED_NODES, AttemptRow, ListNodes, NodeRow, NodeStatus, RunRow
+from ..model.lines import Mark, Progress, latest_progress
 from ..store import Store, reader
 
 SHORTEST_PREFIX = 4
@@ -50,6 +51,8 @@ class StoredNode(NamedTuple):
     row: NodeRow
     name: str
     attempts: tuple[AttemptRow, ...]
+    progress: Progress | None = None
+    """How far its latest attempt says it is."""
 
     @property
     def seconds(self) -> float | None:
@@ -99,14 +102,34 @@ class StoredRun:
         for attempt in reader.list_attempts(self.store, self.row.id):
             attempts.setdefault(attempt.index, []).append(attempt)
         rows = reader.all_nodes(self.store, self.row.id)
-        return self._in_order(self._node(row, attempts.get(row.index, ())) for row in rows)
+        marks = latest_progress(reader.list_marks(self.store, self.row.id))
+        return self._in_order(self._node(row, attempts.get(row.index, ()), marks) for row in rows)
 
     def telling_nodes(self, limit: int) -> list[StoredNode]:
         """All nodes of a run that has no more than `limit`; of a larger one those that failed or are at work."""
         if self.row.nodes <= limit:
             return self.nodes()
         (rows,) = self.store.read([ListNodes(self.row.id, limit=limit, statuses=_TELLING)])
-        return self._in_order(self._node(row, reader.list_attempts(self.store, self.row.id, row.index)) for row in rows)
+        marks = latest_progress(reader.list_marks(self.store, self.row.id, tuple(row.index for row in rows)))
+        return self._in_order(
+            self._node(row, reader.list_attempts(self.store, self.row.id, row.index), marks) for row in rows
+        )
+
+    def index_of(self, node: str) -> int:
+        """The index of the node with this id or name."""
+        graph = self.graph
+        if node in graph.index:
+            return graph.index[node]
+        named = [index for index, spec in enumerate(graph.in_order) if spec.name == node]
+        if len(named) == 1:
+            return named[0]
+        if named:
+            ids = ", ".join(graph.order[index] for index in named[:_FEW])
+            more = " ..." if len(named) > _FEW else ""
+            raise InputError(f"run {self.row.id} has {len(named):,} nodes named {node!r}; give an id: {ids}{more}")
+        known = ", ".join([spec.name for spec in graph][: 2 * _FEW])
+        more = " ..." if len(graph) > 2 * _FEW else ""
+        raise InputError(f"run {self.row.id} has no node {node!r}; there are: {known}{more}")
 
     def result(self) -> Any:
         """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat)."""
@@ -119,8 +142,10 @@ class StoredRun:
         unique = len({specs[index].name for index in last}) == len(last)
         return {specs[index].name if unique else specs[index].id: found.get(index) for index in last}
 
-    def _node(self, row: NodeRow, attempts: Iterable[AttemptRow]) -> StoredNode:
-        return StoredNode(row, self.graph.in_order[row.index].name, tuple(attempts))
+    def _node(self, row: NodeRow, attempts: Iterable[AttemptRow], marks: Mapping[int, Mark]) -> StoredNode:
+        mark = marks.get(row.index)
+        progress = mark.progress if mark is not None and mark.attempt == row.attempt else None
+        return StoredNode(row, self.graph.in_order[row.index].name, tuple(attempts), progress)
 
     def _in_order(self, nodes: Iterable[StoredNode]) -> list[StoredNode]:
         """As people read them: level by level, and within a level as they were declared."""

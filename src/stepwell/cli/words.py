@@ -7,11 +7,13 @@ from datetime import datetime
 
 from ..clock import SECOND
 from ..errors import InputError
+from ..model.lines import Progress
 from ..words import count, duration, iso, one_line
 
-__all__ = ["ago", "count", "duration", "iso", "local", "one_line", "parse_age"]
+__all__ = ["ago", "count", "duration", "how_far", "iso", "local", "one_line", "parse_age", "plain"]
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])\Z")
 
 
@@ -35,3 +37,18 @@ def ago(then: int, now: int) -> str:
 def local(time: int) -> str:
     """A time of the store as people here read it: `2026-01-15 10:30:02`."""
     return datetime.fromtimestamp(time / SECOND).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def how_far(progress: Progress) -> str:
+    """
+    >>> how_far(Progress(450, 1_000, "rows")), how_far(Progress(7.5))
+    ('45 %, 450/1,000, rows', '7.5')
+    """
+    share = "" if progress.fraction is None else f"{int(100 * progress.fraction)} %"
+    done = f"{progress.done:,}" if progress.total is None else f"{progress.done:,}/{progress.total:,}"
+    return ", ".join(filter(None, (share, done, one_line(plain(progress.message or "")))))
+
+
+def plain(text: str) -> str:
+    """Without what a terminal would obey: what a body said may come from anywhere."""
+    return _CONTROL.sub("", text)

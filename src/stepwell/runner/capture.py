@@ -162,8 +162,8 @@ def _text(record: logging.LogRecord) -> str:
     """The message, and the traceback that goes with it."""
     try:
         text = record.getMessage()
-    except Exception:  # the arguments do not fit; handlers will complain about it
-        text = f"{record.msg} {record.args!r}"
+    except Exception as error:  # the arguments do not fit, or cannot say what they are; handlers will complain too
+        text = f"(no message: {type(error).__name__}) {record.msg if isinstance(record.msg, str) else ''}"
     if record.exc_info and record.exc_info[0] is not None:
         text += "\n" + logging.Formatter().formatException(record.exc_info)
     if record.stack_info:

@@ -219,6 +219,7 @@ class Worker(Actor):
             if not held.over:
                 self.desk.finished(held, self._attempts[held].timed_out(), self.now())
                 self.world.saw("a body times out")
+        self.desk.lines.ripen()
         self.perform("house", self.house.do(due), lambda _: None)
 
     def _begin(self) -> None:
@@ -229,6 +230,7 @@ class Worker(Actor):
         held.begun = True
         attempt = self._attempts[held] = Attempt(held, _no_reads, self.desk.lines)
         count = self.world.body_begins(held, self.name)
+        self._say(attempt, "begins")
         spec, behaviour = held.spec, self.world.workload.behaviour(held.spec.id)
         if spec.timeout is not None:
             self.chores.time_limit(held, self.now() + microseconds(spec.timeout))
@@ -237,6 +239,7 @@ class Worker(Actor):
     def _end(self, body: Body) -> None:
         self.bodies.running.remove(body)
         held, attempt = body.held, body.attempt
+        self._say(attempt, "ends")
         if held.stop and self.world.obeys(held):
             self._finish(held, attempt.raised(Stopped("asked to")))
         elif body.count <= self.world.workload.behaviour(held.spec.id).fails:
@@ -245,6 +248,10 @@ class Worker(Actor):
             order = held.facts.graph.order
             inputs = {str(order[index]): decode(output) for index, output in held.inputs}
             self._finish(held, attempt.returned(result_of(held.spec.id, inputs)))
+
+    def _say(self, attempt: Attempt, text: str) -> None:
+        if (said := attempt.voice()) is not None:
+            said.log(self.now(), "INFO", 20, "body", text)
 
     def _finish(self, held: Held, settlement: Settle) -> None:
         if held.over:

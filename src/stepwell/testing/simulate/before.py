@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ids import split_attempt_id
-from ...model import AttemptStatus, Gate, GateState, GateTaken, NodeStatus, Op, Settle, Settled, Sweep
+from ...model import Append, Appended, AttemptStatus, Gate, GateState, GateTaken, NodeStatus, Op, Settle, Settled, Sweep
 from ...store.memory.state import State
 
 ASKED = ("Rewrite", "Delete")
@@ -21,7 +21,7 @@ class Before:
     """The facts that the ops of a batch depend on."""
 
     def __init__(self, state: State, ops: Sequence[Op]) -> None:
-        self.running = {op.attempt: _is_running(state, op.attempt) for op in ops if isinstance(op, Settle)}
+        self.running = {op.attempt: _is_running(state, op.attempt) for op in ops if isinstance(op, Settle | Append)}
         self.gates = {
             op.run_id: (run.gate, run.token, run.expires_at)
             for op in ops
@@ -47,6 +47,10 @@ class Before:
                 if not self.running[op.attempt]:
                     raise Violation(f"{op.attempt} was not the current attempt of its node and was accepted")
                 self.running[op.attempt] = False
+                if op.status is AttemptStatus.COMPLETED and not self._has_lines(state, receipt.run.run_id, op.attempt):
+                    raise Violation(f"{op.attempt} completed and not all that its body said is there")
+            if isinstance(op, Append) and isinstance(receipt, Appended) and not self.running[op.attempt]:
+                raise Violation(f"{op.attempt} had ended and a line of it was accepted")
             if isinstance(op, Gate) and isinstance(receipt, GateTaken):
                 gate, token, expires_at = self.gates[op.run_id]
                 late = expires_at is None or expires_at <= now
@@ -59,6 +63,10 @@ class Before:
                     raise Violation(
                         f"{run_id} was {status} and became {state.runs[run_id].status} although nobody asked"
                     )
+
+    def _has_lines(self, state: State, run_id: str, attempt: str) -> bool:
+        """A simulated body says something when it begins and when it ends."""
+        return all((attempt, number) in state.runs[run_id].lines for number in range(2))
 
     def _nothing_early(self, state: State, now: int) -> None:
         for (run_id, index), due_at in self.due.items():

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
-from ...ids import AttemptId
+from ...ids import AttemptId, split_attempt_id
 from ...kernel import plans
-from ...model import AttemptStatus, Finish, GateState, NodeChange, NodeStatus, RunStatus, Settled
+from ...model import Appended, AttemptStatus, Finish, GateState, LineRow, NodeChange, NodeStatus, RunStatus, Settled
 from ...runner import chores, desk
 from ...store.memory import running, shaping
 from ...store.memory.state import State, WorkerRecord
@@ -90,6 +90,33 @@ def _settle_before_durable() -> Any:
         return told
 
     return patch.object(desk.Desk, "fell", fell)
+
+
+@_mutant("what a body said last is left out of its settlement's batch")
+def _lines_lost() -> Any:
+    original = desk.Desk._compose
+
+    def compose(self: Any, now: int) -> Any:
+        flight = original(self, now)
+        first = sum(len(submission.ops) for submission in flight.submissions)
+        del flight.ops[first : first + flight.lines]
+        flight.lines = 0
+        return flight
+
+    return patch.object(desk.Desk, "_compose", compose)
+
+
+@_mutant("a late worker may still append")
+def _append_unfenced() -> Any:
+    def append(state: Any, ops: Any, now: int) -> Any:
+        for op in ops:
+            attempt = state.attempt(*split_attempt_id(op.attempt))
+            if attempt is not None:
+                line = LineRow(op.attempt, op.index, now, op.kind, op.data, attempt.index, attempt.number)
+                attempt.run.lines.setdefault((op.attempt, op.index), line)
+        return [Appended()] * len(ops)
+
+    return patch.object(running, "append", append)
 
 
 @_mutant("the sweeper goes by the worker's clock")

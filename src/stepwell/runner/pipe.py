@@ -1,0 +1,70 @@
+"""How a process for bodies says to its parent what its body says."""
+
+from __future__ import annotations
+
+import threading
+from multiprocessing.connection import Connection
+from typing import Any
+
+from .lines import Voice
+from .pulse import Pulse
+
+
+class Pipe:
+    """The child's end of the pipe, which several threads of a body may write to."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._lock = threading.Lock()
+        self.recv = pipe.recv
+
+    def send(self, message: Any) -> None:
+        with self._lock:
+            self._pipe.send(message)
+
+
+class PipeVoice(Voice):
+    """Sends each line at once: the last words of a body that crashes its process are the ones that matter."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        super().__init__()
+        self._pipe = pipe
+        self._pulse = Pulse(self._beat, "stepwell-progress")
+
+    def voice(self) -> Voice:
+        return self
+
+    def finish(self) -> None:
+        """Say what is left. Nothing may follow: it would be taken for words of the next body."""
+        self._pulse.close()
+        with self._lock:
+            self._finish()
+            self._send_progress()
+            self._tell_dropped()
+
+    def _beat(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._send_progress()
+
+    def _send_progress(self) -> None:
+        if (mark := self._mark()) is not None:
+            self._pipe.send(("mark", mark))
+
+    def _keep(self, data: bytes) -> bool:
+        self._pipe.send(("line", data))
+        return True
+
+    def _marked(self) -> None:
+        self._pulse.wake()
+
+    def _drop(self, at: int, lines: int) -> None:
+        before = self.dropped
+        super()._drop(at, lines)
+        # Said each time it has doubled, so that a body which is killed leaves about the right number.
+        if before.bit_length() != self.dropped.bit_length():
+            self._tell_dropped()
+
+    def _tell_dropped(self) -> None:
+        if self.dropped:
+            self._pipe.send(("dropped", (self.dropped, self._at)))
