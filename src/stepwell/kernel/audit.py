@@ -176,6 +176,8 @@ def fold(graph: Graph, journal: Sequence[JournalRow], earlier: Mapping[str, Grap
             assert entry.attempt is not None
             if not satisfied(entry.index):
                 problems.append(f"node {entry.index} was claimed at {entry.seq} before all its parents were satisfied")
+            if entry.index in graphs[0].removed:
+                problems.append(f"node {entry.index} was claimed at {entry.seq} although it is no longer in the graph")
             if nodes[entry.index] is not NodeStatus.READY:
                 problems.append(f"node {entry.index} was claimed at {entry.seq} when it was {nodes[entry.index]}")
             nodes[entry.index] = NodeStatus.RUNNING

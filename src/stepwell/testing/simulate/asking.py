@@ -28,16 +28,20 @@ def load(document: bytes) -> Graph:
 def ask(what: str, run: RunId, workload: Workload) -> Asked:
     """ "cancel", "retry", "pause", "resume", "reattempt", "heal" or "heal carefully", until the store has answered.
 
-    It is asked once the run has begun, or "early", perhaps before there is a run.
+    It is asked once the run has begun, or "early", perhaps before there is a run, or "late", once its last node has begun.
     """
-    early, verb = what.startswith("early "), what.removeprefix("early ")
-    return persistently(lambda: _begun(run, _verb(verb, run, workload), early=early))
+    when, _, verb = what.partition(" ") if what.startswith(("early ", "late ")) else ("", "", what)
+    return persistently(lambda: _in_time(when, run, _verb(verb, run, workload)))
 
 
-def _begun(run_id: RunId, procedure: Asked, *, early: bool) -> Asked:
-    if not early:
-        (run,) = yield Read([GetRun(run_id)])
-        if run is None or run.started_at is None:
+def _in_time(when: str, run_id: RunId, procedure: Asked) -> Asked:
+    if when != "early":
+        run, nodes = yield Read([GetRun(run_id), ListNodes(run_id)])
+        if (
+            run is None
+            or run.started_at is None
+            or (when == "late" and not run.status.terminal and not nodes[-1].attempt)
+        ):
             return LATER
     return (yield from procedure)
 

@@ -168,6 +168,9 @@ SOMETIMES = (
     "a late success is recorded",
     "a deadline passes",
     "a rewrite is computed anew",
+    "a run is resumed",
+    "a run is healed",
+    "a node comes too late",
 )
 """States that a survey of thousands of seeds must have reached, or it proves little."""
 

@@ -106,6 +106,7 @@ def shapes() -> dict[str, Workload]:
             Workload("cancel paused", pair, slow, asks=("pause", "cancel")),
             Workload("reattempt", _graph({"a": "", "b": "a"}), {}, asks=("reattempt",)),
             Workload("heal", first, {"b": Behaviour(seconds=0.05)}, asks=("heal",), later=deployed),
+            Workload("heal late", first, {"c": Behaviour(fails=1, seconds=0.5)}, asks=("late heal",), later=deployed),
             Workload("heal in doubt", first, {"c": Behaviour(seconds=0.5)}, asks=("heal carefully",), later=deployed),
         )
     }
@@ -156,7 +157,9 @@ def random_workload(rng: random.Random) -> Workload:
         behaviours,
         rng.choice(["fail_fast", "finish", "pause"]),
         runs=rng.choice([1, 1, 2, 3]),
-        asks=tuple(rng.choice(["", "", "early "]) + rng.choice(verbs) for _ in range(rng.choice([0, 0, 1, 1, 2, 4]))),
+        asks=tuple(
+            rng.choice(["", "late ", "early "]) + rng.choice(verbs) for _ in range(rng.choice([0, 0, 1, 1, 2, 4]))
+        ),
         timeout=timeout,
         later=later,
     )

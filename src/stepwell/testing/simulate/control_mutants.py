@@ -1,0 +1,87 @@
+"""Planted bugs in what people can ask of a run, and in healing; see `mutants`."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+from ...kernel import healing, plans
+from ...model import GateState, NodeStatus, settled_as
+from ...runner import desk
+from ...store.memory import running, shaping
+from .planted import planted
+
+
+@planted("a worker goes on with a graph that the run no longer has")
+def _old_facts() -> Any:
+    return patch.object(desk.Desk, "knows", lambda self, grant: grant.run_id in self.facts)
+
+
+@planted("a node that comes too late runs all the same")
+def _late_nodes_run() -> Any:
+    return patch.object(healing, "_late", lambda nodes, graph, new: set())
+
+
+@planted("a node that was removed is run")
+def _removed_nodes_run() -> Any:
+    original = healing._becomes
+
+    def becomes(run: Any, row: Any, graph: Any, late: Any, back: Any) -> Any:
+        return (row.status, None) if row.index in graph.removed else original(run, row, graph, late, back)
+
+    return patch.object(healing, "_becomes", becomes)
+
+
+@planted("the failure of a removed node fails the run")
+def _removed_nodes_fail() -> Any:
+    def careless(asked: NodeStatus, **facts: bool) -> NodeStatus:
+        return settled_as(asked, **facts | {"removed": False})
+
+    return patch.object(running, "settled_as", careless)
+
+
+@planted("a gate that was left is taken for something else")
+def _gates_are_stolen() -> Any:
+    original = shaping.gate
+
+    def gate(state: Any, op: Any, now: int) -> Any:
+        run = state.runs.get(op.run_id)
+        left = run is not None and run.gate is GateState.HELD and (run.token is None or (run.expires_at or 0) <= now)
+        if left and not op.resume and run.purpose not in ("load", "delete"):
+            run.gate = GateState.OPEN
+        return original(state, op, now)
+
+    return patch.object(shaping, "gate", gate)
+
+
+@planted("a run that goes on forgets what ended behind the gate")
+def _no_rederiving() -> Any:
+    return patch.object(shaping, "rederive", lambda run: run.recount())
+
+
+@planted("a node is attempted again although something stands on it")
+def _careless_reattempt() -> Any:
+    original = plans.reattempt
+
+    def reattempt(index: int, nodes: Any, children: Any, removed: Any = frozenset()) -> Any:
+        found = original(index, nodes, children, removed)
+        ended = [row for row in nodes if row.status is NodeStatus.COMPLETED and children[row.index]]
+        if isinstance(found, plans.Plan) and ended:
+            return found._replace(changes=[*found.changes, plans._again(ended[0])])
+        return found
+
+    return patch.object(plans, "reattempt", reattempt)
+
+
+@planted("a completion that was superseded still counts")
+def _nothing_superseded() -> Any:
+    original = shaping._apply
+
+    def apply(run: Any, row: Any, now: int) -> bool:
+        before = [attempt.status for attempt in run.attempts]
+        applied = original(run, row, now)
+        for attempt, status in zip(run.attempts, before, strict=True):
+            attempt.status = status
+        return applied
+
+    return patch.object(shaping, "_apply", apply)
