@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from .parameters import CONTEXT, parameters_of
 
@@ -12,17 +12,31 @@ _new_object: Callable[[type], Any] = object.__new__
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
+class Told(Protocol):
+    """What the context of a body is told before the body begins."""
+
+    def use_key(self, key: str) -> None:
+        """The node has an idempotency key of its own."""
+        ...
+
+
 class MethodBody:
     """A method of a workflow class. Every call gets a frozen instance of its own."""
 
-    __slots__ = ("_defaults", "_method", "_takes_ctx", "_workflow", "is_async", "needs")
+    __slots__ = ("_defaults", "_key", "_method", "_takes_ctx", "_workflow", "is_async", "needs")
 
     def __init__(
-        self, workflow: type, defaults: Mapping[str, Any], method: Callable[..., Any], needs: tuple[str, ...]
+        self,
+        workflow: type,
+        defaults: Mapping[str, Any],
+        method: Callable[..., Any],
+        needs: tuple[str, ...],
+        key: Callable[..., Any] | None = None,
     ) -> None:
         self._workflow = workflow
         self._defaults = defaults
         self._method = method
+        self._key = key
         self._takes_ctx = parameters_of(method, method=True).takes_ctx
         self.is_async = inspect.iscoroutinefunction(method)
         self.needs = needs
@@ -31,9 +45,9 @@ class MethodBody:
         """The same body for a node of another version of the graph, which was promised other outputs."""
         names = parameters_of(self._method, method=True).names
         known = tuple(name for name in needs if name in names)
-        return MethodBody(self._workflow, self._defaults, self._method, known)
+        return MethodBody(self._workflow, self._defaults, self._method, known, self._key)
 
-    def invoke(self, input: Mapping[str, Any], ctx: object, outputs: Mapping[str, Any]) -> Any:
+    def invoke(self, input: Mapping[str, Any], ctx: Told, outputs: Mapping[str, Any]) -> Any:
         """The result of the body, or a coroutine that gives it when `is_async`.
 
         A stored input was checked when its run began. Inputs that the class has learnt of since have their defaults.
@@ -41,6 +55,9 @@ class MethodBody:
         instance = _new_object(self._workflow)
         instance.__dict__.update(copied_values({**self._defaults, **input}))
         given = {name: outputs[name] for name in self.needs}
+        if self._key is not None:
+            asked = parameters_of(self._key, method=True).names
+            ctx.use_key(self._key(instance, **{name: given[name] for name in asked if name in given}))
         if self._takes_ctx:
             given[CONTEXT] = ctx
         return self._method(instance, **given)
@@ -69,7 +86,7 @@ class JobBody(NamedTuple):
     def is_async(self) -> bool:
         return self.job.is_async
 
-    def invoke(self, input: Mapping[str, Any], ctx: object, outputs: Mapping[str, Any]) -> Any:
+    def invoke(self, input: Mapping[str, Any], ctx: Told, outputs: Mapping[str, Any]) -> Any:
         """The result of the job, or a coroutine that gives it when `is_async`."""
         given = copied_values(self.args)
         for name in self.needs:
