@@ -3,83 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Generator, Iterator
+from typing import Any, Protocol
 
 from ..clock import SECOND
 from ..codec import decode
 from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
 from ..graph import Graph, to_frozen
-from ..ids import NodeId, RunId
+from ..ids import RunId
+from ..kernel.ancestry import Ancestry
 from ..kernel.why import Why
-from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
-from ..model.lines import LOG, Mark, Progress, in_order_of_time, latest_progress
+from ..model import AttemptRow, NodeStatus, RunRow, RunStatus
+from ..model.lines import LOG, in_order_of_time, latest_progress
 from ..store import reader
 from . import explaining
 from .auditing import audit_run
 from .control import Controls, Steering
+from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
+
+__all__ = ["AttemptView", "Home", "LogRecord", "NodeError", "NodeView", "Run"]
 
 
 class Home(Steering, Protocol):
     """What a run needs of the engine it was got from."""
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
-
-
-class NodeError(NamedTuple):
-    type: str
-    message: str
-    traceback: str | None
-
-    def __str__(self) -> str:
-        return f"{self.type}: {self.message}"
-
-
-class AttemptView(NamedTuple):
-    """One try at a node."""
-
-    id: str
-    number: int
-    status: AttemptStatus
-    worker: str
-    started_at: float
-    ended_at: float | None
-    error: NodeError | None
-    outcome: dict[str, Any]
-
-    @property
-    def seconds(self) -> float | None:
-        return None if self.ended_at is None else self.ended_at - self.started_at
-
-
-class NodeView(NamedTuple):
-    """A node of a run, as it stood when it was read."""
-
-    id: NodeId
-    name: str
-    status: NodeStatus
-    reason: str | None
-    due_at: float | None
-    attempts: tuple[AttemptView, ...]
-    progress: Progress | None = None
-    """How far its latest attempt said it was: `done`, `total`, `message` and `fraction`."""
-
-    @property
-    def error(self) -> NodeError | None:
-        """The error of the latest attempt that has one."""
-        return next((attempt.error for attempt in reversed(self.attempts) if attempt.error), None)
-
-
-class LogRecord(NamedTuple):
-    """A line that a body logged or printed."""
-
-    time: float
-    node: str
-    attempt: int
-    level: str
-    logger: str
-    """The name of the logger; `stdout` or `stderr` of what was printed."""
-    message: str
 
 
 class Run(Controls):
@@ -165,18 +113,22 @@ class Run(Controls):
             attempts.setdefault(attempt.index, []).append(attempt)
         graph = self.graph
         marks = latest_progress(reader.list_marks(self._engine.store, self.id))
-        rows = [
-            row for row in reader.all_nodes(self._engine.store, self.id) if removed or row.index not in graph.removed
+        rows = reader.all_nodes(self._engine.store, self.id)
+        ancestry = Ancestry(graph, rows)
+        shown = [row for row in rows if removed or row.index not in graph.removed]
+        return [
+            node_view(row, graph.in_order[row.index].name, attempts.get(row.index, []), marks, ancestry)
+            for row in sorted(shown, key=lambda row: graph.ranks[row.index])
         ]
-        rows.sort(key=lambda row: graph.ranks[row.index])
-        return [_node(row, graph.in_order[row.index].name, attempts.get(row.index, []), marks) for row in rows]
 
     def node(self, name: str) -> NodeView:
+        """One node, named by id or name, with its attempts."""
+        store, graph = self._engine.store, self.graph
         index = self.index_of(name)
-        row = reader.get_node(self._engine.store, self.id, index)
-        attempts = reader.list_attempts(self._engine.store, self.id, index)
-        marks = latest_progress(reader.list_marks(self._engine.store, self.id, (index,)))
-        return _node(row, self.graph.in_order[index].name, attempts, marks)
+        rows = reader.all_nodes(store, self.id)
+        attempts = reader.list_attempts(store, self.id, index)
+        marks = latest_progress(reader.list_marks(store, self.id, (index,)))
+        return node_view(rows[index], graph.in_order[index].name, attempts, marks, Ancestry(graph, rows))
 
     def logs(self, node: str | None = None, attempt: int | None = None) -> list[LogRecord]:
         """What its bodies logged and printed, in the order of time; of one node, or of attempts with one number.
@@ -241,7 +193,7 @@ class Run(Controls):
             )
         attempts = {node.index: reader.list_attempts(store, self.id, node.index) for node in broken}
         first = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
-        view = _node(first, self.graph.in_order[first.index].name, attempts[first.index], {})
+        view = node_view(first, self.graph.in_order[first.index].name, attempts[first.index])
         error = view.error or NodeError("Interrupted", "it is not known whether the body ran to its end", None)
         return RunFailed(
             self.id,
@@ -254,25 +206,3 @@ class Run(Controls):
 
 
 _REASONS = {"deadline": "the run did not end within its timeout"}
-
-
-def _node(row: NodeRow, name: str, attempts: list[AttemptRow], marks: Mapping[int, Mark]) -> NodeView:
-    due_at = None if row.due_at is None else row.due_at / SECOND
-    mark = marks.get(row.index)
-    progress = mark.progress if mark is not None and mark.attempt == row.attempt else None
-    views = tuple(_attempt(attempt) for attempt in attempts)
-    return NodeView(row.id, name, row.status, row.reason, due_at, views, progress)
-
-
-def _attempt(row: AttemptRow) -> AttemptView:
-    record = decode(row.error) if row.error else None
-    return AttemptView(
-        row.id,
-        row.number,
-        row.status,
-        row.worker,
-        row.started_at / SECOND,
-        None if row.ended_at is None else row.ended_at / SECOND,
-        None if record is None else NodeError(record["type"], record["message"], record.get("traceback")),
-        decode(row.outcome) if row.outcome else {},
-    )
