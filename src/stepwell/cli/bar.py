@@ -75,6 +75,8 @@ class Bar:
             )
             if number or word == "done"
         )
+        if tally.paused:
+            counts += Text("  paused", style="bold yellow")
         names = _fitting(tally.at_work, columns - 2)
         return Group(bar, _line(Text("  ") + counts), _line(Text(f"  {names}", style="dim")))
 

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 import typer
 
 from ..clock import SECOND
-from ..errors import RunStillActive
-from ..model import CountNodes, ListNodes, NodeRow, NodeStatus, RunRow
+from ..errors import RunPaused, RunStillActive
+from ..model import CountNodes, GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
 from ..runner import Engine
 from .words import duration
 
@@ -38,6 +38,7 @@ class Tally(NamedTuple):
     failed: int
     at_work: tuple[str, ...]
     """Some of those that run or wait for a time."""
+    paused: bool = False
 
 
 class Progress(Protocol):
@@ -51,23 +52,29 @@ class Progress(Protocol):
 
 
 def follow(engine: Engine, row: RunRow) -> None:
-    """Show the progress of a run until it has ended."""
-    pause = LOOK_EVERY
+    """Show the progress of a run until it has ended, or RunPaused says that it waits for a decision and nothing runs."""
     with _progress() as progress:
         while True:
             began = time.monotonic()
-            progress.update(tally(engine, row))
+            now = tally(engine, row)
+            progress.update(now)
             pause = max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME)
             try:
                 engine.wait(row.id, pause)
                 return
             except RunStillActive:
                 continue
+            except RunPaused:
+                # What runs may end, and what it did is recorded: to give it up now would mean doing it again.
+                if now.paused and not now.running:
+                    raise
+                time.sleep(pause)
 
 
 def tally(engine: Engine, row: RunRow) -> Tally:
     at_work = ListNodes(row.id, limit=NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
-    counts, nodes = engine.store.read([CountNodes(row.id), at_work])
+    found, counts, nodes = engine.store.read([GetRun(row.id), CountNodes(row.id), at_work])
+    row = found or row  # a run that was healed has other nodes
     specs = engine.graph_of(row).in_order
 
     def sum_of(*statuses: NodeStatus) -> int:
@@ -80,7 +87,8 @@ def tally(engine: Engine, row: RunRow) -> Tally:
         return name if node.attempt <= 1 else f"{name} (attempt {node.attempt})"
 
     running, names = sum_of(NodeStatus.RUNNING), tuple(map(named, nodes))
-    return Tally(row.nodes, sum_of(*_DONE), running, sum_of(*_BEFORE), sum_of(*_BROKEN), names)
+    paused = row.status is RunStatus.PAUSED
+    return Tally(row.nodes, sum_of(*_DONE), running, sum_of(*_BEFORE), sum_of(*_BROKEN), names, paused)
 
 
 def _progress() -> Progress:
@@ -123,6 +131,6 @@ class Lines:
         names = f": {', '.join(tally.at_work[:_NAMES_IN_A_LINE])}{more}" if tally.at_work else ""
         typer.echo(
             f"{elapsed(now - self._began)}: {tally.done:,}/{tally.total:,} done, {tally.running:,} running, "
-            f"{tally.waiting:,} waiting, {tally.failed:,} failed{names}",
+            f"{tally.waiting:,} waiting, {tally.failed:,} failed{', paused' if tally.paused else ''}{names}",
             err=True,
         )
