@@ -182,13 +182,15 @@ class RunPaused(RunError):
     """The run is PAUSED until somebody decides what becomes of it. `reason` says why."""
 
     def __init__(self, run_id: str, reason: str) -> None:
-        what = "a node failed" if reason == "node_failed" else reason
+        self.reason = reason
+        self.told = "a node failed" if reason == "node_failed" else reason
+        """The reason, for people."""
+        ways_out = "`run.retry()` runs again what failed, `run.resume()` goes on without it; "
         super().__init__(
-            f"run {run_id} is paused: {what}\n"
-            f"  `run.retry()` runs again what failed, `run.resume()` goes on without it (`stepwell why {run_id}` says more)",
+            f"run {run_id} is paused: {self.told}\n"
+            f"  {ways_out if reason == 'node_failed' else ''}`stepwell why {run_id}` says more",
             run_id=run_id,
         )
-        self.reason = reason
 
 
 class RunStillActive(RunError, TimeoutError):

@@ -316,6 +316,8 @@ class Engine:
             row = self._up_to_date_if_here(row, accept=accept)
         facts = self._facts_if_here(row)
         news = self.ask(gate)
+        if news is None and gate.purpose != "resume":
+            return None  # what was refused must not make this engine work on the run
         row = reader.require_run(self.store, row.id)
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
