@@ -71,43 +71,47 @@ def _named(nodes: Sequence[str]) -> str:
     return shown if len(nodes) <= 3 else f"{shown} and {len(nodes) - 3} more"
 
 
-def heal(run: RunRow, nodes: Sequence[NodeRow], graph: Graph, *, known: int) -> Plan:
+def heal(
+    run: RunRow, nodes: Sequence[NodeRow], graph: Graph, *, known: int, returning: Collection[int] = frozenset()
+) -> Plan:
     """What becomes of the nodes of a run that has gone over to `graph`, of which it knew the first `known`.
 
     New ones join, but for those that come too late: something below them runs or has completed. Unfinished ones that are
-    gone are dropped; one that runs may end. In a run that has ended, a retry makes the new ones run.
+    gone are dropped; one that runs may end. `returning` ones, which an earlier version had, are new but for what they
+    have done. In a run that has ended, a retry makes the new ones run.
     """
-    late = _late(nodes, graph, known)
-    after = [_becomes(run, row, graph, late) for row in nodes]
+    late = _late(nodes, graph, known, returning)
+    after = [_becomes(run, row, graph, late, returning) for row in nodes]
     changes = []
     for row, (status, reason), own in zip(nodes, after, graph.parents, strict=True):
         if status is NodeStatus.WAITING and not all(after[parent][0] in SATISFIED_NODES for parent in own):
             status = NodeStatus.PENDING
         if status is not row.status:
-            changes.append(NodeChange(row.index, row.status, row.attempt, status, reason))
+            fresh = row.index in returning
+            changes.append(NodeChange(row.index, row.status, row.attempt, status, reason, fresh))
     return Plan(changes, _finish(run))
 
 
-def _becomes(run: RunRow, row: NodeRow, graph: Graph, late: Collection[int]) -> tuple[NodeStatus, str | None]:
+def _becomes(
+    run: RunRow, row: NodeRow, graph: Graph, late: Collection[int], returning: Collection[int]
+) -> tuple[NodeStatus, str | None]:
     if row.index in graph.removed:
         kept = row.status in (NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.RUNNING)
         return (row.status if kept else NodeStatus.CANCELLED), REMOVED
-    if row.index in late and row.status in UNSTARTED:
+    if row.index in late:
         return NodeStatus.SKIPPED, HEALED_LATE
     if run.status.terminal:
         return NodeStatus.CANCELLED if row.status in UNSTARTED else row.status, run.reason or "run_failed"
-    return (NodeStatus.PENDING if _was_removed(row) and row.index not in late else row.status), None
+    dropped = row.index in returning and row.status is NodeStatus.CANCELLED
+    return (NodeStatus.PENDING if dropped else row.status), None
 
 
-def _was_removed(row: NodeRow) -> bool:
-    return row.status is NodeStatus.CANCELLED and row.reason == REMOVED
-
-
-def _late(nodes: Sequence[NodeRow], graph: Graph, known: int) -> set[int]:
+def _late(nodes: Sequence[NodeRow], graph: Graph, known: int, returning: Collection[int]) -> set[int]:
     """New nodes with something below them that runs or is done, and those that have only skipped parents."""
     started = {row.index for row in nodes if row.status in (NodeStatus.RUNNING, NodeStatus.COMPLETED)}
     above = _above(started, graph.parents)
-    new = {row.index for row in nodes if row.attempt == 0 and (row.index >= known or _was_removed(row))}
+    idle = UNSTARTED | {NodeStatus.CANCELLED}
+    new = {row.index for row in nodes if (row.index >= known or row.index in returning) and row.status in idle}
     late = above & new
     skipped = late | {row.index for row in nodes if row.status is NodeStatus.SKIPPED}
     for index in sorted(new - late, key=lambda index: graph.ranks[index]):

@@ -233,7 +233,9 @@ def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> P
     nodes = yield from _all_nodes(run.id)
     if len(nodes) < len(graph.order):
         return NotNow("somebody else holds its gate now")
-    return healing.heal(run, nodes, graph, known=arguments["known"])
+    before = yield from _graph(run.id, arguments["base"])
+    returning = before.removed - graph.removed
+    return healing.heal(run, nodes, graph, known=arguments["known"], returning=returning)
 
 
 def _hindrance(
