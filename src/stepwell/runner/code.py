@@ -50,6 +50,17 @@ class Code:
         self._latest[definition.workflow] = graph
         return True
 
+    def has_version_of(self, workflow: str, target: str | None) -> bool:
+        """The class of a workflow is here; True if that, or that it has changed, was not known."""
+        try:
+            today = self.today(workflow, target)
+        except DefinitionError:
+            return False
+        if today is None or dict(self.versions()).get(workflow) == today.digest:
+            return False
+        self._latest[workflow] = today
+        return True
+
     def stored(self, graph: Graph) -> None:
         self._graphs[graph.digest] = graph
 

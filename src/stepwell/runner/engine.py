@@ -92,7 +92,7 @@ class Engine:
         worker = new_worker_id() if runner == "local" else None
         self.code = Code(self.store, workflows)
         self._versions = Versions(self.store, self.code, worker)
-        self._serving = Serving(self.store, self.code, self._versions, self._take_up)
+        self._serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
         self._close_seconds = close_seconds
         self._closed = False
         self._started = False
@@ -176,8 +176,8 @@ class Engine:
     def _start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[Run]:
         news = [self.code.remember(definition) for definition, _ in items]
         self._work()
-        if any(news) and self._runner is not None:
-            self._runner.announce()
+        if any(news):
+            self._announce()
         ops: list[Op] = []
         for definition, _ in items:
             ops += self._graph_ops(definition)
@@ -372,12 +372,18 @@ class Engine:
         self._watch.tell(news)
         self.events.runs(news)
 
-    def _discover(self) -> None:
-        """Find unfinished runs whose code is here and serve them, whoever started them."""
+    def _announce(self) -> None:
         if self._runner is not None:
-            pairs = self._serving.discover()
-            if pairs is not None:
-                self._runner.serve(pairs)
+            self._runner.announce()
+
+    def _discover(self) -> float | None:
+        """Find unfinished runs whose code is here and serve them, whoever started them; in how many seconds again."""
+        if self._runner is None:
+            return None
+        pairs = self._serving.discover()
+        if pairs is not None:
+            self._runner.serve(pairs)
+        return self._serving.wait()
 
     def _find_facts(self, run_id: RunId) -> RunFacts:
         try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...graph import suspect_lane
 from ...model import (
     CHUNK,
     LOAD_LEASE,
-    SUSPECT_AFTER,
     AddGraph,
     AddNodes,
     Arrange,
@@ -114,7 +114,7 @@ def arrange(state: State, op: Arrange, now: int) -> Receipt:
         run.heals += 1
         for node, row in zip(run.nodes, graph.rows, strict=False):
             node.layout = row
-            node.lane = node.lane if node.losses >= SUSPECT_AFTER else row.lane
+            node.lane = suspect_lane(row.lane) if node.lane.endswith("/suspect") else row.lane
     if op.start == len(run.nodes):
         for index, row in enumerate(graph.rows[op.start : op.start + CHUNK], op.start):
             parents = len(row.parents)
