@@ -123,7 +123,9 @@ def main() -> None:
             print(f"{node.name:<16} {node.status:<10} attempts: {len(node.attempts)}{said}")
         for line in run.logs():
             print(f"{line.level} {line.node}, attempt {line.attempt}: {line.message}")
-        print(run.status, run.check().output("ship"))
+        if run.status != "COMPLETED":
+            raise SystemExit(str(run.why()))
+        print(run.status, run.output("ship"))
 
 
 if __name__ == "__main__":
