@@ -85,8 +85,8 @@ def main() -> None:
         run = engine.start(Payroll(month="2026-01"), run_id="pay-1")
         try:
             run.wait()
-        except RunPaused as paused:
-            print(paused, run.why("pay_london"), sep="\n")
+        except RunPaused:
+            print(run.status, run.why("pay_london"), sep="\n")
             repair(run)
             print("repaired; runs again:", ", ".join(node.name for node in run.retry(dry_run=True)))
             run.retry().wait()

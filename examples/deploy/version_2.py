@@ -32,12 +32,12 @@ class Onboarding(Workflow):
         return ctx.idempotency_key
 
     @step
+    def activate(self) -> None: ...
+
+    @step
     def send_invoice(self, bill: str) -> str:
         """New, and in time for everybody: nothing below it has started."""
         return f"invoice for {bill}"
-
-    @step
-    def activate(self) -> None: ...
 
     @step
     def welcome(self, confirm: str) -> str:

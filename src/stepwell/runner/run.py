@@ -131,8 +131,8 @@ class Run(Controls):
     @property
     def outputs(self) -> dict[str, Any]:
         """The outputs of all completed nodes, by node id."""
-        graph = self.graph
         found = reader.get_outputs(self._engine.store, self.id)
+        graph = self.graph  # After the rows: the run may go over to another graph meanwhile, which only adds numbers.
         return {graph.order[index]: decode(output) for index, output in found.items() if index not in graph.removed}
 
     def output(self, node: str) -> Any:
@@ -163,11 +163,10 @@ class Run(Controls):
         attempts: dict[int, list[AttemptRow]] = {}
         for attempt in reader.list_attempts(self._engine.store, self.id):
             attempts.setdefault(attempt.index, []).append(attempt)
-        graph = self.graph
         marks = latest_progress(reader.list_marks(self._engine.store, self.id))
-        rows = [
-            row for row in reader.all_nodes(self._engine.store, self.id) if removed or row.index not in graph.removed
-        ]
+        rows = reader.all_nodes(self._engine.store, self.id)
+        graph = self.graph  # After the rows: the run may go over to another graph meanwhile, which only adds numbers.
+        rows = [row for row in rows if removed or row.index not in graph.removed]
         rows.sort(key=lambda row: graph.ranks[row.index])
         return [_node(row, graph.in_order[row.index].name, attempts.get(row.index, []), marks) for row in rows]
 
