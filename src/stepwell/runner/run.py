@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from ..clock import SECOND
 from ..codec import decode
-from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
+from ..errors import RunCancelled, RunConflict, RunFailed, RunNotFound, RunStillActive
 from ..graph import Graph, to_frozen
 from ..ids import RunId
 from ..kernel.ancestry import Ancestry
 from ..kernel.why import Why
-from ..model import AttemptRow, NodeStatus, RunRow, RunStatus
+from ..model import AttemptRow, GetRun, ListAttempts, ListMarks, ListNodes, NodeStatus, RunRow, RunStatus
 from ..model.lines import LOG, in_order_of_time, latest_progress
 from ..store import reader
 from . import explaining
@@ -22,6 +22,8 @@ from .control import Controls, Steering
 from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
 
 __all__ = ["AttemptView", "Home", "LogRecord", "NodeError", "NodeView", "Run"]
+
+_ALL = 2**40
 
 
 class Home(Steering, Protocol):
@@ -79,8 +81,8 @@ class Run(Controls):
     @property
     def outputs(self) -> dict[str, Any]:
         """The outputs of all completed nodes, by node id."""
-        graph = self.graph
         found = reader.get_outputs(self._engine.store, self.id)
+        graph = self.graph  # After the rows: the run may go over to another graph meanwhile, which only adds numbers.
         return {graph.order[index]: decode(output) for index, output in found.items() if index not in graph.removed}
 
     def output(self, node: str) -> Any:
@@ -108,27 +110,36 @@ class Run(Controls):
 
     def nodes(self, *, removed: bool = False) -> list[NodeView]:
         """Every node, in order, with its attempts; `removed=True`: also those that only earlier versions had."""
-        attempts: dict[int, list[AttemptRow]] = {}
-        for attempt in reader.list_attempts(self._engine.store, self.id):
-            attempts.setdefault(attempt.index, []).append(attempt)
-        graph = self.graph
-        marks = latest_progress(reader.list_marks(self._engine.store, self.id))
-        rows = reader.all_nodes(self._engine.store, self.id)
-        ancestry = Ancestry(graph, rows)
-        shown = [row for row in rows if removed or row.index not in graph.removed]
-        return [
-            node_view(row, graph.in_order[row.index].name, attempts.get(row.index, []), marks, ancestry)
-            for row in sorted(shown, key=lambda row: graph.ranks[row.index])
-        ]
+        return self._views(None, removed=removed)
 
     def node(self, name: str) -> NodeView:
         """One node, named by id or name, with its attempts."""
-        store, graph = self._engine.store, self.graph
-        index = self.index_of(name)
-        rows = reader.all_nodes(store, self.id)
-        attempts = reader.list_attempts(store, self.id, index)
-        marks = latest_progress(reader.list_marks(store, self.id, (index,)))
-        return node_view(rows[index], graph.in_order[index].name, attempts, marks, Ancestry(graph, rows))
+        (view,) = self._views(self.index_of(name), removed=True)
+        return view
+
+    def _views(self, only: int | None, *, removed: bool) -> list[NodeView]:
+        """All of it read at one moment: the run may go over to another graph meanwhile."""
+        run, nodes, attempts, lines = self._engine.store.read(
+            [
+                GetRun(self.id),
+                ListNodes(self.id, limit=_ALL),
+                ListAttempts(self.id, only, limit=_ALL),
+                ListMarks(self.id, None if only is None else (only,)),
+            ]
+        )
+        if run is None:
+            raise RunNotFound(self.id)
+        graph, marks = self._engine.graph_of(run), latest_progress(lines)
+        ancestry = Ancestry(graph, nodes)
+        tries: dict[int, list[AttemptRow]] = {}
+        for attempt in attempts:
+            tries.setdefault(attempt.index, []).append(attempt)
+        wanted = nodes if only is None else [nodes[only]]
+        shown = [row for row in wanted if removed or row.index not in graph.removed]
+        return [
+            node_view(row, graph.in_order[row.index].name, tries.get(row.index, []), marks, ancestry)
+            for row in sorted(shown, key=lambda row: graph.ranks[row.index])
+        ]
 
     def logs(self, node: str | None = None, attempt: int | None = None) -> list[LogRecord]:
         """What its bodies logged and printed, in the order of time; of one node, or of attempts with one number.
