@@ -15,6 +15,7 @@ StepwellError
 ├── RunError                   something about one run; has `run_id`
 │   ├── RunNotFound
 │   ├── RunConflict            the run exists already with other content, or its state forbids the request
+│   │   └── RunBusy            somebody is just changing the run; in a moment it can be asked again
 │   ├── RunFailed              the run ended FAILED; names node, error and how to retry
 │   ├── RunCancelled           the run ended CANCELLED
 │   ├── RunPaused              the run waits for somebody to decide
@@ -148,6 +149,10 @@ class RunNotFound(RunError):
 
 class RunConflict(RunError):
     """The run exists with other content, or its present state forbids what was asked."""
+
+
+class RunBusy(RunConflict):
+    """Somebody else is just changing the run, or died while doing so; in a moment it can be asked again."""
 
 
 class RunFailed(RunError):

@@ -202,6 +202,10 @@ def fold(graph: Graph, journal: Sequence[JournalRow], earlier: Mapping[str, Grap
                 assert entry.attempt is not None
                 _supersede(attempts, entry.index, entry.attempt)
             nodes[entry.index] = NodeStatus(entry.status or "")
+        elif entry.kind == "shared":
+            assert entry.index is not None
+            nodes[entry.index] = NodeStatus.COMPLETED
+            attempts[entry.index, 1] = AttemptStatus.COMPLETED
         elif entry.kind == "healed":
             graphs.pop(0)
             parents, children = graphs[0].parents, graphs[0].children

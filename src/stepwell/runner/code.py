@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from ..codec import decode
 from ..define import Bodies, Builder, Definition, Workflow, bodies_for, definition_of, load_target
 from ..define.workflow import check_one_name
-from ..errors import DefinitionError, StoreCorrupt
+from ..errors import DefinitionError, InputError, StoreCorrupt
 from ..graph import Graph
 from ..ids import Digest, RunId
 from ..model import RunRow
@@ -73,6 +75,13 @@ class Code:
                 raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
             found = self._graphs[digest] = Graph.load(document)
         return found
+
+    def input_for(self, row: RunRow, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The input of a run with some of it changed, checked by the class as it is now."""
+        target = self.given.get(row.workflow) or (None if row.target is None else load_target(row.target))
+        if not (isinstance(target, type) and issubclass(target, Workflow)):
+            raise InputError(f"run {row.id} is of a workflow that takes no input")
+        return target(**{**decode(row.input), **changes}).input()
 
     def today(self, workflow: str, target: str | None) -> Graph | None:
         """The graph that the class of a workflow gives now; None for a dynamic workflow, whose runs keep what they got."""

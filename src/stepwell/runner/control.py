@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
 from ..clock import microseconds
-from ..errors import GraphError, RunConflict
+from ..errors import GraphError, InputError, RunConflict
 from ..graph import Graph, from_frozen
 from ..ids import NodeId, RunId
 from ..kernel.importing import import_problems
 from ..kernel.plans import NotNow
 from ..model import Gate, NodeStatus, RunNews, RunRow, RunStatus
 from ..store import Store, reader
+from .forking import fork_arguments, origin_of
 from .gates import ask, preview
 from .procedure import carry_out
 
@@ -31,6 +32,8 @@ class Steering(Protocol):
     def go_on(self, gate: Gate, *, accept: bool = False) -> RunNews | None: ...
 
     def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None: ...
+
+    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId: ...
 
     def delete(self, run_id: RunId) -> None: ...
 
@@ -146,6 +149,32 @@ class Controls:
             raise GraphError(problems)
         self._engine.change_graph(row, new, "import")
         return self
+
+    def fork(
+        self: Self, at: int | str | None = None, *, input: Mapping[str, Any] | None = None, run_id: str | None = None
+    ) -> Self:
+        """A new run that begins with what this one had done: now, at a `seq`, or before a node and all that is below it.
+
+        What is shared is not done again; `input` changes the input for the rest, which runs with the code as it is now.
+
+            again = run.fork("charge", input={"express": True})
+        """
+        row = reader.require_run(self._engine.store, self.id)
+        seq, before = row.seq, None
+        if isinstance(at, int):
+            if not 1 <= at <= row.seq:
+                raise InputError(f"run {self.id} has no checkpoint {at}; there are 1 to {row.seq}")
+            seq = at
+        elif at is not None:
+            before = self.index_of(at)
+        made = self._engine.fork(row, fork_arguments(self.id, seq, before), dict(input or {}), run_id)
+        return type(self)(self._engine, made)  # type: ignore[call-arg]
+
+    @property
+    def origin(self) -> tuple[str, int] | None:
+        """The run that this one is a fork of, and the `seq` it was forked at."""
+        found = origin_of(reader.require_run(self._engine.store, self.id))
+        return None if found is None else (found["origin"], found["seq"])
 
     def delete(self) -> None:
         """Forget an ended run: its rows, attempts, outputs and journal."""

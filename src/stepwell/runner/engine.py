@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
-from ..codec import decode
+from ..clock import SECOND
+from ..codec import decode, encode
 from ..define import Builder, Definition, Workflow
-from ..errors import DefinitionError, EngineClosed, InputError, RunConflict, RunPaused, RunStillActive
+from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunPaused, RunStillActive
 from ..graph import Graph
-from ..ids import RunId, new_worker_id
+from ..ids import RunId, checked_run_id, new_run_id, new_worker_id
 from ..kernel.layout import add_graph
 from ..model import (
     CHUNK,
@@ -35,7 +36,7 @@ from ..store import Store, open_store, reader
 from .chores import Due
 from .code import Code, Outdated
 from .desk import Limits
-from .gates import delete, enact, go_over, load
+from .gates import GATE_LEASE, delete, enact, finish, go_over, load
 from .housekeeping import Housekeeping
 from .local import LocalRunner
 from .procedure import Procedure, carry_out
@@ -299,8 +300,19 @@ class Engine:
         return self._serving.can_serve(needed)
 
     def ask(self, gate: Gate) -> RunNews | None:
-        """Have done what somebody asks of a run; None when the run is not in a status for it."""
-        news = carry_out(self.store, enact(gate))
+        """Have done what somebody asks of a run; None when the run is not in a status for it.
+
+        Whoever holds the gate is waited for; if they have died, their time is soon over and what they left is finished.
+        """
+        deadline = time.monotonic() + GATE_LEASE / SECOND + 5
+        while True:
+            try:
+                news = carry_out(self.store, enact(gate))
+                break
+            except RunBusy:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
         if news is not None and self._runner is not None and self._started:
             if gate.stop:
                 self._runner.stop_run(gate.run_id)
@@ -342,6 +354,24 @@ class Engine:
 
     def _facts_if_here(self, row: RunRow) -> RunFacts | None:
         return None if self._runner is None else self.code.facts(row)
+
+    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
+        """Create a fork of a run, let it share what its origin has done, and work on it if this engine does."""
+        chosen = new_run_id() if run_id is None else checked_run_id(run_id)
+        given = encode(self.code.input_for(row, input)) if input else row.input
+        create = Create(
+            chosen, row.workflow, row.target, row.digest, given, row.seed, row.on_failure, row.priority, fork=arguments
+        )
+        (receipt,) = self.store.commit([create])
+        if isinstance(receipt, Refused):
+            raise RunConflict(f"run {receipt.detail} exists already, with another workflow or input", run_id=chosen)
+        assert isinstance(receipt, Created)
+        if receipt.loaded < receipt.total:
+            carry_out(self.store, load(receipt.run_id, receipt.loaded))
+        carry_out(self.store, finish(HeldGate(receipt.run_id, "fork", arguments)))
+        if self._runner is not None:
+            self.adopt(receipt.run_id)
+        return receipt.run_id
 
     def delete(self, run_id: RunId) -> None:
         reader.require_run(self.store, run_id)
