@@ -9,11 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from stepwell import Engine, RunNotFound
+from stepwell.runner.run import NodeView
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0
@@ -86,7 +86,7 @@ class Desk:
             raise Missed(ended)
         return ended
 
-    def look(self, database: str, run_id: str) -> dict[str, Any]:
+    def look(self, database: str, run_id: str) -> dict[str, NodeView]:
         """How the nodes of a run stand; nothing while there is no such run."""
         if not (self.folder / database).exists():
             return {}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stepwell.runner.run import NodeView
 from tests.examples.conftest import Desk, Ended, until, until_in_time
 from tests.examples.test_examples import LINES
 
@@ -41,11 +42,9 @@ def test_a_killed_example_goes_on_with_the_same_command(tmp_path: Path, name: st
     until_in_time(tmp_path, story)
 
 
-def was_repeated(before: object, after: object) -> bool:
+def was_repeated(before: NodeView, after: NodeView | None) -> bool:
     """A node that had completed has more attempts than it had."""
-    if after is None or getattr(before, "status", None) != "COMPLETED":
-        return False
-    return len(after.attempts) != len(before.attempts)  # type: ignore[attr-defined]
+    return before.status == "COMPLETED" and after is not None and after.attempts != before.attempts
 
 
 @pytest.mark.parametrize("completed", [0, 1, 50, 150])
