@@ -162,7 +162,7 @@ def test_a_dry_run_says_what_would_change_and_changes_nothing(shop: Shop) -> Non
             "dry_run": True,
             "nodes": nodes,
         }
-    assert "it is PAUSED" in shop("pause", "c", "--dry-run", code=6).err
+    assert "run c is PAUSED and would be PAUSED: no node would change" in shop("pause", "c", "--dry-run").out
     assert entries(shop, "c") == before
 
 

@@ -69,7 +69,7 @@ class Controls:
         if dry_run:
             return self._preview(gate)
         if self._engine.go_on(gate, accept=accept) is None:
-            raise self._refused("only a FAILED, CANCELLED or PAUSED run can be retried")
+            self._refuse(gate)
         return self
 
     @overload
@@ -82,7 +82,7 @@ class Controls:
         if dry_run:
             return self._preview(gate)
         if self._engine.go_on(gate) is None:
-            raise self._refused(f"node {node!r} cannot be attempted again now")
+            self._refuse(gate)
         return self
 
     @overload
@@ -94,9 +94,8 @@ class Controls:
         gate = ask(self.id, "cancel", grace=microseconds(grace_seconds))
         if dry_run:
             return self._preview(gate)
-        ended = self._engine.ask(gate) is None
-        if ended and self._status() not in (RunStatus.CANCELLING, RunStatus.CANCELLED):
-            raise self._refused("it has ended and cannot be cancelled")
+        if self._engine.ask(gate) is None:
+            self._refuse(gate)
         return self
 
     @overload
@@ -108,8 +107,8 @@ class Controls:
         gate = ask(self.id, "pause")
         if dry_run:
             return self._preview(gate)
-        if self._engine.ask(gate) is None and self._status() is not RunStatus.PAUSED:
-            raise self._refused("only a run that has not ended can be paused")
+        if self._engine.ask(gate) is None:
+            self._refuse(gate)
         return self
 
     @overload
@@ -125,9 +124,7 @@ class Controls:
         if dry_run:
             return self._preview(gate)
         if self._engine.go_on(gate, accept=accept) is None:
-            status = self._status()
-            if status not in (RunStatus.PENDING, RunStatus.RUNNING):
-                raise self._refused("only a paused run can be resumed")
+            self._refuse(gate)
         return self
 
     def freeze(self: Self) -> Self:
@@ -182,6 +179,9 @@ class Controls:
 
     def _preview(self, gate: Gate) -> list[Touched]:
         row, plan = carry_out(self._engine.store, preview(gate))
+        if row.status not in gate.allowed:
+            self._refuse(gate)
+            return []
         if isinstance(plan, NotNow):
             raise RunConflict(f"run {self.id}: {plan.message}", run_id=self.id)
         specs = self._engine.graph_of(row).in_order
@@ -195,8 +195,21 @@ class Controls:
                 touched[node.index] = Touched(spec.id, spec.name, node.status, NodeStatus.CANCELLED)
         return [touched[index] for index in sorted(touched)]
 
-    def _status(self) -> RunStatus:
-        return reader.require_run(self._engine.store, self.id).status
+    def _refuse(self, gate: Gate) -> None:
+        """Say why the run is in no status for it, unless it is what was asked for already."""
+        status = reader.require_run(self._engine.store, self.id).status
+        done, advice = _REFUSALS[gate.purpose]
+        if status not in done:
+            raise RunConflict(f"run {self.id} is {status}; {advice}", run_id=self.id)
 
-    def _refused(self, advice: str) -> RunConflict:
-        return RunConflict(f"run {self.id} is {self._status()}; {advice}", run_id=self.id)
+
+_R = RunStatus
+_REFUSALS: Mapping[str, tuple[tuple[RunStatus, ...], str]] = {
+    "retry": ((), "only a FAILED, CANCELLED or PAUSED run can be retried"),
+    "reattempt": ((), "only a node of a run that has started and is not being cancelled can be attempted again"),
+    "cancel": ((_R.CANCELLING, _R.CANCELLED), "it has ended and cannot be cancelled"),
+    "pause": ((_R.PAUSED,), "only a run that has not ended can be paused"),
+    "resume": ((_R.PENDING, _R.RUNNING), "only a paused run can be resumed"),
+}
+"""In which status a run is what was asked for already, and what to say in the others."""
+del _R
