@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from ..define import load_target
+from ..define import Workflow, load_target
 from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
 from ..model import RunRow, RunStatus, Unfinished
 from ..runner import Engine, Run
@@ -21,7 +21,7 @@ from ..runner.watch import RunEvent
 from ..store import reader
 from .advising import advise, advised, next_steps
 from .exits import ExitCode, complain, report
-from .inputs import import_module, make_startable
+from .inputs import import_module, make_startable, workflows_in
 from .opening import Place
 from .stored import StoredRun, check_node, find_run
 from .words import count, duration, one_line
@@ -104,12 +104,12 @@ def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: boo
 
 
 def work(place: Place, modules: Sequence[str], *, once: bool) -> None:
-    _import_all(modules)
+    workflows = _import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
     with _terminated_as_interrupted(), place.worker() as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
         try:
-            engine.serve()
+            engine.serve(workflows)
             _say_what_is_served(engine, once=once)
             while True:
                 # Whether anything is left is asked first: what ends meanwhile is then still shown.
@@ -191,18 +191,23 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _import_all(modules: Sequence[str]) -> None:
-    """Import every module; all but the last of those that are broken are reported here, that one by raising."""
+def _import_all(modules: Sequence[str]) -> list[type[Workflow]]:
+    """Import every module; all but the last of those that are broken are reported here, that one by raising.
+
+    The workflows that are defined in them.
+    """
     broken: list[DefinitionError] = []
+    found: dict[type[Workflow], None] = {}
     for module in modules:
         try:
-            import_module(module)
+            found |= dict.fromkeys(workflows_in(import_module(module)))
         except DefinitionError as error:
             broken.append(error)
     for trouble in broken[:-1]:
         report(trouble)
     if broken:
         raise broken[-1]
+    return list(found)
 
 
 def _say_what_is_served(engine: Engine, *, once: bool) -> None:

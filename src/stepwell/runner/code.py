@@ -52,6 +52,11 @@ class Code:
         self._latest[definition.workflow] = graph
         return True
 
+    def introduce(self, workflows: Iterable[type[Workflow]]) -> None:
+        """Classes that are here, whether there are runs of them or not."""
+        for workflow in workflows:
+            self._latest[workflow.workflow_name] = self._meet(workflow).graph()
+
     def has_version_of(self, workflow: str, target: str | None) -> bool:
         """The class of a workflow is here; True if that, or that it has changed, was not known."""
         try:

@@ -289,10 +289,14 @@ class Engine:
         if row.deadline_at is not None:
             runner.sweep_in(row.deadline_at - self.store.now())
 
-    def serve(self) -> None:
-        """Work on every unfinished run whose code can be found here, now and until the engine is closed."""
+    def serve(self, workflows: Iterable[type[Workflow]] = ()) -> None:
+        """Work on every unfinished run whose code can be found here, now and until the engine is closed.
+
+        Other workers are told of these `workflows` at once, and of others with the first run of them that is found.
+        """
+        self.code.introduce(workflows)
         self._serving.everything = True
-        self._require_runner()
+        self._require_runner().announce()
         self._discover()
 
     def can_serve(self, needed: Unfinished) -> bool | None:
