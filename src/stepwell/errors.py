@@ -15,6 +15,7 @@ StepwellError
 ├── RunError                   something about one run; has `run_id`
 │   ├── RunNotFound
 │   ├── RunConflict            the run exists already with other content, or its state forbids the request
+│   │   └── RunBusy            somebody is just changing the run; in a moment it can be asked again
 │   ├── RunFailed              the run ended FAILED; names node, error and how to retry
 │   ├── RunCancelled           the run ended CANCELLED
 │   ├── RunPaused              the run waits for somebody to decide
@@ -151,6 +152,10 @@ class RunConflict(RunError):
     """The run exists with other content, or its present state forbids what was asked."""
 
 
+class RunBusy(RunConflict):
+    """Somebody else is just changing the run, or died while doing so; in a moment it can be asked again."""
+
+
 class RunFailed(RunError):
     """The run ended FAILED. `node`, `error_type` and `error_message` describe the first failure."""
 
@@ -183,13 +188,15 @@ class RunPaused(RunError):
     """The run is PAUSED until somebody decides what becomes of it. `reason` says why."""
 
     def __init__(self, run_id: str, reason: str) -> None:
-        what = "a node failed" if reason == "node_failed" else reason
+        self.reason = reason
+        self.told = "a node failed" if reason == "node_failed" else reason
+        """The reason, for people."""
+        ways_out = "`run.retry()` runs again what failed, `run.resume()` goes on without it; "
         super().__init__(
-            f"run {run_id} is paused: {what}\n"
-            f"  `run.retry()` runs again what failed, `run.resume()` goes on without it (`stepwell why {run_id}` says more)",
+            f"run {run_id} is paused: {self.told}\n"
+            f"  {ways_out if reason == 'node_failed' else ''}`stepwell why {run_id}` says more",
             run_id=run_id,
         )
-        self.reason = reason
 
 
 class RunStillActive(RunError, TimeoutError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -9,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from stepwell import Builder, Context, Engine, Workflow, step, task
+from stepwell import Builder, Context, Engine, RunConflict, RunNotFound, Workflow, step, task
 from stepwell.model import Batch, Receipt, Sweep
 from stepwell.runner import gates
 from tests.runner import jobs
@@ -182,6 +183,33 @@ def hold_and_speak(ledger: str, go_on: str, ctx: Context) -> str:
     return f"attempt {ctx.attempt}"
 
 
+def mended(flag: str) -> str:
+    """Fails until somebody has mended it."""
+    if not Path(flag).exists():
+        raise ValueError("not mended")
+    return "mended"
+
+
+def ask(engine: Engine, run_id: str, verb: str, node: str) -> str:
+    """Ask something of a run: what came of it. Anything but an answer is an error, and raised."""
+    try:
+        run = engine.get(run_id)
+        getattr(run, verb)(*([node] if verb == "reattempt" else []))
+    except RunNotFound:
+        return "gone"
+    except RunConflict:
+        return "conflict"
+    return "done"
+
+
+def ask_in_turn(url: str, asks: list[tuple[str, str, str]], together: Any, ledger: str) -> None:
+    """Ask one after the other, each at the same moment as somebody else asks something of the same run."""
+    with Engine(url, runner=None) as engine:
+        for number, (run_id, verb, node) in enumerate(asks):
+            together.wait(60)
+            note(ledger, number, ask(engine, run_id, verb, node))
+
+
 def small(ledger: str, ctx: Context) -> str:
     note(ledger, ctx.run_id, ctx.node_name, os.getpid())
     time.sleep(0.002)
@@ -214,3 +242,21 @@ def serve_until_done(url: str, own: int, ledger: str, done: str) -> None:
         engine.serve()
         while not Path(done).exists():
             time.sleep(0.01)
+
+
+def stop_when_told(began: str, stopped: str, ctx: Context) -> None:
+    """Says when it was told to stop, by a clock that all processes of a machine share."""
+    note(began, ctx.run_id)
+    until = time.monotonic() + 60
+    while not ctx.stopping and time.monotonic() < until:
+        time.sleep(0.002)
+    note(stopped, time.monotonic())
+    ctx.check()
+
+
+async def stop_on_the_loop(began: str, stopped: str, ctx: Context) -> None:
+    note(began, ctx.run_id)
+    try:
+        await asyncio.sleep(60)
+    finally:
+        note(stopped, time.monotonic())

@@ -162,3 +162,30 @@ def no_builder() -> int:
 
 def raising(width: int) -> Builder:
     raise RuntimeError(f"cannot build {width}")
+
+
+class Careful(Workflow, on_failure="pause"):
+    """Stops at what fails, and lets somebody decide; `beside` ends when the file `go` exists."""
+
+    @step
+    def before(self) -> str:
+        note("before")
+        return "before"
+
+    @step
+    def broken(self) -> str:
+        note("broken")
+        if not Path("mended").exists():
+            raise LookupError("not mended yet")
+        return "mended"
+
+    @step
+    def after(self) -> str:
+        note("after")
+        return "after"
+
+    @task(depends_on="before")
+    def beside(self) -> str:
+        wait_for("go")
+        note("beside")
+        return "beside"

@@ -86,8 +86,11 @@ def test_resume_without_waiting_says_that_there_is_nothing_to_record(shop: Shop)
 def test_what_has_ended_cannot_be_resumed(shop: Shop) -> None:
     shop("run", "shop:Again", "--run-id", "done")
     shop("run", "shop:Mended", "--run-id", "failed", code=1)
-    assert shop("resume", "done", code=6).err == "error: run done is COMPLETED: there is nothing to resume\n"
-    assert "`stepwell retry failed` runs what did not complete" in shop("resume", "failed", code=6).err
+    assert shop("resume", "done", code=6).err == (
+        "error: run done is COMPLETED: there is nothing to resume\n"
+        "  stepwell reattempt done NODE  runs a node again, if nothing below it has started\n"
+    )
+    assert "  stepwell retry failed           runs what did not complete\n" in shop("resume", "failed", code=6).err
 
 
 def test_resume_without_the_code_of_the_run_says_what_is_missing(shop: Shop) -> None:

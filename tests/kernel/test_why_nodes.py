@@ -125,7 +125,8 @@ def test_a_failed_parent_of_a_paused_run_may_still_be_retried() -> None:
         "  the run is paused: a node failed",
         "  charge failed for good: it has no retry=",
         "    attempt 1 failed at 11:59:50: ValueError: no such card",
-        "→ `run.retry()` runs again what failed, `run.resume()` goes on without it",
+        "→ `run.retry()` or `stepwell retry r-1` runs again what failed",
+        "→ `run.resume()` or `stepwell resume r-1` goes on without it",
     ]
 
 
@@ -423,7 +424,10 @@ def test_while_the_gate_is_held_or_the_run_paused_that_is_the_reason(status: str
     unheard = why(CHAIN, "charge", node, run=held._replace(purpose="mend"), workers=())
     assert text(unheard)[1:3] == ["  the run stands still for a moment: mend", "  no worker is alive"]
     paused = why(CHAIN, "charge", node, run=run_row(CHAIN, "PAUSED", reason="paused"), workers=())
-    assert text(paused)[1:] == ["  the run is paused: somebody paused it", "→ `run.resume()` goes on"]
+    assert text(paused)[1:] == [
+        "  the run is paused: somebody paused it",
+        "→ `run.resume()` or `stepwell resume r-1` goes on",
+    ]
 
 
 def test_a_node_that_is_no_longer_in_the_graph_is_explained_too() -> None:

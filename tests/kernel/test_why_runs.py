@@ -98,25 +98,35 @@ def test_a_run_that_is_being_loaded_or_that_somebody_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "words", "way_on"),
+    ("reason", "words", "ways_on"),
     [
-        ("paused", "somebody paused it", "`run.resume()` goes on"),
-        (None, "somebody paused it", "`run.resume()` goes on"),
-        ("node_failed", "a node failed", "`run.retry()` runs again what failed, `run.resume()` goes on without it"),
+        ("paused", "somebody paused it", ["`run.resume()` or `stepwell resume r-1` goes on"]),
+        (None, "somebody paused it", ["`run.resume()` or `stepwell resume r-1` goes on"]),
+        (
+            "node_failed",
+            "a node failed",
+            [
+                "`run.retry()` or `stepwell retry r-1` runs again what failed",
+                "`run.resume()` or `stepwell resume r-1` goes on without it",
+            ],
+        ),
         (
             "charge may have been renamed to pay",
             "charge may have been renamed to pay",
-            'if a node was renamed, say so with `@step(was="old_name")`; then `run.resume()` goes on',
+            [
+                'if a node was renamed, say so with `@step(was="old_name")`; then `stepwell resume r-1` goes on',
+                "if not, `run.resume(accept=True)` or `stepwell resume r-1 --accept` goes on",
+            ],
         ),
     ],
 )
-def test_a_paused_run_says_why_and_how_to_go_on(reason: str | None, words: str, way_on: str) -> None:
+def test_a_paused_run_says_why_and_how_to_go_on(reason: str | None, words: str, ways_on: list[str]) -> None:
     broken = known(WIDE, "a", "FAILED", attempt("FAILED", 10, "ValueError"))
     gates = (entry(3, "gate", "pause"), entry(4, "run", "PAUSED"))
     told = text(why(WIDE, None, broken, run=run_row(WIDE, "PAUSED", reason=reason), gates=gates, workers=()))
     assert told[1] == f"  the run is paused since 11:54:00 (6 m 00 s): {words}"
     assert told[2] == "  a failed for good: it has no retry="
-    assert told[-1] == f"→ {way_on}"
+    assert told[-len(ways_on) :] == [f"→ {way}" for way in ways_on]
 
 
 def test_a_cancelled_run_says_when_and_one_that_is_being_cancelled_what_still_runs() -> None:

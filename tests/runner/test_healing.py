@@ -169,7 +169,8 @@ def test_a_failed_node_that_is_gone_no_longer_fails_the_run(open_sqlite: OpenEng
 
 def test_a_possible_rename_is_not_guessed(open_sqlite: OpenEngine) -> None:
     before, after = named("Renamed", "charge", "broken"), named("Renamed", "bill", "broken")
-    run = open_sqlite(workflows=[after]).get(failed(open_sqlite, before))
+    failing = failed(open_sqlite, before)
+    run = open_sqlite(workflows=[after]).get(failing)
     with pytest.raises(RunConflict, match=r"gone after an attempt: 'charge'; new: 'bill'.*@step\(was=\"charge\"\)"):
         run.retry()
     assert run.status == "FAILED"
@@ -181,7 +182,7 @@ def test_a_possible_rename_is_not_guessed(open_sqlite: OpenEngine) -> None:
 
 def test_a_node_that_says_what_it_was_called_is_the_same(open_sqlite: OpenEngine) -> None:
     before, after = named("Said", "charge", "broken"), named("Said", "broken", bill="charge")
-    run = open_sqlite(workflows=[after]).get(failed(open_sqlite, before)).retry().wait(20).check()
+    run = retried(open_sqlite, failed(open_sqlite, before), after)
     assert LEDGER.done == ["charge", "broken"]
     assert run.output("bill") == "charge"
     assert run.audit() == []

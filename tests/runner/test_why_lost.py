@@ -181,5 +181,6 @@ def test_paused_healed_and_removed_as_they_will_be_stored(store: Store, clock: M
     assert lines(store, "report")[0] == "report was cancelled before it began, because the workflow no longer has it"
     assert lines(store)[1:] == [
         "  the run is paused since 22:13:21 (0.00 s): report may have been renamed to summary",
-        '→ if a node was renamed, say so with `@step(was="old_name")`; then `run.resume()` goes on',
+        '→ if a node was renamed, say so with `@step(was="old_name")`; then `stepwell resume run-1` goes on',
+        "→ if not, `run.resume(accept=True)` or `stepwell resume run-1 --accept` goes on",
     ]

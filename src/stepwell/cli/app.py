@@ -11,6 +11,7 @@ import typer
 from ..version import __version__
 from . import completion
 from .exits import MEANINGS, forgiving_streams, report
+from .options import Accept, AsJson, DryRun, DryRunAsJson, Inputs, NodeArgument, NoWait, RunArgument, Store, Target
 
 app = typer.Typer(
     name="stepwell",
@@ -21,31 +22,6 @@ app = typer.Typer(
     epilog="\b\nExit codes:\n" + "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in MEANINGS.items()),
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-
-STORE_HELP = "Where runs are kept, as in sqlite:///orders.db. Also STEPWELL_STORE, or `store` in stepwell.toml."
-
-Store = Annotated[str | None, typer.Option("--store", metavar="URL", help=STORE_HELP, show_default=False)]
-Target = Annotated[
-    str,
-    typer.Argument(
-        metavar="TARGET",
-        help="module:Workflow, or module:function that returns a Builder.",
-        autocompletion=completion.targets,
-    ),
-]
-RunArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN",
-        help="The id of a run, or its beginning (at least 4 characters).",
-        autocompletion=completion.runs,
-    ),
-]
-Inputs = Annotated[
-    list[str] | None, typer.Option("--input", "-i", metavar="NAME=VALUE", help="One input; may be repeated.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Record it and leave the work to others.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -70,6 +46,26 @@ def _place(context: typer.Context, store: str | None) -> Any:
     from .opening import Place
 
     return Place(store or context.obj)
+
+
+def _only_said(
+    context: typer.Context,
+    store: str | None,
+    run: str,
+    verb: str,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    node: str | None = None,
+) -> bool:
+    """Whether what a command would do was only asked for, and was told."""
+    if dry_run:
+        from . import steering
+
+        steering.dry_run(_place(context, store), run, verb, node=node, as_json=as_json)
+    elif as_json:
+        raise typer.BadParameter("--json goes with --dry-run: it lists the nodes that would change")
+    return dry_run
 
 
 @app.command()
@@ -149,7 +145,12 @@ def why(
     context: typer.Context,
     run: RunArgument,
     node: Annotated[
-        str | None, typer.Argument(metavar="[NODE]", help="A node by id or name; without it the run is explained.")
+        str | None,
+        typer.Argument(
+            metavar="[NODE]",
+            help="A node by id or name; without it the run is explained.",
+            autocompletion=completion.nodes,
+        ),
     ] = None,
     as_json: AsJson = False,
     store: Store = None,
@@ -220,24 +221,96 @@ def graph(
 
 
 @app.command()
-def retry(context: typer.Context, run: RunArgument, no_wait: NoWait = False, store: Store = None) -> None:
-    """Run again what did not complete of a failed or cancelled run."""
+def retry(
+    context: typer.Context,
+    run: RunArgument,
+    accept: Accept = False,
+    dry_run: DryRun = False,
+    as_json: DryRunAsJson = False,
+    no_wait: NoWait = False,
+    store: Store = None,
+) -> None:
+    """Run again what did not complete of a failed, cancelled or paused run."""
+    if _only_said(context, store, run, "retry", dry_run=dry_run, as_json=as_json):
+        return
     from . import working
 
-    working.retry(_place(context, store), run, wait=not no_wait)
+    working.retry(_place(context, store), run, accept=accept, wait=not no_wait)
+
+
+@app.command()
+def reattempt(
+    context: typer.Context,
+    run: RunArgument,
+    node: NodeArgument,
+    dry_run: DryRun = False,
+    as_json: DryRunAsJson = False,
+    no_wait: NoWait = False,
+    store: Store = None,
+) -> None:
+    """Run one node again that has ended, even one that completed, if nothing below it has started."""
+    if _only_said(context, store, run, "reattempt", dry_run=dry_run, as_json=as_json, node=node):
+        return
+    from . import working
+
+    working.reattempt(_place(context, store), run, node, wait=not no_wait)
+
+
+@app.command()
+def pause(
+    context: typer.Context,
+    run: RunArgument,
+    dry_run: DryRun = False,
+    as_json: DryRunAsJson = False,
+    store: Store = None,
+) -> None:
+    """Start nothing more of a run until it is resumed; what runs may end."""
+    if _only_said(context, store, run, "pause", dry_run=dry_run, as_json=as_json):
+        return
+    from . import steering
+
+    steering.pause(_place(context, store), run)
 
 
 @app.command()
 def resume(
     context: typer.Context,
     run: RunArgument,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not work on it; only say how it goes on.")] = False,
+    accept: Accept = False,
+    dry_run: DryRun = False,
+    as_json: DryRunAsJson = False,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Un-pause it, but leave the work to others.")] = False,
     store: Store = None,
 ) -> None:
-    """Go on with an unfinished run that another process left."""
+    """Go on with an unfinished run: one that is paused, or that another process left."""
+    if _only_said(context, store, run, "resume", dry_run=dry_run, as_json=as_json):
+        return
     from . import working
 
-    working.resume(_place(context, store), run, wait=not no_wait)
+    working.resume(_place(context, store), run, accept=accept, wait=not no_wait)
+
+
+@app.command()
+def freeze(context: typer.Context, run: RunArgument, store: Store = None) -> None:
+    """Have a run keep the graph it has: it no longer follows its class."""
+    from . import steering
+
+    steering.freeze(_place(context, store), run)
+
+
+@app.command("import")
+def import_graph(
+    context: typer.Context,
+    run: RunArgument,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="What `graph RUN --frozen` printed, edited; - reads stdin.")
+    ],
+    store: Store = None,
+) -> None:
+    """Have a run go on with an edited graph; what has completed must stay as it was."""
+    from . import steering
+
+    steering.import_graph(_place(context, store), run, file)
 
 
 @app.command()
@@ -260,9 +333,13 @@ def cancel(
     grace: Annotated[
         float, typer.Option("--grace", metavar="SECONDS", min=0, help="How long what runs may take to stop.")
     ] = 5.0,
+    dry_run: DryRun = False,
+    as_json: DryRunAsJson = False,
     store: Store = None,
 ) -> None:
     """Cancel a run: start nothing more, ask what runs to stop."""
+    if _only_said(context, store, run, "cancel", dry_run=dry_run, as_json=as_json):
+        return
     from . import tidying
 
     tidying.cancel(_place(context, store), run, grace=grace)

@@ -76,6 +76,8 @@ class Bar:
             )
             if number or word == "done"
         )
+        if tally.paused:
+            counts += Text("  paused", style="bold yellow")
         names = _fitting(tally.at_work, columns - 2)
         bars = [_node_bars(tally)] if tally.bars else []
         return Group(bar, _line(Text("  ") + counts), *bars, _line(Text(f"  {names}", style="dim")))

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast, get_type_hints
 
 from ..define import Builder, Target, Workflow, load_target
@@ -33,10 +34,10 @@ def find_target(target: str) -> Target:
         raise _ends_the_process(module) from error
 
 
-def import_module(name: str) -> None:
+def import_module(name: str) -> ModuleType:
     """Import a module; a DefinitionError says why that cannot be done."""
     try:
-        importlib.import_module(name)
+        return importlib.import_module(name)
     except SystemExit as error:
         raise _ends_the_process(name) from error
     except ModuleNotFoundError as error:
@@ -48,6 +49,19 @@ def import_module(name: str) -> None:
         ) from None
     except Exception as error:
         raise DefinitionError(f"importing {name} raised {_shown(error)}") from error
+
+
+def workflows_in(module: ModuleType) -> list[type[Workflow]]:
+    """The workflow classes of a module that can be run: a base without a step cannot."""
+    found = []
+    for value in vars(module).values():
+        if isinstance(value, type) and issubclass(value, Workflow):
+            try:
+                value.graph()
+            except DefinitionError:
+                continue
+            found.append(value)
+    return found
 
 
 def make_startable(target: str, pairs: Sequence[str], file: str | None) -> Workflow | Builder:

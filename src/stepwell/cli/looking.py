@@ -14,6 +14,7 @@ from ..errors import DefinitionError, InputError
 from ..graph import Graph, to_dot, to_frozen, to_mermaid
 from ..model import ListRuns, RunRow, RunStatus
 from ..store import Store, reader
+from .advising import pause_told
 from .opening import Place
 from .records import full_record, graph_record, json_text, run_record
 from .stored import StoredRun, find_run
@@ -150,7 +151,10 @@ def _print_runs(runs: Sequence[StoredRun], now: int) -> None:
         # An id that a person chose is shown whole.
         shown = row.id[:length] if len(row.id) == 32 else row.id
         began = ago(row.started_at or row.created_at, now)
-        made.add_row(shown, row.workflow, coloured(row.status), _nodes(row), began, duration(run.seconds))
+        status = coloured(row.status)
+        if row.status is RunStatus.PAUSED:
+            status.append(f": {pause_told(row)}")
+        made.add_row(shown, row.workflow, status, _nodes(row), began, duration(run.seconds))
     console().print(made)
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 import typer
 
 from ..clock import SECOND
-from ..errors import RunStillActive
-from ..model import CountNodes, ListNodes, NodeRow, NodeStatus, RunRow
+from ..errors import RunPaused, RunStillActive
+from ..model import CountNodes, GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
 from ..model.lines import Progress, latest_progress
 from ..runner import Engine
 from ..store import reader
@@ -44,6 +44,7 @@ class Tally(NamedTuple):
     """Some of those that run or wait for a time."""
     bars: tuple[tuple[str, Progress], ...] = ()
     """Nodes that say how far they are; these are not in `at_work`."""
+    paused: bool = False
 
 
 class Display(Protocol):
@@ -57,23 +58,29 @@ class Display(Protocol):
 
 
 def follow(engine: Engine, row: RunRow) -> None:
-    """Show the progress of a run until it has ended."""
-    pause = LOOK_EVERY
+    """Show the progress of a run until it has ended, or RunPaused says that it waits for a decision and nothing runs."""
     with _display() as display:
         while True:
             began = time.monotonic()
-            display.update(tally(engine, row))
+            now = tally(engine, row)
+            display.update(now)
             pause = max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME)
             try:
                 engine.wait(row.id, pause)
                 return
             except RunStillActive:
                 continue
+            except RunPaused:
+                # What runs may end, and what it did is recorded: to give it up now would mean doing it again.
+                if now.paused and not now.running:
+                    raise
+                time.sleep(pause)
 
 
 def tally(engine: Engine, row: RunRow) -> Tally:
     at_work = ListNodes(row.id, limit=NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
-    counts, nodes = engine.store.read([CountNodes(row.id), at_work])
+    found, counts, nodes = engine.store.read([GetRun(row.id), CountNodes(row.id), at_work])
+    row = found or row  # a run that was healed has other nodes
     marks = latest_progress(reader.list_marks(engine.store, row.id, tuple(node.index for node in nodes)))
     specs = engine.graph_of(row).in_order
 
@@ -97,6 +104,7 @@ def tally(engine: Engine, row: RunRow) -> Tally:
         sum_of(*_BROKEN),
         tuple(named(node) for node in nodes if not marked(node)),
         tuple((named(node), marks[node.index].progress) for node in nodes if marked(node))[:BARS_UP_TO],
+        row.status is RunStatus.PAUSED,
     )
 
 
@@ -141,6 +149,6 @@ class Lines:
         names = f": {', '.join(at_work[:_NAMES_IN_A_LINE])}{more}" if at_work else ""
         typer.echo(
             f"{elapsed(now - self._began)}: {tally.done:,}/{tally.total:,} done, {tally.running:,} running, "
-            f"{tally.waiting:,} waiting, {tally.failed:,} failed{names}",
+            f"{tally.waiting:,} waiting, {tally.failed:,} failed{', paused' if tally.paused else ''}{names}",
             err=True,
         )

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from ..clock import SECOND
-from ..model import FAILED_NODES, AttemptStatus, RunRow, RunStatus
+from ..model import FAILED_NODES, NODE_FAILED, AttemptStatus, RunRow, RunStatus
 from ..store.living import living
+from .advising import next_steps
 from .drawing import Screen, print_tree
 from .opening import Place
 from .screen import STYLES, coloured, console, counted
@@ -24,6 +25,7 @@ PAGE = 40
 PIPED_WIDTH = 100
 """Columns of a timeline where there is no terminal."""
 
+_NAMES = 5
 _BAD_ATTEMPTS = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.LOST, AttemptStatus.CANCELLED)
 _BAR_STYLES = {"good": "green", "running": "blue", "bad": "red", "between": "dim"}
 
@@ -65,7 +67,7 @@ def _facts(row: RunRow, now: int) -> list[tuple[str, str]]:
         ("target", row.target),
         ("input", None if given == "{}" else given),
         ("key", row.idempotency_key),
-        ("reason", row.reason),
+        ("reason", _reason(row)),
     ]
     waited = row.started_at is None or row.started_at - row.created_at >= SECOND
     times = [
@@ -79,6 +81,13 @@ def _facts(row: RunRow, now: int) -> list[tuple[str, str]]:
     ]
 
 
+def _reason(row: RunRow) -> str | None:
+    """Why the run stands so; of a failure the nodes tell, when they are read."""
+    if row.status is RunStatus.PAUSED and row.reason == "paused":
+        return "paused by somebody"
+    return None if row.reason == NODE_FAILED else row.reason
+
+
 def _time(time: int, now: int) -> str:
     told = ago(time, now)
     return f"{local(time)}, {told}" if told.endswith("ago") and time <= now else local(time)
@@ -90,15 +99,23 @@ def _print_standing(screen: Screen, place: Place, run: StoredRun, nodes: Sequenc
     bad = ", ".join(f"{attempts[each]:,} {each.lower().replace('_', ' ')}" for each in _BAD_ATTEMPTS if attempts[each])
     facts.append(("attempts", f"{attempts.total():,}{f' ({bad})' if bad else ''}"))
     row = run.row
-    if row.status in (RunStatus.FAILED, RunStatus.PAUSED) and not row.reason:
+    if removed := run.removed():
+        facts.append(("removed", f"{', '.join(removed[:_NAMES])}{' ...' if len(removed) > _NAMES else ''}"))
+    if row.status in (RunStatus.FAILED, RunStatus.PAUSED) and row.reason in (None, NODE_FAILED):
         failed = [node for node in nodes if node.row.status in FAILED_NODES]
         more = f" and {count(len(failed) - 1, 'more node')}" if len(failed) > 1 else ""
         if failed:
             facts.append(("reason", Text(f"{failed[0].name} failed{more}", style="red")))
-    if not row.status.terminal and not living(run.store):
+    if row.status is RunStatus.PAUSED:
+        facts.append(("next", Text(_next(place, row), style="yellow")))
+    elif not row.status.terminal and not living(run.store):
         told = f"none: `{place.command(f'resume {row.id}')}` goes on with it"
         facts.append(("worker", Text(told, style="yellow")))
     screen.facts(facts)
+
+
+def _next(place: Place, row: RunRow) -> str:
+    return ", ".join(f"`{place.command(words)}` {purpose}" for words, purpose in next_steps(row).items())
 
 
 def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: bool) -> None:

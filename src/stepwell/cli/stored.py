@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..clock import SECOND
 from ..codec import decode
@@ -13,6 +13,9 @@ from ..graph import Graph
 from ..model import SATISFIED_NODES, AttemptRow, ListNodes, NodeRow, NodeStatus, RunRow
 from ..model.lines import Mark, Progress, latest_progress
 from ..store import Store, reader
+
+if TYPE_CHECKING:
+    from ..runner import Run
 
 SHORTEST_PREFIX = 4
 _FEW = 5
@@ -34,6 +37,14 @@ def find_run(store: Store, text: str) -> RunRow:
         more = f"\n  and {len(found) - _FEW:,} more" if len(found) > _FEW else ""
         raise InputError(f"{text!r} begins the ids of {len(found):,} runs; give more of it:{shown}{more}")
     return found[0]
+
+
+def check_node(run: Run, node: str) -> None:
+    """A node that is not there is a mistake in what was typed."""
+    try:
+        run.index_of(node)
+    except KeyError as error:  # the message says which nodes there are
+        raise InputError(str(error.args[0])) from None
 
 
 class StoredError(NamedTuple):
@@ -103,7 +114,13 @@ class StoredRun:
             attempts.setdefault(attempt.index, []).append(attempt)
         rows = reader.all_nodes(self.store, self.row.id)
         marks = latest_progress(reader.list_marks(self.store, self.row.id))
-        return self._in_order(self._node(row, attempts.get(row.index, ()), marks) for row in rows)
+        return self._in_order(
+            self._node(row, attempts.get(row.index, ()), marks) for row in rows if row.index not in self.graph.removed
+        )
+
+    def removed(self) -> list[str]:
+        """The names of nodes that only earlier versions of the graph had."""
+        return [self.graph.in_order[index].name for index in sorted(self.graph.removed)]
 
     def telling_nodes(self, limit: int) -> list[StoredNode]:
         """All nodes of a run that has no more than `limit`; of a larger one those that failed or are at work."""
@@ -112,7 +129,9 @@ class StoredRun:
         (rows,) = self.store.read([ListNodes(self.row.id, limit=limit, statuses=_TELLING)])
         marks = latest_progress(reader.list_marks(self.store, self.row.id, tuple(row.index for row in rows)))
         return self._in_order(
-            self._node(row, reader.list_attempts(self.store, self.row.id, row.index), marks) for row in rows
+            self._node(row, reader.list_attempts(self.store, self.row.id, row.index), marks)
+            for row in rows
+            if row.index not in self.graph.removed
         )
 
     def index_of(self, node: str) -> int:
@@ -133,12 +152,13 @@ class StoredRun:
 
     def result(self) -> Any:
         """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat)."""
-        last = [index for index, children in enumerate(self.graph.children) if not children]
+        graph = self.graph
+        last = [index for index, own in enumerate(graph.children) if not own and index not in graph.removed]
         outputs = reader.get_outputs(self.store, self.row.id, tuple(last))
         found = {index: decode(output) for index, output in outputs.items() if output is not None}
         if len(last) == 1:
             return found.get(last[0])
-        specs = self.graph.in_order
+        specs = graph.in_order
         unique = len({specs[index].name for index in last}) == len(last)
         return {specs[index].name if unique else specs[index].id: found.get(index) for index in last}
 

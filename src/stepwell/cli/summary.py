@@ -18,6 +18,7 @@ _MARKS = {
     RunStatus.COMPLETED: ("✓", "bold green"),
     RunStatus.FAILED: ("✗", "bold red"),
     RunStatus.CANCELLED: ("■", "yellow"),
+    RunStatus.PAUSED: ("◌", "bold yellow"),
 }
 
 
@@ -33,8 +34,8 @@ def print_end(run: StoredRun) -> None:
         to.print()
     status = run.row.status
     mark, style = _MARKS.get(status, ("•", ""))  # somebody may have retried it this very moment
-    taken = f" in {duration(run.seconds)}: "
-    to.print(Text.assemble((f"{mark} ", style), coloured(status), taken, counted(run.counts())))
+    taken = "" if run.seconds is None else f" in {duration(run.seconds)}"
+    to.print(Text.assemble((f"{mark} ", style), coloured(status), f"{taken}: ", counted(run.counts())))
 
 
 def print_result(run: StoredRun) -> None:

@@ -10,6 +10,7 @@ import typer
 from ..clock import microseconds
 from ..model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
 from ..store import Store, reader
+from .advising import advised
 from .opening import Place
 from .records import json_text, run_record
 from .stored import StoredRun, find_run
@@ -22,6 +23,7 @@ NODES_AT_ONCE = 200
 _SHOWN_UP_TO = 20
 
 
+@advised
 def cancel(place: Place, text: str, *, grace: float) -> None:
     from ..runner import Engine
 

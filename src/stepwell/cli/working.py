@@ -1,4 +1,4 @@
-"""The commands that run bodies: run, retry, resume, work."""
+"""The commands that run bodies: run, retry, reattempt, resume, work."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import queue
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import typer
 
-from ..define import load_target
-from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed, StoreError
+from ..define import Workflow, load_target
+from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
 from ..model import RunRow, RunStatus, Unfinished
 from ..runner import Engine, Run
 from ..runner.watch import RunEvent
 from ..store import reader
+from .advising import advise, advised, next_steps
 from .exits import ExitCode, complain, report
-from .inputs import import_module, make_startable
+from .inputs import import_module, make_startable, workflows_in
 from .opening import Place
-from .stored import StoredRun, find_run
+from .stored import StoredRun, check_node, find_run
 from .words import count, duration, one_line
 
 LINES_AT_ONCE = 20
@@ -47,45 +48,68 @@ def run(
         _work_to_the_end(place, engine, started.row)
 
 
-def retry(place: Place, text: str, *, wait: bool) -> None:
+@advised
+def retry(place: Place, text: str, *, accept: bool, wait: bool) -> None:
     with place.store() as store:
         row = find_run(store, text)
-        if not wait:
-            Engine(store, runner=None).get(row.id).retry()
-            left = reader.require_run(store, row.id).open
-            typer.echo(f"run {row.id} is RUNNING again: {count(left, 'node')} to run, when somebody works on it")
-            typer.echo(f"  {place.command(f'resume {row.id}')}")
-            return
-    with _kept(place) as begun, place.worker() as engine:
-        begun.append(engine.get(row.id).retry())
-        _work_to_the_end(place, engine, row)
+    _go_on(place, row, lambda engine: engine.get(row.id).retry(accept=accept), wait=wait)
 
 
-def resume(place: Place, text: str, *, wait: bool) -> None:
+@advised
+def reattempt(place: Place, text: str, node: str, *, wait: bool) -> None:
+    with place.store() as store:
+        row = find_run(store, text)
+        check_node(Engine(store, runner=None).get(row.id), node)
+    _go_on(place, row, lambda engine: engine.get(row.id).reattempt(node), wait=wait)
+
+
+@advised
+def resume(place: Place, text: str, *, accept: bool, wait: bool) -> None:
+    """Un-pause a paused run, and work on any that has not ended."""
     with place.store() as store:
         row = find_run(store, text)
     if row.status.terminal:
-        advice = f"; `{place.command(f'retry {row.id}')}` runs what did not complete"
-        told = "" if row.status is RunStatus.COMPLETED else advice
-        raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume{told}", run_id=row.id)
-    if not wait:
+        raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume", run_id=row.id)
+    if not wait and row.status is not RunStatus.PAUSED:
         typer.echo(
             f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker"
         )
         typer.echo(f"  {place.command(f'resume {row.id}')}    or, for all runs, {place.command('work MODULE')}")
         return
-    with _kept(place) as begun, place.worker() as engine:
-        begun.append(engine.adopt(row.id))
-        _work_to_the_end(place, engine, row)
+    _go_on(place, row, lambda engine: _resumed(engine, row, accept=accept), wait=wait)
+
+
+def _resumed(engine: Engine, row: RunRow, *, accept: bool) -> Run:
+    run = engine.get(row.id)
+    if row.status is not RunStatus.PAUSED:
+        try:
+            return engine.adopt(row.id)
+        except RunConflict:  # its class has changed, and the doubt about that has paused it
+            if not accept or run.status is not RunStatus.PAUSED:
+                raise
+    return run.resume(accept=accept)
+
+
+def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: bool) -> None:
+    """Have a run go on: here, to its end, or only on record."""
+    if wait:
+        with _kept(place) as begun, place.worker() as engine:
+            begun.append(ask(engine))
+            _work_to_the_end(place, engine, begun[0].row)
+        return
+    with place.store() as store:
+        now = ask(Engine(store, runner=None)).row
+    typer.echo(f"run {row.id} is {now.status} again: {count(now.open, 'node')} to run, when somebody works on it")
+    typer.echo(f"  {place.command(f'resume {row.id}')}")
 
 
 def work(place: Place, modules: Sequence[str], *, once: bool) -> None:
-    _import_all(modules)
+    workflows = _import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
     with _terminated_as_interrupted(), place.worker() as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
         try:
-            engine.serve()
+            engine.serve(workflows)
             _say_what_is_served(engine, once=once)
             while True:
                 # Whether anything is left is asked first: what ends meanwhile is then still shown.
@@ -105,21 +129,29 @@ def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     from .progress import follow
     from .summary import print_end, print_result
 
-    follow(engine, row)
-    ended = StoredRun(engine.store, reader.require_run(engine.store, row.id), engine.graph_of(row))
+    pausing: RunPaused | None = None
+    try:
+        follow(engine, row)
+    except RunPaused as paused:
+        pausing = paused
+    ended = StoredRun(engine.store, reader.require_run(engine.store, row.id))
     print_end(ended)
+    if pausing is not None:
+        complain(f"run {row.id} is paused: {pausing.told}")
+        advise(place, {**next_steps(ended.row), f"why {row.id}": "says more"})
+        raise typer.Exit(ExitCode.CONFLICT)
     try:
         engine.get(row.id).check()
     except RunFailed as error:
         why = one_line(f"{error.error_type}: {error.error_message}")
         complain(f"run {row.id} failed at node {error.node!r}, attempt {error.attempt}: {why}")
-        _advise(
+        advise(
             place, {f"show {row.id} --traceback": "shows where", f"retry {row.id}": "runs only what did not complete"}
         )
         raise typer.Exit(ExitCode.RUN_FAILED) from None
     except RunCancelled:
         complain(f"run {row.id} was cancelled")
-        _advise(place, {f"retry {row.id}": "runs what did not complete"})
+        advise(place, {f"retry {row.id}": "runs what did not complete"})
         raise typer.Exit(ExitCode.CANCELLED) from None
     print_result(ended)
 
@@ -134,14 +166,14 @@ def _kept(place: Place) -> Iterator[list[Run]]:
     except StoreError as error:
         code = report(error)
         if begun:
-            _advise(place, {f"resume {begun[0].id}": "goes on when the store can be used again"})
+            advise(place, {f"resume {begun[0].id}": "goes on when the store can be used again"})
         raise typer.Exit(code) from None
     except KeyboardInterrupt:
         if not begun:
             typer.echo("\ninterrupted before the run began", err=True)
         else:
             typer.echo(f"\ninterrupted: run {begun[0].id} is kept, with all that is completed", err=True)
-            _advise(place, {f"resume {begun[0].id}": "goes on from there"})
+            advise(place, {f"resume {begun[0].id}": "goes on from there"})
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
@@ -159,26 +191,23 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _advise(place: Place, advice: Mapping[str, str]) -> None:
-    """Commands that may be wanted next, each with what it does."""
-    commands = {place.command(words): purpose for words, purpose in advice.items()}
-    width = max(map(len, commands))
-    for command, purpose in commands.items():
-        typer.echo(f"  {command:<{width}}  {typer.style(purpose, dim=True)}", err=True)
+def _import_all(modules: Sequence[str]) -> list[type[Workflow]]:
+    """Import every module; all but the last of those that are broken are reported here, that one by raising.
 
-
-def _import_all(modules: Sequence[str]) -> None:
-    """Import every module; all but the last of those that are broken are reported here, that one by raising."""
+    The workflows that are defined in them.
+    """
     broken: list[DefinitionError] = []
+    found: dict[type[Workflow], None] = {}
     for module in modules:
         try:
-            import_module(module)
+            found |= dict.fromkeys(workflows_in(import_module(module)))
         except DefinitionError as error:
             broken.append(error)
     for trouble in broken[:-1]:
         report(trouble)
     if broken:
         raise broken[-1]
+    return list(found)
 
 
 def _say_what_is_served(engine: Engine, *, once: bool) -> None:

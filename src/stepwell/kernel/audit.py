@@ -81,7 +81,8 @@ def _attempts(stored: Stored) -> Iterable[str]:
         if (node.status is NodeStatus.WAITING) != (node.due_at is not None):
             yield f"{node.id}: it is {node.status} and due at {node.due_at}"
         retry = specs[node.index].retry
-        if node.failures > max(retry.max_attempts if retry else 1, 3 if retry is None else 1):
+        most = max(retry.max_attempts if retry else 1, 3 if retry is None else 1)
+        if node.failures > most and stored.run.heals == 0:  # otherwise it may have been allowed more of them before
             yield f"{node.id}: {node.failures} failures since it was asked for, more than its maximum"
         for attempt in attempts:
             if (attempt.ended_at is None) != (attempt.status is AttemptStatus.RUNNING):
@@ -201,6 +202,10 @@ def fold(graph: Graph, journal: Sequence[JournalRow], earlier: Mapping[str, Grap
                 assert entry.attempt is not None
                 _supersede(attempts, entry.index, entry.attempt)
             nodes[entry.index] = NodeStatus(entry.status or "")
+        elif entry.kind == "shared":
+            assert entry.index is not None
+            nodes[entry.index] = NodeStatus.COMPLETED
+            attempts[entry.index, 1] = AttemptStatus.COMPLETED
         elif entry.kind == "healed":
             graphs.pop(0)
             parents, children = graphs[0].parents, graphs[0].children

@@ -75,39 +75,42 @@ def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> 
     """What becomes of the nodes of a run that has gone over from one graph to another.
 
     New ones join, but for those that come too late: something below them runs or has completed. Unfinished ones that are
-    gone are dropped; one that runs may end. In a run that has ended, a retry makes the new ones run.
+    gone are dropped; one that runs may end. Those that come back from an earlier
+    version are new but for what they have done. In a run that has ended, a retry makes the new ones run.
     """
-    back = before.removed - graph.removed
-    new = {row.index for row in nodes if row.attempt == 0 and (row.index >= len(before.order) or row.index in back)}
-    late = _late(nodes, graph, new)
-    after = [_becomes(run, row, graph, late, back) for row in nodes]
+    returning = before.removed - graph.removed
+    late = _late(nodes, graph, {*range(len(before.order), len(graph.order)), *returning})
+    after = [_becomes(run, row, graph, late, returning) for row in nodes]
     changes = []
     for row, (status, reason), own in zip(nodes, after, graph.parents, strict=True):
         if status is NodeStatus.WAITING and not all(after[parent][0] in SATISFIED_NODES for parent in own):
             status = NodeStatus.PENDING
         if status is not row.status:
-            changes.append(NodeChange(row.index, row.status, row.attempt, status, reason))
+            fresh = row.index in returning
+            changes.append(NodeChange(row.index, row.status, row.attempt, status, reason, fresh))
     return Plan(changes, _finish(run))
 
 
 def _becomes(
-    run: RunRow, row: NodeRow, graph: Graph, late: Collection[int], back: Collection[int]
+    run: RunRow, row: NodeRow, graph: Graph, late: Collection[int], returning: Collection[int]
 ) -> tuple[NodeStatus, str | None]:
     if row.index in graph.removed:
         kept = row.status in (NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.RUNNING)
         return (row.status if kept else NodeStatus.CANCELLED), REMOVED
-    if row.index in late and row.status in UNSTARTED:
+    if row.index in late:
         return NodeStatus.SKIPPED, HEALED_LATE
     if run.status.terminal:
         return NodeStatus.CANCELLED if row.status in UNSTARTED else row.status, run.reason or "run_failed"
-    returns = row.index in back and row.status is NodeStatus.CANCELLED and row.index not in late
-    return (NodeStatus.PENDING if returns else row.status), None
+    dropped = row.index in returning and row.status is NodeStatus.CANCELLED
+    return (NodeStatus.PENDING if dropped else row.status), None
 
 
-def _late(nodes: Sequence[NodeRow], graph: Graph, new: set[int]) -> set[int]:
+def _late(nodes: Sequence[NodeRow], graph: Graph, joining: Collection[int]) -> set[int]:
     """New nodes with something below them that runs or is done, and those that have only skipped parents."""
     started = {row.index for row in nodes if row.status in (NodeStatus.RUNNING, NodeStatus.COMPLETED)}
     above = _above(started, graph.parents)
+    idle = UNSTARTED | {NodeStatus.CANCELLED}
+    new = {index for index in joining if nodes[index].status in idle}
     late = above & new
     skipped = late | {row.index for row in nodes if row.status is NodeStatus.SKIPPED}
     for index in sorted(new - late, key=lambda index: graph.ranks[index]):

@@ -26,6 +26,7 @@ from .ops import (
     Renew,
     Rewrite,
     Settle,
+    Share,
     Sweep,
 )
 from .queries import (
@@ -67,6 +68,7 @@ from .receipts import (
     Rewritten,
     RunNews,
     Settled,
+    Shared,
     Swept,
 )
 from .rows import (
@@ -178,6 +180,8 @@ __all__ = [
     "RunStatus",
     "Settle",
     "Settled",
+    "Share",
+    "Shared",
     "Sweep",
     "Swept",
     "Unfinished",

@@ -55,6 +55,18 @@ class Create(NamedTuple):
     priority: int = 0
     timeout: int | None = None
     idempotency_key: str | None = None
+    fork: bytes | None = None
+    """Of which run it is a fork, and from where. Once it is loaded its gate is held for `fork`, with this as arguments."""
+
+
+class Share(NamedTuple):
+    """Behind the gate of a fork: these attempts of the origin, (index, number), completed in this run too."""
+
+    run_id: RunId
+    token: GateToken
+    origin: RunId
+    claim_id: ClaimId
+    rows: tuple[tuple[int, int], ...]
 
 
 class AddNodes(NamedTuple):
@@ -217,6 +229,7 @@ Op: TypeAlias = (
     | Create
     | AddNodes
     | Arrange
+    | Share
     | Claim
     | Settle
     | Append

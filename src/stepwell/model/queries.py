@@ -21,6 +21,7 @@ class ListRuns(NamedTuple):
     workflow: str | None = None
     statuses: tuple[RunStatus, ...] = ()
     ended_before: int | None = None
+    digest: Digest | None = None
 
 
 class ListNodes(NamedTuple):

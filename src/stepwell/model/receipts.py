@@ -86,6 +86,12 @@ class Arranged(NamedTuple):
     total: int
 
 
+class Shared(NamedTuple):
+    """How many of them the run has now."""
+
+    rows: int
+
+
 class Claimed(NamedTuple):
     grants: tuple[Grant, ...]
 
@@ -151,6 +157,7 @@ Receipt: TypeAlias = (
     | GraphAdded
     | Created
     | Arranged
+    | Shared
     | Claimed
     | Settled
     | Appended

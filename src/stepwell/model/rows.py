@@ -47,6 +47,8 @@ class RunRow(NamedTuple):
     reason: str | None
     heals: int = 0
     """How often it has gone over to another graph."""
+    fork: bytes | None = None
+    """Of which run it is a fork, and from where."""
 
 
 class NodeRow(NamedTuple):

@@ -70,7 +70,7 @@ NODE_MOVES: Mapping[NodeStatus, frozenset[NodeStatus]] = {
     N.FAILED: frozenset({N.PENDING, N.CANCELLED}),
     N.UPSTREAM_FAILED: frozenset({N.PENDING, N.CANCELLED}),
     N.SKIPPED: frozenset({N.PENDING}),
-    N.CANCELLED: frozenset({N.PENDING}),
+    N.CANCELLED: frozenset({N.PENDING, N.SKIPPED}),
     N.INTERRUPTED: frozenset({N.PENDING, N.CANCELLED}),
 }
 

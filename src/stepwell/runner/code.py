@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from ..codec import decode
 from ..define import Bodies, Builder, Definition, Workflow, bodies_for, definition_of, load_target
 from ..define.workflow import check_one_name
-from ..errors import DefinitionError, StoreCorrupt
+from ..errors import DefinitionError, InputError, StoreCorrupt
 from ..graph import Graph
 from ..ids import Digest, RunId
 from ..model import RunRow
@@ -50,6 +52,22 @@ class Code:
         self._latest[definition.workflow] = graph
         return True
 
+    def introduce(self, workflows: Iterable[type[Workflow]]) -> None:
+        """Classes that are here, whether there are runs of them or not."""
+        for workflow in workflows:
+            self._latest[workflow.workflow_name] = self._meet(workflow).graph()
+
+    def has_version_of(self, workflow: str, target: str | None) -> bool:
+        """The class of a workflow is here; True if that, or that it has changed, was not known."""
+        try:
+            today = self.today(workflow, target)
+        except DefinitionError:
+            return False
+        if today is None or dict(self.versions()).get(workflow) == today.digest:
+            return False
+        self._latest[workflow] = today
+        return True
+
     def stored(self, graph: Graph) -> None:
         self._graphs[graph.digest] = graph
 
@@ -62,6 +80,13 @@ class Code:
                 raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
             found = self._graphs[digest] = Graph.load(document)
         return found
+
+    def input_for(self, row: RunRow, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The input of a run with some of it changed, checked by the class as it is now."""
+        target = self.given.get(row.workflow) or (None if row.target is None else load_target(row.target))
+        if not (isinstance(target, type) and issubclass(target, Workflow)):
+            raise InputError(f"run {row.id} is of a workflow that takes no input")
+        return target(**{**decode(row.input), **changes}).input()
 
     def today(self, workflow: str, target: str | None) -> Graph | None:
         """The graph that the class of a workflow gives now; None for a dynamic workflow, whose runs keep what they got."""
@@ -91,6 +116,9 @@ class Code:
         try:
             return bodies_for(self.given.get(workflow, target))
         except DefinitionError:
+            # A run that was frozen, or got an edited graph, follows no class any more: its methods are still those.
+            if found is None and workflow in self._met:
+                return bodies_for(self._met[workflow])
             if found is None:
                 raise
             return found

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
 from ..clock import microseconds
-from ..errors import GraphError, RunConflict
+from ..errors import GraphError, InputError, RunConflict
 from ..graph import Graph, from_frozen
 from ..ids import NodeId, RunId
 from ..kernel.importing import import_problems
 from ..kernel.plans import NotNow
 from ..model import Gate, NodeStatus, RunNews, RunRow, RunStatus
 from ..store import Store, reader
+from .forking import fork_arguments, origin_of
 from .gates import ask, preview
 from .procedure import carry_out
 
@@ -31,6 +32,8 @@ class Steering(Protocol):
     def go_on(self, gate: Gate, *, accept: bool = False) -> RunNews | None: ...
 
     def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None: ...
+
+    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId: ...
 
     def delete(self, run_id: RunId) -> None: ...
 
@@ -66,7 +69,7 @@ class Controls:
         if dry_run:
             return self._preview(gate)
         if self._engine.go_on(gate, accept=accept) is None:
-            raise self._refused("only a FAILED, CANCELLED or PAUSED run can be retried")
+            self._refuse(gate)
         return self
 
     @overload
@@ -79,7 +82,7 @@ class Controls:
         if dry_run:
             return self._preview(gate)
         if self._engine.go_on(gate) is None:
-            raise self._refused(f"node {node!r} cannot be attempted again now")
+            self._refuse(gate)
         return self
 
     @overload
@@ -91,9 +94,8 @@ class Controls:
         gate = ask(self.id, "cancel", grace=microseconds(grace_seconds))
         if dry_run:
             return self._preview(gate)
-        ended = self._engine.ask(gate) is None
-        if ended and self._status() not in (RunStatus.CANCELLING, RunStatus.CANCELLED):
-            raise self._refused("it has ended and cannot be cancelled")
+        if self._engine.ask(gate) is None:
+            self._refuse(gate)
         return self
 
     @overload
@@ -105,8 +107,8 @@ class Controls:
         gate = ask(self.id, "pause")
         if dry_run:
             return self._preview(gate)
-        if self._engine.ask(gate) is None and self._status() is not RunStatus.PAUSED:
-            raise self._refused("only a run that has not ended can be paused")
+        if self._engine.ask(gate) is None:
+            self._refuse(gate)
         return self
 
     @overload
@@ -122,9 +124,7 @@ class Controls:
         if dry_run:
             return self._preview(gate)
         if self._engine.go_on(gate, accept=accept) is None:
-            status = self._status()
-            if status not in (RunStatus.PENDING, RunStatus.RUNNING):
-                raise self._refused("only a paused run can be resumed")
+            self._refuse(gate)
         return self
 
     def freeze(self: Self) -> Self:
@@ -147,12 +147,41 @@ class Controls:
         self._engine.change_graph(row, new, "import")
         return self
 
+    def fork(
+        self: Self, at: int | str | None = None, *, input: Mapping[str, Any] | None = None, run_id: str | None = None
+    ) -> Self:
+        """A new run that begins with what this one had done: now, at a `seq`, or before a node and all that is below it.
+
+        What is shared is not done again; `input` changes the input for the rest, which runs with the code as it is now.
+
+            again = run.fork("charge", input={"express": True})
+        """
+        row = reader.require_run(self._engine.store, self.id)
+        seq, before = row.seq, None
+        if isinstance(at, int):
+            if not 1 <= at <= row.seq:
+                raise InputError(f"run {self.id} has no checkpoint {at}; there are 1 to {row.seq}")
+            seq = at
+        elif at is not None:
+            before = self.index_of(at)
+        made = self._engine.fork(row, fork_arguments(self.id, seq, before), dict(input or {}), run_id)
+        return type(self)(self._engine, made)  # type: ignore[call-arg]
+
+    @property
+    def origin(self) -> tuple[str, int] | None:
+        """The run that this one is a fork of, and the `seq` it was forked at."""
+        found = origin_of(reader.require_run(self._engine.store, self.id))
+        return None if found is None else (found["origin"], found["seq"])
+
     def delete(self) -> None:
         """Forget an ended run: its rows, attempts, outputs and journal."""
         self._engine.delete(self.id)
 
     def _preview(self, gate: Gate) -> list[Touched]:
         row, plan = carry_out(self._engine.store, preview(gate))
+        if row.status not in gate.allowed:
+            self._refuse(gate)
+            return []
         if isinstance(plan, NotNow):
             raise RunConflict(f"run {self.id}: {plan.message}", run_id=self.id)
         specs = self._engine.graph_of(row).in_order
@@ -166,8 +195,21 @@ class Controls:
                 touched[node.index] = Touched(spec.id, spec.name, node.status, NodeStatus.CANCELLED)
         return [touched[index] for index in sorted(touched)]
 
-    def _status(self) -> RunStatus:
-        return reader.require_run(self._engine.store, self.id).status
+    def _refuse(self, gate: Gate) -> None:
+        """Say why the run is in no status for it, unless it is what was asked for already."""
+        status = reader.require_run(self._engine.store, self.id).status
+        done, advice = _REFUSALS[gate.purpose]
+        if status not in done:
+            raise RunConflict(f"run {self.id} is {status}; {advice}", run_id=self.id)
 
-    def _refused(self, advice: str) -> RunConflict:
-        return RunConflict(f"run {self.id} is {self._status()}; {advice}", run_id=self.id)
+
+_R = RunStatus
+_REFUSALS: Mapping[str, tuple[tuple[RunStatus, ...], str]] = {
+    "retry": ((), "only a FAILED, CANCELLED or PAUSED run can be retried"),
+    "reattempt": ((), "only a node of a run that has started and is not being cancelled can be attempted again"),
+    "cancel": ((_R.CANCELLING, _R.CANCELLED), "it has ended and cannot be cancelled"),
+    "pause": ((_R.PAUSED,), "only a run that has not ended can be paused"),
+    "resume": ((_R.PENDING, _R.RUNNING), "only a paused run can be resumed"),
+}
+"""In which status a run is what was asked for already, and what to say in the others."""
+del _R

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
-from ..codec import decode
+from ..clock import SECOND
+from ..codec import decode, encode
 from ..define import Builder, Definition, Workflow
-from ..errors import DefinitionError, EngineClosed, InputError, RunConflict, RunPaused, RunStillActive
+from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunPaused, RunStillActive
 from ..graph import Graph
-from ..ids import RunId, new_worker_id
+from ..ids import RunId, checked_run_id, new_run_id, new_worker_id
 from ..kernel.layout import add_graph
 from ..model import (
     CHUNK,
@@ -35,7 +36,7 @@ from ..store import Store, open_store, reader
 from .chores import Due
 from .code import Code, Outdated
 from .desk import Limits
-from .gates import delete, enact, go_over, load
+from .gates import GATE_LEASE, delete, enact, finish, go_over, load
 from .housekeeping import Housekeeping
 from .local import LocalRunner
 from .procedure import Procedure, carry_out
@@ -94,7 +95,7 @@ class Engine:
         worker = new_worker_id() if runner == "local" else None
         self.code = Code(self.store, workflows)
         self._versions = Versions(self.store, self.code, worker)
-        self._serving = Serving(self.store, self.code, self._versions, self._take_up)
+        self._serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
         self._close_seconds = close_seconds
         self._closed = False
         self._started = False
@@ -179,8 +180,8 @@ class Engine:
     def _start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[Run]:
         news = [self.code.remember(definition) for definition, _ in items]
         self._work()
-        if any(news) and self._runner is not None:
-            self._runner.announce()
+        if any(news):
+            self._announce()
         ops: list[Op] = []
         for definition, _ in items:
             ops += self._graph_ops(definition)
@@ -291,10 +292,14 @@ class Engine:
         if row.deadline_at is not None:
             runner.sweep_in(row.deadline_at - self.store.now())
 
-    def serve(self) -> None:
-        """Work on every unfinished run whose code can be found here, now and until the engine is closed."""
+    def serve(self, workflows: Iterable[type[Workflow]] = ()) -> None:
+        """Work on every unfinished run whose code can be found here, now and until the engine is closed.
+
+        Other workers are told of these `workflows` at once, and of others with the first run of them that is found.
+        """
+        self.code.introduce(workflows)
         self._serving.everything = True
-        self._require_runner()
+        self._require_runner().announce()
         self._discover()
 
     def can_serve(self, needed: Unfinished) -> bool | None:
@@ -302,8 +307,19 @@ class Engine:
         return self._serving.can_serve(needed)
 
     def ask(self, gate: Gate) -> RunNews | None:
-        """Have done what somebody asks of a run; None when the run is not in a status for it."""
-        news = carry_out(self.store, enact(gate))
+        """Have done what somebody asks of a run; None when the run is not in a status for it.
+
+        Whoever holds the gate is waited for; if they have died, their time is soon over and what they left is finished.
+        """
+        deadline = time.monotonic() + GATE_LEASE / SECOND + 5
+        while True:
+            try:
+                news = carry_out(self.store, enact(gate))
+                break
+            except RunBusy:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
         if news is not None and self._runner is not None and self._started:
             if gate.stop:
                 self._runner.stop_run(gate.run_id)
@@ -319,6 +335,8 @@ class Engine:
             row = self._up_to_date_if_here(row, accept=accept)
         facts = self._facts_if_here(row)
         news = self.ask(gate)
+        if news is None and gate.purpose != "resume":
+            return None  # what was refused must not make this engine work on the run
         row = reader.require_run(self.store, row.id)
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
@@ -343,6 +361,24 @@ class Engine:
 
     def _facts_if_here(self, row: RunRow) -> RunFacts | None:
         return None if self._runner is None else self.code.facts(row)
+
+    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
+        """Create a fork of a run, let it share what its origin has done, and work on it if this engine does."""
+        chosen = new_run_id() if run_id is None else checked_run_id(run_id)
+        given = encode(self.code.input_for(row, input)) if input else row.input
+        create = Create(
+            chosen, row.workflow, row.target, row.digest, given, row.seed, row.on_failure, row.priority, fork=arguments
+        )
+        (receipt,) = self.store.commit([create])
+        if isinstance(receipt, Refused):
+            raise RunConflict(f"run {receipt.detail} exists already, with another workflow or input", run_id=chosen)
+        assert isinstance(receipt, Created)
+        if receipt.loaded < receipt.total:
+            carry_out(self.store, load(receipt.run_id, receipt.loaded))
+        carry_out(self.store, finish(HeldGate(receipt.run_id, "fork", arguments)))
+        if self._runner is not None:
+            self.adopt(receipt.run_id)
+        return receipt.run_id
 
     def delete(self, run_id: RunId) -> None:
         reader.require_run(self.store, run_id)
@@ -373,12 +409,18 @@ class Engine:
         self._watch.tell(news)
         self.events.runs(news)
 
-    def _discover(self) -> None:
-        """Find unfinished runs whose code is here and serve them, whoever started them."""
+    def _announce(self) -> None:
         if self._runner is not None:
-            pairs = self._serving.discover()
-            if pairs is not None:
-                self._runner.serve(pairs)
+            self._runner.announce()
+
+    def _discover(self) -> float | None:
+        """Find unfinished runs whose code is here and serve them, whoever started them; in how many seconds again."""
+        if self._runner is None:
+            return None
+        pairs = self._serving.discover()
+        if pairs is not None:
+            self._runner.serve(pairs)
+        return self._serving.wait()
 
     def _find_facts(self, run_id: RunId) -> RunFacts:
         try:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..codec import decode, encode
-from ..errors import RunConflict, RunNotFound, StoreCorrupt
+from ..errors import RunBusy, RunConflict, RunNotFound, StoreCorrupt
 from ..graph import Graph
-from ..ids import Digest, RunId, new_gate_token
+from ..ids import RunId, new_gate_token
 from ..kernel import healing, plans
 from ..kernel.importing import import_problems
 from ..kernel.layout import add_graph
@@ -24,10 +24,8 @@ from ..model import (
     Finish,
     Gate,
     GateTaken,
-    GetGraph,
     GetRun,
     HeldGate,
-    ListNodes,
     NodeRow,
     Receipt,
     Refusal,
@@ -39,10 +37,12 @@ from ..model import (
     RunStatus,
     Sweep,
 )
+from .forking import share_all
+from .lookup import all_nodes, load_graph
 from .procedure import Commit, Procedure, Read
 
-GATE_LEASE = 30_000_000
-"""Microseconds after which somebody else may finish what a gate is held for."""
+GATE_LEASE = 10_000_000
+"""Microseconds after which somebody else may finish what a gate is held for. Who is late is fenced, and loses only time."""
 
 R = RunStatus
 ALLOWED: Mapping[str, tuple[RunStatus, ...]] = {
@@ -98,10 +98,11 @@ def go_over(
 
     A heal that might do the work of a renamed node twice pauses the run instead, unless somebody accepts it.
     """
+    yield Commit([Sweep()])  # what a dead worker held no longer runs, and a new node before it comes in time
     arranged = healing.arrange(current, new, pinned=pinned)
     if arranged.document == current.document:
         return None
-    nodes = yield from _all_nodes(run.id)
+    nodes = yield from all_nodes(run.id)
     hindrance = _hindrance(purpose, run, current, arranged, nodes, accept=accept)
     if isinstance(hindrance, NotNow):  # no need to close the gate to be told so
         raise RunConflict(f"run {run.id}: {hindrance.message}", run_id=run.id)
@@ -157,9 +158,7 @@ def enact(gate: Gate) -> Procedure[RunNews | None]:
             raise RunNotFound(gate.run_id)
         if receipt.reason is Refusal.STATUS:
             return None
-        raise RunConflict(
-            f"run {gate.run_id} is busy with {receipt.detail!r}; try again in a moment", run_id=gate.run_id
-        )
+        raise RunBusy(f"run {gate.run_id} is busy with {receipt.detail!r}; try again in a moment", run_id=gate.run_id)
     assert isinstance(receipt, GateTaken)
     while True:
         run = yield from _run(gate)
@@ -201,19 +200,21 @@ def _plan(gate: Gate, run: RunRow) -> Procedure[Plan | NotNow]:
     arguments = decode(gate.arguments) if gate.arguments else {}
     if gate.purpose in ("heal", "import", "freeze"):
         return (yield from _plan_to_go_over(gate, run, arguments))
-    nodes = yield from _all_nodes(gate.run_id)
+    nodes = yield from all_nodes(gate.run_id)
     match gate.purpose:
         case "failed":
-            graph = yield from _graph(run.id, run.digest)
+            graph = yield from load_graph(run.id, run.digest)
             return plans.failed(run, nodes, graph.children)
         case "cancel":
             return plans.cancel(nodes, grace=arguments["grace"])
         case "retry":
-            removed = (yield from _graph(run.id, run.digest)).removed if run.heals else frozenset()
+            removed = (yield from load_graph(run.id, run.digest)).removed if run.heals else frozenset()
             return plans.retry(nodes, removed)
         case "reattempt":
-            graph = yield from _graph(run.id, run.digest)
+            graph = yield from load_graph(run.id, run.digest)
             return plans.reattempt(arguments["node"], nodes, graph.children, graph.removed)
+        case "fork":
+            return (yield from share_all(gate, run)) or NotNow("somebody else holds its gate now")
         case "pause":
             return plans.pause()
         case "resume":
@@ -224,12 +225,12 @@ def _plan(gate: Gate, run: RunRow) -> Procedure[Plan | NotNow]:
 
 def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> Procedure[Plan | NotNow]:
     """Let the run go over, unless it has, and see what becomes of its nodes."""
-    before = yield from _graph(run.id, arguments["base"])
-    graph = yield from _graph(run.id, arguments["digest"])
+    before = yield from load_graph(run.id, arguments["base"])
+    graph = yield from load_graph(run.id, arguments["digest"])
     if run.digest not in (arguments["base"], graph.digest):
         return NotNow("its graph was changed meanwhile")
     if run.digest != graph.digest:
-        nodes = yield from _all_nodes(run.id)
+        nodes = yield from all_nodes(run.id)
         hindrance = _hindrance(gate.purpose, run, before, graph, nodes, accept=arguments["accept"])
         if hindrance is not None:
             return hindrance
@@ -239,7 +240,7 @@ def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> P
         if not isinstance(receipt, Arranged) or receipt.loaded >= receipt.total:
             break  # a refusal comes again when the plan is applied
         start = receipt.loaded
-    nodes = yield from _all_nodes(run.id)
+    nodes = yield from all_nodes(run.id)
     if len(nodes) < len(graph.order):
         return NotNow("somebody else holds its gate now")
     return healing.heal(run, nodes, before, graph)
@@ -260,23 +261,6 @@ def _hindrance(
     if run.status in (RunStatus.PENDING, RunStatus.RUNNING):
         return Plan([], Finish(RunStatus.PAUSED, False, doubt))
     return NotNow(doubt)
-
-
-def _all_nodes(run_id: RunId) -> Procedure[list[NodeRow]]:
-    nodes: list[NodeRow] = []
-    query = ListNodes(run_id)
-    while True:
-        (page,) = yield Read([query._replace(after=nodes[-1].index if nodes else -1)])
-        nodes += page
-        if len(page) < query.limit:
-            return nodes
-
-
-def _graph(run_id: RunId, digest: Digest) -> Procedure[Graph]:
-    (document,) = yield Read([GetGraph(digest)])
-    if document is None:
-        raise StoreCorrupt(f"the graph {digest} of run {run_id} is missing")
-    return Graph.load(document)
 
 
 def _apply(gate: Gate, plan: Plan) -> Procedure[Receipt]:

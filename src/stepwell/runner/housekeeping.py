@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from ..clock import microseconds
 from ..errors import StepwellError
 from ..ids import AttemptId, RunId
 from ..model import TERMINAL_RUNS, GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunRow, RunStatus, Sweep, Swept
@@ -57,7 +58,7 @@ class Housekeeping:
         *,
         store_now: Callable[[], int],
         waited: Callable[[], Iterable[RunId]],
-        serve: Callable[[], None],
+        serve: Callable[[], float | None],
     ) -> None:
         self._runner = runner
         self._store_now = store_now
@@ -137,7 +138,11 @@ class Housekeeping:
             rows = yield Read([GetRun(run) for run in asked])
             still = (RunStatus.PAUSED, *TERMINAL_RUNS)
             self._runner.spread([_news(row) for row in rows if row is not None and row.status in still])
-        self._serve()
+        again = self._serve()
+        if again is not None:
+            self._look_anyway_at = min(self._look_anyway_at, self._runner.now() + microseconds(again))
+            if again == 0:
+                self._runner.chores.watch_soon(self._runner.now())
 
     def _in_turn(self, known: tuple[RunId, ...]) -> tuple[RunId, ...]:
         """Some of the runs it works on, others each time: those that ended elsewhere must not be remembered for ever."""

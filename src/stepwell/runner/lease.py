@@ -107,10 +107,11 @@ class Lease:
             log.warning("the lease could not be taken again yet: %s", error)
 
     def announce(self) -> None:
-        """Tell others soon which versions of which workflows this worker has."""
+        """Tell others which versions of which workflows this worker has; they know when this returns."""
         with self._lock:
             self._tenancy.announce(self._info(), _now())
         self._changed.set()
+        self._renew_if_due()
 
     def _info(self) -> bytes:
         return encode({"pid": os.getpid(), "host": platform.node(), "serves": self._versions()})
@@ -127,13 +128,15 @@ class Lease:
             self._changed.clear()
             if self._closed:
                 return
-            if self._tenancy.due_at > _now():
-                continue
             try:
-                self._renew()
+                self._renew_if_due()
             except Exception as error:  # whatever it is, the next renewal may work and the lease must not lapse for it
                 log.warning("the lease could not be renewed: %s", error)
                 self._tenancy.failed(_now())
+
+    def _renew_if_due(self) -> None:
+        if self._tenancy.due_at <= _now():
+            self._renew()
 
     def _renew(self) -> None:
         with self._lock:

@@ -3,84 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Generator, Iterator
+from typing import Any, Protocol
 
 from ..clock import SECOND
 from ..codec import decode
-from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
+from ..errors import RunCancelled, RunConflict, RunFailed, RunNotFound, RunStillActive
 from ..graph import Graph, to_frozen
-from ..ids import NodeId, RunId
+from ..ids import RunId
+from ..kernel.ancestry import Ancestry
 from ..kernel.why import Why
-from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
-from ..model.lines import EFFECT, LOG, PAYLOAD, Mark, Progress, in_order_of_time, latest_progress
+from ..model import AttemptRow, GetRun, ListAttempts, ListMarks, ListNodes, NodeStatus, RunRow, RunStatus
+from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time, latest_progress
 from ..replay.record import Effect, effects_of
 from ..store import reader
 from . import explaining
 from .auditing import audit_run
 from .control import Controls, Steering
+from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
+
+__all__ = ["AttemptView", "Home", "LogRecord", "NodeError", "NodeView", "Run"]
+
+_ALL = 2**40
 
 
 class Home(Steering, Protocol):
     """What a run needs of the engine it was got from."""
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
-
-
-class NodeError(NamedTuple):
-    type: str
-    message: str
-    traceback: str | None
-
-    def __str__(self) -> str:
-        return f"{self.type}: {self.message}"
-
-
-class AttemptView(NamedTuple):
-    """One try at a node."""
-
-    id: str
-    number: int
-    status: AttemptStatus
-    worker: str
-    started_at: float
-    ended_at: float | None
-    error: NodeError | None
-    outcome: dict[str, Any]
-
-    @property
-    def seconds(self) -> float | None:
-        return None if self.ended_at is None else self.ended_at - self.started_at
-
-
-class NodeView(NamedTuple):
-    """A node of a run, as it stood when it was read."""
-
-    id: NodeId
-    name: str
-    status: NodeStatus
-    reason: str | None
-    due_at: float | None
-    attempts: tuple[AttemptView, ...]
-    progress: Progress | None = None
-    """How far its latest attempt said it was: `done`, `total`, `message` and `fraction`."""
-
-    @property
-    def error(self) -> NodeError | None:
-        """The error of the latest attempt that has one."""
-        return next((attempt.error for attempt in reversed(self.attempts) if attempt.error), None)
-
-
-class LogRecord(NamedTuple):
-    """A line that a body logged or printed."""
-
-    time: float
-    node: str
-    attempt: int
-    level: str
-    logger: str
-    """The name of the logger; `stdout` or `stderr` of what was printed."""
-    message: str
 
 
 class Run(Controls):
@@ -132,8 +82,8 @@ class Run(Controls):
     @property
     def outputs(self) -> dict[str, Any]:
         """The outputs of all completed nodes, by node id."""
-        graph = self.graph
         found = reader.get_outputs(self._engine.store, self.id)
+        graph = self.graph  # After the rows: the run may go over to another graph meanwhile, which only adds numbers.
         return {graph.order[index]: decode(output) for index, output in found.items() if index not in graph.removed}
 
     def output(self, node: str) -> Any:
@@ -161,23 +111,36 @@ class Run(Controls):
 
     def nodes(self, *, removed: bool = False) -> list[NodeView]:
         """Every node, in order, with its attempts; `removed=True`: also those that only earlier versions had."""
-        attempts: dict[int, list[AttemptRow]] = {}
-        for attempt in reader.list_attempts(self._engine.store, self.id):
-            attempts.setdefault(attempt.index, []).append(attempt)
-        graph = self.graph
-        marks = latest_progress(reader.list_marks(self._engine.store, self.id))
-        rows = [
-            row for row in reader.all_nodes(self._engine.store, self.id) if removed or row.index not in graph.removed
-        ]
-        rows.sort(key=lambda row: graph.ranks[row.index])
-        return [_node(row, graph.in_order[row.index].name, attempts.get(row.index, []), marks) for row in rows]
+        return self._views(None, removed=removed)
 
     def node(self, name: str) -> NodeView:
-        index = self.index_of(name)
-        row = reader.get_node(self._engine.store, self.id, index)
-        attempts = reader.list_attempts(self._engine.store, self.id, index)
-        marks = latest_progress(reader.list_marks(self._engine.store, self.id, (index,)))
-        return _node(row, self.graph.in_order[index].name, attempts, marks)
+        """One node, named by id or name, with its attempts."""
+        (view,) = self._views(self.index_of(name), removed=True)
+        return view
+
+    def _views(self, only: int | None, *, removed: bool) -> list[NodeView]:
+        """All of it read at one moment: the run may go over to another graph meanwhile."""
+        run, nodes, attempts, lines = self._engine.store.read(
+            [
+                GetRun(self.id),
+                ListNodes(self.id, limit=_ALL),
+                ListAttempts(self.id, only, limit=_ALL),
+                ListMarks(self.id, None if only is None else (only,)),
+            ]
+        )
+        if run is None:
+            raise RunNotFound(self.id)
+        graph, marks = self._engine.graph_of(run), latest_progress(lines)
+        ancestry = Ancestry(graph, nodes)
+        tries: dict[int, list[AttemptRow]] = {}
+        for attempt in attempts:
+            tries.setdefault(attempt.index, []).append(attempt)
+        wanted = nodes if only is None else [nodes[only]]
+        shown = [row for row in wanted if removed or row.index not in graph.removed]
+        return [
+            node_view(row, graph.in_order[row.index].name, tries.get(row.index, []), marks, ancestry)
+            for row in sorted(shown, key=lambda row: graph.ranks[row.index])
+        ]
 
     def logs(self, node: str | None = None, attempt: int | None = None) -> list[LogRecord]:
         """What its bodies logged and printed, in the order of time; of one node, or of attempts with one number.
@@ -254,7 +217,7 @@ class Run(Controls):
             )
         attempts = {node.index: reader.list_attempts(store, self.id, node.index) for node in broken}
         first = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
-        view = _node(first, self.graph.in_order[first.index].name, attempts[first.index], {})
+        view = node_view(first, self.graph.in_order[first.index].name, attempts[first.index])
         error = view.error or NodeError("Interrupted", "it is not known whether the body ran to its end", None)
         return RunFailed(
             self.id,
@@ -267,25 +230,3 @@ class Run(Controls):
 
 
 _REASONS = {"deadline": "the run did not end within its timeout"}
-
-
-def _node(row: NodeRow, name: str, attempts: list[AttemptRow], marks: Mapping[int, Mark]) -> NodeView:
-    due_at = None if row.due_at is None else row.due_at / SECOND
-    mark = marks.get(row.index)
-    progress = mark.progress if mark is not None and mark.attempt == row.attempt else None
-    views = tuple(_attempt(attempt) for attempt in attempts)
-    return NodeView(row.id, name, row.status, row.reason, due_at, views, progress)
-
-
-def _attempt(row: AttemptRow) -> AttemptView:
-    record = decode(row.error) if row.error else None
-    return AttemptView(
-        row.id,
-        row.number,
-        row.status,
-        row.worker,
-        row.started_at / SECOND,
-        None if row.ended_at is None else row.ended_at / SECOND,
-        None if record is None else NodeError(record["type"], record["message"], record.get("traceback")),
-        decode(row.outcome) if row.outcome else {},
-    )

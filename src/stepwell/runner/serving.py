@@ -13,8 +13,8 @@ from .code import Code, Outdated
 from .versions import Versions
 from .work import RunFacts
 
-HEALED_AT_ONCE = 20
-"""How many runs are healed between two other chores."""
+HEALING_SECONDS = 0.2
+"""How long runs are healed between two other chores."""
 LOOK_AGAIN_SECONDS = 1.0
 """How often one looks whether the newer version that one yielded to is still alive."""
 
@@ -23,12 +23,19 @@ Pairs = dict[tuple[str, str], frozenset[str]]
 
 class Serving:
     def __init__(
-        self, store: Store, code: Code, versions: Versions, take_up: Callable[[RunRow, RunFacts], None]
+        self,
+        store: Store,
+        code: Code,
+        versions: Versions,
+        *,
+        take_up: Callable[[RunRow, RunFacts], None],
+        announce: Callable[[], None],
     ) -> None:
         self._store = store
         self._code = code
         self._versions = versions
         self._take_up = take_up
+        self._announce = announce
         self.everything = False
         self._known: dict[Unfinished, frozenset[str] | None] = {}
         self._look_again: dict[Unfinished, float] = {}
@@ -47,12 +54,18 @@ class Serving:
         """A run this engine worked on follows another version now."""
         self._left[run_id] = time.monotonic()
 
+    def wait(self) -> float | None:
+        """In how many seconds to discover again although nothing seems to have changed; None: there is no need to."""
+        soonest = min((*self._look_again.values(), *self._left.values()), default=None)
+        return None if soonest is None else max(0.0, soonest - time.monotonic())
+
     def discover(self) -> Pairs | None:
         """What to serve now, also of what others started; None when only what was started or adopted here."""
         self._return_to_left()
         if not self.wanted:
             return None
         unfinished = reader.list_unfinished(self._store)
+        self._look_again = {item: at for item, at in self._look_again.items() if item in unfinished}
         for item in unfinished:
             if item not in self._known and self._look_again.get(item, 0) <= time.monotonic():
                 self._judge(item)
@@ -62,20 +75,24 @@ class Serving:
         if item.workflow not in self._code.given and not self.everything:
             self._known[item] = None
             return
+        now = time.monotonic()
+        self._look_again[item] = now + LOOK_AGAIN_SECONDS
         try:
+            # Before anything is healed to it: a worker with older code would heal it back.
+            if self._code.has_version_of(item.workflow, item.target):
+                self._announce()
             graph = self._code.graph(item.digest)
             verdict = self._versions.judge(item.workflow, item.target, graph)
             if verdict == "serve":
                 self._known[item] = self._code.lanes_if_complete(item.workflow, item.target, graph)
-                return
-            if verdict != "yield":
-                self._versions.heal_all(item.digest, HEALED_AT_ONCE)
+                del self._look_again[item]
+            elif verdict != "yield" and self._versions.heal_all(item, verdict, now + HEALING_SECONDS):
+                self._look_again[item] = now
         except StoreError:
             raise
         except StepwellError:
             self._known[item] = None  # its code is not here
-            return
-        self._look_again[item] = time.monotonic() + LOOK_AGAIN_SECONDS
+            del self._look_again[item]
 
     def _return_to_left(self) -> None:
         now = time.monotonic()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from ..codec import decode
 from ..errors import RunConflict
 from ..graph import Graph
-from ..ids import Digest, WorkerId
+from ..ids import WorkerId
 from ..kernel.healing import DOUBT, Verdict, judge
 from ..kernel.layout import add_graph
-from ..model import RunRow, RunStatus
+from ..model import RunRow, RunStatus, Unfinished
 from ..store import Store, reader
 from ..store.living import living
 from .code import Code
@@ -55,21 +56,22 @@ class Versions:
         assert today is not None
         return self._heal(row, graph, today, back=verdict == "roll back", accept=accept)
 
-    def heal_all(self, digest: Digest, limit: int) -> tuple[int, int]:
-        """Heal unfinished runs with this graph, at most so many; how many were, and how many could not be yet."""
-        healed = left = 0
-        for row in reader.all_runs(self._store, *UNFINISHED):
-            if row.digest != digest or (row.id, self._today(row)) in self._doubted:
+    def heal_all(self, of: Unfinished, verdict: Verdict, until: float) -> bool:
+        """Heal these runs, as it was judged, while there is time; whether any were healed or there was no time for."""
+        graph, today = self._code.graph(of.digest), self._code.today(of.workflow, of.target)
+        assert today is not None
+        some = False
+        for row in reader.all_runs(self._store, *UNFINISHED, workflow=of.workflow, digest=of.digest):
+            if row.target != of.target or (row.id, today.digest) in self._doubted:
                 continue
-            if healed >= limit:
-                return healed, left + 1
+            if time.monotonic() >= until:
+                return True
             try:
-                self.up_to_date(row)
-                healed += 1
+                self._heal(row, graph, today, back=verdict == "roll back", accept=False)
+                some = True
             except RunConflict as error:
                 log.info("%s", error)
-                left += 1
-        return healed, left
+        return some
 
     def _heal(self, row: RunRow, graph: Graph, today: Graph, *, back: bool, accept: bool) -> RunRow:
         try:
@@ -93,10 +95,6 @@ class Versions:
             changes(graph, today),
         )
         return healed
-
-    def _today(self, row: RunRow) -> str:
-        today = self._code.today(row.workflow, row.target)
-        return "" if today is None else today.digest
 
     def _register(self, graph: Graph, workflow: str) -> None:
         if graph.digest not in reader.get_graph_ages(self._store, graph.digest):

@@ -52,11 +52,13 @@ def list_runs(store: Store, query: ListRuns) -> RunPage:
     return cast(RunPage, store.read([query])[0])
 
 
-def all_runs(store: Store, *statuses: RunStatus) -> Iterator[RunRow]:
-    """Every run, newest first, page by page."""
+def all_runs(
+    store: Store, *statuses: RunStatus, workflow: str | None = None, digest: Digest | None = None
+) -> Iterator[RunRow]:
+    """Every run, or every one like that, newest first, page by page."""
     before: int | None = None
     while True:
-        page = list_runs(store, ListRuns(before=before, statuses=statuses))
+        page = list_runs(store, ListRuns(before=before, workflow=workflow, statuses=statuses, digest=digest))
         yield from page.runs
         if page.cursor is None:
             return

@@ -290,7 +290,7 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str]) 
         kinds.setdefault(cause.kind, cause)
     found = []
     if K.PAUSED in kinds:
-        found += _resuming(run)
+        found += _resuming(run, command)
     elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
         module = (kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail.get("module") or "MODULE"
         found.append(f"`{command(f'work {module}')}` works on it, or `{command(f'resume {run.id}')}` on this run alone")
@@ -302,14 +302,21 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str]) 
     return found
 
 
-def _resuming(run: RunRow) -> list[str]:
+def _resuming(run: RunRow, command: Callable[[str], str]) -> list[str]:
+    resume = command(f"resume {run.id}")
     match run.reason:
         case "paused" | None:
-            return ["`run.resume()` goes on"]
+            return [f"`run.resume()` or `{resume}` goes on"]
         case "node_failed":
-            return ["`run.retry()` runs again what failed, `run.resume()` goes on without it"]
+            return [
+                f"`run.retry()` or `{command(f'retry {run.id}')}` runs again what failed",
+                f"`run.resume()` or `{resume}` goes on without it",
+            ]
         case _:
-            return ['if a node was renamed, say so with `@step(was="old_name")`; then `run.resume()` goes on']
+            return [
+                f'if a node was renamed, say so with `@step(was="old_name")`; then `{resume}` goes on',
+                f"if not, `run.resume(accept=True)` or `{command(f'resume {run.id} --accept')}` goes on",
+            ]
 
 
 def _all(causes: Iterable[Cause]) -> Iterable[Cause]:

@@ -31,6 +31,7 @@ from ...model import (
     Renewed,
     Rewrite,
     Settle,
+    Share,
     Sweep,
     Swept,
 )
@@ -82,7 +83,9 @@ class MemoryStore:
             case AddGraph():
                 return [shaping.add_graph(state, op)]
             case AddNodes():
-                return [shaping.add_nodes(state, op)]
+                return [shaping.add_nodes(state, op, now)]
+            case Share():
+                return [shaping.share(state, op, now)]
             case Arrange():
                 return [shaping.arrange(state, op, now)]
             case Enlist():

@@ -148,6 +148,7 @@ def _runs(state: State, query: ListRuns) -> RunPage:
         if (query.before is None or run.admission < query.before)
         and (query.workflow is None or run.created.workflow == query.workflow)
         and (not query.statuses or run.status in query.statuses)
+        and (query.digest is None or run.graph.digest == query.digest)
         and (query.ended_before is None or (run.ended_at is not None and run.ended_at < query.ended_before))
     ]
     page = found[: query.limit]

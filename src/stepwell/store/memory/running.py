@@ -136,10 +136,10 @@ def conclude(run: RunRecord, now: int) -> None:
         run.note(now, "run", None, None, RunStatus.CANCELLED)
 
 
-def close_gate(run: RunRecord, purpose: str, now: int) -> None:
+def close_gate(run: RunRecord, purpose: str, now: int, arguments: bytes = b"") -> None:
     """The gate is held by nobody: whoever sees it first finishes what it is held for."""
-    run.gate, run.token, run.purpose, run.arguments, run.expires_at = GateState.HELD, None, purpose, b"", now
-    run.stopping = True
+    run.gate, run.token, run.purpose, run.arguments, run.expires_at = GateState.HELD, None, purpose, arguments, now
+    run.stopping = purpose == "failed"
     run.note(now, "gate", None, None, purpose)
 
 

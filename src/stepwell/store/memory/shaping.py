@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...graph import suspect_lane
 from ...model import (
     CHUNK,
     LOAD_LEASE,
-    SUSPECT_AFTER,
     AddGraph,
     AddNodes,
     Arrange,
@@ -30,10 +30,12 @@ from ...model import (
     Rewrite,
     Rewritten,
     RunStatus,
+    Share,
+    Shared,
 )
 from ..port import illegal_move
-from .running import change, conclude, rederive
-from .state import GraphRecord, NodeRecord, RunRecord, State
+from .running import change, close_gate, conclude, rederive
+from .state import AttemptRecord, GraphRecord, NodeRecord, RunRecord, State
 
 
 def add_graph(state: State, op: AddGraph) -> Receipt:
@@ -71,11 +73,11 @@ def _create_one(state: State, op: Create, now: int) -> Receipt:
         state.admissions, op, graph, now, deadline, op.on_failure, expires_at=now + LOAD_LEASE
     )
     run.note(now, "created", None, None, None)
-    _load(run)
+    _load(run, now)
     return Created(op.run_id, False, len(run.nodes), graph.total)
 
 
-def add_nodes(state: State, op: AddNodes) -> Receipt:
+def add_nodes(state: State, op: AddNodes, now: int) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
@@ -83,12 +85,12 @@ def add_nodes(state: State, op: AddNodes) -> Receipt:
     if op.start > len(run.nodes):
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     if not repeated and run.purpose == "load":
-        _load(run)
+        _load(run, now)
     return Created(run.id, repeated, len(run.nodes), run.graph.total)
 
 
-def _load(run: RunRecord) -> None:
-    """Add the next chunk of nodes; after the last, open the gate."""
+def _load(run: RunRecord, now: int) -> None:
+    """Add the next chunk of nodes; after the last, open the gate, or hold it for what a fork shares."""
     start = len(run.nodes)
     for index, row in enumerate(run.graph.rows[start : start + CHUNK], start):
         status = NodeStatus.PENDING if row.parents else NodeStatus.READY
@@ -96,6 +98,8 @@ def _load(run: RunRecord) -> None:
     if len(run.nodes) == run.graph.total:
         run.gate, run.purpose, run.expires_at = GateState.OPEN, None, None
         run.recount()
+        if run.created.fork is not None:
+            close_gate(run, "fork", now, run.created.fork)
 
 
 def arrange(state: State, op: Arrange, now: int) -> Receipt:
@@ -114,13 +118,50 @@ def arrange(state: State, op: Arrange, now: int) -> Receipt:
         run.heals += 1
         for node, row in zip(run.nodes, graph.rows, strict=False):
             node.layout = row
-            node.lane = node.lane if node.losses >= SUSPECT_AFTER else row.lane
+            node.lane = suspect_lane(row.lane) if node.lane.endswith("/suspect") else row.lane
     if op.start == len(run.nodes):
         for index, row in enumerate(graph.rows[op.start : op.start + CHUNK], op.start):
             parents = len(row.parents)
             run.nodes.append(NodeRecord(index, row, NodeStatus.PENDING, parents, parents, row.lane))
             run.open += 1
     return Arranged(len(run.nodes), graph.total)
+
+
+def share(state: State, op: Share, now: int) -> Receipt:
+    run, origin = state.runs.get(op.run_id), state.runs.get(op.origin)
+    if run is None or origin is None:
+        return Refused(Refusal.UNKNOWN, op.run_id if run is None else op.origin)
+    if run.gate is not GateState.HELD or run.token != op.token:
+        return Refused(Refusal.GATE_LOST)
+    theirs = {(attempt.index, attempt.number): attempt for attempt in origin.attempts}
+    ended = (AttemptStatus.COMPLETED, AttemptStatus.SUPERSEDED)
+    shared = 0
+    for ordinal, row in enumerate(op.rows):
+        found = theirs.get(row)
+        node = run.nodes[row[0]] if 0 <= row[0] < len(run.nodes) else None
+        if found is None or node is None or found.status not in ended:
+            continue
+        shared += 1
+        if node.status is NodeStatus.PENDING or (node.status is NodeStatus.READY and node.attempt == 0):
+            _share_one(state, run, node, found, op, ordinal, now)
+    return Shared(shared)
+
+
+def _share_one(
+    state: State, run: RunRecord, node: NodeRecord, theirs: AttemptRecord, op: Share, ordinal: int, now: int
+) -> None:
+    ours = AttemptRecord(op.claim_id, ordinal, run, node.index, 1, theirs.worker, theirs.started_at)
+    ours.status, ours.ended_at = AttemptStatus.COMPLETED, theirs.ended_at
+    ours.output, ours.outcome = theirs.output, theirs.outcome
+    run.attempts.append(ours)
+    state.claims.setdefault(op.claim_id, {})[ordinal] = ours
+    node.attempt = 1
+    change(run, node, NodeStatus.COMPLETED)
+    run.note(now, "shared", node.index, 1, NodeStatus.COMPLETED)
+    own, their = ours.row().id, theirs.row().id
+    for (attempt, index), line in list(theirs.run.lines.items()):
+        if attempt == their and line.kind == "effect":
+            run.lines[own, index] = line._replace(attempt=own, number=1)
 
 
 def gate(state: State, op: Gate, now: int) -> Receipt:

@@ -176,6 +176,7 @@ class RunRecord:
             self.deadline_at,
             self.reason,
             self.heals,
+            created.fork,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model import CHUNK, SUSPECT_AFTER, Arrange, Arranged, Receipt, Refusal, Refused
+from ...model import CHUNK, Arrange, Arranged, Receipt, Refusal, Refused
 from .codes import G_HELD, KIND_CODE, N_PENDING
 from .ending import Transaction
 
@@ -11,11 +11,14 @@ _NOTE = """
 INSERT INTO journal (run, seq, at, kind, detail)
 SELECT r.key, r.seq, :now, :kind, :old || ' ' || :new FROM run r WHERE r.key = :run
 """
-# What people have changed about the nodes that are there: who may run them, and in which order they come.
-_REPLACE = f"""
-UPDATE node SET rank = l.rank, lane = iif(node.losses >= {SUSPECT_AFTER}, node.lane, l.lane)
-  FROM layout l
- WHERE node.run = :run AND l.graph = :graph AND l.idx = node.idx AND (l.rank, l.lane) IS NOT (node.rank, node.lane)
+# What people have changed about the nodes that are there: who may run them, and in which order they come. A suspect stays
+# one, in the queue it is in now.
+_REPLACE = """
+UPDATE node SET rank = l.rank, lane = iif(was.name LIKE '%/suspect', suspect.key, l.lane)
+  FROM layout l CROSS JOIN lane home ON home.key = l.lane
+       CROSS JOIN lane suspect ON suspect.name = substr(home.name, 1, instr(home.name, '/')) || 'suspect', lane was
+ WHERE node.run = :run AND l.graph = :graph AND l.idx = node.idx AND was.key = node.lane
+   AND (l.rank, l.lane) IS NOT (node.rank, node.lane)
 """
 _ADD = f"""
 INSERT INTO node (run, idx, status, waiting, live, lane, urgency, rank)

@@ -17,6 +17,7 @@ KINDS = (
     "gate",
     "run",
     "healed",
+    "shared",
 )
 ENDS = 1
 

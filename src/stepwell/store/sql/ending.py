@@ -85,7 +85,7 @@ CREATE TEMP TABLE changing (
 );
 CREATE TEMP TABLE creating (
   ord INTEGER PRIMARY KEY, id TEXT, workflow TEXT, target TEXT, graph INTEGER, complete INTEGER, input BLOB, seed TEXT,
-  on_failure TEXT, urgency INTEGER, timeout INTEGER, idempotency_key TEXT, existing INTEGER
+  on_failure TEXT, urgency INTEGER, timeout INTEGER, idempotency_key TEXT, fork BLOB, existing INTEGER
 );
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,6 +74,16 @@ def forget_references(db: apsw.Connection, query: str, parameters: tuple[object,
     )
     if db.changes():
         db.execute(f"DELETE FROM blob WHERE uses <= 0 AND hash IN ({found})", parameters)
+
+
+def remember_references(db: apsw.Connection, query: str, parameters: Mapping[str, object]) -> None:
+    """Count up the large payloads that the column `value` of `query` refers to: its rows are copies."""
+    found = f"SELECT substr(value, 2) AS hash FROM ({query}) WHERE substr(value, 1, 1) = x'00'"
+    db.execute(
+        f"UPDATE blob SET uses = uses + t.more FROM (SELECT hash, count(*) AS more FROM ({found}) GROUP BY hash) t"
+        " WHERE blob.hash = t.hash",
+        parameters,
+    )
 
 
 def resolve(db: apsw.Connection, value: bytes | None) -> bytes | None:

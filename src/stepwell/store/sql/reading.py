@@ -53,9 +53,10 @@ from .payloads import resolve
 _RUN = """
 SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.input, r.seed, r.urgency, r.idempotency_key,
        r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq, r.created_at, r.started_at, r.ended_at,
-       r.deadline_at, r.reason, r.heals
+       r.deadline_at, r.reason, r.heals, r.fork
   FROM run r JOIN graph g ON g.key = r.graph
 """
+_RUN_UNFINISHED = _RUN.replace("run r", "run r INDEXED BY run_unfinished")
 
 
 def answer(tx: Transaction, query: Query) -> Any:
@@ -142,6 +143,10 @@ def _run(tx: Transaction, row: Any) -> RunRow:
 
 def _runs(tx: Transaction, query: ListRuns) -> RunPage:
     where, parameters = ["1"], []
+    by_graph = query.digest is not None and bool(query.statuses)
+    by_graph = by_graph and all(RUN_CODE[status] < R_COMPLETED for status in query.statuses)
+    if by_graph:
+        where.append(f"r.status < {R_COMPLETED}")
     if query.before is not None:
         where.append("r.key < ?")
         parameters.append(query.before)
@@ -153,7 +158,11 @@ def _runs(tx: Transaction, query: ListRuns) -> RunPage:
     if query.ended_before is not None:
         where.append("r.ended_at < ?")
         parameters.append(query.ended_before)
-    statement = f"{_RUN} WHERE {' AND '.join(where)} ORDER BY r.key DESC LIMIT ?"
+    if query.digest is not None:
+        where.append("r.graph = (SELECT key FROM graph WHERE digest = ?)")
+        parameters.append(query.digest)  # type: ignore[arg-type]
+    # Among all runs that ever were, the unfinished ones of a version that people have left are few.
+    statement = f"{_RUN_UNFINISHED if by_graph else _RUN} WHERE {' AND '.join(where)} ORDER BY r.key DESC LIMIT ?"
     rows = tx.all(statement, (*parameters, query.limit + 1))
     page = rows[: query.limit]
     return RunPage(tuple(_run(tx, row) for row in page), page[-1][0] if len(rows) > len(page) else None)

@@ -48,6 +48,7 @@ from .codes import (
     RUN_STATUS,
 )
 from .ending import Transaction, news, note_gates, note_runs
+from .forking import hold_forks
 from .payloads import Packer, forget, forget_references
 
 _LAYOUT = """
@@ -107,18 +108,18 @@ _CREATING = """
 INSERT INTO temp.creating
 SELECT j.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, g.key, g.loaded = g.total,
        substr(:bytes, j.value ->> 4, j.value ->> 5), j.value ->> 6, j.value ->> 7, j.value ->> 8, j.value ->> 9,
-       j.value ->> 10,
+       j.value ->> 10, substr(:bytes, j.value ->> 11, j.value ->> 12),
        coalesce((SELECT key FROM run WHERE id = j.value ->> 0),
                 (SELECT key FROM run WHERE idempotency_key = j.value ->> 10))
   FROM json_each(:ops) j LEFT JOIN graph g ON g.digest = j.value ->> 3
 """
 _CREATE = f"""
 INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, urgency, idempotency_key, timeout,
-                 gate, purpose, expires_at, total, loaded, open, active, seq, created_at, deadline_at)
+                 gate, purpose, expires_at, total, loaded, open, active, seq, created_at, deadline_at, fork)
 SELECT c.id, c.workflow, c.target, c.graph, {R_PENDING}, c.on_failure, c.input, c.seed, c.urgency, c.idempotency_key,
        c.timeout, iif(g.total <= {CHUNK}, {G_OPEN}, {G_HELD}), iif(g.total <= {CHUNK}, NULL, 'load'),
        iif(g.total <= {CHUNK}, NULL, :now + {LOAD_LEASE}), g.total, min(g.total, {CHUNK}),
-       iif(g.total <= {CHUNK}, g.total, 0), iif(g.total <= {CHUNK}, g.roots, 0), 1, :now, :now + c.timeout
+       iif(g.total <= {CHUNK}, g.total, 0), iif(g.total <= {CHUNK}, g.roots, 0), 1, :now, :now + c.timeout, c.fork
   FROM temp.creating c CROSS JOIN graph g ON g.key = c.graph
  WHERE c.existing IS NULL AND c.complete ORDER BY c.ord
 """
@@ -156,6 +157,7 @@ def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
             -op.priority,
             op.timeout,
             op.idempotency_key,
+            *(packer.add(op.fork) if op.fork is not None else (None, None)),
         )
         for op in ops
     ]
@@ -165,6 +167,8 @@ def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
     if tx.db.changes():
         tx.db.execute(_CREATE_NODES)
         tx.db.execute(_NOTE_CREATED, {"now": tx.now})
+        if any(op.fork is not None for op in ops):
+            hold_forks(tx, [op.run_id for op in ops if op.fork is not None])
     found = tx.all(_CREATED)
     return [_created(tx, op, *row) for op, row in zip(ops, found, strict=True)]
 
@@ -212,6 +216,7 @@ def add_nodes(tx: Transaction, op: AddNodes) -> Receipt:
         loaded = min(loaded + CHUNK, total)
         tx.db.execute("UPDATE run SET loaded = ? WHERE key = ?", (loaded, key))
         tx.db.execute(_LOADED, (key,))
+        hold_forks(tx, [op.run_id])
         return Created(op.run_id, False, loaded, total)
     return Created(op.run_id, op.start < loaded, loaded, total)
 

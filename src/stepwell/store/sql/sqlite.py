@@ -36,11 +36,13 @@ from ...model import (
     Renew,
     Rewrite,
     Settle,
+    Share,
     Sweep,
 )
 from ..port import groups
 from .arranging import arrange
 from .ending import TEMPORARY_TABLES, Transaction
+from .forking import share
 from .leases import dismiss, enlist, renew, sweep
 from .moving import append, claim, settle
 from .reading import answer
@@ -128,6 +130,8 @@ class SqliteStore:
                 return [add_nodes(tx, op)]
             case Arrange():
                 return [arrange(tx, op)]
+            case Share():
+                return [share(tx, op)]
             case Enlist():
                 return [enlist(tx, op)]
             case Renew():

@@ -9,6 +9,7 @@ from ...ids import Digest, GateToken, NodeId, RunId
 from ...kernel.healing import arrange, heal
 from ...model import (
     CHUNK,
+    SUSPECT_AFTER,
     Arrange,
     Arranged,
     AttemptStatus,
@@ -153,6 +154,18 @@ def test_options_of_unstarted_nodes_are_those_of_the_new_graph(store: Store) -> 
     moved = NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),), queue="large")
     go_over(store, old, Graph([NodeSpec(NodeId("a"), "a"), moved]))
     assert node(store, 1).lane == "large/thread"
+
+
+def test_a_suspect_is_looked_for_in_the_queue_it_is_in_now(store: Store, clock: ManualClock) -> None:
+    old = start(store, graph(a=""))
+    for _ in range(SUSPECT_AFTER):
+        enlist(store, seconds=1)
+        claim(store)
+        clock.advance(2)
+        sweep(store)
+    assert node(store, 0).lane == "default/suspect"
+    go_over(store, old, Graph([NodeSpec(NodeId("a"), "a", queue="large")]))
+    assert node(store, 0).lane == "large/suspect"
 
 
 def test_going_over_is_repeated_without_harm(store: Store) -> None:

@@ -120,6 +120,15 @@ def test_runs_are_listed_by_workflow_status_and_end(store: Store, clock: ManualC
     assert found(ended_before=clock.now()) == ["done early"]
     assert found(ended_before=clock.now() + 1) == ["done late", "done early"]
     assert found(workflow="orders", statuses=(RunStatus.COMPLETED,), ended_before=clock.now() + 1) == ["done early"]
+    start(store, graph(a="", b="a"), "another graph")
+    assert found(digest=of.digest) == ["not done", "done late", "done early"]
+    assert found(digest=of.digest, statuses=(RunStatus.PENDING, RunStatus.RUNNING)) == ["not done"]
+    assert found(digest=of.digest, workflow="returns", statuses=(RunStatus.PENDING,)) == []
+    assert found(digest=of.digest, statuses=(RunStatus.PENDING, RunStatus.COMPLETED), limit=2) == [
+        "not done",
+        "done late",
+    ]
+    assert found(digest=Digest("0" * 64)) == []
 
 
 def test_nodes_are_listed_in_order_page_by_page(store: Store) -> None:

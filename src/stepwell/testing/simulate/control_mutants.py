@@ -19,15 +19,15 @@ def _old_facts() -> Any:
 
 @planted("a node that comes too late runs all the same")
 def _late_nodes_run() -> Any:
-    return patch.object(healing, "_late", lambda nodes, graph, new: set())
+    return patch.object(healing, "_late", lambda nodes, graph, joining: set())
 
 
 @planted("a node that was removed is run")
 def _removed_nodes_run() -> Any:
     original = healing._becomes
 
-    def becomes(run: Any, row: Any, graph: Any, late: Any, back: Any) -> Any:
-        return (row.status, None) if row.index in graph.removed else original(run, row, graph, late, back)
+    def becomes(run: Any, row: Any, graph: Any, late: Any, returning: Any) -> Any:
+        return (row.status, None) if row.index in graph.removed else original(run, row, graph, late, returning)
 
     return patch.object(healing, "_becomes", becomes)
 

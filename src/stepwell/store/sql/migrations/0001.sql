@@ -92,7 +92,8 @@ CREATE TABLE run (
   deadline_at     INTEGER,
   cancel_at       INTEGER,
   reason          TEXT,
-  heals           INTEGER NOT NULL DEFAULT 0
+  heals           INTEGER NOT NULL DEFAULT 0,
+  fork            BLOB                         -- of which run, and from where
 );
 -- The same key starts the same run, also when two processes ask at once.
 CREATE UNIQUE INDEX run_idempotency ON run (idempotency_key) WHERE idempotency_key IS NOT NULL;

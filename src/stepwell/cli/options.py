@@ -1,0 +1,43 @@
+"""The arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import completion
+
+STORE_HELP = "Where runs are kept, as in sqlite:///orders.db. Also STEPWELL_STORE, or `store` in stepwell.toml."
+
+Store = Annotated[str | None, typer.Option("--store", metavar="URL", help=STORE_HELP, show_default=False)]
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET",
+        help="module:Workflow, or module:function that returns a Builder.",
+        autocompletion=completion.targets,
+    ),
+]
+RunArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="The id of a run, or its beginning (at least 4 characters).",
+        autocompletion=completion.runs,
+    ),
+]
+Inputs = Annotated[
+    list[str] | None, typer.Option("--input", "-i", metavar="NAME=VALUE", help="One input; may be repeated.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Record it and leave the work to others.")]
+NodeArgument = Annotated[
+    str, typer.Argument(metavar="NODE", help="A node by id or name.", autocompletion=completion.nodes)
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say which nodes would change, and into what.")]
+DryRunAsJson = Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")]
+Accept = Annotated[
+    bool,
+    typer.Option("--accept", help="What the class has lost and gained since is no node under a new name."),
+]

@@ -1,0 +1,102 @@
+"""Runs that begin with what another one has done."""
+
+from __future__ import annotations
+
+import json
+
+from ...model import Receipt, Refusal, Refused, Share, Shared
+from .codes import (
+    A_COMPLETED,
+    A_SUPERSEDED,
+    G_HELD,
+    G_OPEN,
+    KIND_CODE,
+    N_COMPLETED,
+    N_PENDING,
+    N_READY,
+    ORDINALS,
+)
+from .ending import Transaction, note_gates
+from .payloads import remember_references
+
+_HOLD = f"""
+UPDATE run SET gate = {G_HELD}, token = NULL, purpose = 'fork', arguments = fork, expires_at = :now, seq = seq + 1
+ WHERE fork IS NOT NULL AND gate = {G_OPEN} AND loaded = total AND started_at IS NULL
+   AND id IN (SELECT value FROM json_each(:runs))
+RETURNING key
+"""
+
+
+def hold_forks(tx: Transaction, runs: list[str]) -> None:
+    """Forks that are loaded wait until they have what they share."""
+    keys = [key for (key,) in tx.all(_HOLD, {"now": tx.now, "runs": json.dumps(runs)})]
+    if keys:
+        note_gates(tx, keys, "fork")
+
+
+_THEIRS = f"""
+  FROM json_each(:rows) j CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = :origin AND a.idx = j.value ->> 0
+ WHERE a.number = j.value ->> 1 AND a.status IN ({A_COMPLETED}, {A_SUPERSEDED})
+   AND EXISTS (SELECT 1 FROM node n WHERE n.run = :run AND n.idx = a.idx
+"""
+_COPY = f"""
+INSERT INTO attempt (key, run, idx, number, status, worker, started_at, ended_at, output, outcome)
+SELECT :claim * {ORDINALS} + j.key, :run, a.idx, 1, {A_COMPLETED}, a.worker, a.started_at, a.ended_at, a.output, a.outcome
+{_THEIRS} AND n.attempt = 0 AND n.status IN ({N_PENDING}, {N_READY}))
+"""
+_OURS = f"FROM attempt a WHERE a.key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1}"
+_LINES = f"""
+INSERT INTO line (attempt, idx, at, kind, data)
+SELECT :claim * {ORDINALS} + j.key, l.idx, l.at, l.kind, l.data
+  FROM json_each(:rows) j CROSS JOIN attempt ours ON ours.key = :claim * {ORDINALS} + j.key
+       CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = :origin AND a.idx = j.value ->> 0 AND a.number = j.value ->> 1
+       CROSS JOIN line l ON l.attempt = a.key AND l.kind = 'effect'
+"""
+_MOVE = f"""
+UPDATE node SET status = {N_COMPLETED}, attempt = 1 WHERE run = :run AND idx IN (SELECT a.idx {_OURS})
+"""
+# Of those that became COMPLETED some had been READY.
+_COUNT = f"""
+UPDATE run SET seq = seq + :shared, open = open - :shared,
+               active = (SELECT count(*) FROM node n WHERE n.run = :run AND n.status = {N_READY})
+ WHERE key = :run
+"""
+_NOTE = f"""
+INSERT INTO journal (run, seq, at, kind, idx, number, status)
+SELECT :run, (SELECT seq FROM run WHERE key = :run) + 1 - row_number() OVER (ORDER BY a.key DESC), :now,
+       {KIND_CODE["shared"]}, a.idx, 1, {N_COMPLETED} {_OURS}
+"""
+
+
+def share(tx: Transaction, op: Share) -> Receipt:
+    row = tx.one("SELECT key, gate, token FROM run WHERE id = ?", (op.run_id,))
+    origin = tx.one("SELECT key FROM run WHERE id = ?", (op.origin,))
+    if row is None or origin is None:
+        return Refused(Refusal.UNKNOWN, op.run_id if row is None else op.origin)
+    run, state, token = row
+    if state != G_HELD or token != op.token:
+        return Refused(Refusal.GATE_LOST)
+    given = {"run": run, "origin": origin[0], "rows": json.dumps(op.rows)}
+    ((found,),) = tx.all(f"SELECT count(*) {_THEIRS})", given)
+    if tx.one("SELECT 1 FROM claim WHERE id = ?", (op.claim_id,)) is None:
+        _copy(tx, op, given)
+    return Shared(found)
+
+
+def _copy(tx: Transaction, op: Share, given: dict[str, object]) -> None:
+    tx.db.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
+    claim = {"claim": tx.db.last_insert_rowid()}
+    tx.db.execute(_COPY, given | claim)
+    shared = tx.db.changes()
+    if not shared:
+        tx.db.execute("DELETE FROM claim WHERE key = :claim", claim)
+        return
+    tx.db.execute(_LINES, given | claim)
+    for column in ("output", "outcome"):
+        remember_references(tx.db, f"SELECT a.{column} AS value {_OURS}", claim)
+    lines = f"SELECT l.data AS value FROM line l WHERE l.attempt IN (SELECT a.key {_OURS})"
+    remember_references(tx.db, lines, claim)
+    run = {"run": given["run"]}
+    tx.db.execute(_MOVE, run | claim)
+    tx.db.execute(_COUNT, run | {"shared": shared})
+    tx.db.execute(_NOTE, run | claim | {"now": tx.now})

@@ -1,0 +1,37 @@
+"""An ancestry hash says which attempts an attempt stands on, all the way up."""
+
+from hashlib import sha256
+
+from stepwell import Builder, Engine
+from stepwell.kernel.ancestry import ancestry_hash
+from tests.runner import jobs
+
+
+def by_hand(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def test_the_hash_covers_node_number_and_the_sorted_hashes_of_the_parents() -> None:
+    first, second = ancestry_hash("a", 1, []), ancestry_hash("b", 3, [])
+    assert first == by_hand("a:1")
+    assert ancestry_hash("c", 2, [second, first]) == by_hand(":".join(["c", "2", *sorted([first, second])]))
+
+
+def test_another_attempt_of_an_ancestor_is_another_hash() -> None:
+    assert ancestry_hash("b", 1, [ancestry_hash("a", 1, [])]) != ancestry_hash("b", 1, [ancestry_hash("a", 2, [])])
+
+
+def test_attempts_of_a_run_carry_it() -> None:
+    w = Builder("ancestry")
+    a = w.node("a", job=jobs.double, args={"item": 1}, depends_on=None)
+    b = w.node("b", job=jobs.double, args={"item": 2}, depends_on=None)
+    c = w.node("c", job=jobs.double, args={"item": 3}, depends_on=[a, b])
+    with Engine("memory://") as engine:
+        run = engine.run(w)
+        parents = sorted(by_hand(f"{node}:1") for node in (a, b))
+        assert run.node("c").attempts[0].ancestry == by_hand(":".join([c, "1", *parents]))
+        assert [node.attempts[0].ancestry for node in run.nodes()] == [
+            run.node(name).attempts[0].ancestry for name in (node.id for node in run.nodes())
+        ]
+        run.reattempt("c").wait(30).check()
+        assert run.node("c").attempts[1].ancestry == by_hand(":".join([c, "2", *parents]))
