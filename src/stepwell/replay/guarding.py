@@ -12,7 +12,6 @@ starts without its context, and programs that were started before. It takes the 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dis
 import random
 import socket
@@ -141,6 +140,18 @@ def _unwatch() -> None:
         sys.setprofile(_watched.before)
 
 
+def _watch_on_soon() -> None:
+    """Python does not call a profiler again that has raised. That this body did it is known, but a loop has other tasks."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    again = loop.call_soon(_watch_again)
+    ready = getattr(loop, "_ready", None)
+    if ready and ready[-1] is again:
+        ready.rotate(1)  # before any other task
+
+
 def _watch_again() -> None:
     if getattr(_watched, "depth", 0):
         sys.setprofile(_see)
@@ -163,9 +174,7 @@ def _see(frame: FrameType, event: str, called: Any) -> None:
     caller = frame if event == "c_call" else frame.f_back
     error = None if caller is None else watching.refuse(refused, caller)
     if error is not None:
-        # Whoever raises here is not called again, but the loop has other guarded tasks.
-        with contextlib.suppress(RuntimeError):  # there is no loop here
-            asyncio.get_running_loop().call_soon(_watch_again)
+        _watch_on_soon()
         raise error
 
 
@@ -178,7 +187,7 @@ def _of_module(name: str, *functions: str, instead: str, exempt: tuple[str, ...]
     for function in functions:
         known = getattr(module, function, None)
         if known is not None:
-            refused = Refused(f"{name}.{function}", instead, exempt)
+            refused = Refused(f"{name.removeprefix('_')}.{function}", instead, exempt)
             _when(known.__name__, _same(known, refused))
 
 
