@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..codec import decode
-from ..define import Bodies
-from ..errors import MissingJob, ReplayMismatch, UnrecordedCall
+from ..define import Bodies, Workflow, bodies_for, load_target
+from ..errors import InputError, MissingJob, ReplayMismatch, UnrecordedCall
 from ..graph import Graph, NodeSpec
 from ..ids import AttemptId, Digest, RunId
 from ..masking import mask
 from ..model import AttemptStatus
+from ..replay.cassette import cassette_text, masked_output, parts
 from ..replay.current import enter, inside
 from ..replay.difference import differences, graph_differences
 from ..replay.player import Player, Subject
-from ..replay.record import masked
 from ..replay.recorded import Recorded, RecordedNode, read_recorded
 from ..replay.repeatable import Outside
 from ..store import Store
@@ -72,6 +74,30 @@ def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
     workflow, target, graph = recorded.workflow, recorded.target, recorded.graph
     today = None if graph.follows is None else code.today(workflow, target)
     return replay(recorded, Today(today, code.bodies(workflow, target, graph)), started)
+
+
+def export_run(store: Store, code: Code, run_id: RunId, file: str | Path) -> Path:
+    """Write a cassette. A file that is there stays as it was until the new one is whole."""
+    path = Path(file)
+    text = cassette_text(read_recorded(store, run_id, lambda digest: code.graph(digest, run_id)))
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        beside.write_text(text, encoding="utf-8", newline="\n")
+        beside.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: it cannot be written: {error.strerror or error}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+    return path
+
+
+def replay_cassette(recorded: Recorded, workflow: type[Workflow] | None = None) -> Replayed:
+    """Replay what was read from a cassette with the code that is found at its addresses, or with that of a class."""
+    target = workflow or recorded.target
+    bodies = bodies_for(target)
+    found = load_target(target) if isinstance(target, str) else target
+    today = found.graph() if isinstance(found, type) and issubclass(found, Workflow) else None
+    return replay(recorded, Today(today, bodies))
 
 
 def replay(recorded: Recorded, today: Today, started: float | None = None) -> Replayed:
@@ -244,18 +270,13 @@ def _compare(subject: Subject, attempt: Attempt, result: object, recorded: bytes
         error = decode(settlement.error or b"{}")
         raise subject.differs(f"its body returned what cannot be kept: {error.get('message')}")
     output = settlement.output
-    if output == recorded or parts(output, masked) == parts(recorded, masked):
+    # A cassette has no secrets in it, so a body that returns one is compared without it.
+    if output == recorded or masked_output(output) == recorded:
         return
     for part, then, now in zip(("output", "delta"), parts(recorded), parts(output), strict=True):
         if then != now:
             diff = differences(*(None if each is None else decode(each) for each in (then, now)))
             raise subject.differs(f"its {part} is not the one that was recorded", diff=diff)
-
-
-def parts(stored: bytes, change: Callable[[bytes], bytes] = bytes) -> tuple[bytes | None, bytes | None]:
-    """The output of an attempt, and its delta to the state of the workflow if it has one: lines of canonical JSON."""
-    output, _, delta = stored.removesuffix(b"\n").partition(b"\n")
-    return change(output), change(delta) if delta else None
 
 
 class _Loop:

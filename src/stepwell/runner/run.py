@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..clock import SECOND
@@ -186,6 +187,17 @@ class Run(Controls):
         from .replaying import replay_run
 
         return replay_run(self._engine.store, self._engine.code, self.id)
+
+    def export(self, file: str | Path) -> Path:
+        """Write what a replay needs of this run into one JSON file, a cassette: a test that later code is tried with.
+
+            run.export("tests/orders.cassette.json")
+
+        Known secrets are masked. A file of this name is replaced.
+        """
+        from .replaying import export_run
+
+        return export_run(self._engine.store, self._engine.code, self.id, file)
 
     def __iter__(self) -> Iterator[NodeView]:
         return iter(self.nodes())
