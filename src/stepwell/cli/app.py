@@ -45,6 +45,9 @@ Inputs = Annotated[
     list[str] | None, typer.Option("--input", "-i", metavar="NAME=VALUE", help="One input; may be repeated.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Accept = Annotated[
+    bool, typer.Option("--accept", help="Nodes that the class has lost and gained since are no renamed ones.")
+]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Record it and leave the work to others.")]
 
 
@@ -202,11 +205,13 @@ def graph(
 
 
 @app.command()
-def retry(context: typer.Context, run: RunArgument, no_wait: NoWait = False, store: Store = None) -> None:
+def retry(
+    context: typer.Context, run: RunArgument, no_wait: NoWait = False, accept: Accept = False, store: Store = None
+) -> None:
     """Run again what did not complete of a failed or cancelled run."""
     from . import working
 
-    working.retry(_place(context, store), run, wait=not no_wait)
+    working.retry(_place(context, store), run, wait=not no_wait, accept=accept)
 
 
 @app.command()
@@ -214,12 +219,13 @@ def resume(
     context: typer.Context,
     run: RunArgument,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not work on it; only say how it goes on.")] = False,
+    accept: Accept = False,
     store: Store = None,
 ) -> None:
-    """Go on with an unfinished run that another process left."""
+    """Go on with an unfinished run that another process left, or that is paused."""
     from . import working
 
-    working.resume(_place(context, store), run, wait=not no_wait)
+    working.resume(_place(context, store), run, wait=not no_wait, accept=accept)
 
 
 @app.command()

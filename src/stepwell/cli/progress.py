@@ -13,7 +13,7 @@ import typer
 
 from ..clock import SECOND
 from ..errors import RunStillActive
-from ..model import CountNodes, ListNodes, NodeRow, NodeStatus, RunRow
+from ..model import CountNodes, GetRun, ListNodes, NodeRow, NodeStatus, RunRow
 from ..runner import Engine
 from .words import duration
 
@@ -67,7 +67,8 @@ def follow(engine: Engine, row: RunRow) -> None:
 
 def tally(engine: Engine, row: RunRow) -> Tally:
     at_work = ListNodes(row.id, limit=NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
-    counts, nodes = engine.store.read([CountNodes(row.id), at_work])
+    counts, nodes, now = engine.store.read([CountNodes(row.id), at_work, GetRun(row.id)])
+    row = now or row  # it may have been healed meanwhile
     specs = engine.graph_of(row).in_order
 
     def sum_of(*statuses: NodeStatus) -> int:

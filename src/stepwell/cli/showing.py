@@ -21,6 +21,9 @@ from .words import ago, count, duration, local
 PAGE = 40
 """Nodes that are shown one by one; of a larger run what is alike is folded, and so many lines are shown."""
 
+REMOVED_SHOWN = 10
+"""Nodes that are named of those that only earlier versions of the workflow had."""
+
 PIPED_WIDTH = 100
 """Columns of a timeline where there is no terminal."""
 
@@ -38,6 +41,7 @@ def print_run(place: Place, run: StoredRun, *, tracebacks: bool, whole: bool) ->
     shown = page(rows, len(rows) if whole else PAGE)
     screen.print()
     print_tree(screen, shown, run.graph, now)
+    _print_removed(screen, run.removed_nodes(), whole=whole)
     _print_timeline(screen, rows, now, whole=whole)
     if len(rows) < len(nodes) or len(shown) < len(rows):
         screen.print(Text(f"\n--all shows all {count(len(nodes), 'node')} one by one", style="dim"))
@@ -99,6 +103,14 @@ def _print_standing(screen: Screen, place: Place, run: StoredRun, nodes: Sequenc
         told = f"none: `{place.command(f'resume {row.id}')}` goes on with it"
         facts.append(("worker", Text(told, style="yellow")))
     screen.facts(facts)
+
+
+def _print_removed(screen: Screen, nodes: Sequence[StoredNode], *, whole: bool) -> None:
+    if nodes:
+        shown = nodes if whole else nodes[:REMOVED_SHOWN]
+        told = ", ".join(f"{node.name} {node.row.status}" for node in shown)
+        more = f" and {count(len(nodes) - len(shown), 'more node')}" if len(nodes) > len(shown) else ""
+        screen.print(Text(f"\nno longer in the workflow: {told}{more}", style="dim"))
 
 
 def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -92,25 +93,41 @@ class StoredRun:
         return None if row.ended_at is None else (row.ended_at - (row.started_at or row.created_at)) / SECOND
 
     def counts(self) -> dict[NodeStatus, int]:
+        if self.row.heals:
+            return dict(Counter(node.row.status for node in self.nodes()))
         return reader.count_nodes(self.store, self.row.id)
 
     def nodes(self) -> list[StoredNode]:
+        """The nodes of its graph, in order."""
+        removed = self.graph.removed
+        return self._in_order(node for node in self._all_nodes() if node.row.index not in removed)
+
+    def removed_nodes(self) -> list[StoredNode]:
+        """What earlier versions of its graph had."""
+        removed = self.graph.removed
+        return [node for node in self._all_nodes() if node.row.index in removed] if removed else []
+
+    def _all_nodes(self) -> list[StoredNode]:
         attempts: dict[int, list[AttemptRow]] = {}
         for attempt in reader.list_attempts(self.store, self.row.id):
             attempts.setdefault(attempt.index, []).append(attempt)
         rows = reader.all_nodes(self.store, self.row.id)
-        return self._in_order(self._node(row, attempts.get(row.index, ())) for row in rows)
+        return [self._node(row, attempts.get(row.index, ())) for row in rows]
 
     def telling_nodes(self, limit: int) -> list[StoredNode]:
         """All nodes of a run that has no more than `limit`; of a larger one those that failed or are at work."""
         if self.row.nodes <= limit:
             return self.nodes()
         (rows,) = self.store.read([ListNodes(self.row.id, limit=limit, statuses=_TELLING)])
-        return self._in_order(self._node(row, reader.list_attempts(self.store, self.row.id, row.index)) for row in rows)
+        telling = (row for row in rows if row.index not in self.graph.removed)
+        return self._in_order(
+            self._node(row, reader.list_attempts(self.store, self.row.id, row.index)) for row in telling
+        )
 
     def result(self) -> Any:
         """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat)."""
-        last = [index for index, children in enumerate(self.graph.children) if not children]
+        removed = self.graph.removed
+        last = [index for index, below in enumerate(self.graph.children) if not below and index not in removed]
         outputs = reader.get_outputs(self.store, self.row.id, tuple(last))
         found = {index: decode(output) for index, output in outputs.items() if output is not None}
         if len(last) == 1:

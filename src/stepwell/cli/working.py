@@ -47,21 +47,21 @@ def run(
         _work_to_the_end(place, engine, started.row)
 
 
-def retry(place: Place, text: str, *, wait: bool) -> None:
+def retry(place: Place, text: str, *, wait: bool, accept: bool = False) -> None:
     with place.store() as store:
         row = find_run(store, text)
         if not wait:
-            Engine(store, runner=None).get(row.id).retry()
+            Engine(store, runner=None).get(row.id).retry(accept=accept)
             left = reader.require_run(store, row.id).open
             typer.echo(f"run {row.id} is RUNNING again: {count(left, 'node')} to run, when somebody works on it")
             typer.echo(f"  {place.command(f'resume {row.id}')}")
             return
     with _kept(place) as begun, place.worker() as engine:
-        begun.append(engine.get(row.id).retry())
+        begun.append(engine.get(row.id).retry(accept=accept))
         _work_to_the_end(place, engine, row)
 
 
-def resume(place: Place, text: str, *, wait: bool) -> None:
+def resume(place: Place, text: str, *, wait: bool, accept: bool = False) -> None:
     with place.store() as store:
         row = find_run(store, text)
     if row.status.terminal:
@@ -75,7 +75,8 @@ def resume(place: Place, text: str, *, wait: bool) -> None:
         typer.echo(f"  {place.command(f'resume {row.id}')}    or, for all runs, {place.command('work MODULE')}")
         return
     with _kept(place) as begun, place.worker() as engine:
-        begun.append(engine.adopt(row.id))
+        paused = row.status is RunStatus.PAUSED
+        begun.append(engine.get(row.id).resume(accept=accept) if paused else engine.adopt(row.id))
         _work_to_the_end(place, engine, row)
 
 
@@ -101,12 +102,14 @@ def work(place: Place, modules: Sequence[str], *, once: bool) -> None:
 
 def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
+    row = reader.require_run(engine.store, row.id)
     typer.echo(f"{typer.style(row.workflow, bold=True)}  {count(row.nodes, 'node')}  run {row.id}", err=True)
     from .progress import follow
     from .summary import print_end, print_result
 
     follow(engine, row)
-    ended = StoredRun(engine.store, reader.require_run(engine.store, row.id), engine.graph_of(row))
+    row = reader.require_run(engine.store, row.id)
+    ended = StoredRun(engine.store, row, engine.graph_of(row))
     print_end(ended)
     try:
         engine.get(row.id).check()

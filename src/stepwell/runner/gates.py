@@ -58,6 +58,10 @@ ALLOWED: Mapping[str, tuple[RunStatus, ...]] = {
 del R
 
 
+class Busy(RunConflict):
+    """Somebody else holds the gate of the run, which takes a moment."""
+
+
 def ask(run_id: RunId, purpose: str, **arguments: Any) -> Gate:
     """The gate to hold for what somebody asks of a run."""
     stop = purpose in ("failed", "cancel")
@@ -156,9 +160,7 @@ def enact(gate: Gate) -> Procedure[RunNews | None]:
             raise RunNotFound(gate.run_id)
         if receipt.reason is Refusal.STATUS:
             return None
-        raise RunConflict(
-            f"run {gate.run_id} is busy with {receipt.detail!r}; try again in a moment", run_id=gate.run_id
-        )
+        raise Busy(f"run {gate.run_id} is busy with {receipt.detail!r}; try again in a moment", run_id=gate.run_id)
     assert isinstance(receipt, GateTaken)
     while True:
         run = yield from _run(gate)
