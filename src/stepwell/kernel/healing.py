@@ -62,7 +62,8 @@ def doubt(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str | None:
         return None
     return (
         f"{DOUBT}gone after an attempt: {_named(lost)}; new: {_named(gained)}. If one is the other under a new name, say "
-        f'so in the class, @step(was="{lost[0]}"); if not, run.resume(accept=True)'
+        f'so in the class, @step(was="{lost[0]}"); if not, accept it: run.retry(accept=True) or run.resume(accept=True), '
+        "--accept on the command line"
     )
 
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ..clock import SECOND
 from ..codec import decode, encode
@@ -49,6 +49,7 @@ from .watch import Events, Watch
 from .work import RunFacts
 
 RUNS_PER_COMMIT = 500
+Answer = TypeVar("Answer")
 
 Startable = Workflow | Builder
 
@@ -279,7 +280,7 @@ class Engine:
         """Work on an unfinished run that another process started and left."""
         row = reader.require_run(self.store, run_id)
         if not row.status.terminal:
-            row = self._versions.up_to_date(row)
+            row = self._in_turn(lambda: self._versions.up_to_date(reader.require_run(self.store, run_id)))
             self._take_up(row, self.code.facts(row))
         return Run(self, row.id)
 
@@ -304,19 +305,8 @@ class Engine:
         return self._serving.can_serve(needed)
 
     def ask(self, gate: Gate) -> RunNews | None:
-        """Have done what somebody asks of a run; None when the run is not in a status for it.
-
-        Whoever holds the gate is waited for; if they have died, their time is soon over and what they left is finished.
-        """
-        deadline = time.monotonic() + GATE_LEASE / SECOND + 5
-        while True:
-            try:
-                news = carry_out(self.store, enact(gate))
-                break
-            except RunBusy:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+        """Have done what somebody asks of a run; None when the run is not in a status for it."""
+        news = self._in_turn(lambda: carry_out(self.store, enact(gate)))
         if news is not None and self._runner is not None and self._started:
             if gate.stop:
                 self._runner.stop_run(gate.run_id)
@@ -329,7 +319,7 @@ class Engine:
         """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner."""
         row = reader.require_run(self.store, gate.run_id)
         if row.status in gate.allowed:
-            row = self._up_to_date_if_here(row, accept=accept)
+            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept))
         facts = self._facts_if_here(row)
         news = self.ask(gate)
         if news is None and gate.purpose != "resume":
@@ -347,8 +337,20 @@ class Engine:
         if news is None and after.digest == row.digest and self.graph_of(row).follows is not None:
             raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
 
-    def _up_to_date_if_here(self, row: RunRow, *, accept: bool) -> RunRow:
+    def _in_turn(self, ask: Callable[[], Answer]) -> Answer:
+        """What is asked of a run whose gate is held waits for that; if the holder has died, until the gate may be taken."""
+        until = time.monotonic() + GATE_LEASE / SECOND + 5
+        while True:
+            try:
+                return ask()
+            except RunBusy:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(0.01)
+
+    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool) -> RunRow:
         """Healed, if the class is here: who only steers runs need not have it."""
+        row = reader.require_run(self.store, run_id)
         try:
             return self._versions.up_to_date(row, accept=accept)
         except DefinitionError:

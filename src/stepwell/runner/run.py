@@ -100,6 +100,11 @@ class Run(Controls):
         named = [index for index, spec in enumerate(graph.in_order) if spec.name == node]
         if len(named) == 1:
             return named[0]
+        renamed = [
+            graph.index[now] for now, names in graph.former_names.items() if node in names and now in graph.index
+        ]
+        if len(renamed) == 1 and not named:
+            return renamed[0]
         known = ", ".join(list(graph.nodes)[:10])
         why = (
             "several nodes have this name; use an id"
