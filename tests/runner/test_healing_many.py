@@ -110,7 +110,7 @@ def test_a_retry_waits_for_a_gate_that_is_held(open_sqlite: OpenEngine) -> None:
     old = version("one")
     engine: Any = open_sqlite(runner=None)
     run = engine.start(old()).pause()
-    gate = gates.ask(run.id, "cancel", grace=0)
+    gate = gates.ask(run.id, "resume")
     engine.store.commit([gate._replace(lease=300_000)])
     began = time.monotonic()
     run.resume()
