@@ -160,7 +160,7 @@ def _share_one(
     run.note(now, "shared", node.index, 1, NodeStatus.COMPLETED)
     own, their = ours.row().id, theirs.row().id
     for (attempt, index), line in list(theirs.run.lines.items()):
-        if attempt == their and line.kind == "effect":
+        if attempt == their and line.kind in ("effect", "payload"):
             run.lines[own, index] = line._replace(attempt=own, number=1)
 
 
