@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from ..clock import SECOND
+from ..kernel.measuring import RunMetrics
 from ..model import FAILED_NODES, AttemptStatus, RunRow, RunStatus
 from ..store.living import living
 from .drawing import Screen, print_tree
@@ -89,6 +90,8 @@ def _print_standing(screen: Screen, place: Place, run: StoredRun, nodes: Sequenc
     facts: list[tuple[str, Text | str]] = [("nodes", counted(Counter(node.row.status for node in nodes)))]
     bad = ", ".join(f"{attempts[each]:,} {each.lower().replace('_', ' ')}" for each in _BAD_ATTEMPTS if attempts[each])
     facts.append(("attempts", f"{attempts.total():,}{f' ({bad})' if bad else ''}"))
+    if attempts:
+        facts.append(("took", _took(run.metrics())))
     row = run.row
     if row.status in (RunStatus.FAILED, RunStatus.PAUSED) and not row.reason:
         failed = [node for node in nodes if node.row.status in FAILED_NODES]
@@ -99,6 +102,14 @@ def _print_standing(screen: Screen, place: Place, run: StoredRun, nodes: Sequenc
         told = f"none: `{place.command(f'resume {row.id}')}` goes on with it"
         facts.append(("worker", Text(told, style="yellow")))
     screen.facts(facts)
+
+
+def _took(metrics: RunMetrics) -> str:
+    """How long attempts took and how long their nodes had waited for a worker, in one line."""
+    step, queue = metrics.step_latency, metrics.queue_latency
+    told = f"{duration(step.p50)} a step, 95 % within {duration(step.p95)}; " if step.samples else ""
+    retried = f"; {metrics.retries:,} tried again" if metrics.retries else ""
+    return f"{told}{duration(queue.p95)} for a worker; {metrics.average_active:.1f} at once{retried}"
 
 
 def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: bool) -> None:

@@ -200,9 +200,9 @@ class LocalRunner:
             with self._lock:
                 self._pump_asked = False
                 flight = self.desk.next_flight(self.now())
-            if self.desk.pressure.news:
-                self._tell_pressure()
             if flight is None or self._finished:
+                # Not before: a listener that starts a run waits for a commit, and nobody else would send this one.
+                self._tell_pressure()
                 return kept
             try:
                 if kept is not None:
