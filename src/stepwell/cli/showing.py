@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from ..clock import SECOND
+from ..kernel.measuring import RunMetrics
 from ..model import FAILED_NODES, NODE_FAILED, AttemptStatus, RunRow, RunStatus
 from ..store.living import living
 from .advising import next_steps
@@ -102,6 +103,8 @@ def _print_standing(screen: Screen, place: Place, run: StoredRun, nodes: Sequenc
     facts: list[tuple[str, Text | str]] = [("nodes", counted(Counter(node.row.status for node in nodes)))]
     bad = ", ".join(f"{attempts[each]:,} {each.lower().replace('_', ' ')}" for each in _BAD_ATTEMPTS if attempts[each])
     facts.append(("attempts", f"{attempts.total():,}{f' ({bad})' if bad else ''}"))
+    if attempts:
+        facts.append(("took", _took(run.metrics())))
     row = run.row
     if row.status in (RunStatus.FAILED, RunStatus.PAUSED) and row.reason in (None, NODE_FAILED):
         failed = [node for node in nodes if node.row.status in FAILED_NODES]
@@ -126,6 +129,14 @@ def _print_removed(screen: Screen, nodes: Sequence[StoredNode], *, whole: bool) 
         told = ", ".join(f"{node.name} {node.row.status}" for node in shown)
         more = f" and {count(len(nodes) - len(shown), 'more node')}" if len(nodes) > len(shown) else ""
         screen.print(Text(f"\nno longer in the workflow: {told}{more}", style="dim"))
+
+
+def _took(metrics: RunMetrics) -> str:
+    """How long attempts took and how long their nodes had waited for a worker, in one line."""
+    step, queue = metrics.step_latency, metrics.queue_latency
+    told = f"{duration(step.p50)} a step, 95 % within {duration(step.p95)}; " if step.samples else ""
+    retried = f"; {metrics.retries:,} tried again" if metrics.retries else ""
+    return f"{told}{duration(queue.p95)} for a worker; {metrics.average_active:.1f} at once{retried}"
 
 
 def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: bool) -> None:

@@ -11,6 +11,7 @@ from ..clock import SECOND
 from ..codec import decode
 from ..errors import InputError, RunNotFound, StoreCorrupt
 from ..graph import Graph
+from ..kernel.measuring import RunMetrics, measure
 from ..model import SATISFIED_NODES, AttemptRow, ListNodes, NodeRow, NodeStatus, RunRow
 from ..model.lines import Mark, Progress, latest_progress
 from ..store import Store, reader
@@ -105,6 +106,10 @@ class StoredRun:
         """How long it took, or None before its end."""
         row = self.row
         return None if row.ended_at is None else (row.ended_at - (row.started_at or row.created_at)) / SECOND
+
+    def metrics(self) -> RunMetrics:
+        history = reader.get_history(self.store, self.row.id)
+        return measure(history.row, self.graph, history.counts, history.journal, history.now)
 
     def counts(self) -> dict[NodeStatus, int]:
         if self.row.heals:

@@ -39,6 +39,7 @@ from .desk import Limits
 from .gates import GATE_LEASE, delete, enact, finish, go_over, load
 from .housekeeping import Housekeeping
 from .local import LocalRunner
+from .metrics import IDLE, EngineMetrics
 from .procedure import Procedure, carry_out
 from .recent import Recent
 from .run import Run
@@ -83,6 +84,7 @@ class Engine:
             max_concurrent_nodes=max_concurrent_nodes,
             max_async_nodes=max_async_nodes,
             max_processes=max_processes,
+            queue_depth=queue_depth,
         )
         refuse_while_importing_main()
         self.store: Store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
@@ -111,6 +113,7 @@ class Engine:
                 on_news=self._on_news,
                 on_settled=self.events.settled,
                 on_trouble=self._watch.trouble,
+                on_pressure=self.events.pressed,
                 finish_gate=self._finish_gate,
                 do_chores=self._do_chores,
             )
@@ -248,8 +251,14 @@ class Engine:
         page = reader.list_runs(self.store, ListRuns(limit, workflow=workflow, statuses=statuses))
         return [Run(self, row.id) for row in page.runs]
 
-    def on(self, event: Literal["run", "node"], callback: Callable[[Any], None]) -> None:
-        """Call back for every "run" that ends or changes, or every "node" whose attempt is settled, in this process."""
+    @property
+    def metrics(self) -> EngineMetrics:
+        """What this engine holds now and has done since it was opened, in numbers; see also `run.metrics`."""
+        return IDLE if self._runner is None else self._runner.metrics()
+
+    def on(self, event: Literal["run", "node", "backpressure"], callback: Callable[[Any], None]) -> None:
+        """Call back for every "run" that ends or changes, every "node" whose attempt is settled, in this process, and when
+        "backpressure" begins and ends: work waits in the store because there is no room for it here."""
         self.events.on(event, callback)
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus:

@@ -27,6 +27,8 @@ from .chores import Chores, Due
 from .desk import Desk, Flight, Landing, Limits, Submission
 from .lease import Lease
 from .loop import LoopThread
+from .metrics import EngineMetrics, snapshot
+from .pressure import BackpressureEvent
 from .procedure import Procedure, carry_out
 from .pulse import Pulse
 from .work import Held, RunFacts
@@ -55,12 +57,15 @@ class LocalRunner:
         on_news: Callable[[Iterable[RunNews]], None],
         on_settled: Callable[[list[tuple[Held, Settle, bool]]], None],
         on_trouble: Callable[[StoreError | None], None],
+        on_pressure: Callable[[BackpressureEvent], None],
         finish_gate: Callable[[HeldGate], None],
         do_chores: Callable[[Due], Procedure[None]],
     ) -> None:
         self._store = store
         self._find_facts = find_facts
         self._on_news, self._on_settled, self._on_trouble = on_news, on_settled, on_trouble
+        self._on_pressure = on_pressure
+        self._telling = threading.Lock()
         self._finish_gate = finish_gate
         self._do_chores = do_chores
         self._lock = threading.Lock()
@@ -173,6 +178,10 @@ class LocalRunner:
             self.chores.sweep_by(self.now() + microseconds)
         self._wake.set()
 
+    def metrics(self) -> EngineMetrics:
+        with self._lock:
+            return snapshot(self.desk, self._lease, self.now())
+
     @property
     def busy(self) -> bool:
         return bool(self.desk.held)
@@ -192,6 +201,8 @@ class LocalRunner:
                 self._pump_asked = False
                 flight = self.desk.next_flight(self.now())
             if flight is None or self._finished:
+                # Not before: a listener that starts a run waits for a commit, and nobody else would send this one.
+                self._tell_pressure()
                 return kept
             try:
                 if kept is not None:
@@ -216,6 +227,16 @@ class LocalRunner:
                 if self._closed or self.desk.idle:
                     self._quiet.notify_all()
             kept = self._land(landing, keep=keep)
+
+    def _tell_pressure(self) -> None:
+        """In order, and one thread at a time; a listener may ask anything of the engine, so no lock of the desk is held."""
+        news = self.desk.pressure.news
+        while news and self._telling.acquire(blocking=False):
+            try:
+                while news:
+                    self._on_pressure(news.popleft())
+            finally:
+                self._telling.release()
 
     def _land(self, landing: Landing, *, keep: bool) -> Held | None:
         """Carry out what follows from a commit."""
@@ -489,7 +510,7 @@ class LocalRunner:
     def close(self, timeout: float) -> None:
         """Let bodies end for a while, then give back what did not; nothing is lost either way."""
         with self._lock:
-            self.desk.closing = True
+            self.desk.close(self.now())
         self._give_back(lambda held: not held.begun, settling.RELEASED)
         self._wait_until_quiet(timeout)
         self._give_back(lambda held: True, None)

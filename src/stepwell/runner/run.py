@@ -12,6 +12,7 @@ from ..errors import RunCancelled, RunConflict, RunFailed, RunNotFound, RunStill
 from ..graph import Graph, to_frozen
 from ..ids import RunId
 from ..kernel.ancestry import Ancestry
+from ..kernel.measuring import RunMetrics, measure
 from ..kernel.why import Why
 from ..model import AttemptRow, GetRun, ListAttempts, ListMarks, ListNodes, NodeStatus, RunRow, RunStatus
 from ..model.lines import LOG, in_order_of_time, latest_progress
@@ -194,6 +195,15 @@ class Run(Controls):
         if node is None:
             return explaining.why_run(self._engine.store, self.id, self.graph)
         return explaining.why_node(self._engine.store, self.id, self.graph, self.index_of(node))
+
+    @property
+    def metrics(self) -> RunMetrics:
+        """The run in numbers, from what is stored: attempts, retries, latencies. Reads its whole journal.
+
+        print(run.metrics.retries, run.metrics.step_latency.p95)
+        """
+        history = reader.get_history(self._engine.store, self.id)
+        return measure(history.row, self._engine.graph_of(history.row), history.counts, history.journal, history.now)
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""

@@ -18,7 +18,20 @@ if TYPE_CHECKING:
 class RunFacts:
     """What stays the same about a run: its graph, its input, where its bodies are found."""
 
-    __slots__ = ("bodies", "graph", "heals", "input", "run_id", "seed", "since", "specs", "target", "workflow")
+    __slots__ = (
+        "_active",
+        "bodies",
+        "graph",
+        "heals",
+        "held",
+        "input",
+        "run_id",
+        "seed",
+        "since",
+        "specs",
+        "target",
+        "workflow",
+    )
 
     def __init__(
         self, run_id: RunId, workflow: str, target: str | None, graph: Graph, input: bytes, seed: int, bodies: Bodies
@@ -35,6 +48,20 @@ class RunFacts:
         """How often the run had gone over to another graph when this was true of it."""
         self.since = 0
         """The `seq` of the run when this worker took it up: news from before, of an end that was retried, are old."""
+        self.held = 0
+        """How many of its nodes this worker has claimed and not settled."""
+        self._active: int | None = None
+
+    @property
+    def active(self) -> int:
+        """How many of its nodes were READY, RUNNING or WAITING when this worker last heard of it."""
+        if self._active is None:
+            self._active = sum(not parents for parents in self.graph.parents)
+        return self._active
+
+    @active.setter
+    def active(self, active: int) -> None:
+        self._active = active
 
 
 @dataclass(slots=True, eq=False)

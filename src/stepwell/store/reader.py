@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import NamedTuple, cast
 
 from ..errors import RunNotFound
 from ..ids import AttemptId, Digest, RunId, WorkerId
@@ -115,6 +115,27 @@ def list_journal(store: Store, run_id: str, after: int = 0) -> list[JournalRow]:
         entries += page
         if len(page) < ListJournal(RunId("")).limit:
             return entries
+
+
+class History(NamedTuple):
+    """A run and its whole journal, as they stood at one moment."""
+
+    row: RunRow
+    counts: dict[NodeStatus, int]
+    journal: list[JournalRow]
+    now: int
+
+
+def get_history(store: Store, run_id: str) -> History:
+    """Raises RunNotFound. However long reading takes: what happens meanwhile is not in it."""
+    asked = RunId(run_id)
+    row, counts, page = store.read([GetRun(asked), CountNodes(asked), ListJournal(asked)])
+    if row is None:
+        raise RunNotFound(run_id)
+    now, journal = store.now(), [*page]
+    if len(journal) < row.seq:
+        journal += list_journal(store, run_id, len(journal))
+    return History(row, counts, journal[: row.seq], now)
 
 
 def list_lines(
