@@ -89,7 +89,7 @@ class Code:
         if workflow not in self.given and target is None and found is not None:
             return found
         try:
-            return bodies_for(self.given.get(workflow, target))
+            return bodies_for(self.given.get(workflow, target), graph.state)
         except DefinitionError:
             if found is None:
                 raise

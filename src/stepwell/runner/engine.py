@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from ..codec import decode
-from ..define import Builder, Definition, Workflow
+from ..define import Bodies, Builder, Definition, Workflow
 from ..errors import DefinitionError, EngineClosed, InputError, RunConflict, RunPaused, RunStillActive
 from ..graph import Graph
 from ..ids import RunId, new_worker_id
@@ -271,6 +271,10 @@ class Engine:
 
     def graph_of(self, row: RunRow) -> Graph:
         return self.code.graph(row.digest, row.id)
+
+    def bodies_of(self, row: RunRow) -> Bodies:
+        """The code of a run, imported if need be."""
+        return self.code.bodies(row.workflow, row.target, self.graph_of(row))
 
     # Working
 

@@ -8,22 +8,26 @@ from typing import Any, NamedTuple, Protocol
 
 from ..clock import SECOND
 from ..codec import decode
+from ..define import Bodies
 from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
 from ..graph import Graph, to_frozen
 from ..ids import NodeId, RunId
 from ..kernel.why import Why
 from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
 from ..model.lines import LOG, Mark, Progress, in_order_of_time, latest_progress
+from ..model.outputs import output_of
 from ..store import reader
 from . import explaining
 from .auditing import audit_run
 from .control import Controls, Steering
+from .seeing import final_state
 
 
 class Home(Steering, Protocol):
     """What a run needs of the engine it was got from."""
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
+    def bodies_of(self, row: RunRow) -> Bodies: ...
 
 
 class NodeError(NamedTuple):
@@ -133,7 +137,11 @@ class Run(Controls):
         """The outputs of all completed nodes, by node id."""
         graph = self.graph
         found = reader.get_outputs(self._engine.store, self.id)
-        return {graph.order[index]: decode(output) for index, output in found.items() if index not in graph.removed}
+        return {
+            graph.order[index]: decode(output_of(output))
+            for index, output in found.items()
+            if index not in graph.removed
+        }
 
     def output(self, node: str) -> Any:
         """The output of one node, named by id or name; raises KeyError until it has completed."""
@@ -141,7 +149,20 @@ class Run(Controls):
         found = reader.get_outputs(self._engine.store, self.id, (index,))
         if index not in found:
             raise KeyError(f"node {node!r} of run {self.id} has not completed")
-        return decode(found[index])
+        return decode(output_of(found[index]))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The state of the workflow as data, folded over all nodes that have completed; empty when it declares none.
+
+        Once the run has ended it depends on what the nodes returned and on nothing else.
+        """
+        row = self.row
+        state = self._engine.bodies_of(row).state
+        if state is None:
+            return {}
+        outputs = reader.get_outputs(self._engine.store, self.id)
+        return final_state(self.id, self._engine.graph_of(row), state, outputs)
 
     def index_of(self, node: str) -> int:
         graph = self.graph

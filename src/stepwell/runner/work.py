@@ -13,12 +13,13 @@ from ..ids import AttemptId, RunId
 
 if TYPE_CHECKING:
     from .lines import Said
+    from .seeing import Seen
 
 
 class RunFacts:
     """What stays the same about a run: its graph, its input, where its bodies are found."""
 
-    __slots__ = ("bodies", "graph", "heals", "input", "run_id", "seed", "since", "specs", "target", "workflow")
+    __slots__ = ("bodies", "graph", "heals", "input", "run_id", "seed", "seen", "since", "specs", "target", "workflow")
 
     def __init__(
         self, run_id: RunId, workflow: str, target: str | None, graph: Graph, input: bytes, seed: int, bodies: Bodies
@@ -33,6 +34,8 @@ class RunFacts:
         self.specs: tuple[NodeSpec, ...] = graph.in_order
         self.heals = 0
         """How often the run had gone over to another graph when this was true of it."""
+        self.seen: Seen | None = None
+        """The states that nodes of this run have seen, once one has looked."""
         self.since = 0
         """The `seq` of the run when this worker took it up: news from before, of an end that was retried, are old."""
 
