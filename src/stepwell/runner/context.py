@@ -10,6 +10,7 @@ from ..define import check_unchanged
 from ..define.invoke import copied_values
 from ..errors import StateError, Stopped
 from ..ids import NodeId, RunId
+from ..kernel.folding import ancestors, in_order
 from ..model.outputs import output_of
 from .lines import Lines
 from .seeing import ReadOutputs, Seen
@@ -36,14 +37,14 @@ class Outputs(Mapping[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         graph = self._held.facts.graph
-        return iter([graph.order[index] for index in sorted(set(self._by_name().values()))])
+        return iter([graph.order[index] for index in self._in_order()])
 
     def __len__(self) -> int:
         return len(set(self._by_name().values()))
 
     def all(self) -> dict[str, Any]:
         """Every ancestor's output at once, by node id: one read instead of many."""
-        indexes = tuple(sorted(set(self._by_name().values())))
+        indexes = self._in_order()
         self._fetch(indexes)
         graph = self._held.facts.graph
         return {graph.order[index]: self._known[index] for index in indexes}
@@ -61,17 +62,14 @@ class Outputs(Mapping[str, Any]):
             )
         return index
 
+    def _in_order(self) -> tuple[int, ...]:
+        return in_order(self._held.facts.graph, set(self._by_name().values()))
+
     def _by_name(self) -> dict[str, int]:
         """Ancestors by id and by name; a name that several have stands for none of them."""
         if self._ancestors is None:
             graph = self._held.facts.graph
-            above: set[int] = set()
-            stack = list(graph.parents[self._held.index])
-            while stack:
-                at = stack.pop()
-                if at not in above:
-                    above.add(at)
-                    stack.extend(graph.parents[at])
+            above = ancestors(graph, self._held.index)
             by_name: dict[str, list[int]] = {}
             for index in above:
                 by_name.setdefault(self._held.facts.specs[index].name, []).append(index)

@@ -445,7 +445,7 @@ class LocalRunner:
         return None if row is None else row.created_at / SECOND
 
     def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
-        return reader.get_outputs(self._store, run_id, indexes)
+        return reader.get_stored_outputs(self._store, run_id, indexes)
 
     # Housekeeping
 

@@ -12,10 +12,10 @@ from ..define import Bodies
 from ..errors import RunCancelled, RunConflict, RunFailed, RunStillActive
 from ..graph import Graph, to_frozen
 from ..ids import NodeId, RunId
+from ..kernel.folding import in_order
 from ..kernel.why import Why
 from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
 from ..model.lines import LOG, Mark, Progress, in_order_of_time, latest_progress
-from ..model.outputs import output_of
 from ..store import reader
 from . import explaining
 from .auditing import audit_run
@@ -134,14 +134,10 @@ class Run(Controls):
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """The outputs of all completed nodes, by node id."""
+        """The outputs of all completed nodes, by node id, in order."""
         graph = self.graph
         found = reader.get_outputs(self._engine.store, self.id)
-        return {
-            graph.order[index]: decode(output_of(output))
-            for index, output in found.items()
-            if index not in graph.removed
-        }
+        return {graph.order[index]: decode(found[index]) for index in in_order(graph, found)}
 
     def output(self, node: str) -> Any:
         """The output of one node, named by id or name; raises KeyError until it has completed."""
@@ -149,7 +145,7 @@ class Run(Controls):
         found = reader.get_outputs(self._engine.store, self.id, (index,))
         if index not in found:
             raise KeyError(f"node {node!r} of run {self.id} has not completed")
-        return decode(output_of(found[index]))
+        return decode(found[index])
 
     @property
     def state(self) -> dict[str, Any]:
@@ -161,7 +157,7 @@ class Run(Controls):
         state = self._engine.bodies_of(row).state
         if state is None:
             return {}
-        outputs = reader.get_outputs(self._engine.store, self.id)
+        outputs = reader.get_stored_outputs(self._engine.store, self.id)
         return final_state(self.id, self._engine.graph_of(row), state, outputs)
 
     def index_of(self, node: str) -> int:
