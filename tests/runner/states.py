@@ -6,7 +6,7 @@ import asyncio
 import random
 import threading
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from stepwell import Builder, Context, Delta, Workflow, step, task
 from stepwell.reducers import add, append, merge, union
@@ -191,6 +191,25 @@ class Fragile(Workflow):
     @step
     def look(self, state: State) -> int:
         return state.total
+
+
+class Again(Workflow):
+    """Every attempt returns another delta, and what it saw."""
+
+    fails: ClassVar[bool] = False
+
+    class State:
+        notes: Annotated[list[str], append]
+
+    @step
+    def begin(self, ctx: Context) -> Delta:
+        return Delta(notes=f"begin {ctx.attempt}")
+
+    @step
+    def end(self, ctx: Context, state: State) -> Delta:
+        if self.fails:
+            raise ValueError("not yet")
+        return Delta(notes=f"end {ctx.attempt} after {', '.join(state.notes)}")
 
 
 class Stateless(Workflow):
