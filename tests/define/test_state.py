@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated, Any, NamedTuple
 
 import pytest
@@ -105,7 +106,11 @@ def test_a_parameter_state_without_a_state_says_how_to_get_one() -> None:
             def use(self, state: Any) -> None: ...
 
 
-@pytest.mark.parametrize("declared", [NamedTuple("Pair", [("a", int)]), int, type("Empty", (), {})])
+class Colour(Enum):
+    red: int = 1
+
+
+@pytest.mark.parametrize("declared", [NamedTuple("Pair", [("a", int)]), int, type("Empty", (), {}), Colour])
 def test_a_state_is_a_plain_class_with_fields(declared: type) -> None:
     with pytest.raises(DefinitionError, match="cannot be a state"):
         Builder("x", state=declared)

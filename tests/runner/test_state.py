@@ -194,3 +194,23 @@ def test_an_output_without_a_delta_is_stored_as_it_always_was(engine: Engine) ->
     index = Research.graph().index
     assert stored[index["write"]] == encode(run.output("write"))
     assert stored[index["plan"]] == (b'{"topic":"a\\nb"}\n{"author":"plan","notes":"plan a\\nb","tags":["b"]}\n')
+
+
+def test_a_dynamic_run_that_was_repaired_keeps_its_state(open_sqlite: OpenEngine, sqlite_url: str) -> None:
+    engine = open_sqlite()
+    w = dynamic()
+    w.node("broken", job="tests.define.states:missing")
+    with pytest.raises(RunFailed) as caught:
+        engine.run(w, timeout=60)
+    run = engine.get(caught.value.run_id)
+    form = run.export_graph()
+    (broken,) = (node for node in form["nodes"].values() if node["name"] == "broken")
+    broken["job"] = "tests.define.states:read"
+    run.import_graph(form)
+    run.retry()
+    run.wait(60).check()
+    assert run.output("broken") == run.output("read")
+    assert run.state == {"notes": run.output("read"), "count": 3}
+    engine.close()
+    with Engine(sqlite_url, runner=None) as other:
+        assert other.get(run.id).state == {"notes": other.get(run.id).output("read"), "count": 3}

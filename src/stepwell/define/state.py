@@ -135,7 +135,11 @@ def state_type(declared: type, report: Report) -> StateType | None:
             fields[name] = field
     if not annotations:
         report(prefix, "it has no fields; write one as notes: Annotated[list[str], append]")
-    return StateType(declared, fields) if fields else None
+    try:
+        return StateType(declared, fields) if fields else None
+    except TypeError as error:  # an Enum, a final class ...
+        report(prefix, f"a plain class is needed, and this one cannot be subclassed: {error}")
+        return None
 
 
 def checked_state(declared: type, what: str, where: str | None = None) -> StateType:
