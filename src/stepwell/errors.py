@@ -20,6 +20,7 @@ StepwellError
 │   ├── RunCancelled           the run ended CANCELLED
 │   ├── RunPaused              the run waits for somebody to decide
 │   └── RunStillActive         waiting ended before the run did
+├── StateError                 a delta is refused, or cannot be folded into the state of a run
 ├── EngineClosed               the engine no longer takes work
 ├── FrozenInstance             a body assigned to `self`
 └── control flow inside bodies
@@ -200,6 +201,15 @@ class RunPaused(RunError):
 
 class RunStillActive(RunError, TimeoutError):
     """Waiting ended before the run did. The run goes on."""
+
+
+class StateError(StepwellError):
+    """A delta is refused, or cannot be folded into the state. `field` and `node` (whose delta it is) if it is one."""
+
+    def __init__(self, message: str, *, field: str | None = None, node: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+        self.node = node
 
 
 class EngineClosed(StepwellError):

@@ -34,7 +34,7 @@ def arrange(current: Graph, new: Graph, *, pinned: bool = False) -> Arranged:
             numbering[number] = spec.id
     taken = set(found.values())
     removed = {number: spec for number, spec in enumerate(current.in_order) if number not in taken}
-    return Arranged(list(new), numbering, removed, names, pinned=pinned)
+    return Arranged(list(new), numbering, removed, names, pinned=pinned, state=new.state)
 
 
 def _same_nodes(current: Graph, new: Graph) -> dict[NodeId, int]:

@@ -114,7 +114,7 @@ class Code:
         if workflow not in self.given and target is None and found is not None:
             return found
         try:
-            return bodies_for(self.given.get(workflow, target))
+            return bodies_for(self.given.get(workflow, target), graph.state)
         except DefinitionError:
             # A run that was frozen, or got an edited graph, follows no class any more: its methods are still those.
             if found is None and workflow in self._met:

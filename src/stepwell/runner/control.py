@@ -184,7 +184,8 @@ class Controls:
             return []
         if isinstance(plan, NotNow):
             raise RunConflict(f"run {self.id}: {plan.message}", run_id=self.id)
-        specs = self._engine.graph_of(row).in_order
+        graph = self._engine.graph_of(row)
+        specs = graph.in_order
         touched = {
             change.index: Touched(specs[change.index].id, specs[change.index].name, change.was, change.status)
             for change in plan.changes
@@ -193,7 +194,7 @@ class Controls:
             for node in reader.all_nodes(self._engine.store, self.id, NodeStatus.RUNNING):
                 spec = specs[node.index]
                 touched[node.index] = Touched(spec.id, spec.name, node.status, NodeStatus.CANCELLED)
-        return [touched[index] for index in sorted(touched)]
+        return [touched[index] for index in sorted(touched, key=graph.ranks.__getitem__)]
 
     def _refuse(self, gate: Gate) -> None:
         """Say why the run is in no status for it, unless it is what was asked for already."""

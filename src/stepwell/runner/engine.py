@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from ..clock import SECOND
 from ..codec import decode, encode
-from ..define import Builder, Definition, Workflow
+from ..define import Bodies, Builder, Definition, Workflow
 from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunPaused, RunStillActive
 from ..graph import Graph
 from ..ids import RunId, checked_run_id, new_run_id, new_worker_id
@@ -282,6 +282,10 @@ class Engine:
 
     def graph_of(self, row: RunRow) -> Graph:
         return self.code.graph(row.digest, row.id)
+
+    def bodies_of(self, row: RunRow) -> Bodies:
+        """The code of a run, imported if need be."""
+        return self.code.bodies(row.workflow, row.target, self.graph_of(row))
 
     # Working
 

@@ -12,6 +12,7 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,10 @@ class LocalRunner:
         self._lock = threading.Lock()
         self.desk = Desk(worker, limits, new_claim_id)
         self.chores = Chores()
-        self._queue: queue.SimpleQueue[Held | None] = queue.SimpleQueue()
+        self._ready: deque[Held] = deque()
+        """What was claimed for threads and has not begun, in the order of claims."""
+        self._calls: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        """A call for each of them, which makes one thread take the first; False: somebody wants to close."""
         self._to_commit: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._committer: threading.Thread | None = None
         self._threads = 0
@@ -206,7 +210,8 @@ class LocalRunner:
                 return kept
             try:
                 if kept is not None:
-                    self._hand_out([kept])
+                    self._ready.appendleft(kept)  # it was the first
+                    self._call(1)
                     kept = None
                 receipts = self._store.commit(flight.ops)
                 self._meet_strangers(receipts)
@@ -309,13 +314,16 @@ class LocalRunner:
             for held in begin:
                 if held.spec.body == "process":
                     self._process_bodies().put(self._attempt(held))
-        kept = threads.pop(0) if keep and threads else None
-        self._hand_out(threads)
+        # What waits already goes first. For each that is left there is a call, so nobody finds nothing.
+        self._ready.extend(threads)
+        kept = self._ready.popleft() if keep and threads else None
+        self._call(len(threads) - (kept is not None))
         return kept
 
-    def _hand_out(self, items: list[Held]) -> None:
-        for held in items:
-            self._queue.put(held)
+    def _call(self, count: int) -> None:
+        """Have as many of those who are ready begun, as soon as there are threads for them."""
+        for _ in range(count):
+            self._calls.put(True)
         with self._lock:
             wanted = min(self.desk.count("thread"), self.desk.limits.threads) + self._runaways - self._threads
             wanted = 0 if self._closed else max(0, wanted)
@@ -327,7 +335,7 @@ class LocalRunner:
         """A thread that runs bodies, and leads commits between them."""
         while True:
             speak(None)  # only here: between bodies it would cost as much again, and one that is over is not heard
-            held = self._queue.get()
+            held = self._ready.popleft() if self._calls.get() else None
             while held is not None:
                 if self._run(held):
                     self.pump()
@@ -436,7 +444,7 @@ class LocalRunner:
                     )
             _interrupt(held)
         if items:
-            self._hand_out([])  # a thread for each one that is lost, or what was claimed ahead would wait for it
+            self._call(0)  # a thread for each one that is lost, or what was claimed ahead would wait for it
             with self._lock:
                 self._ask_for_commit()
 
@@ -466,7 +474,7 @@ class LocalRunner:
         return None if row is None else row.created_at / SECOND
 
     def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
-        return reader.get_outputs(self._store, run_id, indexes)
+        return reader.get_stored_outputs(self._store, run_id, indexes)
 
     # Housekeeping
 
@@ -523,7 +531,7 @@ class LocalRunner:
         self._pulse.close()
         self._lease.close()
         for _ in range(threads):
-            self._queue.put(None)
+            self._calls.put(False)
         self._to_commit.put(None)
         self._loop.close()
         if self._processes is not None:

@@ -8,10 +8,12 @@ from typing import Any, Protocol
 
 from ..clock import SECOND
 from ..codec import decode
+from ..define import Bodies
 from ..errors import RunCancelled, RunConflict, RunFailed, RunNotFound, RunStillActive
 from ..graph import Graph, to_frozen
 from ..ids import RunId
 from ..kernel.ancestry import Ancestry
+from ..kernel.folding import in_order
 from ..kernel.measuring import RunMetrics, measure
 from ..kernel.why import Why
 from ..model import AttemptRow, GetRun, ListAttempts, ListMarks, ListNodes, NodeStatus, RunRow, RunStatus
@@ -20,6 +22,7 @@ from ..store import reader
 from . import explaining
 from .auditing import audit_run
 from .control import Controls, Steering
+from .seeing import final_state
 from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
 
 __all__ = ["AttemptView", "Home", "LogRecord", "NodeError", "NodeView", "Run"]
@@ -31,6 +34,7 @@ class Home(Steering, Protocol):
     """What a run needs of the engine it was got from."""
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
+    def bodies_of(self, row: RunRow) -> Bodies: ...
 
 
 class Run(Controls):
@@ -81,10 +85,10 @@ class Run(Controls):
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """The outputs of all completed nodes, by node id."""
+        """The outputs of all completed nodes, by node id, in order."""
         found = reader.get_outputs(self._engine.store, self.id)
         graph = self.graph  # After the rows: the run may go over to another graph meanwhile, which only adds numbers.
-        return {graph.order[index]: decode(output) for index, output in found.items() if index not in graph.removed}
+        return {graph.order[index]: decode(found[index]) for index in in_order(graph, found)}
 
     def output(self, node: str) -> Any:
         """The output of one node, named by id or name; raises KeyError until it has completed."""
@@ -93,6 +97,19 @@ class Run(Controls):
         if index not in found:
             raise KeyError(f"node {node!r} of run {self.id} has not completed")
         return decode(found[index])
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The state of the workflow as data, folded over all nodes that have completed; empty when it declares none.
+
+        Once the run has ended it depends on what the nodes returned and on nothing else.
+        """
+        row = self.row
+        state = self._engine.bodies_of(row).state
+        if state is None:
+            return {}
+        outputs = reader.get_stored_outputs(self._engine.store, self.id)
+        return final_state(self.id, self._engine.graph_of(row), state, outputs)
 
     def index_of(self, node: str) -> int:
         graph = self.graph

@@ -13,6 +13,7 @@ from ..ids import AttemptId, RunId
 
 if TYPE_CHECKING:
     from .lines import Said
+    from .seeing import Seen
 
 
 class RunFacts:
@@ -27,6 +28,7 @@ class RunFacts:
         "input",
         "run_id",
         "seed",
+        "seen",
         "since",
         "specs",
         "target",
@@ -46,6 +48,8 @@ class RunFacts:
         self.specs: tuple[NodeSpec, ...] = graph.in_order
         self.heals = 0
         """How often the run had gone over to another graph when this was true of it."""
+        self.seen: Seen | None = None
+        """The states that nodes of this run have seen, once one has looked."""
         self.since = 0
         """The `seq` of the run when this worker took it up: news from before, of an end that was retried, are old."""
         self.held = 0

@@ -34,6 +34,7 @@ from ..model import (
     Unfinished,
     WorkerRow,
 )
+from ..model.outputs import output_of
 from .port import Store
 
 
@@ -94,6 +95,13 @@ def list_attempts(store: Store, run_id: str, index: int | None = None) -> list[A
 
 
 def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:
+    """What completed nodes returned for others to use."""
+    stored = get_stored_outputs(store, run_id, indexes)
+    return {index: output_of(output) for index, output in stored.items()}
+
+
+def get_stored_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:
+    """The same with their deltas to the state: see `model.outputs`."""
     return cast("dict[int, bytes]", store.read([GetOutputs(RunId(run_id), indexes)])[0])
 
 
