@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .graph import Graph, NodeSpec, Retry
     from .masking import secret
     from .model import AttemptStatus, NodeStatus, RunStatus
+    from .replay import effect
     from .runner import Context, Engine, Run
 
 _HOMES = {
@@ -54,6 +55,7 @@ _HOMES = {
     "graph": ("Graph", "NodeSpec", "Retry"),
     "masking": ("secret",),
     "model": ("AttemptStatus", "NodeStatus", "RunStatus"),
+    "replay": ("effect",),
     "runner": ("Context", "Engine", "Run"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -87,6 +89,7 @@ __all__ = [
     "StoreError",
     "Workflow",
     "__version__",
+    "effect",
     "secret",
     "step",
     "task",

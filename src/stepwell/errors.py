@@ -23,6 +23,7 @@ StepwellError
 ├── StateError                 a delta is refused, or cannot be folded into the state of a run
 ├── EngineClosed               the engine no longer takes work
 ├── FrozenInstance             a body assigned to `self`
+├── UnrecordedCall             a guarded body asked the clock, chance, the network or a program behind the record's back
 └── control flow inside bodies
     ├── RetryLater             "try me again in this many seconds"
     └── Stopped                the body was asked to stop, and did
@@ -225,6 +226,21 @@ class FrozenInstance(StepwellError, AttributeError):
             f"value would be lost. Return it (descendants receive it as a parameter named like this node), or add "
             f"metadata with ctx.outcome[{name!r}] = ..."
         )
+
+
+class UnrecordedCall(StepwellError):
+    """A guarded body called something whose answer is not recorded. `function` is what it called, `where` file and line."""
+
+    def __init__(self, function: str, *, node: str, where: str, instead: str, through: str | None = None) -> None:
+        by = f", through {through}," if through else ""
+        super().__init__(
+            f"node {node!r} called {function} at {where}{by} and its answer is not recorded, so a replay could not repeat "
+            f"it: {instead}"
+        )
+        self.function = function
+        self.node = node
+        self.where = where
+        self.instead = instead
 
 
 class RetryLater(StepwellError):

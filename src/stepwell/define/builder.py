@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any, TypeAlias, TypeVar
 
 from ..errors import DefinitionError, GraphError
-from ..graph import DEFAULT_QUEUE, NO_ARGS, Graph, NodeSpec, OnLost, Problem, Retry
+from ..graph import DEFAULT_QUEUE, NO_ARGS, Graph, NodeSpec, OnLost, Problem, Retry, SideEffects
 from ..ids import NodeId
 from ..place import Place, caller
 from .address import address_of, is_address
@@ -86,11 +86,18 @@ class Builder:
         on_lost: OnLost = "rerun",
         isolation: Isolation = "thread",
         queue: str = DEFAULT_QUEUE,
+        side_effects: SideEffects = "opaque",
     ) -> NodeId:
         """Add a node; its id is returned, to depend on."""
         place = caller()
         options = checked_options(
-            place, retry=retry, timeout=timeout, on_lost=on_lost, isolation=isolation, queue=queue
+            place,
+            retry=retry,
+            timeout=timeout,
+            on_lost=on_lost,
+            isolation=isolation,
+            queue=queue,
+            side_effects=side_effects,
         )
         parents = self._parents(depends_on, place)
         (added,) = self._add([(name, args)], self._job(job, place), parents, options, place)
@@ -110,6 +117,7 @@ class Builder:
         on_lost: OnLost = "rerun",
         isolation: Isolation = "thread",
         queue: str = DEFAULT_QUEUE,
+        side_effects: SideEffects = "opaque",
     ) -> FanOut:
         """Add one node per item, all with the same parents and free to run at once; their ids are returned.
 
@@ -118,7 +126,13 @@ class Builder:
         """
         place = caller()
         options = checked_options(
-            place, retry=retry, timeout=timeout, on_lost=on_lost, isolation=isolation, queue=queue
+            place,
+            retry=retry,
+            timeout=timeout,
+            on_lost=on_lost,
+            isolation=isolation,
+            queue=queue,
+            side_effects=side_effects,
         )
         parents = self._parents(depends_on, place)
         known = self._job(job, place)
@@ -176,7 +190,7 @@ class Builder:
     ) -> list[NodeId]:
         """Add nodes that differ in name and args only. This loop is what 100,000 nodes are waited for."""
         retry, timeout, on_lost, queue = options.retry, options.timeout, options.on_lost, options.queue
-        body, address = options.body(job.is_async), job.address
+        body, address, side_effects = options.body(job.is_async), job.address, options.side_effects
         # Checked before anything is added: making names and args may raise, and then nothing has happened.
         own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)
         checked = [
@@ -191,7 +205,22 @@ class Builder:
             if ordinal == 0:
                 self._named[name] = node
             self._specs.append(
-                NodeSpec(node, name, parents, address, args, (), "step", retry, timeout, on_lost, body, queue)
+                NodeSpec(
+                    node,
+                    name,
+                    parents,
+                    address,
+                    args,
+                    (),
+                    "step",
+                    retry,
+                    timeout,
+                    on_lost,
+                    body,
+                    queue,
+                    (),
+                    side_effects,
+                )
             )
             added.append(node)
         self._places += [place] * len(added)

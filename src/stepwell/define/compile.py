@@ -63,7 +63,14 @@ def compiled(cls: type, place: Place, reserved: frozenset[str], options: RunOpti
         raise GraphError(problems, where=str(place))
     defaults = {name: each.default for name, each in inputs.items() if not each.required}
     methods: dict[str, MethodBody] = {
-        spec.id: MethodBody(cls, defaults, method, spec.needs, has_state=state is not None)
+        spec.id: MethodBody(
+            cls,
+            defaults,
+            method,
+            spec.needs,
+            found.nodes[spec.id].declaration.options.idempotency_key,
+            has_state=state is not None,
+        )
         for spec in specs
         if spec.job is None and (method := found.nodes[spec.id].method) is not None
     }
@@ -75,6 +82,11 @@ def compiled(cls: type, place: Place, reserved: frozenset[str], options: RunOpti
 def _jobs(found: Gathered, report: Report) -> dict[str, NamedJob]:
     jobs: dict[str, NamedJob] = {}
     for node in found.nodes.values():
+        if node.is_job and node.declaration.options.idempotency_key is not None:
+            report(
+                node.name,
+                f"idempotency_key= is a function of self, and a job has none: give it to a method ({node.place})",
+            )
         if node.is_job and node.declaration.job is not None:
             try:
                 jobs[node.name] = named_job(node.declaration.job)
@@ -107,6 +119,7 @@ def _specs(
                 body=options.body(inspect.iscoroutinefunction(function)),
                 queue=options.queue,
                 was=node.declaration.was,
+                side_effects=options.side_effects,
             )
         )
     return specs

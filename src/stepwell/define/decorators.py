@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, Final, TypeAlias, TypeVar, overload
 
 from ..errors import DefinitionError
-from ..graph import DEFAULT_QUEUE, Kind, OnLost, Retry
+from ..graph import DEFAULT_QUEUE, Kind, OnLost, Retry, SideEffects
 from ..place import Place, caller, place_of
 from .options import Isolation, Options, checked_former_names, checked_options
 
@@ -105,6 +105,8 @@ def step(
     on_lost: OnLost = "rerun",
     isolation: Isolation = "thread",
     queue: str = DEFAULT_QUEUE,
+    side_effects: SideEffects = "opaque",
+    idempotency_key: Callable[..., Any] | None = None,
     was: str | Iterable[str] | None = None,
 ) -> Declaration: ...
 def step(
@@ -121,6 +123,8 @@ def step(
     on_lost: OnLost = "rerun",
     isolation: Isolation = "thread",
     queue: str = DEFAULT_QUEUE,
+    side_effects: SideEffects = "opaque",
+    idempotency_key: Callable[..., Any] | None = None,
     was: str | Iterable[str] | None = None,
 ) -> Any:
     """A member of the chain: it runs after the step before it, unless `depends_on` says otherwise.
@@ -137,6 +141,10 @@ def step(
     `depends_on` takes names, the methods themselves, or a list of them; None makes an entry point. `also_depends_on=x`
     is short for `depends_on=[PREVIOUS, x]`. `was` is the name, or a list of the names, that this node had in earlier
     versions of the class, so that a run which already did its work does not do it again.
+
+    `side_effects` says what a replay may do with the body: run it again when it is "pure" or "recordable" (it asks the
+    outside only through `ctx`), or only give what it returned ("opaque"). `idempotency_key` is a function of `self`, and
+    of the outputs the method takes, that makes the `ctx.idempotency_key` of this node.
     """
     place = caller()
     if before_step is not None and after_step is not None:
@@ -153,7 +161,16 @@ def step(
     depends = _dependencies(depends_on, place)
     if also_depends_on is not None:
         depends += _dependencies(also_depends_on, place)
-    options = checked_options(place, retry=retry, timeout=timeout, on_lost=on_lost, isolation=isolation, queue=queue)
+    options = checked_options(
+        place,
+        retry=retry,
+        timeout=timeout,
+        on_lost=on_lost,
+        isolation=isolation,
+        queue=queue,
+        side_effects=side_effects,
+        idempotency_key=idempotency_key,
+    )
     former = checked_former_names(was, place)
     declaration = Declaration("step", depends, before_step, after_step, job, options, place, former)
     return declaration if method is None else declaration(method)
@@ -170,6 +187,8 @@ def task(
     on_lost: OnLost = "rerun",
     isolation: Isolation = "thread",
     queue: str = DEFAULT_QUEUE,
+    side_effects: SideEffects = "opaque",
+    idempotency_key: Callable[..., Any] | None = None,
     was: str | Iterable[str] | None = None,
 ) -> Declaration:
     """A node beside the chain: it runs after what `depends_on` names, and no step waits for it unless it says so.
@@ -185,7 +204,16 @@ def task(
             "@task(depends_on=...), or None for an entry point",
             where=str(place),
         )
-    options = checked_options(place, retry=retry, timeout=timeout, on_lost=on_lost, isolation=isolation, queue=queue)
+    options = checked_options(
+        place,
+        retry=retry,
+        timeout=timeout,
+        on_lost=on_lost,
+        isolation=isolation,
+        queue=queue,
+        side_effects=side_effects,
+        idempotency_key=idempotency_key,
+    )
     return Declaration("task", depends, None, None, job, options, place, checked_former_names(was, place))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from .parameters import CONTEXT, STATE, parameters_of
 
@@ -12,10 +12,18 @@ _new_object: Callable[[type], Any] = object.__new__
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
+class Told(Protocol):
+    """What the context of a body is told before the body begins."""
+
+    def use_key(self, key: str) -> None:
+        """The node has an idempotency key of its own."""
+        ...
+
+
 class MethodBody:
     """A method of a workflow class. Every call gets a frozen instance of its own."""
 
-    __slots__ = ("_defaults", "_method", "_takes_ctx", "_takes_state", "_workflow", "is_async", "needs")
+    __slots__ = ("_defaults", "_key", "_method", "_takes_ctx", "_takes_state", "_workflow", "is_async", "needs")
 
     def __init__(
         self,
@@ -23,12 +31,14 @@ class MethodBody:
         defaults: Mapping[str, Any],
         method: Callable[..., Any],
         needs: tuple[str, ...],
+        key: Callable[..., Any] | None = None,
         *,
         has_state: bool = False,
     ) -> None:
         self._workflow = workflow
         self._defaults = defaults
         self._method = method
+        self._key = key
         parameters = parameters_of(method, method=True)
         self._takes_ctx = parameters.takes_ctx
         self._takes_state = has_state and parameters.takes_state
@@ -39,7 +49,7 @@ class MethodBody:
         """The same body for a node of another version of the graph, which was promised other outputs."""
         names = parameters_of(self._method, method=True).names
         known = tuple(name for name in needs if name in names)
-        return MethodBody(self._workflow, self._defaults, self._method, known, has_state=self._takes_state)
+        return MethodBody(self._workflow, self._defaults, self._method, known, self._key, has_state=self._takes_state)
 
     def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the body, or a coroutine that gives it when `is_async`.
@@ -49,6 +59,9 @@ class MethodBody:
         instance = _new_object(self._workflow)
         instance.__dict__.update(copied_values({**self._defaults, **input}))
         given = {name: outputs[name] for name in self.needs}
+        if self._key is not None:
+            asked = parameters_of(self._key, method=True).names
+            ctx.use_key(self._key(instance, **{name: given[name] for name in asked if name in given}))
         if self._takes_ctx:
             given[CONTEXT] = ctx
         if self._takes_state:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from ..errors import DefinitionError
-from ..graph import Body, OnLost, Retry
+from ..graph import Body, OnLost, Retry, SideEffects
 from ..place import Place
 
 MAX_SECONDS = 2**40
@@ -24,6 +24,8 @@ class Options(NamedTuple):
     on_lost: OnLost
     isolation: Isolation
     queue: str
+    side_effects: SideEffects = "opaque"
+    idempotency_key: Callable[..., Any] | None = None
 
     def body(self, is_async: bool) -> Body:
         """Where the body runs: a process of its own when asked for, else the loop for `async def`, else a thread."""
@@ -40,13 +42,23 @@ def checked_options(
     on_lost: OnLost,
     isolation: Isolation,
     queue: str,
+    side_effects: SideEffects,
+    idempotency_key: Callable[..., Any] | None = None,
 ) -> Options:
     """The options of one node, or a DefinitionError that shows the line."""
     _check_choice("on_lost", on_lost, get_args(OnLost), place)
     _check_choice("isolation", isolation, get_args(Isolation), place)
+    _check_choice("side_effects", side_effects, get_args(SideEffects), place)
+    if idempotency_key is not None and not callable(idempotency_key):
+        raise DefinitionError(
+            f"idempotency_key={idempotency_key!r}: a function of self is needed, as in "
+            f'lambda self: f"order-{{self.order_id}}"',
+            where=str(place),
+        )
     if not _is_text(queue) or "/" in queue:
         raise DefinitionError(f"queue={queue!r}: a name without '/' is needed", where=str(place))
-    return Options(Retry.of(retry), _checked_timeout(timeout, place), on_lost, isolation, queue)
+    seconds = _checked_timeout(timeout, place)
+    return Options(Retry.of(retry), seconds, on_lost, isolation, queue, side_effects, idempotency_key)
 
 
 class RunOptions(NamedTuple):

@@ -113,6 +113,8 @@ def _options(spec: NodeSpec) -> list[Problem]:
         wrong("body", "one of thread, loop, process")
     if spec.on_lost not in ("rerun", "interrupt"):
         wrong("on_lost", "'rerun' or 'interrupt'")
+    if spec.side_effects not in ("pure", "recordable", "opaque"):
+        wrong("side_effects", "one of pure, recordable, opaque")
     if spec.on_lost == "interrupt" and spec.retry is not None and spec.retry.retry_on is None:
         message = "on_lost='interrupt' promises at most one run per request; a retry needs an explicit retry_on"
         found.append(Problem(spec.id, message, ".retry"))

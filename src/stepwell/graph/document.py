@@ -47,6 +47,8 @@ def node_document(spec: NodeSpec) -> dict[str, Any]:
         node["queue"] = spec.queue
     if spec.was:
         node["was"] = sorted(spec.was)
+    if spec.side_effects != "opaque":
+        node["side_effects"] = spec.side_effects
     return node
 
 
@@ -84,4 +86,5 @@ def node_from_document(node: dict[str, Any]) -> NodeSpec:
         body=node.get("body", "thread"),
         queue=node.get("queue", DEFAULT_QUEUE),
         was=tuple(node.get("was", ())),
+        side_effects=node.get("side_effects", "opaque"),
     )

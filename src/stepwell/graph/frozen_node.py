@@ -166,6 +166,7 @@ FIELDS: Mapping[str, Check] = {
     "body": _text,
     "was": _names,
     "queue": _queue,
+    "side_effects": _text,
 }
 RETRY_FIELDS: Mapping[str, Check] = {
     "max_attempts": _attempts,

@@ -17,6 +17,9 @@ Body = Literal["thread", "loop", "process"]
 
 OnLost = Literal["rerun", "interrupt"]
 Kind = Literal["step", "task"]
+SideEffects = Literal["pure", "recordable", "opaque"]
+"""What a replay may do with a body: run it again (`pure`: it asks nothing of the outside; `recordable`: all that it asks is
+recorded), or only give what it returned (`opaque`)."""
 
 NO_ARGS: Mapping[str, Any] = MappingProxyType({})
 DEFAULT_QUEUE = "default"
@@ -89,6 +92,7 @@ class NodeSpec(NamedTuple):
     queue: str = DEFAULT_QUEUE
     was: tuple[str, ...] = ()
     """Ids this node had in earlier versions of its workflow: what a run did under them, it did for this node."""
+    side_effects: SideEffects = "opaque"
 
     @property
     def lane(self) -> str:

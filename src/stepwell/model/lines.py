@@ -1,4 +1,4 @@
-"""What the lines of an attempt hold: something it logged or printed, or how far it is."""
+"""What the lines of an attempt hold: something it logged or printed, how far it is, an effect and its large payloads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from .rows import LineRow
 
 LOG = "log"
 PROGRESS = "progress"
+EFFECT = "effect"
+"""The record of an outside interaction; see `replay/record.py`."""
+PAYLOAD = "payload"
+"""A large request or response of an effect, so that equal ones are stored once."""
 
 
 class LogLine(NamedTuple):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..codec import decode, encode
@@ -17,6 +19,7 @@ from ..model import Settle
 from ..model.outputs import output_of
 from .context import Context, no_state
 from .lines import Lines, Said
+from .recording import AttemptSink, Ledger
 from .seeing import ReadOutputs
 from .work import Held
 
@@ -36,17 +39,33 @@ def _unknown(run_id: RunId) -> None:
 class Attempt:
     """An attempt at work: what the body is called with, and what its end means."""
 
-    __slots__ = ("_frozen_at", "_lines", "context", "held")
+    __slots__ = ("_frozen_at", "_ledger", "_lines", "context", "guarded", "held")
 
-    def __init__(self, held: Held, read: ReadOutputs, lines: Lines, frozen_at: FrozenAt = _unknown) -> None:
+    def __init__(
+        self,
+        held: Held,
+        read: ReadOutputs,
+        lines: Lines,
+        frozen_at: FrozenAt = _unknown,
+        ledger: Ledger | None = None,
+        *,
+        guarded: bool = False,
+    ) -> None:
         self.held = held
-        self.context = Context(held, read, lines)
+        self.context = Context(held, read, lines, ledger)
+        self.guarded = guarded
+        """Whether its body may ask the clock, chance or the network only through `ctx`."""
         self._lines = lines
+        self._ledger = ledger
         self._frozen_at = frozen_at
 
     def voice(self) -> Said | None:
         """Where its body says what it logs and prints; None when that is not recorded any more."""
         return self._lines.of(self.held)
+
+    def sink(self) -> AttemptSink:
+        """Where the effects of its body go when they are recorded in a process of its own."""
+        return AttemptSink(self.held, self._lines, self._ledger)
 
     def call(self) -> Any:
         """Call the body: its result, or a coroutine when it is `async def`. Whatever it raises comes through."""
@@ -58,7 +77,10 @@ class Attempt:
             outputs = dict.fromkeys(spec.needs)
             for index, output in held.inputs:
                 outputs[order[index]] = decode(output_of(output))
-        return facts.bodies.find(spec).invoke(facts.input, self.context, outputs)
+        body = facts.bodies.find(spec)
+        if not self.guarded:
+            return body.invoke(facts.input, self.context, outputs)
+        return guarded_call(partial(body.invoke, facts.input, self.context, outputs), spec.name)
 
     def returned(self, result: object) -> Settle:
         """The body returned: completed, unless the result cannot be kept."""
@@ -140,6 +162,15 @@ class Raised(NamedTuple):
             isinstance(error, Stopped),
             error.reason if isinstance(error, MissingJob) and error.run_id is None else None,
         )
+
+
+def guarded_call(call: Callable[[], Any], node: str) -> Any:
+    """Call a body under guard; the coroutine of an `async def` is guarded wherever it runs."""
+    from ..replay.guarding import guard, guarded
+
+    with guard(node):
+        result = call()
+    return guarded(result, node) if asyncio.iscoroutine(result) else result
 
 
 def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome: bytes | None = None) -> Settle:

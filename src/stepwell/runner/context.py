@@ -8,11 +8,15 @@ from typing import Any, NamedTuple
 from ..codec import decode
 from ..define import check_unchanged
 from ..define.invoke import copied_values
-from ..errors import StateError, Stopped
+from ..errors import DefinitionError, InputError, StateError, Stopped
+from ..graph import NodeSpec
 from ..ids import NodeId, RunId
 from ..kernel.folding import ancestors, in_order
 from ..model.outputs import output_of
+from ..replay.recorder import Recorder
+from ..replay.repeatable import Outside, Repeatable
 from .lines import Lines
+from .recording import AttemptSink, Ledger
 from .seeing import ReadOutputs, Seen
 from .work import Held
 
@@ -86,13 +90,16 @@ class RunInfo(NamedTuple):
     input: Mapping[str, Any]
 
 
-class Context:
+class Context(Repeatable):
     """`ctx`: a body that has a parameter of this name receives it."""
 
-    __slots__ = ("_held", "_lines", "_outputs", "_read", "_state", "outcome")
+    __slots__ = ("_held", "_key", "_ledger", "_lines", "_outputs", "_read", "_state", "outcome")
 
-    def __init__(self, held: Held, read: ReadOutputs, lines: Lines) -> None:
+    def __init__(self, held: Held, read: ReadOutputs, lines: Lines, ledger: Ledger | None = None) -> None:
+        super().__init__()
         self._held = held
+        self._ledger = ledger
+        self._key: str | None = None
         self._lines = lines
         self._read = read
         self._outputs: Outputs | None = None
@@ -134,11 +141,37 @@ class Context:
     def idempotency_key(self) -> str:
         """The same for every attempt of this node in this run: hand it to services that can tell repeats apart.
 
-        Another one only when somebody asks for the node again although it had completed.
+        Another one only when somebody asks for the node again although it had completed. A node may have its own:
+        `@step(idempotency_key=lambda self: f"order-{self.order_id}")`.
         """
         held = self._held
-        key = f"{held.facts.run_id}:{held.facts.graph.identity(held.index)}"
+        key = self._key or f"{held.facts.run_id}:{self._identity}"
         return f"{key}:{held.generation}" if held.generation else key
+
+    def use_key(self, key: str) -> None:
+        """The node has a key of its own."""
+        self._key = checked_key(key, self.node_name)
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return self._held.facts.seed
+
+    @property
+    def order_key(self) -> int:
+        """Where the node stands among those of its level, in everything that needs an order; 0 if it was removed."""
+        graph = self._held.facts.graph
+        return graph.order_key(self.node_id) if self._held.index not in graph.removed else 0
+
+    @property
+    def _identity(self) -> str:
+        return self._held.facts.graph.identity(self._held.index)
+
+    def _open_outside(self) -> Outside:
+        return Recorder(self.node_name, self.attempt, AttemptSink(self._held, self._lines, self._ledger))
+
+    def _check_effects_allowed(self, name: str) -> None:
+        check_effects_allowed(self._held.spec, name)
 
     @property
     def outputs(self) -> Outputs:
@@ -197,3 +230,17 @@ def no_state(workflow: str) -> StateError:
     return StateError(
         f"{workflow} declares no state: write `class State:` with its fields in the workflow, or Builder(..., state=...)"
     )
+
+
+def check_effects_allowed(spec: NodeSpec, name: str) -> None:
+    if spec.side_effects == "pure":
+        raise DefinitionError(
+            f'node {spec.name!r} is declared side_effects="pure" and asks for effect {name!r}: declare it "recordable"'
+        )
+
+
+def checked_key(key: object, node: str) -> str:
+    """What a node's own `idempotency_key` gave."""
+    if not isinstance(key, str) or not key:
+        raise InputError(f"the idempotency_key of node {node!r} gave {key!r}; some text is needed")
+    return key

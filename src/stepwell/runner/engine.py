@@ -63,7 +63,8 @@ class Engine:
             print(run.output("ship"))
 
     It works on the runs it started or adopted, and on every run of `workflows`, also those another process left. With
-    `runner=None` it only starts and looks.
+    `runner=None` it only starts and looks. With `guard=True` a body that asks the clock, chance, the network or a program for
+    something that is not recorded fails, with the line that tried.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Engine:
         queue_depth: int = 1_024,
         lease_seconds: float = 30.0,
         close_seconds: float = 10.0,
+        guard: bool = False,
     ) -> None:
         check_limits(
             lease_seconds=lease_seconds,
@@ -116,6 +118,7 @@ class Engine:
                 on_pressure=self.events.pressed,
                 finish_gate=self._finish_gate,
                 do_chores=self._do_chores,
+                guarded=guard,
             )
             self._house = Housekeeping(
                 self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._discover

@@ -21,6 +21,7 @@ from ..errors import EngineClosed, StoreError
 from ..ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ..kernel import settling
 from ..model import Claimed, Dismiss, HeldGate, Op, Receipt, RunNews, Settle
+from ..replay.current import enter
 from ..store import Store, reader
 from .attempt import Attempt, settle
 from .capture import close_ears, open_ears, prick_ears, speak
@@ -32,6 +33,7 @@ from .metrics import EngineMetrics, snapshot
 from .pressure import BackpressureEvent
 from .procedure import Procedure, carry_out
 from .pulse import Pulse
+from .recording import Ledger
 from .work import Held, RunFacts
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class LocalRunner:
         on_pressure: Callable[[BackpressureEvent], None],
         finish_gate: Callable[[HeldGate], None],
         do_chores: Callable[[Due], Procedure[None]],
+        guarded: bool = False,
     ) -> None:
         self._store = store
         self._find_facts = find_facts
@@ -93,6 +96,8 @@ class LocalRunner:
         self._attempts: dict[Held, Attempt] = {}
         self._closed = False
         self._finished = False
+        self._guarded = guarded
+        self._ledger = Ledger(store, self._submit_from_a_body)
         self._lease = Lease(
             store,
             worker,
@@ -113,14 +118,28 @@ class LocalRunner:
 
     def submit(self, ops: list[Op], facts: tuple[RunFacts, ...] = ()) -> list[Receipt]:
         """Commit these ops together with whatever else is waiting, and return their receipts."""
+        return self._submit(ops, facts, self.pump)
+
+    def _submit_from_a_body(self, ops: list[Op]) -> list[Receipt]:
+        """The same, committed elsewhere: what follows from a commit is not for the thread of a body to do."""
+
+        def ask() -> None:
+            with self._lock:
+                self._ask_for_commit()
+
+        return self._submit(ops, (), ask)
+
+    def _submit(self, ops: list[Op], facts: tuple[RunFacts, ...], commit: Callable[[], object]) -> list[Receipt]:
         ready = threading.Event()
         submission = Submission(ops, facts, done=ready.set)
         with self._lock:
             if self._closed:
                 raise EngineClosed("the engine is closed")
             self.desk.submit(submission)
-        self.pump()
-        ready.wait()
+        commit()
+        while not ready.wait(1.0):
+            if self._finished:
+                raise EngineClosed("the engine was closed")
         if submission.error is not None:
             raise submission.error
         assert submission.receipts is not None
@@ -335,6 +354,7 @@ class LocalRunner:
         """A thread that runs bodies, and leads commits between them."""
         while True:
             speak(None)  # only here: between bodies it would cost as much again, and one that is over is not heard
+            enter(None)
             held = self._ready.popleft() if self._calls.get() else None
             while held is not None:
                 if self._run(held):
@@ -350,6 +370,7 @@ class LocalRunner:
         if not self._begins(attempt):
             return False
         speak(attempt)
+        enter(attempt.context)
         try:
             result = attempt.call()
             if asyncio.iscoroutine(result):
@@ -369,7 +390,9 @@ class LocalRunner:
             return held.runaway
 
     def _attempt(self, held: Held) -> Attempt:
-        return Attempt(held, self._read_outputs, self.desk.lines, self._read_frozen_at)
+        return Attempt(
+            held, self._read_outputs, self.desk.lines, self._read_frozen_at, self._ledger, guarded=self._guarded
+        )
 
     def _store_lines(self) -> None:
         with self._lock:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import Stopped
 from ..model import Settle
+from ..replay.current import enter
 from .attempt import Attempt
 from .capture import speak
 from .work import Held
@@ -83,6 +84,7 @@ class LoopThread:
             if not self._begins(attempt):
                 continue
             speak(attempt)
+            enter(attempt.context)
             try:
                 result = attempt.call()
                 if asyncio.iscoroutine(result):
@@ -93,6 +95,7 @@ class LoopThread:
                 settle = attempt.raised(error)
             finally:
                 speak(None)
+                enter(None)
             self._settled(attempt.held, settle)
 
     def _start(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
@@ -100,8 +103,10 @@ class LoopThread:
             coroutine.close()
             return
         speak(attempt)  # the task takes this context with it
+        enter(attempt.context)
         task = asyncio.get_running_loop().create_task(self._run(attempt, coroutine))
         speak(None)
+        enter(None)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         attempt.held.interrupt = partial(_cancel, asyncio.get_running_loop(), task)

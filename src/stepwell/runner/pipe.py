@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ..model import LineRow
+from ..replay.record import Line
 from .lines import Voice
 from .pulse import Pulse
 
@@ -16,11 +19,42 @@ class Pipe:
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
         self._lock = threading.Lock()
+        self._asking = threading.Lock()
         self.recv = pipe.recv
 
     def send(self, message: Any) -> None:
         with self._lock:
             self._pipe.send(message)
+
+    def ask(self, message: Any) -> Any:
+        """Send a question and wait for its answer; several threads may ask, one after the other."""
+        with self._asking:
+            self.send(message)
+            return self.recv()
+
+
+class PipeSink:
+    """Records of a body's effects are sent at once, too; the parent keeps or stores them."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+
+    def keep(self, lines: list[Line]) -> None:
+        self._pipe.send(("effect", lines))
+
+    def read_clock(self, at: int) -> None:
+        self._pipe.send(("clock", at))
+
+    def append(self, lines: list[Line]) -> None:
+        refused = self._pipe.ask(("durable", lines))
+        if refused is not None:
+            raise refused
+
+    def earlier(self) -> Iterable[LineRow]:
+        rows, refused = self._pipe.ask(("earlier", None))
+        if refused is not None:
+            raise refused
+        return [LineRow(*row) for row in rows]
 
 
 class PipeVoice(Voice):

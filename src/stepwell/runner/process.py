@@ -23,17 +23,22 @@ from typing import Any
 
 from ..codec import decode, encode
 from ..define import Bodies, bodies_for, check_unchanged
-from ..errors import StateError
+from ..errors import StateError, StepwellError, Stopped, StoreError
+from ..graph import NodeSpec
 from ..graph.document import node_document, node_from_document
 from ..kernel import settling
 from ..kernel.settling import Failure
 from ..masking import hidden, hide
 from ..model import Settle
 from ..model.outputs import output_of
-from .attempt import Attempt, Raised, kept_outcome, kept_output, settle
+from ..replay.current import enter
+from ..replay.record import Line
+from ..replay.recorder import Recorder, Sink
+from ..replay.repeatable import Outside, Repeatable
+from .attempt import Attempt, Raised, guarded_call, kept_outcome, kept_output, settle
 from .capture import open_ears, speak
-from .context import RunInfo, no_state
-from .pipe import Pipe, PipeVoice
+from .context import RunInfo, check_effects_allowed, checked_key, no_state
+from .pipe import Pipe, PipeSink, PipeVoice
 from .work import Held
 
 _SPAWN = multiprocessing.get_context("spawn")
@@ -130,6 +135,8 @@ class _Place:
                 elif kind in ("line", "mark", "dropped"):
                     if (said := attempt.voice()) is not None:
                         said.relay(kind, value)
+                elif kind in _RECORDS:
+                    _RECORDS[kind](child, attempt.sink(), value)
                 else:
                     return _settlement(attempt, kind, value)
         except (EOFError, OSError):
@@ -233,7 +240,12 @@ def _request(attempt: Attempt) -> dict[str, Any]:
             "node_name": ctx.node_name,
             "attempt": ctx.attempt,
             "idempotency_key": ctx.idempotency_key,
+            "generation": held.generation,
+            "seed": ctx.seed,
+            "order_key": ctx.order_key,
+            "identity": held.facts.graph.identity(held.index),
         },
+        "guarded": attempt.guarded,
     }
 
 
@@ -252,6 +264,39 @@ def _state(attempt: Attempt) -> tuple[str, Any]:
         return "broken", (str(error), error.field, error.node)
 
 
+def _keep(child: _Child, sink: Sink, lines: list[Line]) -> None:
+    sink.keep(lines)
+
+
+def _read_clock(child: _Child, sink: Sink, at: int) -> None:
+    sink.read_clock(at)
+
+
+def _append(child: _Child, sink: Sink, lines: list[Line]) -> None:
+    try:
+        sink.append(lines)
+    except StepwellError as error:
+        child.send(Stopped(str(error)))
+    else:
+        child.send(None)
+
+
+def _earlier(child: _Child, sink: Sink, nothing: None) -> None:
+    try:
+        child.send(([tuple(row) for row in sink.earlier()], None))
+    except StoreError as error:
+        child.send(([], StoreError(str(error))))
+
+
+_RECORDS: Mapping[str, Callable[[_Child, Sink, Any], None]] = {
+    "effect": _keep,
+    "clock": _read_clock,
+    "durable": _append,
+    "earlier": _earlier,
+}
+"""What a child tells or asks about the effects of its body."""
+
+
 def _settlement(attempt: Attempt, kind: str, value: Any) -> Settle:
     if kind == "returned":
         return attempt.completed(*value)
@@ -262,11 +307,16 @@ def _settlement(attempt: Attempt, kind: str, value: Any) -> Settle:
 # What follows runs in the child.
 
 
-class ChildContext:
+class ChildContext(Repeatable):
     """`ctx` in a process of its own: the same names, with outputs asked from the parent."""
 
-    def __init__(self, pipe: Pipe, voice: PipeVoice, input: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    def __init__(
+        self, pipe: Pipe, voice: PipeVoice, input: Mapping[str, Any], facts: Mapping[str, Any], spec: NodeSpec
+    ) -> None:
+        super().__init__()
         self._pipe = pipe
+        self._facts = facts
+        self._spec = spec
         self._state: Any = None
         self.bodies: Bodies | None = None
         """Where the state of the workflow is declared, once that is found."""
@@ -305,21 +355,43 @@ class ChildContext:
     def check(self) -> None:
         return None
 
+    def use_key(self, key: str) -> None:
+        """The node has a key of its own."""
+        generation = self._facts["generation"]
+        own = checked_key(key, self.node_name)
+        self.idempotency_key = f"{own}:{generation}" if generation else own
+
+    @property
+    def seed(self) -> int:
+        return int(self._facts["seed"])
+
+    @property
+    def order_key(self) -> int:
+        return int(self._facts["order_key"])
+
+    @property
+    def _identity(self) -> str:
+        return str(self._facts["identity"])
+
+    def _open_outside(self) -> Outside:
+        return Recorder(self.node_name, self.attempt, PipeSink(self._pipe))
+
+    def _check_effects_allowed(self, name: str) -> None:
+        check_effects_allowed(self._spec, name)
+
 
 class _ChildOutputs(Mapping[str, Any]):
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
 
     def __getitem__(self, name: str) -> Any:
-        self._pipe.send(("outputs", name))
-        kind, value = self._pipe.recv()
+        kind, value = self._pipe.ask(("outputs", name))
         if kind == "missing":
             raise KeyError(value)
         return decode(value)
 
     def all(self) -> dict[str, Any]:
-        self._pipe.send(("outputs", None))
-        found: dict[str, Any] = decode(self._pipe.recv()[1])
+        found: dict[str, Any] = decode(self._pipe.ask(("outputs", None))[1])
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -359,14 +431,17 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
     hide(request["secrets"])
     input = decode(request["input"])
     voice = PipeVoice(pipe)
-    context = ChildContext(pipe, voice, input, request["context"])
+    spec = node_from_document(decode(request["node"]))
+    context = ChildContext(pipe, voice, input, request["context"], spec)
     name = context.node_name
     speak(voice)
+    enter(context)
     try:
         context.bodies = bodies = bodies_for(request["target"], request["state"])
-        body = bodies.find(node_from_document(decode(request["node"])))
+        body = bodies.find(spec)
         outputs = {name: decode(output) for name, output in request["needs"].items()}
-        result = body.invoke(input, context, outputs)
+        invoke = partial(body.invoke, input, context, outputs)
+        result = guarded_call(invoke, name) if request["guarded"] else invoke()
         if asyncio.iscoroutine(result):
             result = asyncio.run(result)
         context.check_state()
@@ -376,6 +451,7 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
         return "raised", (Raised.of(error), _outcome(context))
     finally:
         speak(None)
+        enter(None)
         voice.finish()
 
 

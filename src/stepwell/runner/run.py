@@ -17,7 +17,8 @@ from ..kernel.folding import in_order
 from ..kernel.measuring import RunMetrics, measure
 from ..kernel.why import Why
 from ..model import AttemptRow, GetRun, ListAttempts, ListMarks, ListNodes, NodeStatus, RunRow, RunStatus
-from ..model.lines import LOG, in_order_of_time, latest_progress
+from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time, latest_progress
+from ..replay.record import Effect, effects_of
 from ..store import reader
 from . import explaining
 from .auditing import audit_run
@@ -177,6 +178,18 @@ class Run(Controls):
             LogRecord(line.at / SECOND, specs[row.node].name, row.number, line.level, line.logger, line.text)
             for row, line in in_order_of_time(rows)
         ]
+
+    def effects(self, node: str | None = None, attempt: int | None = None) -> list[Effect]:
+        """What its bodies asked of the outside world and were answered, as it was recorded; by attempt, then by index.
+
+        for effect in run.effects("charge"):
+            print(effect.attempt, effect.index, effect.name, effect.request, effect.error or effect.response)
+        """
+        index = None if node is None else self.index_of(node)
+        store = self._engine.store
+        rows = reader.list_lines(store, self.id, index, number=attempt, kind=EFFECT)
+        payloads = reader.list_lines(store, self.id, index, number=attempt, kind=PAYLOAD) if rows else ()
+        return effects_of([*payloads, *rows], self.graph.order)
 
     def __iter__(self) -> Iterator[NodeView]:
         return iter(self.nodes())

@@ -1,0 +1,25 @@
+"""What makes a run repeatable: effects and how they are recorded, and a guard against what would not be.
+
+`stepwell.replay.httpx` holds a transport for httpx that records by itself; it is loaded only when it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .decorator import effect
+from .record import Effect, EffectError
+
+if TYPE_CHECKING:
+    from .guarding import guard
+
+__all__ = ["Effect", "EffectError", "effect", "guard"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "guard":
+        raise AttributeError(f"module 'stepwell.replay' has no attribute {name!r}")
+    from .guarding import guard  # it looks at sockets and subprocesses, which few programs load
+
+    globals()["guard"] = guard
+    return guard

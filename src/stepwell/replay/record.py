@@ -1,0 +1,236 @@
+"""The record of an effect: what is stored of it, and how it is read again.
+
+An effect is a line of its attempt, of kind `effect`: one JSON object, keys sorted.
+
+    at            when it began, by the worker's wall clock, in microseconds
+    awaited       true: the function was awaited; else left out
+    digest        SHA-256 of the canonical JSON of the response, or of `raised`
+    durable       true: it was stored before the body got the response; else left out
+    duration      microseconds
+    format        1
+    from_attempt  the attempt whose durable effect was served instead of a call; else left out
+    index         its place among the effects of the attempt, counted from 0 in the order in which they began
+    key           SHA-256 of the canonical JSON of the request
+    name          as the body gave it
+    occurrence    how many effects with this name and key began before it in this attempt
+    raised        instead of a response: {"args", "bases", "message", "type"} of the exception; args only if they are JSON
+    request       what was asked
+    response      what was answered
+
+A request or response of 16 KiB or more is left out here and has a line of its own, of kind `payload`, which is found by its
+hash: stores keep equal large payloads once, which they could not if each had another time in it.
+
+What `ctx.now()` gave is one such record for the whole attempt: name `stepwell.now`, index -1, the response a list of
+microseconds.
+Secrets are masked before anything is hashed or stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from ..clock import SECOND
+from ..codec import decode, encode, encode_checked, sha256
+from ..errors import StoreCorrupt
+from ..masking import MASK, mask
+from ..model import LineRow
+from ..model.lines import EFFECT, PAYLOAD
+
+FORMAT = 1
+LARGE = 16 * 1024
+"""Bytes from which on a request or response has a line of its own; the same as for the payloads of stores."""
+CLOCK = "stepwell.now"
+"""The name of the record of what `ctx.now()` gave."""
+
+Line: TypeAlias = tuple[str, bytes]
+"""Kind and data of something to append to an attempt."""
+
+
+class Record(NamedTuple):
+    """An effect that has ended, on its way to the store. `request`, `response` and `raised` are canonical JSON, masked."""
+
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
+    name: str
+    key: str
+    occurrence: int
+    at: int
+    duration: int
+    request: bytes
+    response: bytes | None
+    raised: bytes | None = None
+    awaited: bool = False
+    durable: bool = False
+    from_attempt: int | None = None
+
+    def lines(self) -> list[Line]:
+        """What to append, payloads first."""
+        answer = self.raised if self.response is None else self.response
+        assert answer is not None, "an effect that has ended has a response, or raised"
+        head: dict[str, Any] = {
+            "at": self.at,
+            "digest": sha256(answer),
+            "duration": self.duration,
+            "format": FORMAT,
+            "index": self.index,
+            "key": self.key,
+            "name": self.name,
+            "occurrence": self.occurrence,
+        }
+        if self.awaited:
+            head["awaited"] = True
+        if self.durable:
+            head["durable"] = True
+        if self.from_attempt is not None:
+            head["from_attempt"] = self.from_attempt
+        # The parts are JSON already, and their keys sort behind all others: joined, it is canonical without encoding twice.
+        parts = [encode_checked(head)[:-1]]
+        payloads: list[Line] = []
+        for field, data in ((b"raised", self.raised), (b"request", self.request), (b"response", self.response)):
+            if data is None:
+                continue
+            if len(data) >= LARGE and field != b"raised":
+                payloads.append((PAYLOAD, data))
+            else:
+                parts.append(b',"%s":%s' % (field, data))
+        return [*payloads, (EFFECT, b"".join(parts) + b"}")]
+
+
+class EffectError(NamedTuple):
+    """The exception that an effect raised."""
+
+    type: str
+    """`module.Name` of its class."""
+    message: str
+    args: list[Any] | None
+    """What it was made with; None when that is not JSON."""
+    bases: list[str]
+    """`module.Name` of all its classes, the first its own."""
+
+    def __str__(self) -> str:
+        return f"{self.type.removeprefix('builtins.')}: {self.message}"
+
+
+class Effect(NamedTuple):
+    """An effect as it was recorded."""
+
+    node: str
+    """The id of the node."""
+    attempt: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
+    name: str
+    request: Any
+    response: Any
+    error: EffectError | None
+    request_hash: str
+    response_hash: str
+    occurrence: int
+    time: float
+    seconds: float
+    durable: bool
+    awaited: bool
+    from_attempt: int | None
+
+    @property
+    def match(self) -> tuple[str, str, int]:
+        """What an effect of a later attempt, or of a replay, must be equal in to be the same effect."""
+        return self.name, self.request_hash, self.occurrence
+
+
+def effects_of(rows: Iterable[LineRow], node_ids: Mapping[int, str] | tuple[str, ...]) -> list[Effect]:
+    """The effects among the lines of a run (kinds `effect` and `payload`), by attempt in the order of claims, then by index."""
+    found: list[tuple[LineRow, dict[str, Any]]] = []
+    payloads: dict[str, dict[str, bytes]] = {}
+    for row in rows:
+        if row.kind == EFFECT:
+            found.append((row, decode(row.data)))
+        elif row.kind == PAYLOAD:
+            payloads.setdefault(row.attempt, {})[sha256(row.data)] = row.data
+    attempts = {row.attempt: place for place, (row, _) in reversed(list(enumerate(found)))}
+    found.sort(key=lambda each: (attempts[each[0].attempt], each[1]["index"]))
+    return [_effect(row, record, payloads.get(row.attempt, {}), node_ids[row.node]) for row, record in found]
+
+
+def _effect(row: LineRow, record: dict[str, Any], payloads: Mapping[str, bytes], node: str) -> Effect:
+    if record["format"] != FORMAT:
+        raise StoreCorrupt(
+            f"effect {record['index']} of node {node!r}, attempt {row.number}, has format {record['format']!r}; this version "
+            f"of Stepwell reads {FORMAT}: a newer one has written it"
+        )
+
+    def part(field: str, digest: str) -> Any:
+        if field in record:
+            return record[field]
+        if digest not in payloads:
+            raise StoreCorrupt(
+                f"the {field} of effect {record['name']!r} of node {node!r}, attempt {row.number}, is missing"
+            )
+        return decode(payloads[digest])
+
+    raised = record.get("raised")
+    return Effect(
+        node,
+        row.number,
+        record["index"],
+        record["name"],
+        part("request", record["key"]),
+        part("response", record["digest"]) if raised is None else None,
+        None
+        if raised is None
+        else EffectError(raised["type"], raised["message"], raised.get("args"), raised.get("bases", [])),
+        record["key"],
+        record["digest"],
+        record["occurrence"],
+        record["at"] / SECOND,
+        record["duration"] / SECOND,
+        record.get("durable", False),
+        record.get("awaited", False),
+        record.get("from_attempt"),
+    )
+
+
+def clock_lines(readings: list[int]) -> list[Line]:
+    """The record of what `ctx.now()` gave in one attempt, if it was asked."""
+    if not readings:
+        return []
+    first, last = readings[0], readings[-1]
+    request = b"null"
+    return Record(-1, CLOCK, sha256(request), 0, first, last - first, request, encode_checked(readings)).lines()
+
+
+def raised_data(error: BaseException) -> bytes:
+    """An exception as canonical JSON, masked."""
+    bases = [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__[:-1]]
+    try:
+        message = str(error)
+    except Exception as trouble:
+        message = f"(no message: its __str__ raised {type(trouble).__name__})"
+    record: dict[str, Any] = {"bases": bases, "message": clean(message), "type": bases[0]}
+    try:
+        return masked(encode({**record, "args": list(error.args)}))
+    except Exception:  # its arguments are not data
+        return masked(encode_checked(record))
+
+
+def clean(text: str) -> str:
+    """Text that UTF-8 can carry."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def masked(data: bytes) -> bytes:
+    """Canonical JSON without the secrets that are known here."""
+    text = data.decode()
+    if mask(text) == text:
+        return data
+    return encode_checked(_masked(decode(data)))  # value by value: a masked text need not be JSON any more
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {mask(key): _masked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_masked(item) for item in value]
+    # A number is hidden whole: a part of it would still be a number, and another one.
+    return value if value is None or mask(text := str(value)) == text else MASK

@@ -1,0 +1,157 @@
+"""A durable effect is there before its body goes on, and no later attempt repeats it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from stepwell import Builder, Context, Engine, RetryLater, Workflow, step
+from stepwell.errors import StoreFull
+from tests.replay import bodies
+from tests.replay.test_effects import ISOLATIONS, run_one
+from tests.runner.conftest import OpenEngine
+from tests.runner.ledger import noted
+from tests.runner.waiting import eventually
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_later_attempts_are_served_what_earlier_ones_were_told(engine: Engine, ledger: str, isolation: Any) -> None:
+    run = run_one(engine, bodies.fail_then_answer, isolation, ledger=ledger)
+    assert run.output("body") == [3, {"value": "charge"}, {"value": "ship"}]
+    assert noted(ledger) == ["called charge", "called ship"]
+    seen = [(each.attempt, each.index, each.name, each.durable, each.from_attempt) for each in run.effects()]
+    assert seen == [
+        (1, 0, "charge", True, None),
+        (2, 0, "charge", False, 1),
+        (2, 1, "ship", True, None),
+        (3, 0, "charge", False, 1),
+        (3, 1, "ship", False, 2),
+    ]
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_the_same_for_async_bodies(engine: Engine, ledger: str, isolation: Any) -> None:
+    run = run_one(engine, bodies.fail_then_answer_on_the_loop, isolation, ledger=ledger)
+    assert run.output("body") == [2, {"value": "charge"}]
+    assert noted(ledger) == ["called charge"]
+
+
+def test_many_durable_effects_side_by_side(engine: Engine, ledger: str) -> None:
+    values = list(range(50))
+    w = Builder("durable")
+    w.node("body", job=bodies.ask_side_by_side, args={"ledger": ledger, "values": values, "durable": True})
+    run = engine.run(w)
+    assert run.output("body") == [{"value": value} for value in values]
+    assert len(run.effects()) == 50
+
+
+def test_it_is_stored_before_the_body_goes_on(engine: Engine) -> None:
+    go_on = threading.Event()
+
+    class Charge(Workflow):
+        @step
+        def charge(self, ctx: Context) -> None:
+            ctx.effect("plain", abs, -1)
+            ctx.effect("durable", abs, -2, durable=True)
+            go_on.wait(60)
+
+    run = engine.start(Charge())
+    try:
+        eventually(run.effects)
+        assert [each.name for each in run.effects()] == ["durable"]
+    finally:
+        go_on.set()
+    run.wait(30)
+    assert [each.name for each in run.effects()] == ["plain", "durable"]
+
+
+def test_an_effect_that_raised_is_tried_again(engine: Engine) -> None:
+    calls: list[int] = []
+
+    def service() -> str:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ConnectionError("busy")
+        return "done"
+
+    class Charge(Workflow):
+        @step(retry=2)
+        def charge(self, ctx: Context) -> Any:
+            try:
+                return ctx.effect("charge", service, durable=True)
+            except ConnectionError:
+                ctx.effect("charge", service, durable=True)
+            if ctx.attempt == 1:
+                raise RetryLater(0)
+            return None
+
+    run = engine.run(Charge())
+    assert run.output("charge") == "done"
+    assert len(calls) == 2
+    seen = [(each.attempt, each.occurrence, each.response, each.from_attempt) for each in run.effects()]
+    assert seen == [(1, 0, None, None), (1, 1, "done", None), (2, 0, "done", 1)]
+
+
+def test_a_node_that_is_asked_for_again_after_it_completed_does_it_again(engine: Engine, ledger: str) -> None:
+    class Charge(Workflow):
+        @step
+        def charge(self, ctx: Context) -> list[Any]:
+            return [ctx.idempotency_key, ctx.effect("charge", bodies.answer, ledger, "charge", durable=True)]
+
+    run = engine.run(Charge())
+    first = run.output("charge")[0]
+    run.reattempt("charge")
+    run.wait(30)
+    assert run.output("charge")[0] != first
+    assert noted(ledger) == ["called charge", "called charge"]
+
+
+def test_a_store_that_is_full_for_a_while_loses_no_durable_effect(
+    open_sqlite: OpenEngine, ledger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_sqlite()
+    commit = engine.store.commit
+    full = [True, True, True]
+
+    def refusing(batch: Any) -> Any:
+        if any(type(op).__name__ == "Append" for op in batch) and full:
+            full.pop()
+            raise StoreFull("no space left")
+        return commit(batch)
+
+    monkeypatch.setattr(engine.store, "commit", refusing)
+    w = Builder("durable")
+    w.node("body", job=bodies.ask, args={"ledger": ledger, "values": [1], "durable": True})
+    run = engine.start(w)
+    eventually(lambda: run.status == "COMPLETED")  # who waits is told of the trouble
+    assert [each.durable for each in run.effects()] == [True]
+    assert noted(ledger) == ["called 1"]
+    assert not full
+
+
+def test_closing_does_not_hang_on_a_body_that_asks_durably(open_engine: OpenEngine) -> None:
+    go_on, ended = threading.Event(), threading.Event()
+    seen: list[BaseException] = []
+
+    class Charge(Workflow):
+        @step
+        def charge(self, ctx: Context) -> None:
+            go_on.wait(60)
+            try:
+                ctx.effect("late", abs, -1, durable=True)
+            except BaseException as error:
+                seen.append(error)
+                raise
+            finally:
+                ended.set()
+
+    engine = open_engine(close_seconds=0.1)
+    run = engine.start(Charge())
+    eventually(lambda: run.node("charge").status == "RUNNING")
+    engine.close()
+    go_on.set()
+    assert ended.wait(30)
+    assert type(seen[0]).__name__ == "Stopped"
+    assert "may not write any more" in str(seen[0])

@@ -1,0 +1,237 @@
+"""The guard refuses what a replay could not repeat, names the line, and leaves everybody else alone."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dates
+import logging
+import os
+import queue
+import random
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from datetime import date, datetime
+from pathlib import Path
+from time import localtime, strftime
+from time import time as wall_clock
+from typing import Any
+
+import pytest
+
+from stepwell import Context, Engine, NodeStatus, Workflow, step
+from stepwell.errors import UnrecordedCall
+from stepwell.replay import guard
+from tests.replay import bodies
+from tests.replay.test_effects import ISOLATIONS, run_one
+from tests.runner.conftest import OpenEngine
+
+
+class Later(datetime):
+    """A class of somebody's own."""
+
+
+REFUSED: list[tuple[str, Callable[[], Any]]] = [
+    ("time.time", lambda: time.time()),
+    ("time.time", lambda: wall_clock()),
+    ("time.time_ns", lambda: time.time_ns()),
+    ("time.localtime without a time", lambda: localtime()),
+    ("time.gmtime without a time", lambda: time.gmtime()),
+    ("time.strftime without a time", lambda: strftime("%Y")),
+    ("datetime.now", lambda: datetime.now()),
+    ("datetime.now", lambda: dates.datetime.now(dates.UTC)),
+    ("date.today", lambda: date.today()),
+    ("Later.now", lambda: Later.now()),
+    ("random.random", lambda: random.random()),
+    ("random.randint", lambda: random.randint(1, 6)),
+    ("random.choice", lambda: random.choice([1, 2])),
+    ("random.shuffle", lambda: random.shuffle([1, 2])),
+    ("random.gauss", lambda: random.gauss(0, 1)),
+    ("random.Random", lambda: random.Random()),
+    ("random.SystemRandom.random", lambda: random.SystemRandom().random()),
+    ("uuid.uuid1", lambda: uuid.uuid1()),
+    ("uuid.uuid4", lambda: uuid.uuid4()),
+    ("os.urandom", lambda: os.urandom(4)),
+    ("secrets.token_hex", lambda: secrets.token_hex(4)),
+    ("socket.create_connection", lambda: socket.create_connection(("127.0.0.1", 9))),
+    ("socket.gethostbyname", lambda: socket.gethostbyname("localhost")),
+    ("subprocess.run", lambda: subprocess.run(["true"])),
+    ("os.system", lambda: os.system("true")),
+    ("os.fork", lambda: os.fork()),
+]
+ALLOWED: list[Callable[[], Any]] = [
+    lambda: random.Random(7).random(),
+    lambda: time.sleep(0),
+    lambda: time.monotonic(),
+    lambda: time.perf_counter(),
+    lambda: time.localtime(0),
+    lambda: time.strftime("%Y", (2026, 1, 1, 0, 0, 0, 0, 1, 0)),
+    lambda: datetime.fromisoformat("2026-01-15"),
+    lambda: datetime.fromtimestamp(0),
+    lambda: uuid.uuid5(uuid.NAMESPACE_DNS, "x"),
+    lambda: logging.getLogger("guarded").warning("logging asks for the time"),
+    lambda: threading.Event().wait(0.001),
+    lambda: queue.Queue[int]().put(1, timeout=1),
+    lambda: asyncio.run(asyncio.sleep(0.001)),
+    lambda: tempfile.gettempdir(),
+    lambda: Path(__file__).read_text(encoding="utf-8"),
+    lambda: socket.socket().close(),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "call"), REFUSED, ids=[f"{place}-{name}" for place, (name, _) in enumerate(REFUSED)]
+)
+def test_it_refuses_and_names_the_function_the_line_and_what_to_use(function: str, call: Callable[[], Any]) -> None:
+    with pytest.raises(UnrecordedCall) as caught, guard("charge"):
+        call()
+    error = caught.value
+    assert error.function == function
+    assert error.where == f"{__file__}:{call.__code__.co_firstlineno}"
+    assert str(error).startswith(f"node 'charge' called {function} at {error.where} and its answer is not recorded")
+    assert "ctx." in error.instead
+    call_again = function.startswith("time.time")
+    assert sys.getprofile() is None
+    if call_again:
+        call()
+
+
+@pytest.mark.parametrize("call", ALLOWED, ids=range(len(ALLOWED)))
+def test_it_leaves_alone_what_is_harmless(call: Callable[[], Any]) -> None:
+    with guard():
+        call()
+
+
+def test_a_refusal_that_is_swallowed_is_raised_in_the_end() -> None:
+    with pytest.raises(UnrecordedCall, match=r"time\.time"), guard():
+        try:
+            time.time()
+        except UnrecordedCall:
+            pass
+
+
+def test_only_its_own_thread_is_guarded() -> None:
+    seen: list[float] = []
+    with guard():
+        thread = threading.Thread(target=lambda: seen.append(time.time()))
+        thread.start()
+        thread.join()
+    assert seen
+
+
+def test_only_its_own_tasks_are_guarded() -> None:
+    async def guarded() -> str:
+        try:
+            with guard("guarded"):
+                await asyncio.sleep(0.01)
+
+                async def inner() -> None:
+                    time.time()
+
+                await asyncio.gather(inner())
+        except UnrecordedCall:
+            return "refused"
+        return "went through"
+
+    async def free() -> float:
+        for _ in range(5):
+            await asyncio.sleep(0.005)
+            time.time()
+        return time.time()
+
+    async def both() -> list[Any]:
+        return await asyncio.gather(guarded(), free(), guarded())
+
+    first, second, third = asyncio.run(both())
+    assert (first, third) == ("refused", "refused")
+    assert second > 0
+
+
+def test_asyncio_does_not_open_a_way_to_the_network() -> None:
+    async def connect() -> None:
+        await asyncio.open_connection("127.0.0.1", 9)
+
+    async def start() -> None:
+        await asyncio.create_subprocess_exec("true")
+
+    for tries in (connect, start):
+        with pytest.raises(UnrecordedCall), guard():
+            asyncio.run(tries())
+
+
+def test_a_profiler_that_was_there_is_there_again() -> None:
+    def profiler(*_: object) -> None: ...
+
+    sys.setprofile(profiler)
+    try:
+        with guard():
+            assert sys.getprofile() is not profiler
+        assert sys.getprofile() is profiler
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_an_engine_may_guard_its_bodies(open_engine: OpenEngine, tmp_path: Path, isolation: Any) -> None:
+    engine = open_engine(guard=True)
+    for job in (bodies.read_clock_unrecorded, bodies.read_clock_and_swallow, bodies.read_date_on_the_loop):
+        run = run_one(engine, job, isolation)
+        error = run.node("body").error
+        assert error is not None, job
+        assert error.type == "UnrecordedCall"
+        assert "node 'body' called " in error.message
+        assert f"{bodies.__file__}:" in error.message
+    assert run_one(engine, bodies.read_clock_in_an_effect, isolation).status == "COMPLETED"
+    assert run_one(engine, bodies.behave, isolation, folder=str(tmp_path)).check().output("body")[:2] == [True, True]
+
+
+def test_without_it_nothing_is_refused(engine: Engine) -> None:
+    assert run_one(engine, bodies.read_clock_unrecorded).check().output("body") > 0
+
+
+def test_guarded_bodies_beside_each_other(open_engine: OpenEngine) -> None:
+    class Many(Workflow):
+        @step(depends_on=None)
+        def good(self, ctx: Context) -> float:
+            time.sleep(0.01)
+            return ctx.now().timestamp()
+
+        @step(depends_on=None)
+        def bad(self) -> float:
+            return time.time()
+
+        @step(depends_on=None)
+        async def late(self) -> None:
+            await asyncio.sleep(0.02)
+            datetime.now()
+
+        @step(depends_on=None)
+        async def later(self, ctx: Context) -> float:
+            for _ in range(10):
+                await asyncio.sleep(0.005)
+            return ctx.random.random()
+
+        @step(depends_on=None)
+        async def latest(self) -> None:
+            for _ in range(15):
+                await asyncio.sleep(0.005)
+            random.random()
+
+    class Finishing(Many, on_failure="finish"): ...
+
+    run = open_engine(guard=True).run(Finishing(), check=False)
+    statuses = {node.name: node.status for node in run.nodes()}
+    failed = NodeStatus.FAILED
+    assert statuses == {
+        "good": NodeStatus.COMPLETED,
+        "bad": failed,
+        "late": failed,
+        "later": NodeStatus.COMPLETED,
+        "latest": failed,
+    }
