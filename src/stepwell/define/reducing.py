@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import NoneType, UnionType
 from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
-from .. import reducers
+from ..reducers import add, append, extend, maximum, merge, minimum, union
 from .address import address_of
 
 Reducer = Callable[[Any, Any], Any]
@@ -24,11 +24,11 @@ class Refused(Exception):
 
 NOTHING: Any = object()
 _EMPTY: dict[Any, Callable[[], Any]] = {
-    reducers.append: list,
-    reducers.extend: list,
-    reducers.union: list,
-    reducers.merge: dict,
-    reducers.add: int,
+    append: list,
+    extend: list,
+    union: list,
+    merge: dict,
+    add: int,
 }
 
 
@@ -40,18 +40,18 @@ def starts_at(reducer: Reducer) -> Any:
 def refusal(reducer: Reducer, annotation: Any) -> str | None:
     """Why a field of this type cannot have this reducer; None when it can."""
     kinds = _kinds(annotation)
-    if reducer in (reducers.append, reducers.extend):
+    if reducer in (append, extend):
         return None if _is(annotation, _LISTS) else f"{reducer.__name__} is for lists, for example list[str]"
-    if reducer is reducers.union:
+    if reducer is union:
         items = get_args(_unwrapped(annotation))
         sortable = bool(items) and (_kinds(items[0]) <= _NUMBERS or _kinds(items[0]) == {str})
         fits = _is(annotation, _LISTS) and sortable
         return None if fits else "union sorts its items, so it is for list[str], list[int] or list[float]"
-    if reducer is reducers.merge:
+    if reducer is merge:
         return None if _is(annotation, _DICTS) else "merge is for objects, for example dict[str, int]"
-    if reducer is reducers.add:
+    if reducer is add:
         return None if kinds <= _NUMBERS else "add is for int and float"
-    if reducer in (reducers.maximum, reducers.minimum):
+    if reducer in (maximum, minimum):
         some = kinds - {NoneType}
         return None if some and (some <= _NUMBERS or some == {str}) else f"{reducer.__name__} is for numbers or for str"
     return None
@@ -59,10 +59,10 @@ def refusal(reducer: Reducer, annotation: Any) -> str | None:
 
 def delta_annotation(reducer: Reducer, annotation: Any) -> Any:
     """The type of what a node may return for a field."""
-    if reducer is reducers.append:
+    if reducer is append:
         items = get_args(_unwrapped(annotation))
         return annotation | items[0] if items and items[0] is not Any else Any
-    if getattr(reducer, "__module__", None) == reducers.__name__:
+    if getattr(reducer, "__module__", None) == append.__module__:
         return annotation
     return _second_parameter(reducer)
 
