@@ -15,6 +15,7 @@ from ..model import Gate, NodeStatus, RunNews, RunRow, RunStatus
 from ..store import Store, reader
 from .forking import fork_arguments, origin_of
 from .gates import ask, preview
+from .lineage import forks_of
 from .procedure import carry_out
 
 Self = TypeVar("Self", bound="Controls")
@@ -172,6 +173,11 @@ class Controls:
         """The run that this one is a fork of, and the `seq` it was forked at."""
         found = origin_of(reader.require_run(self._engine.store, self.id))
         return None if found is None else (found["origin"], found["seq"])
+
+    def forks(self: Self) -> list[Self]:
+        """The runs that were forked from this one, newest first."""
+        found = forks_of(self._engine.store, self.id)
+        return [type(self)(self._engine, row.id) for row in found]  # type: ignore[call-arg]
 
     def delete(self) -> None:
         """Forget an ended run: its rows, attempts, outputs and journal."""

@@ -36,8 +36,9 @@ from ..store import Store, open_store, reader
 from .chores import Due
 from .code import Code, Outdated
 from .desk import Limits
-from .gates import GATE_LEASE, delete, enact, finish, go_over, load
+from .gates import GATE_LEASE, delete, enact, go_over, load
 from .housekeeping import Housekeeping
+from .lineage import begin_fork
 from .local import LocalRunner
 from .metrics import IDLE, EngineMetrics
 from .procedure import Procedure, carry_out
@@ -384,16 +385,10 @@ class Engine:
         create = Create(
             chosen, row.workflow, row.target, row.digest, given, row.seed, row.on_failure, row.priority, fork=arguments
         )
-        (receipt,) = self.store.commit([create])
-        if isinstance(receipt, Refused):
-            raise RunConflict(f"run {receipt.detail} exists already, with another workflow or input", run_id=chosen)
-        assert isinstance(receipt, Created)
-        if receipt.loaded < receipt.total:
-            carry_out(self.store, load(receipt.run_id, receipt.loaded))
-        carry_out(self.store, finish(HeldGate(receipt.run_id, "fork", arguments)))
+        made = begin_fork(self.store, create)
         if self._runner is not None:
-            self.adopt(receipt.run_id)
-        return receipt.run_id
+            self.adopt(made)
+        return made
 
     def delete(self, run_id: RunId) -> None:
         reader.require_run(self.store, run_id)

@@ -211,7 +211,11 @@ def _plan(gate: Gate, run: RunRow) -> Procedure[Plan | NotNow]:
         case "cancel":
             return plans.cancel(nodes, grace=arguments["grace"])
         case "retry":
-            removed = (yield from load_graph(run.id, run.digest)).removed if run.heals else frozenset()
+            removed = (
+                (yield from load_graph(run.id, run.digest)).removed
+                if run.heals or run.fork is not None
+                else frozenset()
+            )
             return plans.retry(nodes, removed)
         case "reattempt":
             graph = yield from load_graph(run.id, run.digest)

@@ -54,12 +54,17 @@ def list_runs(store: Store, query: ListRuns) -> RunPage:
 
 
 def all_runs(
-    store: Store, *statuses: RunStatus, workflow: str | None = None, digest: Digest | None = None
+    store: Store,
+    *statuses: RunStatus,
+    workflow: str | None = None,
+    digest: Digest | None = None,
+    origin: RunId | None = None,
 ) -> Iterator[RunRow]:
     """Every run, or every one like that, newest first, page by page."""
     before: int | None = None
     while True:
-        page = list_runs(store, ListRuns(before=before, workflow=workflow, statuses=statuses, digest=digest))
+        query = ListRuns(before=before, workflow=workflow, statuses=statuses, digest=digest, origin=origin)
+        page = list_runs(store, query)
         yield from page.runs
         if page.cursor is None:
             return
