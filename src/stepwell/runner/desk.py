@@ -401,11 +401,11 @@ class Desk:
 
     def _feel(self, now: int) -> None:
         """Notice where work waits in the store for want of room, and where it does no more."""
-        most = self.counters.most_held
         for kind, held in self._counts.items():
-            most[kind] = max(most[kind], held)
-            if held >= self._slots[kind] or self.pressure.felt(kind):
-                self.pressure.feel(kind, held, self._slots[kind], partial(self._waiting, kind), now)
+            slots = self._slots[kind]
+            if held >= slots or kind in self.pressure.felt:
+                self.counters.most_held[kind] = max(self.counters.most_held[kind], held)
+                self.pressure.feel(kind, held, slots, partial(self._waiting, kind), now)
 
     def _waiting(self, kind: str) -> Iterator[int]:
         """Of each run that may have READY nodes for this kind: how many of its nodes may wait in the store, at most."""

@@ -43,6 +43,7 @@ class Counters:
         self.claims = self.claimed = 0
         self.settled = self.unbegun = self.failures = self.retries = self.fenced = 0
         self.most_held = dict.fromkeys(KINDS, 0)
+        """Of each kind of body, the most attempts at once; only looked at where there is no slot left."""
 
     def landed(self, flight: Flight, now: int) -> None:
         self.commits += 1

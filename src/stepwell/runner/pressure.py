@@ -58,6 +58,8 @@ class Pressure:
 
     def __init__(self) -> None:
         self._lines = {kind: _Line() for kind in KINDS}
+        self.felt: set[str] = set()
+        """The kinds of bodies for which it is felt now."""
         self.news: deque[BackpressureEvent] = deque(maxlen=MAX_UNTOLD)
         """What is to be told, in order."""
 
@@ -68,6 +70,7 @@ class Pressure:
             if line.since is None:
                 line.since = now
                 line.blocks += 1
+                self.felt.add(kind)
             # One that began too soon after the last is told late, if it is still felt then.
             told_lately = line.told_at is not None and now - line.told_at < TELL_EVERY
             if not (line.told or told_lately):
@@ -77,12 +80,10 @@ class Pressure:
             lasted = now - line.since
             line.spent += lasted
             line.since = None
+            self.felt.discard(kind)
             if line.told:
                 line.told = False
                 self._tell(kind, "ended", held, limit, 0, lasted)
-
-    def felt(self, kind: str) -> bool:
-        return self._lines[kind].since is not None
 
     def blocks(self, kind: str) -> int:
         """How often it was felt."""
