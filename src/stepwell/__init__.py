@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .define import PREVIOUS, Builder, Workflow, step, task
+    from .define import PREVIOUS, Builder, Delta, Workflow, step, task
     from .errors import (
         DefinitionError,
         GraphError,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         RunFailed,
         RunNotFound,
         RunStillActive,
+        StateError,
         StepwellError,
         Stopped,
         StoreError,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from .runner import Context, Engine, Run
 
 _HOMES = {
-    "define": ("PREVIOUS", "Builder", "Workflow", "step", "task"),
+    "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
     "errors": (
         "DefinitionError",
         "GraphError",
@@ -46,6 +47,7 @@ _HOMES = {
         "RunFailed",
         "RunNotFound",
         "RunStillActive",
+        "StateError",
         "StepwellError",
         "Stopped",
         "StoreError",
@@ -64,6 +66,7 @@ __all__ = [
     "Builder",
     "Context",
     "DefinitionError",
+    "Delta",
     "Engine",
     "Graph",
     "GraphError",
@@ -80,6 +83,7 @@ __all__ = [
     "RunNotFound",
     "RunStatus",
     "RunStillActive",
+    "StateError",
     "StepwellError",
     "Stopped",
     "StoreError",

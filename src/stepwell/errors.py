@@ -22,6 +22,7 @@ StepwellError
 │   ├── RunPaused              the run waits for somebody to decide
 │   ├── RunStillActive         waiting ended before the run did
 │   └── ReplayMismatch         a replay differs from what was recorded; names node, attempt, effect and the difference
+├── StateError                 a delta is refused, or cannot be folded into the state of a run
 ├── EngineClosed               the engine no longer takes work
 ├── FrozenInstance             a body assigned to `self`
 ├── UnrecordedCall             a guarded body asked the clock, chance, the network or a program behind the record's back
@@ -241,6 +242,15 @@ class ReplayMismatch(RunError):
         self.attempt = attempt
         self.effect = effect
         self.diff = tuple(diff)
+
+
+class StateError(StepwellError):
+    """A delta is refused, or cannot be folded into the state. `field` and `node` (whose delta it is) if it is one."""
+
+    def __init__(self, message: str, *, field: str | None = None, node: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+        self.node = node
 
 
 class EngineClosed(StepwellError):

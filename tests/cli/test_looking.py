@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from stepwell.graph import from_frozen
@@ -105,7 +106,8 @@ def test_show_has_tracebacks_when_asked(old_shop: Shop) -> None:
 
 def test_show_as_json_has_keys_that_stay(old_shop: Shop) -> None:
     run = old_shop("show", "shop:failed", "--json").json
-    assert set(run) == RUN_KEYS | {"input", "digest", "counts", "result", "nodes"}
+    more = {"input", "digest", "counts", "result", "metrics", "nodes", "heals", "removed_nodes"}
+    assert set(run) == RUN_KEYS | more
     assert run["input"]["order_id"] == -1
     assert run["result"] is None
     assert {status: number for status, number in run["counts"].items() if number} == {"FAILED": 1, "UPSTREAM_FAILED": 1}
@@ -116,6 +118,7 @@ def test_show_as_json_has_keys_that_stay(old_shop: Shop) -> None:
     assert failed["error"] == {"type": "ValueError", "message": "there is no order -1", "traceback": None}
     assert (below["status"], below["reason"]) == ("UPSTREAM_FAILED", "upstream: validate")
     assert (below["attempts"], below["seconds"]) == (0, None)
+    assert (run["metrics"]["executed"], run["metrics"]["attempts"], run["metrics"]["retries"]) == (1, 1, 0)
     traced = old_shop("show", "shop:failed", "--json", "--traceback").json
     assert traced["nodes"][0]["error"]["traceback"].startswith("Traceback")
 
@@ -124,6 +127,13 @@ def test_show_has_the_result_and_forgets_errors_that_were_made_good(old_shop: Sh
     run = old_shop("show", "again", "--json").json
     assert (run["status"], run["result"]) == ("COMPLETED", 2)
     assert (run["nodes"][0]["attempts"], run["nodes"][0]["error"]) == (2, None)
+
+
+def test_show_tells_in_one_line_how_long_things_took(old_shop: Shop) -> None:
+    (line,) = (line for line in old_shop("show", "again").out.splitlines() if line.startswith("took "))
+    assert re.fullmatch(
+        r"took +[\d.]+ s a step, 95 % within [\d.]+ s; [\d.]+ s for a worker; [\d.]+ at once; 1 tried again", line
+    )
 
 
 def test_show_draws_the_nodes_as_a_tree(old_shop: Shop) -> None:

@@ -7,6 +7,7 @@ from stepwell.ids import GateToken, RunId, WorkerId
 from stepwell.model import SETTLEMENTS, AttemptStatus, NodeStatus
 
 RUNS = tuple(RunId(f"run-{i}") for i in range(5))
+FORKS = tuple(RunId(f"fork-{i}") for i in range(3))
 WORKERS = tuple(WorkerId(f"worker-{i}") for i in range(3))
 TOKENS = tuple(GateToken(f"token-{i}") for i in range(2))
 PURPOSES = ("failed", "cancel", "retry", "pause")

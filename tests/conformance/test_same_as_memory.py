@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -55,6 +56,7 @@ from stepwell.model import (
     Rewrite,
     RunStatus,
     Settle,
+    Share,
     Sweep,
     may_rewrite,
 )
@@ -63,6 +65,7 @@ from stepwell.store.memory import MemoryStore
 from stepwell.store.sql import SqliteStore
 from stepwell.testing.ops import add_graph
 from tests.conformance.drawn import (
+    FORKS,
     ILLEGAL,
     LANES,
     PAYLOADS,
@@ -132,6 +135,7 @@ class SameAsMemory(RuleBasedStateMachine):
         queries: list[Query] = [ListRuns(), ListRuns(limit=2), ListWorkers(), ReadyRuns(RUNS), ListUnfinished()]
         queries += [ListStops(worker) for worker in WORKERS]
         queries += [GetGraph(graph.digest) for graph in self.graphs]
+        queries += [ListRuns(origin=run) for run in RUNS[:2]]
         queries.append(GetGraphAges(tuple(graph.digest for graph in self.graphs)))
         of_run: tuple[Callable[[RunId], Query], ...] = (
             ListNodes,
@@ -292,7 +296,8 @@ class SameAsMemory(RuleBasedStateMachine):
 
     @rule(which=number, index=st.integers(-1, 3), data=st.sampled_from(sorted(PAYLOADS)), now=st.booleans())
     def append(self, which: int, index: int, data: str, now: bool) -> None:
-        self.ask(Append(self.attempt(which), index, "log", PAYLOADS[data] or b""), now)
+        kind = "effect" if which % 2 else "log"
+        self.ask(Append(self.attempt(which), index, kind, PAYLOADS[data] or b""), now)
 
     def attempt(self, which: int) -> AttemptId:
         """Mostly an attempt that runs, sometimes an old one, now and then rubbish."""
@@ -379,6 +384,43 @@ class SameAsMemory(RuleBasedStateMachine):
         if run.digest == graph.digest and len(rows) == len(graph.order):
             plan = heal(run, rows, before, graph)
             self.ask(Rewrite(run.id, token, tuple(plan.changes), plan.finish), True)
+
+    @rule(
+        which=number,
+        fork=st.sampled_from((*FORKS, RUNS[0])),
+        token=st.sampled_from(TOKENS),
+        take=st.lists(st.tuples(number, st.integers(0, 3)), max_size=8),
+        again=number,
+        finish=st.booleans(),
+        now=st.booleans(),
+    )
+    def fork_a_run(
+        self, which: int, fork: RunId, token: GateToken, take: list[Any], again: int, finish: bool, now: bool
+    ) -> None:
+        """A run is made from another, shares some of what that one has done, in one go or two, and begins, or does not."""
+        if which % 7:
+            self.work_to_the_end(WORKERS[which % len(WORKERS)], which % 3)
+        there = [run for run in reader.all_runs(self.memory) if reader.get_outputs(self.memory, run.id)]
+        origin = there[which % len(there)] if there and which % 9 else reader.get_run(self.memory, self.run(which))
+        if origin is None:
+            return
+        place = b'{"origin":"%s"}' % origin.id.encode()
+        self.ask(Create(fork, origin.workflow, None, origin.digest, origin.input, which, fork=place), False)
+        self.ask(Gate(fork, token, "fork", place, 60 * SECOND, resume=again % 5 > 0), False)
+        self.commit()
+        ended = [
+            (attempt.index, attempt.number)
+            for attempt in reader.list_attempts(self.memory, origin.id)
+            if attempt.status in (AttemptStatus.COMPLETED, AttemptStatus.SUPERSEDED)
+        ]
+        known = ended if ended and again % 4 else [(place, 1) for place in range(-1, 6)]
+        rows = [known[place % len(known)] if odd else (place % 8 - 1, odd) for place, odd in take]
+        for part in (rows, rows[again % 3 :]):
+            claim = ClaimId(f"{len(self.claims):05}")
+            self.claims.append(Claim(claim, WORKERS[0], ()))
+            self.ask(Share(fork, token, origin.id if again % 11 else RunId("nobody"), claim, tuple(part)), now)
+        if finish:
+            self.ask(Rewrite(fork, token, (), Finish(RunStatus.PENDING, open_gate=True)), True)
 
     @rule(which=number, run_on=st.booleans())
     def finish_what_is_held(self, which: int, run_on: bool) -> None:
@@ -468,4 +510,4 @@ SameAsMemory.TestCase.settings = settings(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
-TestSameAsMemory = SameAsMemory.TestCase
+TestSameAsMemory = pytest.mark.timeout(900)(SameAsMemory.TestCase)

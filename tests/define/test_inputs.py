@@ -134,7 +134,7 @@ def test_all_wrong_annotations_and_defaults_are_said_at_once_with_the_line_of_th
             day: datetime.date
             count: int = "three"
 
-    assert "day: an input cannot be date: inputs are kept as JSON" in str(caught.value)
+    assert "day: an input cannot be date: it is kept as JSON" in str(caught.value)
     assert "count: its default: int is needed, got 'three' (str)" in str(caught.value)
     assert caught.value.where == place(__file__, "wrong")
 

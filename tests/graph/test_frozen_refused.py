@@ -47,7 +47,7 @@ def test_every_problem_is_reported_at_once() -> None:
         },
     }
     assert refused(form) == [
-        "$.graph: there is no such field; there are version, signature, frozen_at, nodes",
+        "$.graph: there is no such field; there are version, signature, frozen_at, state, nodes",
         "$.version: the version of the form is 2; this Stepwell reads version 1",
         "$.signature: a string is needed, got 3",
         "$.nodes[\"\"]: an id of 1 to 500 printable characters is needed, got ''",

@@ -8,6 +8,7 @@ import pytest
 
 from stepwell.graph import Graph, NodeSpec, Retry
 from stepwell.ids import NodeId, WorkerId
+from stepwell.kernel.healing import arrange
 from stepwell.kernel.why import CauseKind, Worker, wanted
 from stepwell.model import GateState, NodeStatus
 from tests.kernel.facts import ALIVE, ago, attempt, entry, graph, known, run_row, text, why
@@ -373,10 +374,23 @@ def test_cancelled_says_by_what(reason: str, first: str, second: str | None) -> 
     gates = (entry(2, "gate", "cancel"), entry(3, "gate", "heal"))
     run = run_row(CHAIN, "FAILED", deadline_at=ago(20))
     node = known(CHAIN, "ship", "CANCELLED", reason=reason)
-    assert wanted(run, CHAIN, node.row).broken == (reason == "run_failed")
-    told = text(why(CHAIN, "ship", node, broken, run=run, gates=gates))
+    of = arrange(CHAIN, graph(validate="", charge="validate")) if reason == "removed" else CHAIN
+    assert wanted(run, of, node.row).broken == (reason == "run_failed")
+    told = text(why(of, "ship", node, broken, run=run, gates=gates))
     assert told[0] == f"ship was cancelled {first}"
     assert second is None or told[1] == f"  {second}"
+
+
+def test_one_that_is_gone_is_so_whatever_it_was_cancelled_for_and_one_that_is_back_is_not() -> None:
+    gone = arrange(CHAIN, graph(validate="", charge="validate"))
+    node = known(CHAIN, "ship", "CANCELLED", reason="run_failed")
+    assert text(why(gone, "ship", node, run=run_row(CHAIN, "FAILED"))) == [
+        "ship was cancelled before it began, because the workflow no longer has it"
+    ]
+    back = known(CHAIN, "ship", "CANCELLED", reason="removed")
+    told = text(why(arrange(gone, CHAIN), "ship", back, run=run_row(CHAIN, "FAILED")))
+    assert told[0] == "ship was cancelled before it began, because the run failed"
+    assert "retry" in told[-1]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stepwell import Builder, Engine
-from tests.replay.replayed import Flaky, Order, decorated, rate
+from tests.replay.replayed import Flaky, Order, Tally, decorated, rate
 
 FOLDER = Path(__file__).parent / "cassettes"
 
@@ -18,6 +18,7 @@ def main() -> None:
     with Engine("memory://") as engine:
         engine.run(Order(count=2), run_id="order-1").export(FOLDER / "order-format-1.cassette.json")
         engine.run(Flaky(), run_id="flaky-1").export(FOLDER / "flaky-format-1.cassette.json")
+        engine.run(Tally(), run_id="tally-1").export(FOLDER / "tally-format-1.cassette.json")
         w = Builder("rates")
         pairs = w.fan_out(["USD", "GBP"], job=rate, args=lambda currency: {"base": "EUR", "currency": currency})
         w.node("next", job=decorated, args={"value": 1}, depends_on=pairs, side_effects="recordable")

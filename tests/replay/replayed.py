@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from stepwell import Context, Retry, Workflow, effect, step, task
+from stepwell import Context, Delta, Retry, Workflow, effect, step, task
+from stepwell.reducers import add, append
 
 CHANGED: set[str] = set()
 """What is another code now than when it was recorded."""
@@ -124,3 +125,23 @@ class Patient(Workflow):
         except TimeoutError:
             return "gave up"
         return "waited"
+
+
+class Tally(Workflow):
+    """Its nodes return deltas to a state, and look at what those above them made of it."""
+
+    class State:
+        total: Annotated[int, add] = 0
+        seen: Annotated[list[str], append]
+
+    @step(side_effects="pure")
+    def first(self) -> Delta:
+        return Delta(total=1, seen="first")
+
+    @step(side_effects="pure")
+    def second(self, ctx: Context) -> Delta:
+        return Delta({"before": ctx.state.total}, total=11 if "total" in CHANGED else 10, seen="second")
+
+    @step(side_effects="pure")
+    def third(self, ctx: Context) -> list[Any]:
+        return [ctx.state.total, ctx.state.seen]

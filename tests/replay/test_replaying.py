@@ -15,7 +15,7 @@ import pytest
 from stepwell import Builder, Engine, Run, Workflow, step
 from stepwell.errors import ReplayMismatch
 from tests.replay import replayed
-from tests.replay.replayed import CHANGED, RAN, Flaky, Impure, Opaque, Order, Patient
+from tests.replay.replayed import CHANGED, RAN, Flaky, Impure, Opaque, Order, Patient, Tally
 from tests.runner.conftest import OpenEngine
 
 EXECUTED = ("price", "convert", "reserve", "pay")
@@ -117,6 +117,16 @@ def test_an_effect_that_its_body_gave_up_is_given_up_again(engine: Engine) -> No
     run = engine.run(Patient())
     assert run.output("wait") == "gave up"
     assert run.replay().seconds < 30
+
+
+def test_deltas_to_a_state_are_compared_too(engine: Engine) -> None:
+    run = engine.run(Tally())
+    assert run.output("third") == [11, ["first", "second"]]
+    assert run.replay().executed == ("first", "second", "third")
+    CHANGED.add("total")
+    found = mismatch(run)
+    assert (found.node, found.diff) == ("second", ("$.total: recorded 10, now 11",))
+    assert "its delta" in found.what
 
 
 def test_it_works_inside_a_loop(engine: Engine) -> None:

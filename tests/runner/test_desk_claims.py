@@ -27,7 +27,7 @@ def test_an_answer_that_is_full_is_followed_by_another_claim_and_one_that_is_not
     d.know(facts(width=9))
     first, second = hold(d, ("r", 0), ("r", 1))
     assert d.next_flight(0) is None
-    assert d.blocked == 1
+    assert d.pressure.blocks("thread") == 1
     end(d, first)
     flight = d.next_flight(10 * AHEAD_WINDOW)
     assert lanes(flight) == {"default/thread": 1}

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from stepwell import Engine, Run, Workflow, step, task
-from stepwell.errors import InputError
+from stepwell.errors import InputError, RunConflict, RunNotFound
+from stepwell.ids import RunId, new_run_id
+from stepwell.model import Create, Delete, GateState, Op, Receipt, Share
+from stepwell.runner.forking import fork_arguments
+from stepwell.store.memory import MemoryStore
 from tests.runner.conftest import OpenEngine
 
 DONE: list[str] = []
@@ -126,3 +130,118 @@ def test_what_cannot_be_forked_is_told(origin: tuple[Engine, Run]) -> None:
         run.fork("hotel", input={"nights": "many"})
     with pytest.raises(KeyError, match="has no node 'boat'"):
         run.fork("boat")
+
+
+def test_a_run_knows_its_forks(origin: tuple[Engine, Run]) -> None:
+    _, run = origin
+    first = run.fork("bill").wait(30)
+    second = run.fork().wait(30)
+    assert [fork.id for fork in run.forks()] == [second.id, first.id]
+    third = first.fork()
+    assert [fork.id for fork in first.forks()] == [third.id]
+    assert third.forks() == []
+    first.delete()
+    assert [fork.id for fork in run.forks()] == [second.id]
+
+
+def test_the_same_fork_again_is_the_same_run(origin: tuple[Engine, Run]) -> None:
+    _, run = origin
+    once = run.fork("hotel", run_id="again").wait(30)
+    DONE.clear()
+    assert run.fork("hotel", run_id="again").id == once.id
+    assert DONE == []
+    with pytest.raises(
+        RunConflict, match=f"run again exists already: forked from {run.id} at {run.row.seq}, and not from"
+    ):
+        run.fork("bill", run_id="again")
+    with pytest.raises(RunConflict, match="with another workflow or input"):
+        run.fork("hotel", input={"nights": 9}, run_id="again")
+    with pytest.raises(RunConflict, match="is no fork"):
+        once.fork(run_id=run.id)
+
+
+def test_a_fork_that_nobody_finished_is_finished_by_who_works(open_engine: OpenEngine) -> None:
+    """Its maker died after the first commit: what it left is found by the sweeper."""
+    engine = open_engine(workflows=[Trip])
+    run = engine.run(Trip(city="Oslo"))
+    DONE.clear()
+    row, name = run.row, new_run_id()
+    place = fork_arguments(run.id, row.seq, run.index_of("bill"))
+    engine.store.commit([Create(name, row.workflow, row.target, row.digest, row.input, row.seed, fork=place)])
+    fork = engine.adopt(name).wait(60).check()
+    assert DONE == ["bill"]
+    assert fork.outputs == run.outputs
+    assert fork.audit() == []
+
+
+class Deleting(MemoryStore):
+    """Another process deletes the origin just before a fork shares."""
+
+    victim: RunId | None = None
+
+    def commit(self, batch: list[Op]) -> list[Receipt]:  # type: ignore[override]
+        if self.victim is not None and any(isinstance(op, Share) for op in batch):
+            super().commit([Delete(self.victim)])
+        return super().commit(batch)
+
+
+def test_a_fork_whose_origin_is_deleted_meanwhile_does_not_begin() -> None:
+    store = Deleting()
+    with Engine(store) as engine:
+        run = engine.run(Trip(city="Oslo"))
+        DONE.clear()
+        store.victim = run.id
+        with pytest.raises(RunConflict, match="run late could not begin: the run it is a fork of was deleted"):
+            run.fork("bill", run_id="late")
+        assert DONE == []
+        late = engine.get("late")
+        assert (late.status, late.row.reason, late.row.gate) == ("CANCELLED", "origin_deleted", GateState.SHUT)
+        assert late.audit() == []
+        with pytest.raises(RunNotFound):
+            run.fork()
+
+
+def grown(*, mended: bool) -> type[Workflow]:
+    """Two versions of one class; in the later one another step is the second."""
+    if not mended:
+
+        class Grown(Workflow):
+            @step
+            def first(self) -> int:
+                return 1
+
+            @step
+            def second(self) -> int:
+                DONE.append("second")
+                raise ValueError("always")
+
+        return Grown
+
+    class Grown(Workflow):  # type: ignore[no-redef]
+        @step
+        def first(self) -> int:
+            return 1
+
+        @step
+        def last(self, first: int) -> int:
+            if "mended" not in DONE:
+                raise ValueError("not yet")
+            return first + 1
+
+    return Grown
+
+
+def test_the_fork_of_a_healed_run_is_retried_without_what_was_removed(open_sqlite: OpenEngine) -> None:
+    before, after = grown(mended=False), grown(mended=True)
+    with open_sqlite(workflows=[before]) as engine:
+        engine.run(before(), run_id="grown", check=False)
+    engine = open_sqlite(workflows=[after])
+    run = engine.get("grown").retry(accept=True).wait(30)
+    assert run.status == "FAILED"
+    fork = run.fork().wait(30)
+    assert fork.status == "FAILED"
+    DONE[:] = ["mended"]
+    fork.retry().wait(30).check()
+    assert DONE == ["mended"]
+    assert fork.output("last") == 2
+    assert fork.audit() == run.audit() == []

@@ -53,7 +53,7 @@ def test_a_listener_that_fails_disturbs_nobody(engine: Engine, caplog: pytest.Lo
 
 
 def test_an_unknown_event_is_refused(engine: Engine) -> None:
-    with pytest.raises(ValueError, match="no event 'nodes'; there are: run, node"):
+    with pytest.raises(ValueError, match="no event 'nodes'; there are: run, node, backpressure"):
         engine.on("nodes", print)  # type: ignore[arg-type]
 
 

@@ -15,7 +15,6 @@ from tests.runner import jobs
 @pytest.mark.parametrize(
     ("read", "look", "seen"),
     [
-        ("all_nodes", lambda run: [node.name for node in run.nodes()], ["first", "second"]),
         ("get_outputs", lambda run: list(run.outputs.values()), [None, None]),
         ("list_lines", lambda run: run.logs(), []),
     ],

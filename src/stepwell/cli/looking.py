@@ -116,8 +116,10 @@ def _graph(place: Place, what: str, pairs: Sequence[str]) -> tuple[str, Graph, M
         if no_target is not None and reader.get_run(store, what) is None:
             raise no_target
         run = StoredRun(store, find_run(store, what))
-        nodes = reader.all_nodes(store, run.row.id)
-        return run.row.workflow, run.graph, {node.id: node.status for node in nodes}
+        removed = run.graph.removed
+        nodes = (node for node in reader.all_nodes(store, run.row.id) if node.index not in removed)
+        found = Graph(list(run.graph)) if removed else run.graph
+        return run.row.workflow, found, {node.id: node.status for node in nodes}
 
 
 def _status(given: str) -> RunStatus:

@@ -52,7 +52,10 @@ def full_record(run: StoredRun, *, tracebacks: bool) -> dict[str, Any]:
         "digest": run.row.digest,
         "counts": {status: counts.get(status, 0) for status in NodeStatus},
         "result": run.result(),
+        "heals": run.row.heals,
+        "metrics": run.metrics().to_dict(),
         "nodes": [_node_record(node, tracebacks=tracebacks) for node in run.nodes()],
+        "removed_nodes": [_node_record(node, tracebacks=tracebacks) for node in run.removed_nodes()],
     }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from ..clock import SECOND
+from ..kernel.measuring import RunMetrics
 from ..model import FAILED_NODES, NODE_FAILED, AttemptStatus, RunRow, RunStatus
 from ..store.living import living
 from .advising import next_steps
@@ -21,6 +22,9 @@ from .words import ago, count, duration, local
 
 PAGE = 40
 """Nodes that are shown one by one; of a larger run what is alike is folded, and so many lines are shown."""
+
+REMOVED_SHOWN = 10
+"""Nodes that are named of those that only earlier versions of the workflow had."""
 
 PIPED_WIDTH = 100
 """Columns of a timeline where there is no terminal."""
@@ -40,6 +44,7 @@ def print_run(place: Place, run: StoredRun, *, tracebacks: bool, whole: bool) ->
     shown = page(rows, len(rows) if whole else PAGE)
     screen.print()
     print_tree(screen, shown, run.graph, now)
+    _print_removed(screen, run.removed_nodes(), whole=whole)
     _print_timeline(screen, rows, now, whole=whole)
     if len(rows) < len(nodes) or len(shown) < len(rows):
         screen.print(Text(f"\n--all shows all {count(len(nodes), 'node')} one by one", style="dim"))
@@ -98,9 +103,9 @@ def _print_standing(screen: Screen, place: Place, run: StoredRun, nodes: Sequenc
     facts: list[tuple[str, Text | str]] = [("nodes", counted(Counter(node.row.status for node in nodes)))]
     bad = ", ".join(f"{attempts[each]:,} {each.lower().replace('_', ' ')}" for each in _BAD_ATTEMPTS if attempts[each])
     facts.append(("attempts", f"{attempts.total():,}{f' ({bad})' if bad else ''}"))
+    if attempts:
+        facts.append(("took", _took(run.metrics())))
     row = run.row
-    if removed := run.removed():
-        facts.append(("removed", f"{', '.join(removed[:_NAMES])}{' ...' if len(removed) > _NAMES else ''}"))
     if row.status in (RunStatus.FAILED, RunStatus.PAUSED) and row.reason in (None, NODE_FAILED):
         failed = [node for node in nodes if node.row.status in FAILED_NODES]
         more = f" and {count(len(failed) - 1, 'more node')}" if len(failed) > 1 else ""
@@ -116,6 +121,22 @@ def _print_standing(screen: Screen, place: Place, run: StoredRun, nodes: Sequenc
 
 def _next(place: Place, row: RunRow) -> str:
     return ", ".join(f"`{place.command(words)}` {purpose}" for words, purpose in next_steps(row).items())
+
+
+def _print_removed(screen: Screen, nodes: Sequence[StoredNode], *, whole: bool) -> None:
+    if nodes:
+        shown = nodes if whole else nodes[:REMOVED_SHOWN]
+        told = ", ".join(f"{node.name} {node.row.status}" for node in shown)
+        more = f" and {count(len(nodes) - len(shown), 'more node')}" if len(nodes) > len(shown) else ""
+        screen.print(Text(f"\nno longer in the workflow: {told}{more}", style="dim"))
+
+
+def _took(metrics: RunMetrics) -> str:
+    """How long attempts took and how long their nodes had waited for a worker, in one line."""
+    step, queue = metrics.step_latency, metrics.queue_latency
+    told = f"{duration(step.p50)} a step, 95 % within {duration(step.p95)}; " if step.samples else ""
+    retried = f"; {metrics.retries:,} tried again" if metrics.retries else ""
+    return f"{told}{duration(queue.p95)} for a worker; {metrics.average_active:.1f} at once{retried}"
 
 
 def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: bool) -> None:

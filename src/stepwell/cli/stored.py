@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +11,7 @@ from ..clock import SECOND
 from ..codec import decode
 from ..errors import InputError, RunNotFound, StoreCorrupt
 from ..graph import Graph
+from ..kernel.measuring import RunMetrics, measure
 from ..model import SATISFIED_NODES, AttemptRow, ListNodes, NodeRow, NodeStatus, RunRow
 from ..model.lines import Mark, Progress, latest_progress
 from ..store import Store, reader
@@ -105,22 +107,32 @@ class StoredRun:
         row = self.row
         return None if row.ended_at is None else (row.ended_at - (row.started_at or row.created_at)) / SECOND
 
+    def metrics(self) -> RunMetrics:
+        history = reader.get_history(self.store, self.row.id)
+        return measure(history.row, self.graph, history.counts, history.journal, history.now)
+
     def counts(self) -> dict[NodeStatus, int]:
+        if self.row.heals:
+            return dict(Counter(node.row.status for node in self.nodes()))
         return reader.count_nodes(self.store, self.row.id)
 
     def nodes(self) -> list[StoredNode]:
+        """The nodes of its graph, in order."""
+        removed = self.graph.removed
+        return self._in_order(node for node in self._all_nodes() if node.row.index not in removed)
+
+    def removed_nodes(self) -> list[StoredNode]:
+        """What earlier versions of its graph had."""
+        removed = self.graph.removed
+        return [node for node in self._all_nodes() if node.row.index in removed] if removed else []
+
+    def _all_nodes(self) -> list[StoredNode]:
         attempts: dict[int, list[AttemptRow]] = {}
         for attempt in reader.list_attempts(self.store, self.row.id):
             attempts.setdefault(attempt.index, []).append(attempt)
         rows = reader.all_nodes(self.store, self.row.id)
         marks = latest_progress(reader.list_marks(self.store, self.row.id))
-        return self._in_order(
-            self._node(row, attempts.get(row.index, ()), marks) for row in rows if row.index not in self.graph.removed
-        )
-
-    def removed(self) -> list[str]:
-        """The names of nodes that only earlier versions of the graph had."""
-        return [self.graph.in_order[index].name for index in sorted(self.graph.removed)]
+        return [self._node(row, attempts.get(row.index, ()), marks) for row in rows]
 
     def telling_nodes(self, limit: int) -> list[StoredNode]:
         """All nodes of a run that has no more than `limit`; of a larger one those that failed or are at work."""

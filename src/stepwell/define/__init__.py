@@ -3,6 +3,7 @@
 from .bodies import Bodies, Body, Definition, Target, bodies_for, definition_of, load_target
 from .builder import Builder, FanOut
 from .decorators import PREVIOUS, Declaration, step, task
+from .state import Delta, StateType, check_unchanged
 from .workflow import Workflow
 
 __all__ = [
@@ -12,10 +13,13 @@ __all__ = [
     "Builder",
     "Declaration",
     "Definition",
+    "Delta",
     "FanOut",
+    "StateType",
     "Target",
     "Workflow",
     "bodies_for",
+    "check_unchanged",
     "definition_of",
     "load_target",
     "step",

@@ -12,6 +12,7 @@ from .address import find
 from .builder import Builder
 from .invoke import Body, Job, JobBody, MethodBody
 from .options import OnFailure
+from .state import StateType, checked_state
 from .workflow import Workflow, call_of
 
 __all__ = ["Bodies", "Body", "Definition", "Target", "bodies_for", "definition_of", "load_target"]
@@ -29,17 +30,27 @@ class Bodies:
         workflow: str | None = None,
         methods: Mapping[str, MethodBody] = _NOTHING,
         jobs: Mapping[str, Callable[..., Any]] = _NOTHING,
+        state: StateType | str | None = None,
     ) -> None:
         self._workflow = workflow
         self._methods = methods
         self._functions = jobs
         self._jobs: dict[str, Job] = {}
+        self._state = state
+        self.has_state = state is not None
+
+    @property
+    def state(self) -> StateType | None:
+        """The typed state of the workflow, imported when it is first asked for; None when it has none."""
+        if isinstance(self._state, str):
+            self._state = load_state(self._state)
+        return self._state
 
     def find(self, spec: NodeSpec) -> Body:
         """The body of a node; MissingJob says what is gone and what can be done."""
         if spec.job is not None:
             job = self._jobs.get(spec.job) or self._found(spec, spec.job)
-            return JobBody(job, spec.args, spec.needs)
+            return JobBody(job, spec.args, spec.needs, self.has_state)
         body = self._methods.get(spec.id)
         if body is None:
             where = f"{self._workflow} has no step or task" if self._workflow else "no class of this run has a method"
@@ -96,7 +107,7 @@ def definition_of(thing: Workflow | Builder) -> Definition:
             {},
             thing.options.on_failure,
             thing.options.timeout,
-            Bodies(jobs=thing.jobs),
+            Bodies(jobs=thing.jobs, state=thing.state),
         )
     raise _cannot_run(thing)
 
@@ -118,10 +129,21 @@ def load_target(target: str) -> Target:
     raise DefinitionError(f"{target} is {found!r}; a Workflow class is needed, or a function that returns a Builder")
 
 
-def bodies_for(target: str | type[Workflow] | None) -> Bodies:
-    """The bodies of a stored run: of the class at `target`, or without one by the jobs that its nodes name."""
+def load_state(address: str) -> StateType:
+    """The state that a class at `package.module:Name` declares."""
+    found = find(address)
+    if not isinstance(found, type):
+        raise DefinitionError(f"{address} is {found!r}, but a class that declares a state is needed")
+    return checked_state(found, address)
+
+
+def bodies_for(target: str | type[Workflow] | None, state: str | None = None) -> Bodies:
+    """The bodies of a stored run: of the class at `target`, or without one by the jobs that its nodes name.
+
+    `state` is the address of the state that a dynamic workflow has; that of a class is found in it.
+    """
     if target is None:
-        return Bodies()
+        return Bodies(state=state)
     found = load_target(target) if isinstance(target, str) else target
     if not isinstance(found, type):
         raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
@@ -129,4 +151,4 @@ def bodies_for(target: str | type[Workflow] | None) -> Bodies:
 
 
 def _class_bodies(cls: type[Workflow]) -> Bodies:
-    return Bodies(cls.__name__, cls._compiled.methods, cls._compiled.jobs)
+    return Bodies(cls.__name__, cls._compiled.methods, cls._compiled.jobs, cls._compiled.state)

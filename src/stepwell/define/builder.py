@@ -10,16 +10,19 @@ from ..errors import DefinitionError, GraphError
 from ..graph import DEFAULT_QUEUE, NO_ARGS, Graph, NodeSpec, OnLost, Problem, Retry, SideEffects
 from ..ids import NodeId
 from ..place import Place, caller
+from .address import address_of, is_address
 from .decorators import PREVIOUS, Previous
 from .jobs import NamedJob, named_job
 from .options import Isolation, OnFailure, Options, checked_name, checked_options, checked_run_options
-from .parameters import CONTEXT
+from .parameters import CONTEXT, STATE
+from .state import StateType, checked_state
 
 Item = TypeVar("Item")
 Job: TypeAlias = "Callable[..., Any] | str"
 Parents: TypeAlias = "str | Previous | Iterable[Parents] | None"
 
 _ID_DIGITS = 8
+_OWN = {CONTEXT: "context", STATE: "state"}
 
 
 class FanOut(list[NodeId]):
@@ -41,13 +44,22 @@ class Builder:
 
     `depends_on` takes names or ids of nodes that exist already, what `fan_out` returned, or a list of these; left out
     it means the previous node (after `fan_out`: all its members), None an entry point. A job is a function of a module,
-    or its address `package.module:function`; it receives `args`, and `ctx` if it asks for it.
+    or its address `package.module:function`; it receives `args`, and `ctx` if it asks for it. `state` is a class that
+    declares a typed state; a job that has a parameter `state` receives it.
     """
 
-    def __init__(self, name: str, *, on_failure: OnFailure = "fail_fast", timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        on_failure: OnFailure = "fail_fast",
+        timeout: float | None = None,
+        state: type | None = None,
+    ) -> None:
         self.place = caller()
         self.workflow_name = checked_name(name, self.place)
         self.options = checked_run_options(on_failure, timeout, self.place)
+        self.state = None if state is None else _checked_state(state, self.place)
         self._specs: list[NodeSpec] = []
         self._places: list[Place] = []
         self._previous: tuple[NodeId, ...] = ()
@@ -153,7 +165,8 @@ class Builder:
         """The graph as built so far, checked."""
         if self._graph is None:
             try:
-                self._graph = Graph(self._specs)
+                state = None if self.state is None else address_of(self.state.declared)
+                self._graph = Graph(self._specs, state=state)
             except GraphError as error:
                 raise GraphError(self._explained(error.problems), where=str(self.place)) from None
         return self._graph
@@ -179,8 +192,9 @@ class Builder:
         retry, timeout, on_lost, queue = options.retry, options.timeout, options.on_lost, options.queue
         body, address, side_effects = options.body(job.is_async), job.address, options.side_effects
         # Checked before anything is added: making names and args may raise, and then nothing has happened.
+        own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)
         checked = [
-            (checked_name(name, place), args if args is NO_ARGS else _checked_args(name, args, place))
+            (checked_name(name, place), args if args is NO_ARGS else _checked_args(name, args, place, own))
             for name, args in nodes
         ]
         added: list[NodeId] = []
@@ -276,13 +290,26 @@ class Builder:
         return explained
 
 
-def _checked_args(name: str, args: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
+def _checked_state(declared: object, place: Place) -> StateType:
+    if not isinstance(declared, type):
+        raise DefinitionError(f"state={declared!r}: a class that declares a state is needed", where=str(place))
+    if not is_address(address_of(declared)):
+        raise DefinitionError(
+            f"state={declared.__qualname__}: only its name is stored, and no other process finds a class inside a function "
+            f"by its name; move it to the top level of its module",
+            where=str(place),
+        )
+    return checked_state(declared, f"state={declared.__qualname__}", str(place))
+
+
+def _checked_args(name: str, args: Mapping[str, Any], place: Place, own: tuple[str, ...]) -> Mapping[str, Any]:
     """A copy of the args, so that what the caller does to them later changes nothing."""
     if not isinstance(args, Mapping):
         raise DefinitionError(f"the args of {name!r} are {args!r}, but a dict is needed", where=str(place))
-    if CONTEXT in args:
-        raise DefinitionError(
-            f"the args of {name!r} contain {CONTEXT!r}, which is the context that a job gets by itself",
-            where=str(place),
-        )
+    for word in own:
+        if word in args:
+            raise DefinitionError(
+                f"the args of {name!r} contain {word!r}, which is the {_OWN[word]} that a job gets by itself",
+                where=str(place),
+            )
     return dict(args)

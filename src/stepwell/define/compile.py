@@ -19,7 +19,8 @@ from .inputs import Input, inputs_of
 from .invoke import MethodBody
 from .jobs import NamedJob, named_job
 from .options import RunOptions
-from .parameters import CONTEXT, parameters_of, yields
+from .parameters import CONTEXT, STATE, parameters_of, yields
+from .state import StateType, state_of
 
 _SHOWN_ANCESTORS = 12
 
@@ -34,6 +35,7 @@ class Compiled(NamedTuple):
     """None while a class has no nodes: a base for others."""
     methods: Mapping[str, MethodBody]
     jobs: Mapping[str, Callable[..., Any]]
+    state: StateType | None = None
 
 
 def compiled(cls: type, place: Place, reserved: frozenset[str], options: RunOptions) -> Compiled:
@@ -45,6 +47,7 @@ def compiled(cls: type, place: Place, reserved: frozenset[str], options: RunOpti
 
     found = gathered(cls, report)
     inputs = inputs_of(cls, report)
+    state = state_of(cls, found.nodes, report)
     for name in sorted(reserved & {*vars(cls), *found.nodes, *inputs}):
         node = found.nodes.get(name)
         report(name, "this name belongs to Stepwell; choose another" + (f" ({node.place})" if node else ""))
@@ -53,20 +56,27 @@ def compiled(cls: type, place: Place, reserved: frozenset[str], options: RunOpti
             node = found.nodes[name]
             report(name, f"is an input and a {node.declaration.kind}; one of them needs another name ({node.place})")
     jobs = _jobs(found, report)
-    specs = _specs(found, inputs, jobs, report)
+    specs = _specs(found, inputs, jobs, report, has_state=state is not None)
     if specs:
         problems += [_with_place(problem, found) for problem in check(specs)]
     if problems:
         raise GraphError(problems, where=str(place))
     defaults = {name: each.default for name, each in inputs.items() if not each.required}
     methods: dict[str, MethodBody] = {
-        spec.id: MethodBody(cls, defaults, method, spec.needs, found.nodes[spec.id].declaration.options.idempotency_key)
+        spec.id: MethodBody(
+            cls,
+            defaults,
+            method,
+            spec.needs,
+            found.nodes[spec.id].declaration.options.idempotency_key,
+            has_state=state is not None,
+        )
         for spec in specs
         if spec.job is None and (method := found.nodes[spec.id].method) is not None
     }
     functions = {job.address: job.function for job in jobs.values() if job.function is not None}
     graph = Graph(specs) if specs else None  # checked above, with places
-    return Compiled(place, options, inputs, graph, methods, functions)
+    return Compiled(place, options, inputs, graph, methods, functions, state)
 
 
 def _jobs(found: Gathered, report: Report) -> dict[str, NamedJob]:
@@ -85,7 +95,9 @@ def _jobs(found: Gathered, report: Report) -> dict[str, NamedJob]:
     return jobs
 
 
-def _specs(found: Gathered, inputs: Iterable[str], jobs: Mapping[str, NamedJob], report: Report) -> list[NodeSpec]:
+def _specs(
+    found: Gathered, inputs: Iterable[str], jobs: Mapping[str, NamedJob], report: Report, *, has_state: bool
+) -> list[NodeSpec]:
     depends = _dependencies(found, report)
     specs = []
     for node in found.nodes.values():
@@ -99,7 +111,7 @@ def _specs(found: Gathered, inputs: Iterable[str], jobs: Mapping[str, NamedJob],
                 depends_on=tuple(map(NodeId, depends[node.name])),
                 job=None if job is None else job.address,
                 args=NO_ARGS,
-                needs=_needs(node, function, depends, inputs, report),
+                needs=_needs(node, function, depends, inputs, report, has_state=has_state),
                 kind=node.declaration.kind,
                 retry=options.retry,
                 timeout=options.timeout,
@@ -162,6 +174,8 @@ def _needs(
     depends: Mapping[str, list[str]],
     inputs: Iterable[str],
     report: Report,
+    *,
+    has_state: bool,
 ) -> tuple[NodeId, ...]:
     """The nodes whose outputs a body takes: its parameters that are named like a node."""
     if function is None:
@@ -173,10 +187,13 @@ def _needs(
     if is_method and not parameters.has_self:
         report(node.name, f"a method takes self as its first parameter ({node.place})")
     names = sorted(name for name in parameters.names if name in depends)
+    own = {CONTEXT: None, STATE: None} if has_state else {CONTEXT: None}
     for name in parameters.required:
-        if name not in names and (name != CONTEXT or not parameters.takes_ctx):
-            allowed = ", ".join([CONTEXT, *_nearest_ancestors(node.name, depends)])
+        if name not in names and (name not in own or name not in parameters.names):
+            allowed = ", ".join([*own, *_nearest_ancestors(node.name, depends)])
             hint = f"; the input is self.{name}" if is_method and name in inputs else ""
+            if name == STATE and not hint:
+                hint = "; a workflow has a state when it declares one, class State: ..."
             report(
                 node.name,
                 f"nothing fills its parameter {name!r}; a parameter without a default can be one of {allowed}{hint} "

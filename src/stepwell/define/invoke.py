@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from .parameters import CONTEXT, parameters_of
+from .parameters import CONTEXT, STATE, parameters_of
 
 _new_object: Callable[[type], Any] = object.__new__
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -23,7 +23,7 @@ class Told(Protocol):
 class MethodBody:
     """A method of a workflow class. Every call gets a frozen instance of its own."""
 
-    __slots__ = ("_defaults", "_key", "_method", "_takes_ctx", "_workflow", "is_async", "needs")
+    __slots__ = ("_defaults", "_key", "_method", "_takes_ctx", "_takes_state", "_workflow", "is_async", "needs")
 
     def __init__(
         self,
@@ -32,12 +32,16 @@ class MethodBody:
         method: Callable[..., Any],
         needs: tuple[str, ...],
         key: Callable[..., Any] | None = None,
+        *,
+        has_state: bool = False,
     ) -> None:
         self._workflow = workflow
         self._defaults = defaults
         self._method = method
         self._key = key
-        self._takes_ctx = parameters_of(method, method=True).takes_ctx
+        parameters = parameters_of(method, method=True)
+        self._takes_ctx = parameters.takes_ctx
+        self._takes_state = has_state and parameters.takes_state
         self.is_async = inspect.iscoroutinefunction(method)
         self.needs = needs
 
@@ -45,9 +49,9 @@ class MethodBody:
         """The same body for a node of another version of the graph, which was promised other outputs."""
         names = parameters_of(self._method, method=True).names
         known = tuple(name for name in needs if name in names)
-        return MethodBody(self._workflow, self._defaults, self._method, known, self._key)
+        return MethodBody(self._workflow, self._defaults, self._method, known, self._key, has_state=self._takes_state)
 
-    def invoke(self, input: Mapping[str, Any], ctx: Told, outputs: Mapping[str, Any]) -> Any:
+    def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the body, or a coroutine that gives it when `is_async`.
 
         A stored input was checked when its run began. Inputs that the class has learnt of since have their defaults.
@@ -60,6 +64,8 @@ class MethodBody:
             ctx.use_key(self._key(instance, **{name: given[name] for name in asked if name in given}))
         if self._takes_ctx:
             given[CONTEXT] = ctx
+        if self._takes_state:
+            given[STATE] = ctx.state
         return self._method(instance, **given)
 
 
@@ -69,10 +75,12 @@ class Job(NamedTuple):
     function: Callable[..., Any]
     is_async: bool
     takes_ctx: bool
+    takes_state: bool
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Job:
-        return cls(function, inspect.iscoroutinefunction(function), parameters_of(function).takes_ctx)
+        parameters = parameters_of(function)
+        return cls(function, inspect.iscoroutinefunction(function), parameters.takes_ctx, parameters.takes_state)
 
 
 class JobBody(NamedTuple):
@@ -81,18 +89,22 @@ class JobBody(NamedTuple):
     job: Job
     args: Mapping[str, Any]
     needs: tuple[str, ...]
+    has_state: bool = False
+    """Whether the workflow has one; without, `state` is a parameter like any other."""
 
     @property
     def is_async(self) -> bool:
         return self.job.is_async
 
-    def invoke(self, input: Mapping[str, Any], ctx: Told, outputs: Mapping[str, Any]) -> Any:
+    def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the job, or a coroutine that gives it when `is_async`."""
         given = copied_values(self.args)
         for name in self.needs:
             given[name] = outputs[name]
         if self.job.takes_ctx:
             given[CONTEXT] = ctx
+        if self.has_state and self.job.takes_state:
+            given[STATE] = ctx.state
         return self.job.function(**given)
 
 

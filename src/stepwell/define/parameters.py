@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 CONTEXT = "ctx"
+STATE = "state"
 
 
 class Parameters(NamedTuple):
@@ -20,6 +21,10 @@ class Parameters(NamedTuple):
     @property
     def takes_ctx(self) -> bool:
         return CONTEXT in self.names
+
+    @property
+    def takes_state(self) -> bool:
+        return STATE in self.names
 
 
 def parameters_of(function: Callable[..., Any], *, method: bool = False) -> Parameters:

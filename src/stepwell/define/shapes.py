@@ -50,7 +50,7 @@ def shape_of(annotation: Any) -> Shape:
     if hasattr(annotation, "__value__"):  # `type Name = ...`, from Python 3.12 on
         return shape_of(annotation.__value__)
     raise Unsupported(
-        f"{_shown_type(annotation)}: inputs are kept as JSON. Use int, float, str, bool, None, list[...], "
+        f"{_shown_type(annotation)}: it is kept as JSON. Use int, float, str, bool, None, list[...], "
         f"dict[str, ...], a union of these, Literal or Any; a date, for example, as an ISO string"
     )
 

@@ -14,8 +14,10 @@ from ..ids import NodeId
 from .spec import DEFAULT_QUEUE, NO_ARGS, NodeSpec, Retry
 
 
-def to_document(specs: Sequence[NodeSpec]) -> bytes:
-    return encode_checked([node_document(spec) for spec in specs])
+def to_document(specs: Sequence[NodeSpec], state: str | None = None) -> bytes:
+    """The nodes; with the address of a state, an object of both."""
+    nodes = [node_document(spec) for spec in specs]
+    return encode_checked(nodes if state is None else {"nodes": nodes, "state": state})
 
 
 def node_document(spec: NodeSpec) -> dict[str, Any]:

@@ -4,8 +4,9 @@
      "nodes": {"n_8f3a2b11": {"name": "validate", "job": "shop.jobs:validate", "args": {"order_id": 123},
                               "depends_on": [], "position": 0}}}
 
-Options of a node are there when they differ from their default. A node without a `job` is a method of the workflow's
-class. Loading one imports and executes nothing: a job is only a name until its node runs.
+Options of a node are there when they differ from their default; so is `state`, the address of a dynamic workflow's state.
+A node without a `job` is a method of the workflow's class. Loading one imports and executes nothing: a job is only a name
+until its node runs.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .spec import NodeSpec
 VERSION = 1
 
 _PARENT = re.compile(r"\.depends_on\[(\d+)\]")
-_TOP_LEVEL = ("version", "signature", "frozen_at", "nodes")
+_TOP_LEVEL = ("version", "signature", "frozen_at", "state", "nodes")
 
 
 def to_frozen(graph: Graph, frozen_at: float) -> dict[str, Any]:
@@ -43,7 +44,8 @@ def to_frozen(graph: Graph, frozen_at: float) -> dict[str, Any]:
         frozen["depends_on"] = options.pop("depends_on", [])
         frozen["position"] = position
         nodes[node] = frozen | options
-    return {"version": VERSION, "signature": graph.signature, "frozen_at": utc_text(frozen_at), "nodes": nodes}
+    form = {"version": VERSION, "signature": graph.signature, "frozen_at": utc_text(frozen_at)}
+    return form | ({} if graph.state is None else {"state": graph.state}) | {"nodes": nodes}
 
 
 def from_frozen(data: str | bytes | Mapping[str, Any]) -> Graph:
@@ -65,7 +67,7 @@ def from_frozen(data: str | bytes | Mapping[str, Any]) -> Graph:
     placed.sort(key=lambda each: each[0])
     specs = [spec for _, spec in placed if spec.id]  # an empty id has been reported
     try:
-        graph = Graph(specs) if specs else None
+        graph = Graph(specs, state=form.get("state")) if specs else None
     except GraphError as error:
         graph = None
         problems += _located(error.problems, specs)
@@ -100,7 +102,7 @@ def _checked_form(form: Any, problems: list[Problem]) -> Mapping[str, Any]:
     if type(version) is not int or version != VERSION:
         said = "is missing" if "version" not in form else f"is {shown(version)}"
         report(f"the version of the form {said}; this Stepwell reads version {VERSION}", "version")
-    for field in ("signature", "frozen_at"):
+    for field in ("signature", "frozen_at", "state"):
         if field in form and not isinstance(form[field], str):
             report(f"a string is needed, got {shown(form[field])}", field)
     nodes = form.get("nodes")

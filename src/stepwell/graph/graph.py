@@ -28,18 +28,23 @@ class Graph:
     (('a',), ('b',), 1)
     """
 
-    def __init__(self, specs: Sequence[NodeSpec], *, where: str | None = None) -> None:
+    def __init__(self, specs: Sequence[NodeSpec], *, where: str | None = None, state: str | None = None) -> None:
         self._inspected = inspect(specs)
         if self._inspected.problems:
             raise GraphError(self._inspected.problems, where=where)
         self._specs = tuple(specs)
+        self.state = state
+        """`package.module:Class` of the typed state of a dynamic workflow. A class-based one has its own in its class."""
         self.nodes: Mapping[str, NodeSpec] = MappingProxyType({spec.id: spec for spec in self._specs})
 
     @staticmethod
     def load(document: bytes) -> Graph:
         """The graph whose `document` this is."""
         found = decode(document)
-        return Graph([node_from_document(node) for node in found]) if isinstance(found, list) else Arranged.read(found)
+        if isinstance(found, dict) and "numbering" in found:
+            return Arranged.read(found)
+        nodes, state = (found, None) if isinstance(found, list) else (found["nodes"], found["state"])
+        return Graph([node_from_document(node) for node in nodes], state=state)
 
     def __len__(self) -> int:
         return len(self._specs)
@@ -60,7 +65,7 @@ class Graph:
     @cached_property
     def document(self) -> bytes:
         """The canonical bytes of the graph: what is stored."""
-        return to_document(self._specs)
+        return to_document(self._specs, self.state)
 
     @cached_property
     def digest(self) -> Digest:
@@ -175,8 +180,9 @@ class Arranged(Graph):
         former_names: Mapping[str, tuple[str, ...]],
         *,
         pinned: bool,
+        state: str | None = None,
     ) -> None:
-        super().__init__(specs)
+        super().__init__(specs, state=state)
         self._numbering = tuple(numbering)
         self._removed = dict(sorted(removed.items()))
         self._former_names = {node: tuple(names) for node, names in sorted(former_names.items())}
@@ -190,6 +196,7 @@ class Arranged(Graph):
             {index: node_from_document(node) for index, node in document["removed"]},
             document["former_names"],
             pinned=document["pinned"],
+            state=document.get("state"),
         )
 
     @cached_property
@@ -201,12 +208,13 @@ class Arranged(Graph):
                 "removed": [[index, node_document(spec)] for index, spec in self._removed.items()],
                 "former_names": self._former_names,
                 "pinned": self.pinned,
+                **({} if self.state is None else {"state": self.state}),
             }
         )
 
     @cached_property
     def follows(self) -> Digest | None:
-        return None if self.pinned else Digest(sha256(to_document(tuple(self))))
+        return None if self.pinned else Digest(sha256(to_document(tuple(self), self.state)))
 
     @cached_property
     def removed(self) -> frozenset[int]:

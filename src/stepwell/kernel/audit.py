@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..graph import Graph
+from ..graph import Arranged, Graph
 from ..model import (
     ACTIVE_NODES,
     FAILED_NODES,
@@ -93,11 +93,12 @@ def _counters(stored: Stored) -> Iterable[str]:
     run = stored.run
     if (run.open, run.active, run.failed) != tuple(counts(stored.nodes)):
         yield f"the run counts {run.open, run.active, run.failed}, its nodes say {tuple(counts(stored.nodes))}"
+    healed = run.heals > 0 or isinstance(stored.graph, Arranged)  # a fork may begin with what a healed run has done
     begun = (NodeStatus.RUNNING, NodeStatus.COMPLETED)  # in a run that was healed, perhaps with other parents
-    early = (NodeStatus.READY, *(begun if run.heals == 0 else ()))
+    early = (NodeStatus.READY, *(() if healed else begun))
     for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
         satisfied = all(stored.nodes[parent].status in SATISFIED_NODES for parent in own)
-        if node.status in early and not satisfied and (run.gate is GateState.OPEN or run.heals == 0):
+        if node.status in early and not satisfied and (run.gate is GateState.OPEN or not healed):
             yield f"{node.id}: it is {node.status} before all its parents are"
         if run.gate is GateState.OPEN and node.status is NodeStatus.PENDING and satisfied:
             yield f"{node.id}: all its parents are satisfied and it is still PENDING"

@@ -34,7 +34,7 @@ def arrange(current: Graph, new: Graph, *, pinned: bool = False) -> Arranged:
             numbering[number] = spec.id
     taken = set(found.values())
     removed = {number: spec for number, spec in enumerate(current.in_order) if number not in taken}
-    return Arranged(list(new), numbering, removed, names, pinned=pinned)
+    return Arranged(list(new), numbering, removed, names, pinned=pinned, state=new.state)
 
 
 def _same_nodes(current: Graph, new: Graph) -> dict[NodeId, int]:
@@ -62,7 +62,8 @@ def doubt(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str | None:
         return None
     return (
         f"{DOUBT}gone after an attempt: {_named(lost)}; new: {_named(gained)}. If one is the other under a new name, say "
-        f'so in the class, @step(was="{lost[0]}"); if not, run.resume(accept=True)'
+        f'so in the class, @step(was="{lost[0]}"); if not, accept it: run.retry(accept=True) or run.resume(accept=True), '
+        "--accept on the command line"
     )
 
 

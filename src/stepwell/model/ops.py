@@ -60,7 +60,10 @@ class Create(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Behind the gate of a fork: these attempts of the origin, (index, number), completed in this run too."""
+    """Behind the gate of a fork: these attempts of the origin, (index, number), completed in this run too.
+
+    Of several attempts of one node the first counts. A node that has begun here is left alone.
+    """
 
     run_id: RunId
     token: GateToken

@@ -22,6 +22,8 @@ class ListRuns(NamedTuple):
     statuses: tuple[RunStatus, ...] = ()
     ended_before: int | None = None
     digest: Digest | None = None
+    origin: RunId | None = None
+    """Only forks of this run: those whose `fork` is a JSON object with this `origin`."""
 
 
 class ListNodes(NamedTuple):

@@ -27,6 +27,7 @@ from ..codec import decode, encode_checked, sha256
 from ..errors import InputError
 from ..graph import Graph
 from ..masking import mask
+from ..model.outputs import delta_of, output_of, with_delta
 from ..version import __version__
 from .record import Effect, masked
 from .recorded import Recorded, RecordedNode
@@ -60,14 +61,13 @@ def cassette_text(recorded: Recorded) -> str:
 
 
 def parts(stored: bytes) -> tuple[bytes, bytes | None]:
-    """The output of an attempt, and its delta to the state of the workflow if it has one: lines of canonical JSON."""
-    output, _, delta = stored.removesuffix(b"\n").partition(b"\n")
-    return output, delta or None
+    """The output of an attempt, and its delta to the state of the workflow if it has one."""
+    return output_of(stored), delta_of(stored)
 
 
 def joined(output: bytes, delta: bytes | None) -> bytes:
     """What is stored of both."""
-    return output if delta is None else b"%s\n%s\n" % (output, delta)
+    return output if delta is None else with_delta(output, delta)
 
 
 def masked_output(stored: bytes) -> bytes:

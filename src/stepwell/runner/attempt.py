@@ -9,15 +9,18 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..codec import decode, encode
-from ..errors import MissingJob, NotJson, RetryLater, Stopped
+from ..define import Bodies, Delta
+from ..errors import DefinitionError, MissingJob, NotJson, RetryLater, StateError, Stopped
 from ..ids import RunId
 from ..kernel import settling
 from ..kernel.settling import Failure, Verdict
 from ..masking import mask
 from ..model import Settle
-from .context import Context, ReadOutputs
+from ..model.outputs import output_of
+from .context import Context, no_state
 from .lines import Lines, Said
 from .recording import AttemptSink, Ledger
+from .seeing import ReadOutputs
 from .work import Held
 
 MAX_TRACEBACK = 16_000
@@ -73,7 +76,7 @@ class Attempt:
             order = facts.graph.order
             outputs = dict.fromkeys(spec.needs)
             for index, output in held.inputs:
-                outputs[order[index]] = decode(output)
+                outputs[order[index]] = decode(output_of(output))
         body = facts.bodies.find(spec)
         if not self.guarded:
             return body.invoke(facts.input, self.context, outputs)
@@ -82,9 +85,13 @@ class Attempt:
     def returned(self, result: object) -> Settle:
         """The body returned: completed, unless the result cannot be kept."""
         try:
-            name = self.held.spec.name
-            return self.completed(kept_output(result, name), kept_outcome(self.context.outcome, name))
-        except NotJson as error:
+            held, context = self.held, self.context
+            name = held.spec.name
+            if held.facts.seen is not None:
+                context.check_state()
+            output = kept_output(result, name, held.facts.bodies, held.facts.workflow)
+            return self.completed(output, kept_outcome(context.outcome, name))
+        except (NotJson, StateError, DefinitionError) as error:
             return self.raised(error)
 
     def completed(self, output: bytes, outcome: bytes | None) -> Settle:
@@ -170,15 +177,20 @@ def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome:
     return Settle(held.attempt, verdict.status, verdict.node, None, error, outcome, verdict.delay)
 
 
-def kept_output(result: object, node: str) -> bytes:
-    """The bytes of what a body returned; NotJson says which node it was and what to do."""
+def kept_output(result: object, node: str, bodies: Bodies, workflow: str) -> bytes:
+    """The bytes of what a body returned; NotJson or StateError says which node it was and what to do."""
+    delta = result if isinstance(result, Delta) else None
     try:
-        output = encode(result)
+        output = encode(result if delta is None else delta.output)
     except NotJson as error:
         advice = "return JSON-able data or nothing"
         raise NotJson(
             f"node {node!r} returned what cannot be stored: {error.message}; {advice}", path=error.path
         ) from None
+    if delta is not None:
+        if bodies.state is None:
+            raise no_state(workflow)
+        output = bodies.state.encoded(delta, output, node)
     if len(output) > MAX_OUTPUT:
         advice = f"at most {MAX_OUTPUT} can be stored: keep it elsewhere and return where it is"
         raise NotJson(f"node {node!r} returned {len(output)} bytes; {advice}")

@@ -114,7 +114,7 @@ class Code:
         if workflow not in self.given and target is None and found is not None:
             return found
         try:
-            return bodies_for(self.given.get(workflow, target))
+            return bodies_for(self.given.get(workflow, target), graph.state)
         except DefinitionError:
             # A run that was frozen, or got an edited graph, follows no class any more: its methods are still those.
             if found is None and workflow in self._met:
@@ -133,7 +133,7 @@ class Code:
             raise Outdated(f"run {row.id} follows another version of {row.workflow} than this process has")
         bodies = self.bodies(row.workflow, row.target, graph)
         facts = RunFacts(row.id, row.workflow, row.target, graph, row.input, row.seed, bodies)
-        facts.since, facts.heals = row.seq, row.heals
+        facts.since, facts.heals, facts.active = row.seq, row.heals, row.active
         return facts
 
     def outdated(self, workflow: str, target: str | None, graph: Graph) -> bool:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..codec import decode
+from ..define import check_unchanged
 from ..define.invoke import copied_values
-from ..errors import DefinitionError, InputError, Stopped
+from ..errors import DefinitionError, InputError, StateError, Stopped
 from ..graph import NodeSpec
 from ..ids import NodeId, RunId
+from ..kernel.folding import ancestors, in_order
+from ..model.outputs import output_of
 from ..replay.recorder import Recorder
 from ..replay.repeatable import Outside, Repeatable
 from .lines import Lines
 from .recording import AttemptSink, Ledger
+from .seeing import ReadOutputs, Seen
 from .work import Held
-
-ReadOutputs = Callable[[RunId, tuple[int, ...]], Mapping[int, bytes]]
 
 
 class Outputs(Mapping[str, Any]):
@@ -28,7 +30,7 @@ class Outputs(Mapping[str, Any]):
     def __init__(self, held: Held, read: ReadOutputs) -> None:
         self._held = held
         self._read = read
-        self._known: dict[int, Any] = {index: decode(output) for index, output in held.inputs}
+        self._known: dict[int, Any] = {index: decode(output_of(output)) for index, output in held.inputs}
         self._ancestors: dict[str, int] | None = None
 
     def __getitem__(self, name: str) -> Any:
@@ -39,21 +41,21 @@ class Outputs(Mapping[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         graph = self._held.facts.graph
-        return iter([graph.order[index] for index in sorted(set(self._by_name().values()))])
+        return iter([graph.order[index] for index in self._in_order()])
 
     def __len__(self) -> int:
         return len(set(self._by_name().values()))
 
     def all(self) -> dict[str, Any]:
         """Every ancestor's output at once, by node id: one read instead of many."""
-        indexes = tuple(sorted(set(self._by_name().values())))
+        indexes = self._in_order()
         self._fetch(indexes)
         graph = self._held.facts.graph
         return {graph.order[index]: self._known[index] for index in indexes}
 
     def _fetch(self, indexes: tuple[int, ...]) -> None:
         found = self._read(self._held.facts.run_id, indexes)
-        self._known.update({index: decode(found[index]) if index in found else None for index in indexes})
+        self._known.update({index: decode(output_of(found[index])) if index in found else None for index in indexes})
 
     def _index(self, name: str) -> int:
         index = self._by_name().get(name)
@@ -64,17 +66,14 @@ class Outputs(Mapping[str, Any]):
             )
         return index
 
+    def _in_order(self) -> tuple[int, ...]:
+        return in_order(self._held.facts.graph, set(self._by_name().values()))
+
     def _by_name(self) -> dict[str, int]:
         """Ancestors by id and by name; a name that several have stands for none of them."""
         if self._ancestors is None:
             graph = self._held.facts.graph
-            above: set[int] = set()
-            stack = list(graph.parents[self._held.index])
-            while stack:
-                at = stack.pop()
-                if at not in above:
-                    above.add(at)
-                    stack.extend(graph.parents[at])
+            above = ancestors(graph, self._held.index)
             by_name: dict[str, list[int]] = {}
             for index in above:
                 by_name.setdefault(self._held.facts.specs[index].name, []).append(index)
@@ -94,7 +93,7 @@ class RunInfo(NamedTuple):
 class Context(Repeatable):
     """`ctx`: a body that has a parameter of this name receives it."""
 
-    __slots__ = ("_held", "_key", "_ledger", "_lines", "_outputs", "_read", "outcome")
+    __slots__ = ("_held", "_key", "_ledger", "_lines", "_outputs", "_read", "_state", "outcome")
 
     def __init__(self, held: Held, read: ReadOutputs, lines: Lines, ledger: Ledger | None = None) -> None:
         super().__init__()
@@ -104,6 +103,7 @@ class Context(Repeatable):
         self._lines = lines
         self._read = read
         self._outputs: Outputs | None = None
+        self._state: Any = None
         self.outcome: dict[str, Any] = {}
         """Metadata for the attempt: shown to people, not data for other nodes."""
 
@@ -180,6 +180,32 @@ class Context(Repeatable):
         return self._outputs
 
     @property
+    def state(self) -> Any:
+        """The state of the workflow as this node sees it: what its ancestors returned, whatever else has finished.
+
+        An instance of the workflow's State that cannot be changed; a body returns what it changes, `Delta(notes=[...])`.
+        """
+        if self._state is None:
+            values, declared = self.state_values(), self._held.facts.bodies.state
+            assert declared is not None
+            self._state = declared.view(values)
+        return self._state
+
+    def state_values(self) -> Mapping[str, Any]:
+        """The same as data, folded when it is first asked for."""
+        facts = self._held.facts
+        if facts.seen is None:
+            if facts.bodies.state is None:
+                raise no_state(self.workflow)
+            facts.seen = Seen(facts.run_id, facts.graph, facts.bodies.state, self._read)
+        return facts.seen.by(self._held.index)
+
+    def check_state(self) -> None:
+        """Raise StateError if the body has changed what it was given of the state, which would be lost."""
+        if self._state is not None:
+            check_unchanged(self._state, self.node_name)
+
+    @property
     def stopping(self) -> bool:
         """Somebody asked this attempt to stop, or its result would no longer be recorded."""
         return self._held.stop or self._held.over
@@ -198,6 +224,12 @@ class Context(Repeatable):
         """Raise Stopped if this attempt should stop. Call it now and then in long loops."""
         if self.stopping:
             raise Stopped(f"node {self.node_name!r} of run {self.run_id} was asked to stop")
+
+
+def no_state(workflow: str) -> StateError:
+    return StateError(
+        f"{workflow} declares no state: write `class State:` with its fields in the workflow, or Builder(..., state=...)"
+    )
 
 
 def check_effects_allowed(spec: NodeSpec, name: str) -> None:

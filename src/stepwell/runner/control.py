@@ -15,6 +15,7 @@ from ..model import Gate, NodeStatus, RunNews, RunRow, RunStatus
 from ..store import Store, reader
 from .forking import fork_arguments, origin_of
 from .gates import ask, preview
+from .lineage import forks_of
 from .procedure import carry_out
 
 Self = TypeVar("Self", bound="Controls")
@@ -173,6 +174,11 @@ class Controls:
         found = origin_of(reader.require_run(self._engine.store, self.id))
         return None if found is None else (found["origin"], found["seq"])
 
+    def forks(self: Self) -> list[Self]:
+        """The runs that were forked from this one, newest first."""
+        found = forks_of(self._engine.store, self.id)
+        return [type(self)(self._engine, row.id) for row in found]  # type: ignore[call-arg]
+
     def delete(self) -> None:
         """Forget an ended run: its rows, attempts, outputs and journal."""
         self._engine.delete(self.id)
@@ -184,7 +190,8 @@ class Controls:
             return []
         if isinstance(plan, NotNow):
             raise RunConflict(f"run {self.id}: {plan.message}", run_id=self.id)
-        specs = self._engine.graph_of(row).in_order
+        graph = self._engine.graph_of(row)
+        specs = graph.in_order
         touched = {
             change.index: Touched(specs[change.index].id, specs[change.index].name, change.was, change.status)
             for change in plan.changes
@@ -193,7 +200,7 @@ class Controls:
             for node in reader.all_nodes(self._engine.store, self.id, NodeStatus.RUNNING):
                 spec = specs[node.index]
                 touched[node.index] = Touched(spec.id, spec.name, node.status, NodeStatus.CANCELLED)
-        return [touched[index] for index in sorted(touched)]
+        return [touched[index] for index in sorted(touched, key=graph.ranks.__getitem__)]
 
     def _refuse(self, gate: Gate) -> None:
         """Say why the run is in no status for it, unless it is what was asked for already."""

@@ -10,9 +10,10 @@ follow from it. A chain costs one transaction a node, a wide graph few in all.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from ..graph import suspect_lane
@@ -37,6 +38,8 @@ from ..model import (
     Settled,
 )
 from .lines import Lines
+from .metrics import Counters
+from .pressure import KINDS, Pressure
 from .work import Held, RunFacts
 
 MAX_SETTLEMENTS = 2_000
@@ -45,7 +48,8 @@ MAX_LINES = 2_000
 """After how many lines of their bodies a commit takes no more settlements."""
 MAX_RUNS_NAMED = 256
 """How many runs one claim names at most."""
-KINDS = ("thread", "loop", "process")
+LINES = {kind: (f"{kind}!", kind) for kind in KINDS}
+"""Of each kind of body. Careful ones come first: while others are claimed ahead no slot would ever be free for them."""
 AHEAD_WINDOW = 50_000
 """Claim ahead as much as finished within this many microseconds."""
 
@@ -93,6 +97,8 @@ class Flight:
     """What its claims ask for; they stand at the end of the batch."""
     lines: int = 0
     """How many lines of bodies it brings; they stand before the settlements, which would fence them."""
+    since: int = 0
+    """When it was sent."""
 
 
 @dataclass(slots=True)
@@ -145,8 +151,8 @@ class Desk:
         """False from a refusal for want of a lease until it is held again: claims would only be refused."""
         self.stalled = False
         """Too many bodies did not end in time; nothing more is claimed until some of them do."""
-        self.blocked = 0
-        """How often ready work was left in the store because there was no room: back-pressure."""
+        self.pressure = Pressure()
+        self.counters = Counters()
         self.lines = Lines()
         """What bodies have said and nobody has committed yet."""
         self._new_claim_id = new_claim_id
@@ -163,8 +169,9 @@ class Desk:
         """Where to look: among the runs it knows, among those it serves."""
         self._suspects = 0
         self._lanes: dict[frozenset[str], dict[str, tuple[str, ...]]] = {}
-        self._counts = {"thread": 0, "loop": 0, "process": 0}
-        self._pace = {"thread": Pace(), "loop": Pace(), "process": Pace()}
+        self._slots = {kind: limits.of(kind) for kind in KINDS}
+        self._counts = dict.fromkeys(KINDS, 0)
+        self._pace = {kind: Pace() for kind in KINDS}
 
     # What happens to the desk
 
@@ -207,8 +214,11 @@ class Desk:
         for run in news:
             if run.gate is GateState.HELD and run.purpose == "failed":
                 broken.append(HeldGate(run.run_id, "failed", b""))
-            if run.status.terminal and run.run_id in self.facts and run.seq >= self.facts[run.run_id].since:
-                self.forget(run.run_id)
+            facts = self.facts.get(run.run_id)
+            if facts is not None:
+                facts.active = run.active
+                if run.status.terminal and run.seq >= facts.since:
+                    self.forget(run.run_id)
         return broken
 
     def forget(self, run: RunId) -> None:
@@ -242,7 +252,9 @@ class Desk:
         flight = self._again or self._compose(now)
         self._again = None
         if not flight.ops:
+            self._feel(now)
             return None
+        flight.since = now
         self._flight = flight
         return flight
 
@@ -250,6 +262,7 @@ class Desk:
         """The answers to a flight."""
         assert flight is self._flight, "only the batch in flight can land"
         self._flight = None
+        self.counters.landed(flight, now)
         landing = Landing()
         at = 0
         for submission in flight.submissions:
@@ -261,8 +274,11 @@ class Desk:
             receipt, op = receipts[at], flight.ops[at]
             at += 1
             assert isinstance(op, Settle)
+            held.facts.held -= 1
             if isinstance(receipt, Settled):
                 landing.news[receipt.run.run_id] = receipt.run
+            if op.status is not AttemptStatus.COMPLETED or isinstance(receipt, Refused):
+                self.counters.unusual(held, op, recorded=isinstance(receipt, Settled))
             landing.settled.append((held, op, isinstance(receipt, Settled)))
         for asked, receipt in zip(flight.claims, receipts[at:], strict=True):
             self._take(asked, receipt, landing)
@@ -270,6 +286,10 @@ class Desk:
             for held in landing.begin:
                 self.finished(held, Settle(held.attempt, AttemptStatus.RELEASED, NodeStatus.READY), now)
             landing.begin.clear()
+        for run in landing.news.values():
+            if run.run_id in self.facts:
+                self.facts[run.run_id].active = run.active
+        self._feel(now)
         return landing
 
     def fell(self, flight: Flight, error: BaseException) -> list[Submission]:
@@ -278,6 +298,7 @@ class Desk:
         self._flight = None
         skip = sum(len(submission.ops) for submission in flight.submissions)
         self._again = Flight(flight.ops[skip:], [], flight.settling, flight.claims, flight.lines)
+        self.counters.commits_failed += 1
         told = [*flight.submissions, *self._submissions]
         self._submissions.clear()
         for submission in told:
@@ -325,13 +346,13 @@ class Desk:
             served = {line for lanes in self.serves.values() for line in self._by_line(lanes)} - self._dry
             self._look_around = bool(served)
             for kind in KINDS:
-                lines = self._with_room(kind, [line for line in (f"{kind}!", kind) if line in served], now)
+                lines = self._with_room(kind, [line for line in LINES[kind] if line in served], now)
                 self._claim(flight, lines, self.serves.values(), serves=tuple(sorted(self.serves)))
         while self._look_for_suspects and not flight.ops and not self.held:
             self._claim_suspect(flight)
 
     def _claim_known(self, flight: Flight, kind: str, now: int) -> None:
-        lines = [line for line in (f"{kind}!", kind) if self._hungry[line]]
+        lines = [line for line in LINES[kind] if self._hungry[line]]
         if not lines:
             return
         with_room = self._with_room(kind, lines, now)
@@ -346,9 +367,7 @@ class Desk:
             return ()
         free = self.limits.of(kind) - self._counts[kind]
         ahead = 0 if kind == "process" else min(self._pace[kind].recent(now), self.limits.queue_depth)
-        # While others are claimed ahead no slot would ever be free for careful ones, so these come first.
         if (free if lines[0].endswith("!") else free + ahead) <= 0:
-            self.blocked += 1
             return ()
         return tuple((line, min(CHUNK, free if line.endswith("!") else free + ahead)) for line in lines)
 
@@ -374,6 +393,30 @@ class Desk:
             found = {line: tuple(sorted(lane for lane in lanes if lane.partition("/")[2] == line)) for line in lines}
             self._lanes[lanes] = found
         return found
+
+    # Back-pressure
+
+    def close(self, now: int) -> None:
+        """From now on nothing more is claimed, so nothing waits for room here."""
+        self.closing = True
+        self._feel(now)
+
+    def _feel(self, now: int) -> None:
+        """Notice where work waits in the store for want of room, and where it does no more."""
+        for kind, held in self._counts.items():
+            slots = self._slots[kind]
+            if held >= slots or kind in self.pressure.felt:
+                self.counters.most_held[kind] = max(self.counters.most_held[kind], held)
+                self.pressure.feel(kind, held, slots, partial(self._waiting, kind), now)
+
+    def _waiting(self, kind: str) -> Iterator[int]:
+        """Of each run that may have READY nodes for this kind: how many of its nodes may wait in the store, at most."""
+        if self.closing:
+            return
+        careful, others = (self._hungry[line] for line in LINES[kind])
+        for run in chain(careful, (run for run in others if run not in careful)):
+            facts = self.facts[run]
+            yield max(0, facts.active - facts.held)
 
     def _claim_suspect(self, flight: Flight) -> None:
         """A node that may have killed its worker is claimed alone, with nothing else at work."""
@@ -409,6 +452,7 @@ class Desk:
         assert isinstance(receipt, Claimed)
         begun = [self._hold(grant, suspect=asked.suspect) for grant in receipt.grants if self.knows(grant)]
         landing.begin += begun
+        self.counters.claimed += len(begun)
         strange = [grant for grant in receipt.grants if not self.knows(grant)]
         if strange:
             self._give_back(strange)
@@ -452,6 +496,7 @@ class Desk:
             suspect,
         )
         self.held[grant.attempt] = held
+        held.facts.held += 1
         self._counts[held.spec.body] += 1
         self._suspects += suspect
         return held

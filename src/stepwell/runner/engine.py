@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ..clock import SECOND
 from ..codec import decode, encode
-from ..define import Builder, Definition, Workflow
+from ..define import Bodies, Builder, Definition, Workflow
 from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunPaused, RunStillActive
 from ..graph import Graph
 from ..ids import RunId, checked_run_id, new_run_id, new_worker_id
@@ -36,9 +36,11 @@ from ..store import Store, open_store, reader
 from .chores import Due
 from .code import Code, Outdated
 from .desk import Limits
-from .gates import GATE_LEASE, delete, enact, finish, go_over, load
+from .gates import GATE_LEASE, delete, enact, go_over, load
 from .housekeeping import Housekeeping
+from .lineage import begin_fork
 from .local import LocalRunner
+from .metrics import IDLE, EngineMetrics
 from .procedure import Procedure, carry_out
 from .recent import Recent
 from .run import Run
@@ -49,6 +51,7 @@ from .watch import Events, Watch
 from .work import RunFacts
 
 RUNS_PER_COMMIT = 500
+Answer = TypeVar("Answer")
 
 Startable = Workflow | Builder
 
@@ -84,6 +87,7 @@ class Engine:
             max_concurrent_nodes=max_concurrent_nodes,
             max_async_nodes=max_async_nodes,
             max_processes=max_processes,
+            queue_depth=queue_depth,
         )
         refuse_while_importing_main()
         self.store: Store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
@@ -112,6 +116,7 @@ class Engine:
                 on_news=self._on_news,
                 on_settled=self.events.settled,
                 on_trouble=self._watch.trouble,
+                on_pressure=self.events.pressed,
                 finish_gate=self._finish_gate,
                 do_chores=self._do_chores,
                 guarded=guard,
@@ -250,8 +255,14 @@ class Engine:
         page = reader.list_runs(self.store, ListRuns(limit, workflow=workflow, statuses=statuses))
         return [Run(self, row.id) for row in page.runs]
 
-    def on(self, event: Literal["run", "node"], callback: Callable[[Any], None]) -> None:
-        """Call back for every "run" that ends or changes, or every "node" whose attempt is settled, in this process."""
+    @property
+    def metrics(self) -> EngineMetrics:
+        """What this engine holds now and has done since it was opened, in numbers; see also `run.metrics`."""
+        return IDLE if self._runner is None else self._runner.metrics()
+
+    def on(self, event: Literal["run", "node", "backpressure"], callback: Callable[[Any], None]) -> None:
+        """Call back for every "run" that ends or changes, every "node" whose attempt is settled, in this process, and when
+        "backpressure" begins and ends: work waits in the store because there is no room for it here."""
         self.events.on(event, callback)
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus:
@@ -276,13 +287,17 @@ class Engine:
     def graph_of(self, row: RunRow) -> Graph:
         return self.code.graph(row.digest, row.id)
 
+    def bodies_of(self, row: RunRow) -> Bodies:
+        """The code of a run, imported if need be."""
+        return self.code.bodies(row.workflow, row.target, self.graph_of(row))
+
     # Working
 
     def adopt(self, run_id: str) -> Run:
         """Work on an unfinished run that another process started and left."""
         row = reader.require_run(self.store, run_id)
         if not row.status.terminal:
-            row = self._versions.up_to_date(row)
+            row = self._in_turn(lambda: self._versions.up_to_date(reader.require_run(self.store, run_id)))
             self._take_up(row, self.code.facts(row))
         return Run(self, row.id)
 
@@ -307,19 +322,8 @@ class Engine:
         return self._serving.can_serve(needed)
 
     def ask(self, gate: Gate) -> RunNews | None:
-        """Have done what somebody asks of a run; None when the run is not in a status for it.
-
-        Whoever holds the gate is waited for; if they have died, their time is soon over and what they left is finished.
-        """
-        deadline = time.monotonic() + GATE_LEASE / SECOND + 5
-        while True:
-            try:
-                news = carry_out(self.store, enact(gate))
-                break
-            except RunBusy:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+        """Have done what somebody asks of a run; None when the run is not in a status for it."""
+        news = self._in_turn(lambda: carry_out(self.store, enact(gate)))
         if news is not None and self._runner is not None and self._started:
             if gate.stop:
                 self._runner.stop_run(gate.run_id)
@@ -332,7 +336,7 @@ class Engine:
         """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner."""
         row = reader.require_run(self.store, gate.run_id)
         if row.status in gate.allowed:
-            row = self._up_to_date_if_here(row, accept=accept)
+            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept))
         facts = self._facts_if_here(row)
         news = self.ask(gate)
         if news is None and gate.purpose != "resume":
@@ -350,8 +354,20 @@ class Engine:
         if news is None and after.digest == row.digest and self.graph_of(row).follows is not None:
             raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
 
-    def _up_to_date_if_here(self, row: RunRow, *, accept: bool) -> RunRow:
+    def _in_turn(self, ask: Callable[[], Answer]) -> Answer:
+        """What is asked of a run whose gate is held waits for that; if the holder has died, until the gate may be taken."""
+        until = time.monotonic() + GATE_LEASE / SECOND + 5
+        while True:
+            try:
+                return ask()
+            except RunBusy:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(0.01)
+
+    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool) -> RunRow:
         """Healed, if the class is here: who only steers runs need not have it."""
+        row = reader.require_run(self.store, run_id)
         try:
             return self._versions.up_to_date(row, accept=accept)
         except DefinitionError:
@@ -369,16 +385,10 @@ class Engine:
         create = Create(
             chosen, row.workflow, row.target, row.digest, given, row.seed, row.on_failure, row.priority, fork=arguments
         )
-        (receipt,) = self.store.commit([create])
-        if isinstance(receipt, Refused):
-            raise RunConflict(f"run {receipt.detail} exists already, with another workflow or input", run_id=chosen)
-        assert isinstance(receipt, Created)
-        if receipt.loaded < receipt.total:
-            carry_out(self.store, load(receipt.run_id, receipt.loaded))
-        carry_out(self.store, finish(HeldGate(receipt.run_id, "fork", arguments)))
+        made = begin_fork(self.store, create)
         if self._runner is not None:
-            self.adopt(receipt.run_id)
-        return receipt.run_id
+            self.adopt(made)
+        return made
 
     def delete(self, run_id: RunId) -> None:
         reader.require_run(self.store, run_id)

@@ -19,15 +19,20 @@ from ..model import (
     NodeChange,
     NodeRow,
     NodeStatus,
+    Refusal,
     Refused,
     RunRow,
     RunStatus,
     Share,
+    Shared,
 )
 from .lookup import all_nodes, journal, load_graph
 from .procedure import Commit, Procedure, Read
 
 UNSTARTED = (NodeStatus.PENDING, NodeStatus.READY)
+SKIPPED_IN_ORIGIN = "skipped_in_origin"
+ORIGIN_DELETED = "origin_deleted"
+"""Why a fork was cancelled that could not begin."""
 
 
 def fork_arguments(origin: RunId, seq: int, before: int | None) -> bytes:
@@ -43,9 +48,8 @@ def share_all(gate: Gate, run: RunRow) -> Procedure[Plan | None]:
     arguments = decode(gate.arguments)
     origin, before = RunId(arguments["origin"]), arguments["before"]
     (theirs,) = yield Read([GetRun(origin)])
-    nodes = yield from all_nodes(run.id)
-    if theirs is None:
-        return _give_up(nodes)
+    if theirs is None or theirs.purpose == "delete":
+        return (yield from _give_up(run.id))
     graph = yield from load_graph(run.id, run.digest)
     folded = yield from _at(origin, graph, arguments["seq"])
     left = set() if before is None else {before, *_below(before, graph)}
@@ -57,8 +61,10 @@ def share_all(gate: Gate, run: RunRow) -> Procedure[Plan | None]:
     for start in range(0, len(shared), CHUNK):
         op = Share(run.id, gate.token, origin, new_claim_id(), tuple(shared[start : start + CHUNK]))
         (receipt,) = yield Commit([op])
-        if isinstance(receipt, Refused):
+        if isinstance(receipt, Refused) and receipt.reason is not Refusal.UNKNOWN:
             return None
+        if not isinstance(receipt, Shared) or receipt.rows < len(op.rows):  # deleted in this moment, or about to be
+            return (yield from _give_up(run.id))
     nodes = yield from all_nodes(run.id)
     return Plan([*_others(nodes, graph, folded, left)], Finish(RunStatus.PENDING, open_gate=True))
 
@@ -72,14 +78,14 @@ def _others(nodes: list[NodeRow], graph: Graph, folded: Folded, left: set[int]) 
         if row.index in graph.removed:
             found.append(NodeChange(row.index, row.status, row.attempt, NodeStatus.CANCELLED, "removed"))
         elif folded.nodes[row.index] is NodeStatus.SKIPPED and row.index not in left:
-            found.append(NodeChange(row.index, row.status, row.attempt, NodeStatus.SKIPPED, "skipped_in_origin"))
+            found.append(NodeChange(row.index, row.status, row.attempt, NodeStatus.SKIPPED, SKIPPED_IN_ORIGIN))
     return found
 
 
-def _give_up(nodes: list[NodeRow]) -> Plan:
-    idle = [row for row in nodes if row.status in UNSTARTED]
-    changes = [NodeChange(row.index, row.status, row.attempt, NodeStatus.CANCELLED, "origin_deleted") for row in idle]
-    return Plan(changes, Finish(RunStatus.CANCELLED, open_gate=False, reason="origin_deleted"))
+def _give_up(run_id: RunId) -> Procedure[Plan]:
+    idle = [row for row in (yield from all_nodes(run_id)) if row.status in UNSTARTED]
+    changes = [NodeChange(row.index, row.status, row.attempt, NodeStatus.CANCELLED, ORIGIN_DELETED) for row in idle]
+    return Plan(changes, Finish(RunStatus.CANCELLED, open_gate=False, reason=ORIGIN_DELETED))
 
 
 def _at(origin: RunId, graph: Graph, seq: int) -> Procedure[Folded]:

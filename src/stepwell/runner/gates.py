@@ -43,6 +43,8 @@ from .procedure import Commit, Procedure, Read
 
 GATE_LEASE = 10_000_000
 """Microseconds after which somebody else may finish what a gate is held for. Who is late is fenced, and loses only time."""
+LONG_GATE_LEASE = 60_000_000
+"""The same for what may have to write a hundred thousand rows: going over to another graph."""
 
 R = RunStatus
 ALLOWED: Mapping[str, tuple[RunStatus, ...]] = {
@@ -63,7 +65,8 @@ def ask(run_id: RunId, purpose: str, **arguments: Any) -> Gate:
     """The gate to hold for what somebody asks of a run."""
     stop = purpose in ("failed", "cancel")
     encoded = encode(arguments) if arguments else b""
-    return Gate(run_id, new_gate_token(), purpose, encoded, GATE_LEASE, stop, ALLOWED[purpose])
+    lease = LONG_GATE_LEASE if "digest" in arguments else GATE_LEASE
+    return Gate(run_id, new_gate_token(), purpose, encoded, lease, stop, ALLOWED[purpose])
 
 
 def cancel(run_id: RunId, *, grace: int) -> Procedure[RunNews | None]:
@@ -208,7 +211,11 @@ def _plan(gate: Gate, run: RunRow) -> Procedure[Plan | NotNow]:
         case "cancel":
             return plans.cancel(nodes, grace=arguments["grace"])
         case "retry":
-            removed = (yield from load_graph(run.id, run.digest)).removed if run.heals else frozenset()
+            removed = (
+                (yield from load_graph(run.id, run.digest)).removed
+                if run.heals or run.fork is not None
+                else frozenset()
+            )
             return plans.retry(nodes, removed)
         case "reattempt":
             graph = yield from load_graph(run.id, run.digest)

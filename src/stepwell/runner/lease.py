@@ -30,6 +30,8 @@ class Tenancy:
         self._heard_at = 0
         """When the lease was last renewed, by the store's clock, as far as this worker was told."""
         self.due_at = 0
+        self.renewals = 0
+        self.losses = 0
 
     def next_op(self, holding: tuple[AttemptId, ...] | None) -> Enlist | Renew:
         if not self._enlisted:
@@ -42,6 +44,7 @@ class Tenancy:
             self.lost(now)
             return ()
         assert isinstance(receipt, Enlisted | Renewed)
+        self.renewals += isinstance(receipt, Renewed)
         self._enlisted = True
         self._heard_at = receipt.lease_until - self._lease
         self.due_at = now + self._lease // 3
@@ -58,6 +61,7 @@ class Tenancy:
 
     def lost(self, now: int) -> None:
         """The lease ran out. Attempts that nobody took yet stand under the next one; the others are fenced."""
+        self.losses += self._enlisted  # who is told twice has lost it once
         self._enlisted = False
         self.due_at = now
 
@@ -87,6 +91,14 @@ class Lease:
         self._closed = False
         self._changed = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="stepwell-lease", daemon=True)
+
+    @property
+    def renewals(self) -> int:
+        return self._tenancy.renewals
+
+    @property
+    def losses(self) -> int:
+        return self._tenancy.losses
 
     def start(self) -> None:
         self._tenancy.info = self._info()

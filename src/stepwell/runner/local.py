@@ -12,6 +12,7 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ from .chores import Chores, Due
 from .desk import Desk, Flight, Landing, Limits, Submission
 from .lease import Lease
 from .loop import LoopThread
+from .metrics import EngineMetrics, snapshot
+from .pressure import BackpressureEvent
 from .procedure import Procedure, carry_out
 from .pulse import Pulse
 from .recording import Ledger
@@ -57,6 +60,7 @@ class LocalRunner:
         on_news: Callable[[Iterable[RunNews]], None],
         on_settled: Callable[[list[tuple[Held, Settle, bool]]], None],
         on_trouble: Callable[[StoreError | None], None],
+        on_pressure: Callable[[BackpressureEvent], None],
         finish_gate: Callable[[HeldGate], None],
         do_chores: Callable[[Due], Procedure[None]],
         guarded: bool = False,
@@ -64,12 +68,17 @@ class LocalRunner:
         self._store = store
         self._find_facts = find_facts
         self._on_news, self._on_settled, self._on_trouble = on_news, on_settled, on_trouble
+        self._on_pressure = on_pressure
+        self._telling = threading.Lock()
         self._finish_gate = finish_gate
         self._do_chores = do_chores
         self._lock = threading.Lock()
         self.desk = Desk(worker, limits, new_claim_id)
         self.chores = Chores()
-        self._queue: queue.SimpleQueue[Held | None] = queue.SimpleQueue()
+        self._ready: deque[Held] = deque()
+        """What was claimed for threads and has not begun, in the order of claims."""
+        self._calls: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        """A call for each of them, which makes one thread take the first; False: somebody wants to close."""
         self._to_commit: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._committer: threading.Thread | None = None
         self._threads = 0
@@ -192,6 +201,10 @@ class LocalRunner:
             self.chores.sweep_by(self.now() + microseconds)
         self._wake.set()
 
+    def metrics(self) -> EngineMetrics:
+        with self._lock:
+            return snapshot(self.desk, self._lease, self.now())
+
     @property
     def busy(self) -> bool:
         return bool(self.desk.held)
@@ -211,10 +224,13 @@ class LocalRunner:
                 self._pump_asked = False
                 flight = self.desk.next_flight(self.now())
             if flight is None or self._finished:
+                # Not before: a listener that starts a run waits for a commit, and nobody else would send this one.
+                self._tell_pressure()
                 return kept
             try:
                 if kept is not None:
-                    self._hand_out([kept])
+                    self._ready.appendleft(kept)  # it was the first
+                    self._call(1)
                     kept = None
                 receipts = self._store.commit(flight.ops)
                 self._meet_strangers(receipts)
@@ -235,6 +251,16 @@ class LocalRunner:
                 if self._closed or self.desk.idle:
                     self._quiet.notify_all()
             kept = self._land(landing, keep=keep)
+
+    def _tell_pressure(self) -> None:
+        """In order, and one thread at a time; a listener may ask anything of the engine, so no lock of the desk is held."""
+        news = self.desk.pressure.news
+        while news and self._telling.acquire(blocking=False):
+            try:
+                while news:
+                    self._on_pressure(news.popleft())
+            finally:
+                self._telling.release()
 
     def _land(self, landing: Landing, *, keep: bool) -> Held | None:
         """Carry out what follows from a commit."""
@@ -307,13 +333,16 @@ class LocalRunner:
             for held in begin:
                 if held.spec.body == "process":
                     self._process_bodies().put(self._attempt(held))
-        kept = threads.pop(0) if keep and threads else None
-        self._hand_out(threads)
+        # What waits already goes first. For each that is left there is a call, so nobody finds nothing.
+        self._ready.extend(threads)
+        kept = self._ready.popleft() if keep and threads else None
+        self._call(len(threads) - (kept is not None))
         return kept
 
-    def _hand_out(self, items: list[Held]) -> None:
-        for held in items:
-            self._queue.put(held)
+    def _call(self, count: int) -> None:
+        """Have as many of those who are ready begun, as soon as there are threads for them."""
+        for _ in range(count):
+            self._calls.put(True)
         with self._lock:
             wanted = min(self.desk.count("thread"), self.desk.limits.threads) + self._runaways - self._threads
             wanted = 0 if self._closed else max(0, wanted)
@@ -326,7 +355,7 @@ class LocalRunner:
         while True:
             speak(None)  # only here: between bodies it would cost as much again, and one that is over is not heard
             enter(None)
-            held = self._queue.get()
+            held = self._ready.popleft() if self._calls.get() else None
             while held is not None:
                 if self._run(held):
                     self.pump()
@@ -438,7 +467,7 @@ class LocalRunner:
                     )
             _interrupt(held)
         if items:
-            self._hand_out([])  # a thread for each one that is lost, or what was claimed ahead would wait for it
+            self._call(0)  # a thread for each one that is lost, or what was claimed ahead would wait for it
             with self._lock:
                 self._ask_for_commit()
 
@@ -468,7 +497,7 @@ class LocalRunner:
         return None if row is None else row.created_at / SECOND
 
     def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
-        return reader.get_outputs(self._store, run_id, indexes)
+        return reader.get_stored_outputs(self._store, run_id, indexes)
 
     # Housekeeping
 
@@ -512,7 +541,7 @@ class LocalRunner:
     def close(self, timeout: float) -> None:
         """Let bodies end for a while, then give back what did not; nothing is lost either way."""
         with self._lock:
-            self.desk.closing = True
+            self.desk.close(self.now())
         self._give_back(lambda held: not held.begun, settling.RELEASED)
         self._wait_until_quiet(timeout)
         self._give_back(lambda held: True, None)
@@ -525,7 +554,7 @@ class LocalRunner:
         self._pulse.close()
         self._lease.close()
         for _ in range(threads):
-            self._queue.put(None)
+            self._calls.put(False)
         self._to_commit.put(None)
         self._loop.close()
         if self._processes is not None:

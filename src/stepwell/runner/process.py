@@ -22,21 +22,22 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from ..codec import decode, encode
-from ..define import bodies_for
-from ..errors import StepwellError, Stopped, StoreError
+from ..define import Bodies, bodies_for, check_unchanged
+from ..errors import StateError, StepwellError, Stopped, StoreError
 from ..graph import NodeSpec
 from ..graph.document import node_document, node_from_document
 from ..kernel import settling
 from ..kernel.settling import Failure
 from ..masking import hidden, hide
 from ..model import Settle
+from ..model.outputs import output_of
 from ..replay.current import enter
 from ..replay.record import Line
 from ..replay.recorder import Recorder, Sink
 from ..replay.repeatable import Outside, Repeatable
 from .attempt import Attempt, Raised, guarded_call, kept_outcome, kept_output, settle
 from .capture import open_ears, speak
-from .context import RunInfo, check_effects_allowed, checked_key
+from .context import RunInfo, check_effects_allowed, checked_key, no_state
 from .pipe import Pipe, PipeSink, PipeVoice
 from .work import Held
 
@@ -129,6 +130,8 @@ class _Place:
                 kind, value = child.receive()
                 if kind == "outputs":
                     child.send(_outputs(attempt, value))
+                elif kind == "state":
+                    child.send(_state(attempt))
                 elif kind in ("line", "mark", "dropped"):
                     if (said := attempt.voice()) is not None:
                         said.relay(kind, value)
@@ -225,9 +228,10 @@ def _request(attempt: Attempt) -> dict[str, Any]:
     order = held.facts.graph.order
     return {
         "target": held.facts.target,
+        "state": held.facts.graph.state,
         "node": encode(node_document(held.spec)),
         "input": encode(dict(held.facts.input)),
-        "needs": {order[index]: output for index, output in held.inputs},
+        "needs": {order[index]: output_of(output) for index, output in held.inputs},
         "secrets": hidden(),
         "context": {
             "run_id": ctx.run_id,
@@ -251,6 +255,13 @@ def _outputs(attempt: Attempt, name: str | None) -> tuple[str, Any]:
         return "value", encode(outputs[name] if name is not None else outputs.all())
     except KeyError as error:
         return "missing", str(error.args[0])
+
+
+def _state(attempt: Attempt) -> tuple[str, Any]:
+    try:
+        return "value", encode(dict(attempt.context.state_values()))
+    except StateError as error:
+        return "broken", (str(error), error.field, error.node)
 
 
 def _keep(child: _Child, sink: Sink, lines: list[Line]) -> None:
@@ -306,6 +317,9 @@ class ChildContext(Repeatable):
         self._pipe = pipe
         self._facts = facts
         self._spec = spec
+        self._state: Any = None
+        self.bodies: Bodies | None = None
+        """Where the state of the workflow is declared, once that is found."""
         self.run_id: str = facts["run_id"]
         self.workflow: str = facts["workflow"]
         self.node_id: str = facts["node_id"]
@@ -319,6 +333,24 @@ class ChildContext(Repeatable):
         self.progress = voice.progress
         self.stopping = False
         """A process is killed when it should stop, so it never sees this change."""
+
+    @property
+    def state(self) -> Any:
+        if self._state is None:
+            declared = None if self.bodies is None else self.bodies.state
+            if declared is None:
+                raise no_state(self.workflow)
+            self._pipe.send(("state", None))
+            kind, value = self._pipe.recv()
+            if kind == "broken":
+                message, field, node = value
+                raise StateError(message, field=field, node=node)
+            self._state = declared.view(decode(value))
+        return self._state
+
+    def check_state(self) -> None:
+        if self._state is not None:
+            check_unchanged(self._state, self.node_name)
 
     def check(self) -> None:
         return None
@@ -405,13 +437,16 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
     speak(voice)
     enter(context)
     try:
-        body = bodies_for(request["target"]).find(spec)
+        context.bodies = bodies = bodies_for(request["target"], request["state"])
+        body = bodies.find(spec)
         outputs = {name: decode(output) for name, output in request["needs"].items()}
         invoke = partial(body.invoke, input, context, outputs)
         result = guarded_call(invoke, name) if request["guarded"] else invoke()
         if asyncio.iscoroutine(result):
             result = asyncio.run(result)
-        return "returned", (kept_output(result, name), kept_outcome(context.outcome, name))
+        context.check_state()
+        output = kept_output(result, name, bodies, context.workflow)
+        return "returned", (output, kept_outcome(context.outcome, name))
     except BaseException as error:
         return "raised", (Raised.of(error), _outcome(context))
     finally:

@@ -31,8 +31,9 @@ from ..replay.repeatable import Outside
 from ..store import Store
 from .attempt import Attempt, Raised
 from .code import Code
-from .context import Context, ReadOutputs
+from .context import Context
 from .lines import Lines
+from .seeing import ReadOutputs
 from .work import Held, RunFacts
 
 
@@ -94,7 +95,7 @@ def export_run(store: Store, code: Code, run_id: RunId, file: str | Path) -> Pat
 def replay_cassette(recorded: Recorded, workflow: type[Workflow] | None = None) -> Replayed:
     """Replay what was read from a cassette with the code that is found at its addresses, or with that of a class."""
     target = workflow or recorded.target
-    bodies = bodies_for(target)
+    bodies = bodies_for(target, recorded.graph.state)
     found = load_target(target) if isinstance(target, str) else target
     today = found.graph() if isinstance(found, type) and issubclass(found, Workflow) else None
     return replay(recorded, Today(today, bodies))

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..clock import SECOND
 from ..codec import decode
+from ..define import Bodies
 from ..errors import RunCancelled, RunConflict, RunFailed, RunNotFound, RunStillActive
 from ..graph import Graph, to_frozen
 from ..ids import RunId
 from ..kernel.ancestry import Ancestry
+from ..kernel.folding import in_order
+from ..kernel.measuring import RunMetrics, measure
 from ..kernel.why import Why
 from ..model import AttemptRow, GetRun, ListAttempts, ListMarks, ListNodes, NodeStatus, RunRow, RunStatus
 from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time, latest_progress
@@ -22,6 +25,7 @@ from . import explaining
 from .auditing import audit_run
 from .code import Code
 from .control import Controls, Steering
+from .seeing import final_state
 from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
 
 if TYPE_CHECKING:
@@ -38,6 +42,7 @@ class Home(Steering, Protocol):
     code: Code
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
+    def bodies_of(self, row: RunRow) -> Bodies: ...
 
 
 class Run(Controls):
@@ -88,10 +93,10 @@ class Run(Controls):
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """The outputs of all completed nodes, by node id."""
+        """The outputs of all completed nodes, by node id, in order."""
         found = reader.get_outputs(self._engine.store, self.id)
         graph = self.graph  # After the rows: the run may go over to another graph meanwhile, which only adds numbers.
-        return {graph.order[index]: decode(output) for index, output in found.items() if index not in graph.removed}
+        return {graph.order[index]: decode(found[index]) for index in in_order(graph, found)}
 
     def output(self, node: str) -> Any:
         """The output of one node, named by id or name; raises KeyError until it has completed."""
@@ -101,6 +106,19 @@ class Run(Controls):
             raise KeyError(f"node {node!r} of run {self.id} has not completed")
         return decode(found[index])
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """The state of the workflow as data, folded over all nodes that have completed; empty when it declares none.
+
+        Once the run has ended it depends on what the nodes returned and on nothing else.
+        """
+        row = self.row
+        state = self._engine.bodies_of(row).state
+        if state is None:
+            return {}
+        outputs = reader.get_stored_outputs(self._engine.store, self.id)
+        return final_state(self.id, self._engine.graph_of(row), state, outputs)
+
     def index_of(self, node: str) -> int:
         graph = self.graph
         if node in graph.index:
@@ -108,6 +126,11 @@ class Run(Controls):
         named = [index for index, spec in enumerate(graph.in_order) if spec.name == node]
         if len(named) == 1:
             return named[0]
+        renamed = [
+            graph.index[now] for now, names in graph.former_names.items() if node in names and now in graph.index
+        ]
+        if len(renamed) == 1 and not named:
+            return renamed[0]
         known = ", ".join(list(graph.nodes)[:10])
         why = (
             "several nodes have this name; use an id"
@@ -233,6 +256,15 @@ class Run(Controls):
         if node is None:
             return explaining.why_run(self._engine.store, self.id, self.graph)
         return explaining.why_node(self._engine.store, self.id, self.graph, self.index_of(node))
+
+    @property
+    def metrics(self) -> RunMetrics:
+        """The run in numbers, from what is stored: attempts, retries, latencies. Reads its whole journal.
+
+        print(run.metrics.retries, run.metrics.step_latency.p95)
+        """
+        history = reader.get_history(self._engine.store, self.id)
+        return measure(history.row, self._engine.graph_of(history.row), history.counts, history.journal, history.now)
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -36,6 +37,7 @@ class Serving:
         self._versions = versions
         self._take_up = take_up
         self._announce = announce
+        self._lock = threading.Lock()
         self.everything = False
         self._known: dict[Unfinished, frozenset[str] | None] = {}
         self._look_again: dict[Unfinished, float] = {}
@@ -61,6 +63,10 @@ class Serving:
 
     def discover(self) -> Pairs | None:
         """What to serve now, also of what others started; None when only what was started or adopted here."""
+        with self._lock:  # the housekeeper discovers too
+            return self._discover()
+
+    def _discover(self) -> Pairs | None:
         self._return_to_left()
         if not self.wanted:
             return None

@@ -58,7 +58,9 @@ def facts_of(definition: Definition, create: Create) -> RunFacts:
     )
 
 
-def check_limits(*, lease_seconds: float, **limits: int) -> None:
+def check_limits(*, lease_seconds: float, queue_depth: int, **limits: int) -> None:
+    if queue_depth < 0:
+        raise InputError(f"queue_depth={queue_depth}: 0 or more is needed; with 0 nothing is claimed ahead")
     for name, value in limits.items():
         if value < 1:
             raise InputError(f"{name}={value}: at least 1 is needed")

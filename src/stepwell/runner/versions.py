@@ -92,7 +92,7 @@ class Versions:
             row.id,
             "back to an older version" if back else "to the present version",
             row.workflow,
-            changes(graph, today),
+            changes(graph, self._code.graph(healed.digest, row.id)),
         )
         return healed
 
@@ -114,8 +114,18 @@ class Versions:
 
 def changes(old: Graph, new: Graph) -> str:
     """What a heal changes, in a few words."""
-    gone = [node for node in old.nodes if node not in new.nodes]
-    joined = [node for node in new.nodes if node not in old.nodes]
-    parts = [f"{len(joined)} new: {', '.join(joined[:3])}"] if joined else []
-    parts += [f"{len(gone)} gone: {', '.join(gone[:3])}"] if gone else []
+    before = {index: node for node, index in old.index.items() if index not in old.removed}
+    now = {index: node for node, index in new.index.items() if index not in new.removed}
+    parts = [
+        f"{len(found)} {what}: {', '.join(found[:3])}"
+        for what, found in (
+            ("new", [spec.id for spec in new if new.index[spec.id] not in before]),
+            ("gone", [before[index] for index in sorted(before.keys() - now.keys())]),
+            (
+                "renamed",
+                [f"{before[i]} to {now[i]}" for i in sorted(now.keys() & before.keys()) if before[i] != now[i]],
+            ),
+        )
+        if found
+    ]
     return "; ".join(parts) or "the same nodes, otherwise connected or with other options"

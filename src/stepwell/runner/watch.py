@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ..ids import NodeId, RunId
 from ..model import AttemptStatus, NodeStatus, RunNews, RunStatus, Settle
+from .pressure import BackpressureEvent
 from .work import Held
 
 log = logging.getLogger("stepwell")
@@ -91,7 +92,7 @@ class Events:
     """Listeners in this process. They are called by the thread that committed, so they should be quick."""
 
     def __init__(self) -> None:
-        self._listeners: dict[str, list[Callable[[Any], None]]] = {"run": [], "node": []}
+        self._listeners: dict[str, list[Callable[[Any], None]]] = {"run": [], "node": [], "backpressure": []}
 
     def on(self, event: str, callback: Callable[[Any], None]) -> None:
         if event not in self._listeners:
@@ -110,6 +111,9 @@ class Events:
                     spec = held.spec
                     event = NodeEvent(held.facts.run_id, spec.id, spec.name, held.number, op.status, op.node)
                     self._call("node", event)
+
+    def pressed(self, event: BackpressureEvent) -> None:
+        self._call("backpressure", event)
 
     def _call(self, event: str, value: object) -> None:
         for callback in self._listeners[event]:

@@ -15,12 +15,27 @@ from ..replay.record import Line, clock_lines
 
 if TYPE_CHECKING:
     from .lines import Said
+    from .seeing import Seen
 
 
 class RunFacts:
     """What stays the same about a run: its graph, its input, where its bodies are found."""
 
-    __slots__ = ("bodies", "graph", "heals", "input", "run_id", "seed", "since", "specs", "target", "workflow")
+    __slots__ = (
+        "_active",
+        "bodies",
+        "graph",
+        "heals",
+        "held",
+        "input",
+        "run_id",
+        "seed",
+        "seen",
+        "since",
+        "specs",
+        "target",
+        "workflow",
+    )
 
     def __init__(
         self, run_id: RunId, workflow: str, target: str | None, graph: Graph, input: bytes, seed: int, bodies: Bodies
@@ -35,8 +50,24 @@ class RunFacts:
         self.specs: tuple[NodeSpec, ...] = graph.in_order
         self.heals = 0
         """How often the run had gone over to another graph when this was true of it."""
+        self.seen: Seen | None = None
+        """The states that nodes of this run have seen, once one has looked."""
         self.since = 0
         """The `seq` of the run when this worker took it up: news from before, of an end that was retried, are old."""
+        self.held = 0
+        """How many of its nodes this worker has claimed and not settled."""
+        self._active: int | None = None
+
+    @property
+    def active(self) -> int:
+        """How many of its nodes were READY, RUNNING or WAITING when this worker last heard of it."""
+        if self._active is None:
+            self._active = sum(not parents for parents in self.graph.parents)
+        return self._active
+
+    @active.setter
+    def active(self, active: int) -> None:
+        self._active = active
 
 
 class Recorded:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from ..model import (
@@ -86,6 +86,14 @@ def groups(batch: Batch) -> Iterator[tuple[type[Op], list[int]]]:
         subjects.update(about or ())
     if kind is not None:
         yield kind, members
+
+
+def once_each(rows: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of several attempts of one node the first that is named: a node completes once."""
+    first: dict[int, int] = {}
+    for index, number in rows:
+        first.setdefault(index, number)
+    return list(first.items())
 
 
 def _subjects(op: Op) -> tuple[str, ...] | None:

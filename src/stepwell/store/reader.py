@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import NamedTuple, cast
 
 from ..errors import RunNotFound
 from ..ids import AttemptId, Digest, RunId, WorkerId
@@ -34,6 +34,7 @@ from ..model import (
     Unfinished,
     WorkerRow,
 )
+from ..model.outputs import output_of
 from .port import Store
 
 
@@ -53,12 +54,17 @@ def list_runs(store: Store, query: ListRuns) -> RunPage:
 
 
 def all_runs(
-    store: Store, *statuses: RunStatus, workflow: str | None = None, digest: Digest | None = None
+    store: Store,
+    *statuses: RunStatus,
+    workflow: str | None = None,
+    digest: Digest | None = None,
+    origin: RunId | None = None,
 ) -> Iterator[RunRow]:
     """Every run, or every one like that, newest first, page by page."""
     before: int | None = None
     while True:
-        page = list_runs(store, ListRuns(before=before, workflow=workflow, statuses=statuses, digest=digest))
+        query = ListRuns(before=before, workflow=workflow, statuses=statuses, digest=digest, origin=origin)
+        page = list_runs(store, query)
         yield from page.runs
         if page.cursor is None:
             return
@@ -94,6 +100,13 @@ def list_attempts(store: Store, run_id: str, index: int | None = None) -> list[A
 
 
 def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:
+    """What completed nodes returned for others to use."""
+    stored = get_stored_outputs(store, run_id, indexes)
+    return {index: output_of(output) for index, output in stored.items()}
+
+
+def get_stored_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:
+    """The same with their deltas to the state: see `model.outputs`."""
     return cast("dict[int, bytes]", store.read([GetOutputs(RunId(run_id), indexes)])[0])
 
 
@@ -115,6 +128,27 @@ def list_journal(store: Store, run_id: str, after: int = 0) -> list[JournalRow]:
         entries += page
         if len(page) < ListJournal(RunId("")).limit:
             return entries
+
+
+class History(NamedTuple):
+    """A run and its whole journal, as they stood at one moment."""
+
+    row: RunRow
+    counts: dict[NodeStatus, int]
+    journal: list[JournalRow]
+    now: int
+
+
+def get_history(store: Store, run_id: str) -> History:
+    """Raises RunNotFound. However long reading takes: what happens meanwhile is not in it."""
+    asked = RunId(run_id)
+    row, counts, page = store.read([GetRun(asked), CountNodes(asked), ListJournal(asked)])
+    if row is None:
+        raise RunNotFound(run_id)
+    now, journal = store.now(), [*page]
+    if len(journal) < row.seq:
+        journal += list_journal(store, run_id, len(journal))
+    return History(row, counts, journal[: row.seq], now)
 
 
 def list_lines(

@@ -214,7 +214,8 @@ def statuses(store: Store, run: str = RUN) -> dict[str, str]:
 
 def end_run(store: Store, run: str = RUN, status: RunStatus = RunStatus.CANCELLED) -> None:
     """End a run whatever it does: everything that has not started is cancelled, the gate is shut."""
-    hold(store, run, "end", stop=True)
+    left = reader.require_run(store, run)
+    hold(store, run, "end", (left.purpose if left.gate is GateState.HELD else None) or "cancel", stop=True)
     unstarted = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
     rows = [changed(row, NodeStatus.CANCELLED) for row in reader.all_nodes(store, run, *unstarted)]
     finish(store, status, *rows, run=run, token="end")

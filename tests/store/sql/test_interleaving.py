@@ -138,7 +138,7 @@ OPS: dict[str, Op] = {
     "dismiss": Dismiss(WorkerId("alive")),
     "dismiss, late": Dismiss(WorkerId("late")),
     "gate": gate_op("live", "second", stop=True),
-    "gate, held": gate_op("held", "second"),
+    "gate, held": gate_op("held", "second", resume=True),
     "gate, ended": gate_op("ended", "second", "retry"),
     "shut": Rewrite(RunId("held"), "first", (A_RUNS, *map(cancelled, (1, 2, 3, 4))), SHUT),  # type: ignore[arg-type]
     "reopen": Rewrite(RunId("held"), "first", (A_RUNS,), REOPEN),  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from ...clock import SECOND
 from ...graph import Graph
 from ...ids import NodeId
 from ...model import FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
+from ..healing import REMOVED
 from ..settling import RETRY_LATER_ATTEMPTS
 from .attempts import attempt_cause, error_of, last_ended, made_it_run
 from .paths import above, way_up
@@ -50,7 +51,7 @@ def wanted(run: RunRow, graph: Graph, row: NodeRow) -> Wanted:
         case NodeStatus.UPSTREAM_FAILED:
             return Wanted(nodes=tuple(node for node in (_root(row),) if node in graph.nodes))
         case NodeStatus.CANCELLED:
-            return Wanted(broken=_cancelled_by(run, row) == "run_failed")
+            return Wanted(broken=_cancelled_by(run, row, graph) == "run_failed")
         case NodeStatus.WAITING | NodeStatus.FAILED | NodeStatus.INTERRUPTED | NodeStatus.SKIPPED:
             return Wanted()
         case _:
@@ -270,7 +271,7 @@ def _skipped(facts: Facts, known: Known) -> Cause:
 
 
 def _cancelled(facts: Facts, known: Known) -> Cause:
-    reason, last = _cancelled_by(facts.run, known.row), last_ended(known)
+    reason, last = _cancelled_by(facts.run, known.row, facts.graph), last_ended(known)
     because: tuple[Cause, ...] = ()
     if reason == "run_failed":
         because = tuple(why_node(facts, node) for node in facts.blockers[:NAMED])
@@ -278,7 +279,7 @@ def _cancelled(facts: Facts, known: Known) -> Cause:
         because = asked(facts, "cancel")
     elif reason == "deadline":
         because = (Cause(CauseKind.DEADLINE, at=facts.run.deadline_at),)
-    elif reason == "removed":
+    elif reason == REMOVED:
         because = asked(facts, "heal")
     elif reason == "worker_lost" and last is not None:
         because = (attempt_cause(facts, known, last),)
@@ -288,9 +289,14 @@ def _cancelled(facts: Facts, known: Known) -> Cause:
     return _cause(facts, known, CauseKind.CANCELLED, detail, because, at=at, attempt=known.row.attempt or None)
 
 
-def _cancelled_by(run: RunRow, row: NodeRow) -> str:
-    """A body that stopped when it was asked to has no reason of its own: it is that of the run."""
-    if row.reason is not None:
+def _cancelled_by(run: RunRow, row: NodeRow, graph: Graph) -> str:
+    """A body that stopped when it was asked to has no reason of its own: it is that of the run.
+
+    Whatever it was cancelled for before, a node that is gone stays so for being gone, and one that is back does not.
+    """
+    if row.index in graph.removed:
+        return REMOVED
+    if row.reason is not None and row.reason != REMOVED:
         return row.reason
     if run.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
         return "run_cancelled"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, assert_never
 from ...clock import SECOND
 from ...model import NodeStatus, RunRow, RunStatus
 from ...words import count, duration, one_line
+from ..healing import REMOVED
 from .records import Cause, CauseKind
 
 K = CauseKind
@@ -20,6 +21,8 @@ _PURPOSES = {
     "cancel": "somebody cancelled the run",
     "pause": "somebody paused the run",
     "resume": "somebody resumed the run",
+    "import": "somebody gave the run another graph (run.import_graph())",
+    "freeze": "somebody froze the graph of the run (run.freeze())",
     "failed": "the run failed",
 }
 _HELD_FOR = {
@@ -29,6 +32,8 @@ _HELD_FOR = {
     "retry": "it is being retried",
     "reattempt": "a node is being asked for again",
     "heal": "it goes over to changed code",
+    "import": "it is given another graph",
+    "freeze": "its graph is being frozen",
     "pause": "it is being paused",
     "resume": "it is being resumed",
     "delete": "it is being deleted",
@@ -37,7 +42,7 @@ _CANCELLED = {
     "run_failed": "because the run failed",
     "run_cancelled": "because the run was cancelled",
     "deadline": "because the time of the run was up",
-    "removed": "because the workflow no longer has it",
+    REMOVED: "because the workflow no longer has it",
     "worker_lost": "because the run was stopping when its worker was lost",
 }
 _SKIPPED = {
@@ -294,7 +299,8 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str]) 
     elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
         module = (kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail.get("module") or "MODULE"
         found.append(f"`{command(f'work {module}')}` works on it, or `{command(f'resume {run.id}')}` on this run alone")
-    done = kinds.keys() & {K.COMPLETED, K.SKIPPED}
+    gone = K.CANCELLED in kinds and kinds[K.CANCELLED].detail.get("reason") == REMOVED
+    done = gone or kinds.keys() & {K.COMPLETED, K.SKIPPED}
     if run.status in (RunStatus.FAILED, RunStatus.CANCELLED) and not done:
         if K.INTERRUPTED in kinds:
             found.append(f"see whether {kinds[K.INTERRUPTED].name} did its work: a retry runs it once more")

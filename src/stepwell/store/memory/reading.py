@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
@@ -149,10 +150,19 @@ def _runs(state: State, query: ListRuns) -> RunPage:
         and (query.workflow is None or run.created.workflow == query.workflow)
         and (not query.statuses or run.status in query.statuses)
         and (query.digest is None or run.graph.digest == query.digest)
+        and (query.origin is None or _origin(run.created.fork) == query.origin)
         and (query.ended_before is None or (run.ended_at is not None and run.ended_at < query.ended_before))
     ]
     page = found[: query.limit]
     return RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)
+
+
+def _origin(fork: bytes | None) -> Any:
+    try:
+        found = json.loads(fork or b"null")
+    except ValueError:
+        return None
+    return found.get("origin") if isinstance(found, dict) else None
 
 
 def _has_ready(run: RunRecord) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...graph import suspect_lane
 from ...model import (
@@ -22,6 +22,7 @@ from ...model import (
     GateState,
     GateTaken,
     GraphAdded,
+    LineRow,
     NodeChange,
     NodeStatus,
     Receipt,
@@ -33,7 +34,7 @@ from ...model import (
     Share,
     Shared,
 )
-from ..port import illegal_move
+from ..port import illegal_move, once_each
 from .running import change, close_gate, conclude, rederive
 from .state import AttemptRecord, GraphRecord, NodeRecord, RunRecord, State
 
@@ -135,33 +136,36 @@ def share(state: State, op: Share, now: int) -> Receipt:
         return Refused(Refusal.GATE_LOST)
     theirs = {(attempt.index, attempt.number): attempt for attempt in origin.attempts}
     ended = (AttemptStatus.COMPLETED, AttemptStatus.SUPERSEDED)
-    shared = 0
-    for ordinal, row in enumerate(op.rows):
+    shared, repeated = 0, op.claim_id in state.claims
+    effects: dict[str, list[LineRow]] = {}
+    for line in origin.lines.values():
+        if line.kind in ("effect", "payload"):
+            effects.setdefault(line.attempt, []).append(line)
+    for ordinal, row in enumerate(once_each(op.rows)):
         found = theirs.get(row)
         node = run.nodes[row[0]] if 0 <= row[0] < len(run.nodes) else None
         if found is None or node is None or found.status not in ended:
             continue
         shared += 1
-        if node.status is NodeStatus.PENDING or (node.status is NodeStatus.READY and node.attempt == 0):
-            _share_one(state, run, node, found, op, ordinal, now)
+        if not repeated and node.attempt == 0 and node.status in (NodeStatus.PENDING, NodeStatus.READY):
+            ours = AttemptRecord(op.claim_id, ordinal, run, node.index, 1, found.worker, found.started_at)
+            _share_one(run, node, found, ours, effects.get(found.row().id, ()), now)
+            state.claims.setdefault(op.claim_id, {})[ordinal] = ours
     return Shared(shared)
 
 
 def _share_one(
-    state: State, run: RunRecord, node: NodeRecord, theirs: AttemptRecord, op: Share, ordinal: int, now: int
+    run: RunRecord, node: NodeRecord, theirs: AttemptRecord, ours: AttemptRecord, effects: Iterable[LineRow], now: int
 ) -> None:
-    ours = AttemptRecord(op.claim_id, ordinal, run, node.index, 1, theirs.worker, theirs.started_at)
     ours.status, ours.ended_at = AttemptStatus.COMPLETED, theirs.ended_at
     ours.output, ours.outcome = theirs.output, theirs.outcome
     run.attempts.append(ours)
-    state.claims.setdefault(op.claim_id, {})[ordinal] = ours
     node.attempt = 1
     change(run, node, NodeStatus.COMPLETED)
     run.note(now, "shared", node.index, 1, NodeStatus.COMPLETED)
-    own, their = ours.row().id, theirs.row().id
-    for (attempt, index), line in list(theirs.run.lines.items()):
-        if attempt == their and line.kind == "effect":
-            run.lines[own, index] = line._replace(attempt=own, number=1)
+    own = ours.row().id
+    for line in effects:
+        run.lines[own, line.index] = line._replace(attempt=own, number=1)
 
 
 def gate(state: State, op: Gate, now: int) -> Receipt:

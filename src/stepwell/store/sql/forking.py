@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from ...model import Receipt, Refusal, Refused, Share, Shared
+from ..port import once_each
 from .codes import (
     A_COMPLETED,
     A_SUPERSEDED,
@@ -14,6 +15,7 @@ from .codes import (
     N_COMPLETED,
     N_PENDING,
     N_READY,
+    N_WAITING,
     ORDINALS,
 )
 from .ending import Transaction, note_gates
@@ -21,14 +23,13 @@ from .payloads import remember_references
 
 _HOLD = f"""
 UPDATE run SET gate = {G_HELD}, token = NULL, purpose = 'fork', arguments = fork, expires_at = :now, seq = seq + 1
- WHERE fork IS NOT NULL AND gate = {G_OPEN} AND loaded = total AND started_at IS NULL
-   AND id IN (SELECT value FROM json_each(:runs))
+ WHERE fork IS NOT NULL AND gate = {G_OPEN} AND loaded = total AND id IN (SELECT value FROM json_each(:runs))
 RETURNING key
 """
 
 
 def hold_forks(tx: Transaction, runs: list[str]) -> None:
-    """Forks that are loaded wait until they have what they share."""
+    """Those of these runs that are forks, and have just been loaded, wait until they have what they share."""
     keys = [key for (key,) in tx.all(_HOLD, {"now": tx.now, "runs": json.dumps(runs)})]
     if keys:
         note_gates(tx, keys, "fork")
@@ -50,7 +51,7 @@ INSERT INTO line (attempt, idx, at, kind, data)
 SELECT :claim * {ORDINALS} + j.key, l.idx, l.at, l.kind, l.data
   FROM json_each(:rows) j CROSS JOIN attempt ours ON ours.key = :claim * {ORDINALS} + j.key
        CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = :origin AND a.idx = j.value ->> 0 AND a.number = j.value ->> 1
-       CROSS JOIN line l ON l.attempt = a.key AND l.kind = 'effect'
+       CROSS JOIN line l ON l.attempt = a.key AND l.kind IN ('effect', 'payload')
 """
 _MOVE = f"""
 UPDATE node SET status = {N_COMPLETED}, attempt = 1 WHERE run = :run AND idx IN (SELECT a.idx {_OURS})
@@ -58,7 +59,7 @@ UPDATE node SET status = {N_COMPLETED}, attempt = 1 WHERE run = :run AND idx IN 
 # Of those that became COMPLETED some had been READY.
 _COUNT = f"""
 UPDATE run SET seq = seq + :shared, open = open - :shared,
-               active = (SELECT count(*) FROM node n WHERE n.run = :run AND n.status = {N_READY})
+               active = (SELECT count(*) FROM node n WHERE n.run = :run AND n.status BETWEEN {N_READY} AND {N_WAITING})
  WHERE key = :run
 """
 _NOTE = f"""
@@ -76,7 +77,7 @@ def share(tx: Transaction, op: Share) -> Receipt:
     run, state, token = row
     if state != G_HELD or token != op.token:
         return Refused(Refusal.GATE_LOST)
-    given = {"run": run, "origin": origin[0], "rows": json.dumps(op.rows)}
+    given = {"run": run, "origin": origin[0], "rows": json.dumps(once_each(op.rows))}
     ((found,),) = tx.all(f"SELECT count(*) {_THEIRS})", given)
     if tx.one("SELECT 1 FROM claim WHERE id = ?", (op.claim_id,)) is None:
         _copy(tx, op, given)

@@ -56,6 +56,8 @@ SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.in
        r.deadline_at, r.reason, r.heals, r.fork
   FROM run r JOIN graph g ON g.key = r.graph
 """
+_RUN_FORKS = _RUN.replace("run r", "run r INDEXED BY run_forks")
+_ORIGIN = "iif(json_valid(CAST(r.fork AS TEXT)), CAST(r.fork AS TEXT) ->> '$.origin', NULL) = ?"
 _RUN_UNFINISHED = _RUN.replace("run r", "run r INDEXED BY run_unfinished")
 
 
@@ -161,8 +163,12 @@ def _runs(tx: Transaction, query: ListRuns) -> RunPage:
     if query.digest is not None:
         where.append("r.graph = (SELECT key FROM graph WHERE digest = ?)")
         parameters.append(query.digest)  # type: ignore[arg-type]
-    # Among all runs that ever were, the unfinished ones of a version that people have left are few.
-    statement = f"{_RUN_UNFINISHED if by_graph else _RUN} WHERE {' AND '.join(where)} ORDER BY r.key DESC LIMIT ?"
+    if query.origin is not None:
+        where += ["r.fork IS NOT NULL", _ORIGIN]
+        parameters.append(query.origin)  # type: ignore[arg-type]
+    # Among all runs that ever were, the unfinished ones of a version that people have left are few, and so are forks.
+    chosen = _RUN_FORKS if query.origin is not None else _RUN_UNFINISHED if by_graph else _RUN
+    statement = f"{chosen} WHERE {' AND '.join(where)} ORDER BY r.key DESC LIMIT ?"
     rows = tx.all(statement, (*parameters, query.limit + 1))
     page = rows[: query.limit]
     return RunPage(tuple(_run(tx, row) for row in page), page[-1][0] if len(rows) > len(page) else None)

@@ -108,7 +108,7 @@ _CREATING = """
 INSERT INTO temp.creating
 SELECT j.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, g.key, g.loaded = g.total,
        substr(:bytes, j.value ->> 4, j.value ->> 5), j.value ->> 6, j.value ->> 7, j.value ->> 8, j.value ->> 9,
-       j.value ->> 10, substr(:bytes, j.value ->> 11, j.value ->> 12),
+       j.value ->> 10, unhex(j.value ->> 11),
        coalesce((SELECT key FROM run WHERE id = j.value ->> 0),
                 (SELECT key FROM run WHERE idempotency_key = j.value ->> 10))
   FROM json_each(:ops) j LEFT JOIN graph g ON g.digest = j.value ->> 3
@@ -141,6 +141,7 @@ SELECT c.graph, c.complete, r.id, r.workflow = c.workflow AND r.input = c.input,
   FROM temp.creating c LEFT JOIN run r ON r.key = coalesce(c.existing, (SELECT key FROM run WHERE id = c.id))
  ORDER BY c.ord
 """
+_NEW_FORKS = "SELECT id FROM temp.creating WHERE existing IS NULL AND complete AND fork IS NOT NULL"
 
 
 def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
@@ -157,7 +158,7 @@ def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
             -op.priority,
             op.timeout,
             op.idempotency_key,
-            *(packer.add(op.fork) if op.fork is not None else (None, None)),
+            None if op.fork is None else op.fork.hex(),
         )
         for op in ops
     ]
@@ -168,7 +169,7 @@ def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
         tx.db.execute(_CREATE_NODES)
         tx.db.execute(_NOTE_CREATED, {"now": tx.now})
         if any(op.fork is not None for op in ops):
-            hold_forks(tx, [op.run_id for op in ops if op.fork is not None])
+            hold_forks(tx, [run for (run,) in tx.all(_NEW_FORKS)])
     found = tx.all(_CREATED)
     return [_created(tx, op, *row) for op, row in zip(ops, found, strict=True)]
 

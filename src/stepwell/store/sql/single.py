@@ -38,7 +38,8 @@ from .payloads import is_large
 FEW = 4
 
 _ATTEMPT = f"""
-SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.status, r.gate, r.stopping, r.heals
+SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.status, r.gate, r.stopping,
+       r.heals OR (r.fork IS NOT NULL AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx))
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run WHERE c.id = ?1
 """
 _END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ? WHERE key = ?"

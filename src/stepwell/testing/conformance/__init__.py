@@ -34,6 +34,7 @@ pytest.register_assert_rewrite(
             "creating",
             "deleting",
             "failing",
+            "forking",
             "gates",
             "journal",
             "leases",
@@ -51,6 +52,7 @@ from .claiming import *  # noqa: E402, F403
 from .creating import *  # noqa: E402, F403
 from .deleting import *  # noqa: E402, F403
 from .failing import *  # noqa: E402, F403
+from .forking import *  # noqa: E402, F403
 from .gates import *  # noqa: E402, F403
 from .journal import *  # noqa: E402, F403
 from .leases import *  # noqa: E402, F403

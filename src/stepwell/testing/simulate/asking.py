@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from functools import cache
 from typing import TypeAlias
@@ -10,8 +11,10 @@ from ...clock import microseconds
 from ...errors import StoreError
 from ...graph import Graph
 from ...ids import RunId
-from ...model import TERMINAL_RUNS, GetGraph, GetRun, ListNodes, NodeStatus, RunNews, RunStatus
+from ...model import TERMINAL_RUNS, Create, GetGraph, GetRun, ListNodes, NodeStatus, RunNews, RunStatus
 from ...runner import gates
+from ...runner.forking import fork_arguments
+from ...runner.lineage import create_fork
 from ...runner.procedure import Procedure, Read
 from .workload import Workload
 
@@ -25,13 +28,14 @@ def load(document: bytes) -> Graph:
     return Graph.load(document)
 
 
-def ask(what: str, run: RunId, workload: Workload) -> Asked:
-    """ "cancel", "retry", "pause", "resume", "reattempt", "heal" or "heal carefully", until the store has answered.
+def ask(what: str, run: RunId, workload: Workload, name: str = "") -> Asked:
+    """ "cancel", "retry", "pause", "resume", "reattempt", "heal", "heal carefully", "fork", until the store has answered.
 
     It is asked once the run has begun, or "early", perhaps before there is a run, or "late", once its last node has begun.
+    A fork gets this `name`.
     """
     when, _, verb = what.partition(" ") if what.startswith(("early ", "late ")) else ("", "", what)
-    return persistently(lambda: _in_time(when, run, _verb(verb, run, workload)))
+    return persistently(lambda: _in_time(when, run, _verb(verb, run, workload, name)))
 
 
 def _in_time(when: str, run_id: RunId, procedure: Asked) -> Asked:
@@ -46,7 +50,7 @@ def _in_time(when: str, run_id: RunId, procedure: Asked) -> Asked:
     return (yield from procedure)
 
 
-def _verb(what: str, run: RunId, workload: Workload) -> Asked:
+def _verb(what: str, run: RunId, workload: Workload, name: str) -> Asked:
     match what:
         case "cancel":
             return gates.cancel(run, grace=microseconds(0.5))
@@ -60,6 +64,8 @@ def _verb(what: str, run: RunId, workload: Workload) -> Asked:
             return reattempt_last(run)
         case "heal" | "heal carefully":
             return heal(run, workload, accept=what == "heal")
+        case "fork":
+            return fork(run, RunId(name))
         case unknown:
             raise AssertionError(f"nobody can ask for {unknown}")
 
@@ -74,6 +80,24 @@ def heal(run_id: RunId, workload: Workload, *, accept: bool) -> Asked:
     new = workload.later if current.follows == workload.graph.digest else workload.graph
     assert new is not None
     return (yield from gates.go_over(run, current, new, accept=accept))
+
+
+def fork(run_id: RunId, name: RunId) -> Asked:
+    """A fork from somewhere: from now, from before a node, or from any point of the history."""
+    run, nodes = yield Read([GetRun(run_id), ListNodes(run_id)])
+    if run is None:
+        return None
+    rng = random.Random(f"{name} {run.seq}")
+    seq, before = run.seq, None
+    where = rng.choice(("now", "seq", "seq", "node", "node"))
+    if where == "seq":
+        seq = rng.randint(1, run.seq)
+    elif where == "node":
+        before = rng.choice(nodes).index
+    place = fork_arguments(run_id, seq, before)
+    create = Create(name, run.workflow, None, run.digest, run.input, run.seed, run.on_failure, fork=place)
+    yield from create_fork(create)
+    return None
 
 
 def reattempt_last(run_id: RunId) -> Asked:

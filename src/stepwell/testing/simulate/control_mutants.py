@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from ...kernel import healing, plans
 from ...model import GateState, NodeStatus, settled_as
-from ...runner import desk
+from ...runner import desk, forking, gates, housekeeping
 from ...store.memory import running, shaping
 from .planted import planted
 
@@ -85,3 +85,37 @@ def _nothing_superseded() -> Any:
         return applied
 
     return patch.object(shaping, "_apply", apply)
+
+
+@planted("a fork begins before it has what it shares")
+def _forks_do_not_wait() -> Any:
+    original = running.close_gate
+
+    def close_gate(run: Any, purpose: str, now: int, arguments: bytes = b"") -> None:
+        if purpose != "fork":
+            original(run, purpose, now, arguments)
+
+    return patch.object(shaping, "close_gate", close_gate)
+
+
+@planted("a fork does again what it shares")
+def _nothing_is_shared() -> Any:
+    return patch.object(shaping, "_share_one", lambda *facts: None)
+
+
+@planted("a fork shares what was done after the point it was forked at")
+def _forks_of_now() -> Any:
+    original = forking._at
+    return patch.object(forking, "_at", lambda origin, graph, seq: original(origin, graph, 2**60))
+
+
+@planted("a fork whose maker died is left as it is")
+def _forks_are_left() -> Any:
+    original = gates.finish
+
+    def finish(held: Any) -> Any:
+        if held.purpose == "fork":
+            return None
+        return (yield from original(held))
+
+    return patch.object(housekeeping, "finish", finish)

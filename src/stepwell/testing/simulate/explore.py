@@ -171,6 +171,7 @@ SOMETIMES = (
     "a run is resumed",
     "a run is healed",
     "a node comes too late",
+    "a run is forked",
 )
 """States that a survey of thousands of seeds must have reached, or it proves little."""
 

@@ -105,6 +105,7 @@ def shapes() -> dict[str, Workload]:
             Workload("pause on failure", pair, {"a": Behaviour(fails=1)}, "pause"),
             Workload("cancel paused", pair, slow, asks=("pause", "cancel")),
             Workload("reattempt", _graph({"a": "", "b": "a"}), {}, asks=("reattempt",)),
+            Workload("fork", _graph({"a": "", "b": "a"}), {}, asks=("late fork",)),
             Workload("heal", first, {"b": Behaviour(seconds=0.05)}, asks=("heal",), later=deployed),
             Workload("heal late", first, {"c": Behaviour(fails=1, seconds=0.5)}, asks=("late heal",), later=deployed),
             Workload("heal in doubt", first, {"c": Behaviour(seconds=0.5)}, asks=("heal carefully",), later=deployed),
@@ -119,7 +120,11 @@ def _longer() -> dict[str, Workload]:
     race = shapes()["retry race"]._replace(graph=shapes()["fan-in"].graph, behaviours={"a": twice, "b": stubborn})
     failing = {name: shapes()[name]._replace(behaviours={"b": twice}) for name in ("retry", "run retry", "finish")}
     back = shapes()["heal"]._replace(asks=("heal", "heal", "pause", "heal"), behaviours={"b": twice})
-    return {**failing, "retry race": race, "heal back": back}
+    forks = Workload(
+        "forks", shapes()["diamond"].graph, {"b": twice}, asks=("fork", "late fork", "reattempt", "late fork")
+    )
+    healed = shapes()["heal"]._replace(name="fork healed", asks=("heal", "late fork", "early fork", "heal"))
+    return {**failing, "retry race": race, "heal back": back, "forks": forks, "fork healed": healed}
 
 
 def random_workload(rng: random.Random) -> Workload:
@@ -148,7 +153,7 @@ def random_workload(rng: random.Random) -> Workload:
         )
     graph = _graph(edges, **options)
     later = _another_version(rng, graph) if rng.random() < 0.4 else None
-    verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt"] + (
+    verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt", "fork"] + (
         ["heal", "heal carefully"] if later else []
     )
     return Workload(

@@ -25,6 +25,7 @@ from ...model import (
     Claim,
     Claimed,
     Create,
+    Created,
     Gate,
     GateState,
     GateTaken,
@@ -38,6 +39,7 @@ from ...model import (
     Sweep,
     Swept,
 )
+from ...runner.forking import SKIPPED_IN_ORIGIN
 from ...runner.procedure import Commit, Procedure, Wish, perform
 from ...runner.work import Held, RunFacts
 from ...store.memory import MemoryStore
@@ -46,6 +48,7 @@ from .actors import LEASE, Actor, Call, Option, User, Worker, start
 from .asking import ask, load
 from .before import Before, Violation
 from .faults import Fault, Swarm
+from .forks import Forks
 from .workload import Workload, expected_outputs
 
 HEAL_EVENTS = 10_000
@@ -84,11 +87,13 @@ class World:
         self._healed_at = 0
         self._retries: Counter[RunId] = Counter()
         self._asked: set[RunId] = set()
+        self._forks = Forks()
         self.runs = [RunId(f"r{number}") for number in range(1, workload.runs + 1)]
         self._facts: dict[tuple[RunId, str, int], RunFacts] = {}
         self.user = User(self)
         self.user.plans += [partial(self._start, run) for run in self.runs]
-        self.user.plans += [partial(ask, what, self.runs[0], workload) for what in workload.asks]
+        for place, what in enumerate(workload.asks):
+            self.user.plans.append(partial(ask, what, self.runs[0], workload, f"{self.runs[0]}f{place}"))
         self.workers = [self._new_worker() for _ in range(swarm.workers)]
 
     def _start(self, run: RunId) -> Procedure[None]:
@@ -156,6 +161,7 @@ class World:
         if held.attempt in self._begun_attempts:
             raise Violation(f"attempt {held.attempt} of {node} begins twice")
         self._begun_attempts.add(held.attempt)
+        self._forks.body_begins(self.store._state.runs, run, held.index)
         if held.spec.on_lost == "interrupt" and not self._tail_lost:
             requests = 1 + sum(
                 entry.kind == "rewrote" and entry.index == held.index and entry.status == NodeStatus.PENDING
@@ -295,12 +301,17 @@ class World:
                 case Claim(), Claimed(grants):
                     self.saw("a claim is repeated", again and bool(grants))
                     self.saw("a suspect is claimed alone", bool(grants) and op.lanes[0][0].endswith("/suspect"))
+                case Create(), Created(_, False) if op.fork is not None:
+                    self.saw("a run is forked")
+                    self._forks.made(self.store._state.runs, op)
                 case Arrange(), Arranged():
                     self.saw("a run is healed")
                 case Rewrite(), Refused(Refusal.CHANGED):
                     self.saw("a rewrite is computed anew")
                 case Gate(), GateTaken():
-                    self.saw("a gate left held is finished by another", op.resume and op.purpose != "failed")
+                    self.saw(
+                        "a gate left held is finished by another", op.resume and op.purpose not in ("failed", "fork")
+                    )
                 case Sweep(), Swept():
                     reasons = [record.reason for record in self.store._state.runs.values()]
                     self.saw("a deadline passes", "deadline" in reasons and bool(receipt.runs))
@@ -368,6 +379,7 @@ class World:
     def _lose_tail(self) -> None:
         """Power is lost and with it the newest commits: the weaker class of durability."""
         self._tail_lost = True
+        self._forks.told = False
         self.store._state = self._tails[0]
         self._tails.clear()
         self._outputs.clear()
@@ -437,7 +449,7 @@ class World:
     def _lost_runs(self) -> list[RunId]:
         """Runs that the store does not have: the call to start one died with its user, or its commit was lost."""
         runs = self.store._state.runs
-        return [] if len(runs) == len(self.runs) else [run for run in self.runs if run not in runs]
+        return [run for run in self.runs if run not in runs]
 
     def _restart_lost_runs(self) -> None:
         self.user.plans += [partial(self._start, run) for run in self._lost_runs()]
@@ -463,7 +475,7 @@ class World:
     def _over(self) -> bool:
         runs = self.store._state.runs
         return (
-            len(runs) == len(self.runs)
+            not self._lost_runs()
             and not self.user.plans
             and not self.user.calls
             and not self.user.later
@@ -487,7 +499,8 @@ class World:
         """At the end: the whole history, quiescence, and the outputs of a world without faults."""
         for record in self.store._state.runs.values():
             self._check(record, whole=True)
-            late = {node.layout.id for node in record.nodes if node.reason == HEALED_LATE}
+            self._forks.judge(record)
+            late = {node.layout.id for node in record.nodes if node.reason in (HEALED_LATE, SKIPPED_IN_ORIGIN)}
             self.saw("a node comes too late", bool(late))
             expected = expected_outputs(load(record.graph.document))
             expected = {node: output for node, output in expected.items() if node not in late}

@@ -95,6 +95,8 @@ CREATE TABLE run (
   heals           INTEGER NOT NULL DEFAULT 0,
   fork            BLOB                         -- of which run, and from where
 );
+-- Forks are few: those of one run are found among them.
+CREATE INDEX run_forks ON run (fork) WHERE fork IS NOT NULL;
 -- The same key starts the same run, also when two processes ask at once.
 CREATE UNIQUE INDEX run_idempotency ON run (idempotency_key) WHERE idempotency_key IS NOT NULL;
 -- What needs somebody to serve it.

@@ -1,0 +1,143 @@
+"""The state of a run, folded from the deltas of its nodes in the order of the graph.
+
+A node sees the deltas of its ancestors, never those of a node beside it that happened to finish. So what it sees is a
+function of the graph and of what its ancestors returned, whatever the timing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..graph import Graph
+
+
+class Channel(NamedTuple):
+    """One field of a state, as far as folding goes."""
+
+    default: Any
+    reduce: Callable[[Any, Any], Any]
+    problems: Callable[[Any, str], Iterable[str]] | None = None
+    """What is wrong with a value of the field and its name; None for a reducer that is known to do no harm."""
+
+
+Channels = Mapping[str, Channel]
+Values = Mapping[str, Any]
+
+
+class Step(NamedTuple):
+    """A node whose delta is folded, by name, and the delta."""
+
+    node: str
+    delta: Values
+
+
+class Unfoldable(Exception):
+    """A delta cannot be folded: the reducer of `field` raised (then that is the cause), or gave what it must not."""
+
+    def __init__(self, field: str, node: str, value: Any, problem: str) -> None:
+        super().__init__(problem)
+        self.field = field
+        self.node = node
+        self.value = value
+        self.problem = problem
+
+
+def start(channels: Channels) -> dict[str, Any]:
+    """The state before any node ran."""
+    return {name: channel.default for name, channel in channels.items()}
+
+
+def fold(channels: Channels, before: Values, steps: Collection[Step]) -> dict[str, Any]:
+    """The state after `steps`, of which `before` is the state before; that one is not changed.
+
+    Fields that the state does not have (any more) are passed over: a run may be older than the class.
+    """
+    values = dict(before)
+    touched = _apply(channels, values, steps)
+    if any(_problem(channels[name], values[name], name) for name in touched):
+        _find_culprit(channels, before, steps)
+    return values
+
+
+def _problem(channel: Channel, value: Any, name: str) -> str | None:
+    return None if channel.problems is None else next(iter(channel.problems(value, name)), None)
+
+
+def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[Step]) -> set[str]:
+    """Fold into `values`; the names of the fields that were touched."""
+    touched: set[str] = set()
+    for node, delta in steps:
+        for name, new in delta.items():
+            channel = channels.get(name)
+            if channel is None:
+                continue
+            if name not in touched:  # a reducer may change what it is given, and `before` is somebody else's
+                values[name] = copied(values[name]) if channel.problems else _shallow(values[name])
+                touched.add(name)
+            try:
+                values[name] = channel.reduce(values[name], new)
+            except Exception as error:
+                raise Unfoldable(name, node, new, f"raised {type(error).__name__}: {error}") from error
+    return touched
+
+
+def _find_culprit(channels: Channels, before: Values, steps: Iterable[Step]) -> None:
+    """One by one, which checks the whole field after each: slow, but somebody must be told which delta it was."""
+    values = dict(before)
+    for step in steps:
+        for name in sorted(_apply(channels, values, [step])):
+            problem = _problem(channels[name], values[name], name)
+            if problem is not None:
+                raise Unfoldable(name, step.node, step.delta[name], f"gave what the field cannot be: {problem}")
+
+
+def _shallow(value: Any) -> Any:
+    """A copy for our own reducers, which change a list or an object but nothing in it."""
+    return value.copy() if isinstance(value, list | dict) else value
+
+
+def copied(value: Any) -> Any:
+    """A copy of JSON data."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(item) if isinstance(item, dict | list | tuple) else item for item in value]
+    return value
+
+
+class Lineage(NamedTuple):
+    """How to get at the state that a node sees."""
+
+    base: int
+    """The node whose state is to be known first: itself a join, a root, or one that is known already."""
+    below: tuple[int, ...]
+    """The nodes from the base on, each the only parent of the next; the last is the only parent of the node asked for."""
+
+
+def lineage(graph: Graph, index: int, known: Collection[int]) -> Lineage:
+    """Up from a node while there is one parent only: whatever that one saw, and its delta, is what the node sees."""
+    chain: list[int] = []
+    at = index
+    while at not in known and len(graph.parents[at]) == 1:
+        at = graph.parents[at][0]
+        chain.append(at)
+    return Lineage(at, tuple(reversed(chain)))
+
+
+def ancestors(graph: Graph, index: int) -> tuple[int, ...]:
+    """Every node above one, in the order of the graph."""
+    found: set[int] = set()
+    waiting = list(graph.parents[index])
+    while waiting:
+        at = waiting.pop()
+        if at not in found:
+            found.add(at)
+            waiting.extend(graph.parents[at])
+    return in_order(graph, found)
+
+
+def in_order(graph: Graph, indexes: Iterable[int]) -> tuple[int, ...]:
+    """By (level, order key, id); without nodes that only earlier versions of the graph had."""
+    ranks, removed = graph.ranks, graph.removed
+    return tuple(sorted((index for index in indexes if index not in removed), key=lambda index: ranks[index]))

@@ -1,0 +1,384 @@
+"""Runs that begin with what another one has done: they wait for it behind their gate, and then stand on their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from ...clock import ManualClock
+from ...graph import Graph, NodeSpec
+from ...ids import ClaimId, GateToken, NodeId, RunId
+from ...kernel.audit import fold
+from ...model import (
+    CHUNK,
+    AddNodes,
+    Append,
+    AttemptStatus,
+    Created,
+    Delete,
+    Deleted,
+    GateState,
+    HeldGate,
+    ListRuns,
+    NodeStatus,
+    Refusal,
+    Refused,
+    RunStatus,
+    Share,
+    Shared,
+)
+from ...store import Store, reader
+from ..ops import (
+    RUN,
+    TOKEN,
+    add_graph,
+    by_name,
+    changed,
+    claim,
+    completed,
+    create,
+    end_run,
+    enlist,
+    fan,
+    finish,
+    gate_op,
+    graph,
+    hold,
+    node,
+    one,
+    refused,
+    start,
+    statuses,
+    sweep,
+    twice,
+    work,
+)
+
+FORK = RunId("fork-1")
+PLACE = b'{"origin":"run-1","seq":9}'
+LARGE = b'"' + b"x" * 40_000 + b'"'
+
+
+def fork(store: Store, of: Graph, run: str = FORK) -> None:
+    """Create a fork and hold its gate."""
+    start(store, of, run, fork=PLACE)
+    hold(store, run, purpose="fork")
+
+
+def share(*rows: tuple[int, int], token: str = TOKEN, claim: str = "s1", run: str = FORK, origin: str = RUN) -> Share:
+    return Share(RunId(run), GateToken(token), RunId(origin), ClaimId(claim), rows)
+
+
+def begin(store: Store, run: str = FORK, status: RunStatus = RunStatus.PENDING) -> None:
+    """The last rewrite behind the gate of a fork."""
+    finish(store, status, open_gate=True, run=run)
+
+
+def done(store: Store, of: Graph, output: bytes = b'"done"') -> None:
+    """The origin: a run of this graph, worked to its end."""
+    start(store, of)
+    enlist(store)
+    while grants := claim(store, runs=[RUN]):
+        store.commit([completed(grant, output) for grant in grants])
+    assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+
+
+def test_a_fork_waits_behind_its_gate_until_it_has_what_it_shares(store: Store) -> None:
+    of = graph(a="", b="a")
+    done(store, of)
+    assert one(store, create(of, FORK, fork=PLACE), Created) == Created(FORK, False, 2, 2)
+    row = reader.require_run(store, FORK)
+    assert (row.status, row.gate, row.purpose, row.fork) == (RunStatus.PENDING, GateState.HELD, "fork", PLACE)
+    assert claim(store) == ()
+    assert sweep(store).gates == (HeldGate(FORK, "fork", PLACE),)
+    assert refused(store, gate_op(FORK, purpose="cancel")) is Refusal.INCOMPLETE
+    hold(store, FORK, purpose="fork")
+    assert one(store, share((0, 1)), Shared) == Shared(1)
+    assert claim(store) == ()
+    begin(store)
+    (b,) = claim(store)
+    assert (b.run_id, b.index, b.number) == (FORK, 1, 1)
+    store.commit([completed(b)])
+    assert reader.require_run(store, FORK).status is RunStatus.COMPLETED
+    assert reader.require_run(store, RUN).fork is None
+
+
+def test_a_fork_is_created_once_and_not_held_again(store: Store) -> None:
+    of = graph(a="", b="a")
+    done(store, of)
+    fork(store, of)
+    store.commit([share((0, 1))])
+    begin(store)
+    seq = reader.require_run(store, FORK).seq
+    receipts = store.commit([create(of, FORK, fork=PLACE), create(of, "fork-2", fork=b"\x00")])
+    assert receipts == [Created(FORK, True, 2, 2), Created(RunId("fork-2"), False, 2, 2)]
+    row = reader.require_run(store, FORK)
+    assert (row.gate, row.seq) == (GateState.OPEN, seq)
+    assert reader.require_run(store, "fork-2").fork == b"\x00"
+    assert sweep(store).gates == (HeldGate(RunId("fork-2"), "fork", b"\x00"),)
+
+
+def test_what_is_shared_is_there_as_it_was_done(store: Store, clock: ManualClock) -> None:
+    of = graph(a="", b="a")
+    start(store, of)
+    enlist(store, "theirs")
+    (a,) = claim(store, "theirs")
+    clock.advance(2)
+    store.commit([completed(a, b'"from a"', outcome=b'{"rows":3}')])
+    clock.advance(60)
+    fork(store, of)
+    store.commit([share((0, 1))])
+    (theirs,), (ours,) = reader.list_attempts(store, RUN), reader.list_attempts(store, FORK)
+    assert ours == theirs._replace(id=ours.id)
+    assert ours.id != theirs.id
+    assert reader.get_outputs(store, FORK) == {0: b'"from a"'}
+    begin(store)
+    assert statuses(store, FORK) == {"a": "COMPLETED", "b": "READY"}
+
+
+def test_what_bodies_below_need_of_shared_nodes_they_are_given(store: Store) -> None:
+    of = Graph(
+        [NodeSpec(NodeId("a"), "a"), NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),), needs=(NodeId("a"),))]
+    )
+    done(store, of, LARGE)
+    fork(store, of)
+    store.commit([share((0, 1))])
+    begin(store)
+    (b,) = claim(store)
+    assert b.inputs == ((0, LARGE),)
+
+
+def test_a_fork_of_all_completes_at_once(store: Store) -> None:
+    of = graph(a="", b="a")
+    done(store, of)
+    fork(store, of)
+    store.commit([share((0, 1), (1, 1))])
+    begin(store)
+    row = reader.require_run(store, FORK)
+    assert (row.status, row.gate, row.open, row.active) == (RunStatus.COMPLETED, GateState.SHUT, 0, 0)
+    assert (row.started_at, row.ended_at is None) == (None, False)
+
+
+def test_sharing_is_repeated_without_harm(store: Store) -> None:
+    of = graph(a="", b="a", c="a")
+    done(store, of)
+    fork(store, of)
+    op = share((0, 1), (1, 1))
+    first, second = twice(store, [op])
+    assert first == second == [Shared(2)]
+    row = reader.require_run(store, FORK)
+    assert [entry.kind for entry in reader.list_journal(store, FORK)].count("shared") == 2
+    assert (row.open, row.active) == (1, 0)
+    begin(store)
+    assert work(store) == 1
+
+
+def test_who_finishes_what_another_left_half_shared_shares_the_rest(store: Store, clock: ManualClock) -> None:
+    of = graph(a="", b="a", c="a")
+    done(store, of)
+    fork(store, of)
+    store.commit([share((0, 1), (1, 1))])
+    clock.advance(60)
+    hold(store, FORK, "other", purpose="fork")
+    assert refused(store, share((2, 1), claim="late")) is Refusal.GATE_LOST
+    assert one(store, share((0, 1), (1, 1), (2, 1), token="other", claim="s2"), Shared) == Shared(3)
+    attempts = reader.list_attempts(store, FORK)
+    assert [(attempt.index, attempt.number) for attempt in attempts] == [(0, 1), (1, 1), (2, 1)]
+    finish(store, RunStatus.PENDING, open_gate=True, run=FORK, token="other")
+    assert reader.require_run(store, FORK).status is RunStatus.COMPLETED
+
+
+def test_an_attempt_that_was_superseded_since_is_shared_by_its_number(store: Store) -> None:
+    of = start(store, graph(a="", b=""))
+    enlist(store)
+    held = by_name(of, claim(store))
+    a = of.index["a"]
+    store.commit([completed(held["a"], b'"first"')])
+    hold(store, purpose="reattempt")
+    finish(store, RunStatus.RUNNING, changed(node(store, a), NodeStatus.PENDING, fresh=True), open_gate=True)
+    (again,) = claim(store)
+    store.commit([completed(again, b'"second"')])
+    fork(store, of)
+    assert one(store, share((a, 1), (a, 2)), Shared) == Shared(1)
+    (ours,) = reader.list_attempts(store, FORK)
+    assert (ours.number, ours.status, ours.output) == (1, AttemptStatus.COMPLETED, b'"first"')
+    row = node(store, a, FORK)
+    assert (row.status, row.attempt, row.generation) == (NodeStatus.COMPLETED, 1, 0)
+
+
+def test_only_what_completed_is_shared(store: Store) -> None:
+    of = start(store, graph(a="", b="", c=""))
+    enlist(store)
+    held = by_name(of, claim(store))
+    store.commit([completed(held["a"])])
+    fork(store, of)
+    a, b = of.index["a"], of.index["b"]
+    rows = ((a, 1), (a, 1), (a, 2), (b, 1), (b, 0), (-1, 1), (99, 1))
+    assert one(store, share(*rows), Shared) == Shared(1)
+    assert one(store, share(claim="none"), Shared) == Shared(0)
+    assert sorted(statuses(store, FORK).values()) == ["COMPLETED", "READY", "READY"]
+    begin(store)
+    assert {grant.index for grant in claim(store, runs=[FORK])} == {b, of.index["c"]}
+
+
+def test_what_has_begun_in_a_run_is_not_shared_any_more(store: Store) -> None:
+    of = graph(a="", b="", c="a")
+    done(store, of)
+    start(store, of, FORK)
+    held = by_name(of, claim(store, limit=1))
+    begun = next(iter(held.values())).index
+    hold(store, FORK, purpose="fork")
+    roots = [index for index, own in enumerate(of.parents) if not own]
+    assert one(store, share(*((index, 1) for index in roots)), Shared) == Shared(2)
+    row = reader.require_run(store, FORK)
+    assert (row.open, row.active) == (2, 1)
+    assert node(store, begun, FORK).status is NodeStatus.RUNNING
+    begin(store, status=RunStatus.RUNNING)
+    store.commit([completed(grant) for grant in held.values()])
+    assert work(store) == 1
+
+
+def test_a_share_is_granted_to_nobody(store: Store) -> None:
+    """Its id is one of claims, because attempts are named by it; who claims under it gets nothing."""
+    of = graph(a="", b="a")
+    done(store, of)
+    fork(store, of)
+    store.commit([share((0, 1), claim="s1")])
+    begin(store)
+    assert claim(store, claim="s1") == ()
+    (b,) = claim(store)
+    assert refused(store, completed(b._replace(attempt=reader.list_attempts(store, FORK, 0)[0].id), b"1")) is (
+        Refusal.FENCED
+    )
+    assert reader.get_outputs(store, FORK, (0,)) == {0: b'"done"'}
+
+
+@pytest.mark.parametrize("first", [RUN, FORK])
+def test_a_large_output_lives_as_long_as_one_of_both(store: Store, first: RunId) -> None:
+    of = graph(a="", b="a")
+    start(store, of)
+    enlist(store)
+    for _ in of.order:
+        (grant,) = claim(store)
+        effect = Append(grant.attempt, 0, "effect", LARGE[:-1] + b'!"')
+        store.commit([effect, completed(grant, LARGE, outcome=LARGE)])
+    fork(store, of)
+    store.commit([share((0, 1), (1, 1))])
+    begin(store)
+    second = FORK if first == RUN else RUN
+    one(store, Delete(first), Deleted)
+    assert reader.get_outputs(store, second) == {0: LARGE, 1: LARGE}
+    assert [attempt.outcome for attempt in reader.list_attempts(store, second)] == [LARGE, LARGE]
+    assert [len(line.data) for line in reader.list_lines(store, second)] == [len(LARGE) + 1] * 2
+    one(store, Delete(second), Deleted)
+    assert list(reader.all_runs(store)) == []
+    done(store, of, LARGE)
+    assert reader.get_outputs(store, RUN) == {0: LARGE, 1: LARGE}
+
+
+def test_recorded_effects_go_with_what_is_shared_and_logs_do_not(store: Store) -> None:
+    of = graph(a="", b="a")
+    start(store, of)
+    enlist(store)
+    (a,) = claim(store)
+    lines = [Append(a.attempt, 0, "effect", b'"paid"'), Append(a.attempt, 1, "log", b'"hello"')]
+    lines += [Append(a.attempt, 2, "effect", b'"sent"'), Append(a.attempt, -1, "progress", b"1")]
+    store.commit([*lines, completed(a)])
+    theirs = [line for line in reader.list_lines(store, RUN) if line.kind == "effect"]
+    fork(store, of)
+    store.commit([share((0, 1))])
+    (ours,) = reader.list_attempts(store, FORK)
+    found = reader.list_lines(store, FORK)
+    assert [line.data for line in found] == [b'"paid"', b'"sent"']
+    assert list(found) == [line._replace(attempt=ours.id) for line in theirs]
+    assert reader.list_marks(store, FORK) == ()
+    assert len(reader.list_lines(store, RUN)) == 3
+
+
+def test_only_who_holds_the_gate_may_share(store: Store) -> None:
+    of = graph(a="")
+    done(store, of)
+    start(store, of, FORK, fork=PLACE)
+    assert refused(store, share((0, 1))) is Refusal.GATE_LOST
+    hold(store, FORK, purpose="fork")
+    assert refused(store, share((0, 1), token="other")) is Refusal.GATE_LOST
+    assert store.commit([share((0, 1), run="nobody")]) == [Refused(Refusal.UNKNOWN, "nobody")]
+    assert store.commit([share((0, 1), origin="nobody")]) == [Refused(Refusal.UNKNOWN, "nobody")]
+    begin(store)
+    assert refused(store, share((0, 1))) is Refusal.GATE_LOST
+    assert statuses(store, FORK) == {"a": "READY"}
+
+
+def test_a_large_fork_is_loaded_and_shares_in_chunks(store: Store) -> None:
+    of = fan(CHUNK + 10)
+    done(store, of, b"1")
+    store.commit(add_graph(of))
+    assert one(store, create(of, FORK, fork=PLACE), Created) == Created(FORK, False, CHUNK, CHUNK + 12)
+    row = reader.require_run(store, FORK)
+    assert (row.gate, row.purpose, row.fork) == (GateState.HELD, "load", PLACE)
+    assert one(store, AddNodes(FORK, CHUNK), Created) == Created(FORK, False, CHUNK + 12, CHUNK + 12)
+    assert reader.require_run(store, FORK).purpose == "fork"
+    assert one(store, AddNodes(FORK, CHUNK), Created).existed is True
+    assert claim(store) == ()
+    hold(store, FORK, purpose="fork")
+    join = of.index["join"]
+    rows = [(index, 1) for index in range(len(of)) if index != join]
+    assert one(store, share(*rows[:CHUNK], claim="s1"), Shared) == Shared(CHUNK)
+    assert one(store, share(*rows[CHUNK:], claim="s2"), Shared) == Shared(11)
+    begin(store)
+    (last,) = claim(store)
+    assert last.index == join
+    store.commit([completed(last)])
+    assert reader.require_run(store, FORK).status is RunStatus.COMPLETED
+
+
+def test_the_history_of_a_fork_tells_what_it_shares(store: Store) -> None:
+    of = graph(a="", b="a", c="b")
+    done(store, of)
+    fork(store, of)
+    store.commit([share((0, 1), (1, 1))])
+    begin(store)
+    entries = reader.list_journal(store, FORK)
+    kinds = [(entry.kind, entry.index, entry.attempt, entry.status) for entry in entries]
+    assert kinds == [
+        ("created", None, None, None),
+        ("gate", None, None, "fork"),
+        ("gate", None, None, "fork"),
+        ("shared", 0, 1, "COMPLETED"),
+        ("shared", 1, 1, "COMPLETED"),
+        ("run", None, None, "PENDING"),
+    ]
+    folded = fold(of, entries)
+    assert folded.nodes == [NodeStatus.COMPLETED, NodeStatus.COMPLETED, NodeStatus.READY]
+    assert folded.attempts == {(0, 1): AttemptStatus.COMPLETED, (1, 1): AttemptStatus.COMPLETED}
+    assert folded.problems == []
+
+
+def test_the_forks_of_a_run_are_found(store: Store) -> None:
+    of = graph(a="")
+    done(store, of)
+    given = {"fork-1": PLACE, "fork-2": b'{"origin":"fork-1"}', "fork-3": b'{"seq":1,"origin":"run-1"}'}
+    for run, place in (*given.items(), ("odd-1", b"\x00"), ("odd-2", b"[1]"), ("odd-3", b'"run-1"'), ("odd-4", b"{}")):
+        start(store, of, run, fork=place)
+    assert [row.id for row in reader.all_runs(store, origin=RUN)] == ["fork-3", "fork-1"]
+    assert [row.id for row in reader.all_runs(store, origin=FORK)] == ["fork-2"]
+    page = reader.list_runs(store, ListRuns(1, origin=RUN))
+    assert [row.id for row in page.runs] == ["fork-3"]
+    page = reader.list_runs(store, ListRuns(1, page.cursor, origin=RUN))
+    assert ([row.id for row in page.runs], page.cursor) == (["fork-1"], None)
+    assert list(reader.all_runs(store, RunStatus.COMPLETED, origin=RUN)) == []
+
+
+def test_a_fork_is_forked_cancelled_and_deleted_like_any_run(store: Store) -> None:
+    of = graph(a="", b="a")
+    done(store, of)
+    fork(store, of)
+    store.commit([share((0, 1))])
+    begin(store)
+    fork(store, of, "fork-2")
+    assert one(store, share((0, 1), run="fork-2", origin=FORK, claim="s2"), Shared) == Shared(1)
+    begin(store, "fork-2")
+    end_run(store, FORK)
+    one(store, Delete(FORK), Deleted)
+    assert reader.get_outputs(store, "fork-2") == {0: b'"done"'}
+    assert one(store, create(of, FORK), Created).existed is False
+    assert work(store, runs=["fork-2"]) == 1

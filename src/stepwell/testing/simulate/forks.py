@@ -1,0 +1,58 @@
+"""What forks must share, told by the history of their origin, without the code that is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...codec import decode
+from ...model import Create, NodeStatus
+from ...store.memory.state import RunRecord
+from .before import Violation
+
+
+class Forks:
+    def __init__(self) -> None:
+        self._shares: dict[str, set[int]] = {}
+        """By fork: the nodes that had completed where it was forked."""
+        self.told = True
+        """False once the newest history of the origin is lost: then nobody knows any more what it was."""
+
+    def made(self, runs: Mapping[str, RunRecord], op: Create) -> None:
+        assert op.fork is not None
+        if not self.told:
+            return
+        place = decode(op.fork)
+        origin = runs[place["origin"]]
+        completed: set[int] = set()
+        for entry in origin.journal[: place["seq"]]:
+            if entry.index is None:
+                continue
+            if entry.kind in ("completed", "shared"):
+                completed.add(entry.index)
+            elif entry.kind == "rewrote":
+                completed.discard(entry.index)
+        self._shares[op.run_id] = completed - self._not_wanted(origin, place["before"])
+
+    def _not_wanted(self, origin: RunRecord, before: int | None) -> set[int]:
+        found = set() if before is None else {before}
+        grown = True
+        while grown:
+            below = {child for index in found for child in origin.graph.children.get(index, ())}
+            grown = not below <= found
+            found |= below
+        return found
+
+    def body_begins(self, runs: Mapping[str, RunRecord], run_id: str, index: int) -> None:
+        if not self.told or index not in self._shares.get(run_id, ()):
+            return
+        asked_for = any(
+            entry.kind == "rewrote" and entry.index == index and entry.status == NodeStatus.PENDING
+            for entry in runs[run_id].journal
+        )
+        if not asked_for:
+            raise Violation(f"node {index} of the fork {run_id} is shared and its body begins again")
+
+    def judge(self, run: RunRecord) -> None:
+        shared = {entry.index for entry in run.journal if entry.kind == "shared"}
+        if self.told and shared != self._shares.get(run.id, set()):
+            raise Violation(f"the fork {run.id} shares {shared} instead of {self._shares.get(run.id)}")

@@ -1,0 +1,234 @@
+"""A state is checked where it is written, and a delta where it is returned."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any, NamedTuple
+
+import pytest
+
+from stepwell import Builder, DefinitionError, Delta, GraphError, StateError, Workflow, step
+from stepwell.define import definition_of
+from stepwell.graph import Graph, from_frozen, to_frozen
+from stepwell.model.outputs import delta_of, output_of
+from stepwell.reducers import add, append, extend, maximum, merge, minimum, union
+from tests.define import states
+
+
+def three(one: int, two: int, three: int) -> int:
+    return one
+
+
+async def later(current: int, new: int) -> int:
+    return new
+
+
+def strange(current: int, new: set[int]) -> int:
+    return 0
+
+
+class Wrong:
+    missing: int
+    text: Annotated[list[str], append] = "x"  # type: ignore[assignment]
+    words: Annotated[str, append] = ""
+    sums: Annotated[str, add] = ""
+    either: Annotated[int | str, maximum] = 0
+    mixed: Annotated[list[Any], union]
+    keys: Annotated[list[str], merge]
+    two: Annotated[int, add, maximum] = 0
+    nameless: Annotated[int, lambda a, b: a] = 0
+    triple: Annotated[int, three] = 0
+    slow: Annotated[int, later] = 0
+    odd: Annotated[int, strange] = 0
+    raw: bytes = b""
+    _hidden: int = 0
+
+
+def test_all_that_is_wrong_with_a_state_is_said_at_once_with_the_line() -> None:
+    with pytest.raises(GraphError) as caught:
+
+        class Report(Workflow):
+            State = Wrong
+
+            @step
+            def begin(self) -> None: ...
+
+    assert [str(problem) for problem in caught.value.problems] == [
+        "Wrong.missing: a default is needed: what the field is before any node has run",
+        "Wrong.text: its default: list[str] is needed, got 'x' (str)",
+        "Wrong.words: append is for lists, for example list[str]",
+        "Wrong.sums: add is for int and float",
+        "Wrong.either: maximum is for numbers or for str",
+        "Wrong.mixed: union sorts its items, so it is for list[str], list[int] or list[float]",
+        "Wrong.keys: merge is for objects, for example dict[str, int]",
+        "Wrong.two: one reducer is needed, got 2: add, maximum",
+        "Wrong.nameless: a lambda cannot be a reducer, because no message could name it: write a function",
+        "Wrong.triple: tests.define.test_state:three(one: 'int', two: 'int', three: 'int') -> 'int' cannot be a reducer: it "
+        "is called with two values, what the field is and what a node returned",
+        "Wrong.slow: tests.define.test_state:later cannot be a reducer: it must return its result at once",
+        "Wrong.odd: a field of a state cannot be set[int]: it is kept as JSON. Use int, float, str, bool, None, "
+        "list[...], dict[str, ...], a union of these, Literal or Any; a date, for example, as an ISO string",
+        "Wrong.raw: a field of a state cannot be bytes: it is kept as JSON. Use int, float, str, bool, None, "
+        "list[...], dict[str, ...], a union of these, Literal or Any; a date, for example, as an ISO string",
+        "Wrong._hidden: a field cannot begin with an underscore",
+    ]
+    assert "test_state.py:" in str(caught.value)
+
+
+def test_a_node_cannot_be_called_state_beside_one() -> None:
+    with pytest.raises(GraphError, match="this name means the state"):
+
+        class Report(Workflow):
+            State = states.Notes
+
+            @step
+            def state(self) -> None: ...
+
+
+def test_without_a_state_the_name_is_a_name_like_any_other() -> None:
+    class Report(Workflow):
+        @step
+        def state(self) -> str:
+            return "CA"
+
+        @step
+        def use(self, state: str) -> str:
+            return state
+
+    assert Report.graph().nodes["use"].needs == ("state",)
+
+
+def test_a_parameter_state_without_a_state_says_how_to_get_one() -> None:
+    with pytest.raises(GraphError, match=r"nothing fills its parameter 'state'.*class State: \.\.\."):
+
+        class Report(Workflow):
+            @step
+            def use(self, state: Any) -> None: ...
+
+
+class Colour(Enum):
+    red: int = 1
+
+
+@pytest.mark.parametrize("declared", [NamedTuple("Pair", [("a", int)]), int, type("Empty", (), {}), Colour])
+def test_a_state_is_a_plain_class_with_fields(declared: type) -> None:
+    with pytest.raises(DefinitionError, match="cannot be a state"):
+        Builder("x", state=declared)
+
+
+def test_a_builder_needs_a_state_that_other_processes_find() -> None:
+    class Local:
+        count: int = 0
+
+    with pytest.raises(DefinitionError, match="move it to the top level of its module"):
+        Builder("x", state=Local)
+    with pytest.raises(DefinitionError, match="a class that declares a state is needed"):
+        Builder("x", state="states:Notes")  # type: ignore[arg-type]
+
+
+def test_args_cannot_hold_a_state_beside_one() -> None:
+    with pytest.raises(DefinitionError, match="contain 'state', which is the state that a job gets by itself"):
+        Builder("x", state=states.Notes).node("a", job=states.note, args={"state": 1})
+    Builder("x").node("a", job=states.note, args={"state": 1})
+
+
+def test_a_subclass_adds_to_the_state_of_its_base() -> None:
+    class More(states.Research, name="more"):
+        class State(states.Research.State):
+            more: int = 0
+
+    class Same(states.Research, name="same"):
+        pass
+
+    found = [definition_of(each(topic="x")).bodies.state for each in (states.Research, More, Same)]
+    names = [list(each.fields) for each in found if each is not None]
+    assert names[0] == names[2]
+    assert {*names[1]} - {*names[0]} == {"more"}
+
+
+def test_a_graph_names_the_state_of_a_builder_and_one_without_is_what_it_was() -> None:
+    graph = states.dynamic().graph()
+    assert graph.state == "tests.define.states:Notes"
+    assert Graph.load(graph.document) == graph
+    form = to_frozen(graph, 0)
+    assert form["state"] == graph.state
+    assert from_frozen(form) == graph
+    plain = Graph(list(graph))
+    assert plain.digest != graph.digest
+    assert plain.document.startswith(b"[")
+    assert "state" not in to_frozen(plain, 0)
+    assert states.Research.graph().state is None  # the class itself says it
+
+
+class Kinds:
+    items: Annotated[list[int], append]
+    lists: Annotated[list[list[int]], extend]
+    low: Annotated[float | None, minimum] = None
+    anything: Annotated[list, append]  # type: ignore[type-arg]
+    title: Annotated[str, states.longest] = ""
+    name: str = ""
+
+
+def encoded(delta: Delta) -> bytes:
+    state = definition_of(_with(Kinds)).bodies.state
+    assert state is not None
+    return state.encoded(delta, b"null", "search")
+
+
+def _with(state: type) -> Builder:
+    w = Builder("kinds", state=state)
+    w.node("search", job=states.note)
+    return w
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"items": 1},
+        {"items": [1, 2]},
+        {"lists": [[1], [2]]},
+        {"low": 1},
+        {"low": None},
+        {"anything": {"a": [1]}},
+        {"title": "x", "name": "y"},
+    ],
+)
+def test_a_delta_of_the_right_types_is_kept_beside_the_output(fields: dict[str, Any]) -> None:
+    stored = encoded(Delta(**fields))
+    assert output_of(stored) == b"null"
+    assert delta_of(stored) is not None
+
+
+def test_an_output_without_a_delta_is_kept_as_it_is() -> None:
+    assert encoded(Delta("line\nbreak")) == b"null"
+    assert output_of(b'"a\\nb"') == b'"a\\nb"'
+    assert delta_of(b'"a\\nb"') is None
+
+
+def test_all_that_is_wrong_with_a_delta_is_said_at_once() -> None:
+    with pytest.raises(StateError) as caught:
+        encoded(Delta(items="x", lists=[1], title=3, name=None, note="?", anything={1: 2}, low=float("nan")))
+    assert str(caught.value) == (
+        "node 'search' returned a Delta that Kinds refuses:\n"
+        "  - items: list[int] or int is needed, got 'x' (str)\n"
+        "  - lists[0]: list[int] is needed, got 1 (int)\n"
+        "  - title: str is needed, got 3 (int)\n"
+        "  - name: str is needed, got None (NoneType)\n"
+        "  - note: there is no such field; there are items, lists, low, anything, title, name\n"
+        "  - anything: the key 1 is not a string (at $)\n"
+        "  - low: float or None is needed, got nan (float)"
+    )
+    assert caught.value.node == "search"
+
+
+def test_a_view_is_an_instance_of_the_state_that_cannot_be_changed() -> None:
+    state = definition_of(_with(Kinds)).bodies.state
+    assert state is not None
+    view = state.view({"items": [1], "lists": [], "low": None, "anything": [], "title": "a", "name": "b"})
+    assert isinstance(view, Kinds)
+    assert view.items == [1]
+    assert repr(view).startswith("Kinds(items=[1], lists=[], low=None")
+    with pytest.raises(StateError, match=r"return Delta\(title=\.\.\.\)"):
+        view.title = "x"
+    with pytest.raises(StateError):
+        del view.title

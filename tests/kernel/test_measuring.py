@@ -1,0 +1,130 @@
+"""A run in numbers, from its row and journal alone."""
+
+from __future__ import annotations
+
+from stepwell.clock import SECOND
+from stepwell.kernel.measuring import Latency, RunMetrics, measure
+from stepwell.model import JournalRow, NodeStatus
+from tests.kernel.facts import NOW, graph, run_row
+
+OF = graph(a="", b="a", c="a b")
+A, B, C = (OF.index[name] for name in "abc")
+
+
+def told(*entries: tuple[float, str, int | None, str | None]) -> list[JournalRow]:
+    """(seconds since the beginning, kind, node, status): numbered as they come."""
+    began = NOW - 100 * SECOND
+    return [
+        JournalRow(seq, began + int(at * SECOND), kind, index, None, status)
+        for seq, (at, kind, index, status) in enumerate(entries, 1)
+    ]
+
+
+def metrics(
+    *entries: tuple[float, str, int | None, str | None], status: str = "RUNNING", now: float = 100
+) -> RunMetrics:
+    journal = told((0, "created", None, None), *entries)
+    claims = [entry.at for entry in journal if entry.kind == "claimed"]
+    row = run_row(OF, status, seq=len(journal), started_at=claims[0] if claims else None)
+    row = row._replace(ended_at=journal[-1].at if row.status.terminal else None)
+    return measure(row, OF, {NodeStatus.RUNNING: 1, NodeStatus.READY: 2}, journal, NOW + int((now - 100) * SECOND))
+
+
+CHAIN = (
+    (1.0, "claimed", A, None),
+    (3.0, "completed", A, "COMPLETED"),
+    (3.5, "claimed", B, None),
+    (4.5, "completed", B, "COMPLETED"),
+    (4.5, "claimed", C, None),
+    (10.5, "completed", C, "COMPLETED"),
+    (11.0, "run", None, "COMPLETED"),
+)
+
+
+def test_a_run_that_completed_is_measured_exactly() -> None:
+    found = metrics(*CHAIN, status="COMPLETED")
+    assert (found.steps, found.nodes, found.executed, found.attempts) == (8, 3, 3, 3)
+    assert (found.retries, found.lost, found.released, found.heals) == (0, 0, 0, 0)
+    assert (found.wall_seconds, found.most_active, found.average_active) == (10.0, 1, 0.9)
+    assert found.step_latency == Latency(3, 9.0, 3.0, 2.0, 6.0, 6.0)
+    assert found.queue_latency == Latency(3, 1.5, 0.5, 0.5, 1.0, 1.0)
+
+
+def test_a_node_waits_from_the_end_of_its_last_parent() -> None:
+    found = metrics(
+        (0, "claimed", A, None),
+        (5, "completed", A, "COMPLETED"),
+        (5, "claimed", B, None),
+        (9, "completed", B, "COMPLETED"),
+        (12, "claimed", C, None),
+    )
+    assert found.queue_latency.most == 3.0
+
+
+def test_what_fails_is_tried_again_and_waits_only_since_it_was_due() -> None:
+    found = metrics(
+        (0, "claimed", A, None),
+        (2, "failed", A, "WAITING"),
+        (30, "woken", A, "READY"),
+        (31, "claimed", A, None),
+        (33, "timed_out", A, "WAITING"),
+        (60, "woken", A, "READY"),
+        (60, "claimed", A, None),
+    )
+    assert (found.executed, found.attempts, found.retries) == (1, 3, 2)
+    assert (found.queue_latency.total, found.queue_latency.most) == (1.0, 1.0)
+    assert found.step_latency.samples == 2
+
+
+def test_what_was_lost_or_given_back_is_no_retry_and_no_step() -> None:
+    found = metrics(
+        (0, "claimed", A, None),
+        (50, "lost", A, "READY"),
+        (51, "claimed", A, None),
+        (52, "released", A, "READY"),
+        (52, "claimed", A, None),
+        (53, "completed", A, "COMPLETED"),
+    )
+    assert (found.lost, found.released, found.retries) == (1, 1, 0)
+    assert (found.attempts, found.executed, found.step_latency.samples) == (3, 1, 1)
+
+
+def test_what_runs_now_counts_until_now() -> None:
+    found = metrics((0, "claimed", A, None), now=8)
+    assert (found.wall_seconds, found.average_active, found.most_active) == (8.0, 1.0, 1)
+    assert (found.active, found.queued, found.executed) == (1, 2, 0)
+
+
+def test_behind_a_closed_gate_nothing_waits_for_a_worker() -> None:
+    found = metrics(
+        (0, "claimed", A, None),
+        (1, "completed", A, "COMPLETED"),
+        (1, "gate", None, "pause"),
+        (1, "run", None, "PAUSED"),
+        (90, "run", None, "RUNNING"),
+        (92, "claimed", B, None),
+    )
+    assert found.queue_latency.most == 2.0
+
+
+def test_a_run_that_has_not_begun_has_no_time() -> None:
+    found = metrics()
+    assert (found.wall_seconds, found.average_active, found.attempts) == (0.0, 0.0, 0)
+    assert found.step_latency == found.queue_latency == Latency.of([]) == Latency(0, 0, 0, 0, 0, 0)
+
+
+def test_a_clock_that_goes_back_makes_nothing_negative() -> None:
+    found = metrics((5, "claimed", A, None), (4, "completed", A, "COMPLETED"), (3, "claimed", B, None), now=2)
+    assert (found.wall_seconds, found.step_latency.total, found.average_active) == (0.0, 0.0, 0.0)
+    assert found.queue_latency.most == 5.0
+
+
+def test_percentiles_are_values_that_occurred() -> None:
+    found = Latency.of(number * SECOND for number in range(100, 0, -1))
+    assert (found.p50, found.p95, found.most, found.average) == (50.0, 95.0, 100.0, 50.5)
+
+
+def test_the_form_for_json_has_every_number() -> None:
+    found = metrics(*CHAIN, status="COMPLETED").to_dict()
+    assert set(found) == set(RunMetrics._fields)
+    assert found["step_latency"] == {"samples": 3, "total": 9.0, "average": 3.0, "p50": 2.0, "p95": 6.0, "most": 6.0}

@@ -1,0 +1,119 @@
+"""A deploy meets many unfinished runs: they are healed soon, other chores go on, and workers say which versions they have."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from stepwell import Builder, Context, Engine, Workflow, step
+from stepwell.codec import decode
+from stepwell.model import ListRuns, RunStatus
+from stepwell.store import reader
+from tests.runner import jobs
+from tests.runner.conftest import OpenEngine
+from tests.runner.waiting import eventually
+
+MANY = 150
+
+
+def version(*steps: str) -> type[Workflow]:
+    def body(name: str) -> Callable[[Workflow], str]:
+        def run(self: Workflow) -> str:
+            return name
+
+        run.__name__ = run.__qualname__ = name
+        return run
+
+    return type(Workflow)("Many", (Workflow,), {name: step(body(name)) for name in steps})
+
+
+class Sitting(Workflow):
+    """Runs until it is stopped."""
+
+    @step
+    def sit(self, ctx: Context) -> None:
+        while True:
+            ctx.check()
+            time.sleep(0.005)
+
+
+def served(engine: Engine) -> list[tuple[str, str]]:
+    infos = [decode(worker.info) for worker in reader.list_workers(engine.store)]
+    return sorted((name, digest) for info in infos for name, digest in info["serves"])
+
+
+def test_many_runs_are_healed_while_other_chores_go_on(open_sqlite: OpenEngine) -> None:
+    old, new = version("one", "two"), version("one", "extra", "two")
+    looking = open_sqlite(runner=None)
+    runs = looking.start_many([old() for _ in range(MANY)])
+    sitting = looking.start(Sitting())
+    open_sqlite(workflows=[Sitting, new])
+    eventually(lambda: any(run.row.heals for run in runs[-3:]), "nothing was healed", seconds=20)
+    eventually(lambda: sitting.node("sit").status == "RUNNING", "the other run did not begin", seconds=20)
+    began = time.monotonic()
+    sitting.cancel(grace_seconds=600)
+    eventually(lambda: sitting.status == "CANCELLED", "the cancel was not heard", seconds=20)
+    assert time.monotonic() - began < 10
+    eventually(
+        lambda: len(looking.runs(limit=MANY, workflow="Many", status="COMPLETED")) == MANY,
+        seconds=60,
+        show=lambda: reader.list_runs(looking.store, ListRuns(3, statuses=(RunStatus.RUNNING, RunStatus.PENDING))),
+    )
+    for run in runs:
+        assert run.row.heals == 1
+        assert run.audit() == []
+
+
+def test_a_run_that_is_finished_is_not_looked_at(open_sqlite: OpenEngine) -> None:
+    old, new = version("one"), version("one", "two")
+    with open_sqlite(workflows=[old]) as engine:
+        done = [engine.run(old()) for _ in range(3)]
+    engine = open_sqlite(workflows=[new])
+    assert engine.run(new()).row.heals == 0
+    assert [engine.get(run.id).row.heals for run in done] == [0, 0, 0]
+
+
+def test_workers_say_which_versions_they_have(open_sqlite: OpenEngine) -> None:
+    given, started, found = version("one"), Sitting, version("one", "two")
+    looking = open_sqlite(runner=None)
+    engine = open_sqlite(workflows=[given])
+    assert served(looking) == [("Many", given.graph().digest)]
+    run = engine.start(started())
+    assert served(looking) == [("Many", given.graph().digest), ("Sitting", Sitting.graph().digest)]
+    run.cancel()
+    dynamic = Builder("dynamic")
+    dynamic.node("one", job=jobs.same, args={"item": 1})
+    engine.start(dynamic).wait(20)
+    assert len(served(looking)) == 2, "runs of dynamic workflows have what they have: nobody needs to know"
+    engine.close()
+    assert served(looking) == []
+    other = open_sqlite()
+    other.serve([found])
+    assert served(looking) == [("Many", found.graph().digest)]
+
+
+def test_one_that_serves_everything_says_what_it_finds(open_sqlite: OpenEngine) -> None:
+    looking = open_sqlite(runner=None)
+    run = looking.start(Sitting())
+    open_sqlite().serve()
+    eventually(lambda: served(looking) == [("Sitting", Sitting.graph().digest)], show=lambda: served(looking))
+    eventually(lambda: run.node("sit").status == "RUNNING")
+    run.cancel(grace_seconds=0.1).wait(20)
+
+
+def test_a_retry_waits_for_a_gate_that_is_held(open_sqlite: OpenEngine) -> None:
+    """As it is while somebody heals the run."""
+    from stepwell.runner import gates
+    from stepwell.runner.procedure import carry_out
+
+    old = version("one")
+    engine: Any = open_sqlite(runner=None)
+    run = engine.start(old()).pause()
+    gate = gates.ask(run.id, "resume")
+    engine.store.commit([gate._replace(lease=300_000)])
+    began = time.monotonic()
+    run.resume()
+    assert time.monotonic() - began > 0.2
+    assert run.status == "RUNNING"
+    assert carry_out(engine.store, gates.cancel(run.id, grace=0)) is not None

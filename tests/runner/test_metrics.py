@@ -1,0 +1,159 @@
+"""`run.metrics` and `engine.metrics`: what was done, in numbers that can be checked."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from stepwell import Builder, Context, Engine, Retry, RunNotFound, Workflow, step
+from stepwell.ids import WorkerId
+from stepwell.model import Enlisted, Refusal, Refused
+from stepwell.runner.lease import Tenancy
+from stepwell.runner.metrics import EngineMetrics
+from tests.runner import jobs
+from tests.runner.conftest import OpenEngine
+from tests.runner.waiting import eventually
+
+
+class Flaky(Workflow):
+    @step(retry=Retry(3, base_delay=0.001))
+    def charge(self, ctx: Context) -> None:
+        if ctx.attempt < 3:
+            raise ConnectionError
+
+    @step
+    def ship(self) -> None: ...
+
+
+def test_a_run_with_retries_is_counted_exactly(engine: Engine) -> None:
+    run = engine.run(Flaky())
+    found = run.metrics
+    assert (found.run_id, found.status, found.steps) == (run.id, "COMPLETED", run.row.seq)
+    assert (found.nodes, found.executed, found.attempts, found.retries) == (2, 2, 4, 2)
+    assert (found.active, found.queued, found.most_active) == (0, 0, 1)
+    assert (found.lost, found.released, found.heals) == (0, 0, 0)
+    assert found.step_latency.samples == found.queue_latency.samples == 4
+    attempts = [attempt for node in run.nodes() for attempt in node.attempts]
+    assert found.step_latency.total == pytest.approx(sum(attempt.seconds or 0 for attempt in attempts), abs=1e-5)
+    assert 0 < found.step_latency.p50 <= found.step_latency.p95 <= found.step_latency.most <= found.wall_seconds
+    assert found.wall_seconds == pytest.approx(((run.row.ended_at or 0) - (run.row.started_at or 0)) / 1e6)
+    json.dumps(found.to_dict())
+
+
+def test_an_engine_counts_what_it_did(engine: Engine) -> None:
+    engine.run(Flaky())
+    eventually(lambda: engine._runner is not None and engine._runner.idle)
+    found = engine.metrics
+    assert (found.executed, found.failures, found.retries, found.claimed, found.fenced) == (4, 2, 2, 4, 0)
+    assert (found.active.total, found.queued.total, found.most_queued.total) == (0, 0, 0)
+    assert found.commits >= 5
+    assert found.commits_failed == 0
+    assert found.ops_per_commit * found.commits >= 4 + found.claims
+    assert found.commit_seconds > 0
+    assert (found.blocks.total, found.blocked_seconds.total, found.leases_lost) == (0, 0, 0)
+    assert set(json.loads(json.dumps(found.to_dict()))) == set(EngineMetrics._fields)
+
+
+def test_every_process_sees_the_same_numbers_of_a_run(open_sqlite: OpenEngine) -> None:
+    run = open_sqlite().run(Flaky())
+    assert open_sqlite(runner=None).get(run.id).metrics == run.metrics
+
+
+def test_an_engine_that_only_looks_has_done_nothing(open_engine: OpenEngine) -> None:
+    found = open_engine(runner=None).metrics
+    assert (found.executed, found.commits, found.active.total) == (0, 0, 0)
+
+
+def test_a_run_that_is_going_on_is_measured_as_it_stands(open_engine: OpenEngine) -> None:
+    engine = open_engine(max_concurrent_nodes=2, queue_depth=0)
+    release = threading.Event()
+    began = threading.Semaphore(0)
+
+    class Fan(Workflow):
+        @step(depends_on=None)
+        def a(self) -> None:
+            began.release()
+            release.wait(30)
+
+        @step(depends_on=None)
+        def b(self) -> None:
+            began.release()
+            release.wait(30)
+
+        @step(depends_on=None)
+        def c(self) -> None:
+            began.release()
+            release.wait(30)
+
+    run = engine.start(Fan())
+    assert began.acquire(timeout=30)
+    assert began.acquire(timeout=30)
+    found, whole = run.metrics, engine.metrics
+    assert (found.status, found.active, found.queued, found.executed, found.attempts) == ("RUNNING", 2, 1, 0, 2)
+    assert (whole.active, whole.queued.total) == ((2, 0, 0), 0)
+    assert (whole.blocks.thread, whole.claimed, whole.executed) == (1, 2, 0)
+    release.set()
+    run.wait(60)
+    eventually(lambda: engine.metrics.executed == 3)
+    assert engine.metrics.blocks.thread == 1
+    assert engine.metrics.blocked_seconds.thread > 0
+
+
+def test_kinds_of_bodies_are_told_apart(engine: Engine) -> None:
+    release = threading.Event()
+    w = Builder("kinds")
+    w.node("loop", job=jobs.nap_on_the_loop, args={"seconds": 30}, depends_on=None)
+
+    class Thread(Workflow):
+        @step
+        def wait(self) -> None:
+            release.wait(30)
+
+    runs = [engine.start(w), engine.start(Thread())]
+    eventually(lambda: engine.metrics.active == (1, 1, 0))
+    runs[0].cancel(grace_seconds=0)
+    release.set()
+    for run in runs:
+        run.wait(60)
+    eventually(lambda: engine.metrics.active.total == 0)
+
+
+def test_a_late_result_is_counted_as_fenced(engine: Engine) -> None:
+    began, release = threading.Event(), threading.Event()
+
+    class Late(Workflow):
+        @step
+        def late(self) -> None:
+            began.set()
+            release.wait(30)
+
+    run = engine.start(Late())
+    assert began.wait(30)
+    run.cancel(grace_seconds=0).wait(30)
+    release.set()
+    eventually(lambda: engine.metrics.fenced == 1)
+    assert engine.metrics.executed == 0
+    assert run.metrics.executed == 0
+
+
+def test_a_deleted_run_has_no_numbers(engine: Engine) -> None:
+    run = engine.run(Flaky())
+    run.delete()
+    with pytest.raises(RunNotFound):
+        _ = run.metrics
+
+
+def test_renewals_are_counted(open_sqlite: OpenEngine) -> None:
+    engine = open_sqlite(lease_seconds=0.3)
+    engine.run(Flaky())
+    eventually(lambda: engine.metrics.renewals >= 2)
+
+
+def test_a_lease_is_lost_once_however_many_say_so() -> None:
+    tenancy = Tenancy(WorkerId("w"), 30)
+    tenancy.answered(Enlisted(30), 0)
+    tenancy.lost(1)
+    tenancy.answered(Refused(Refusal.LEASE_EXPIRED), 2)
+    assert tenancy.losses == 1
