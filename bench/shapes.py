@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
-from stepwell import Builder, Workflow, step, task
+from stepwell import Builder, Context, Workflow, step, task
 
 
 def nothing() -> None:
@@ -19,10 +20,26 @@ async def wait_ten_milliseconds(item: int) -> None:
     await asyncio.sleep(0.01)
 
 
-def chain(nodes: int) -> Builder:
+KILOBYTE = {"id": 7, "text": "x" * 1_000}
+
+
+def kilobyte(key: str) -> dict[str, object]:
+    """What an outside service would answer."""
+    return KILOBYTE
+
+
+def ask_unrecorded(ctx: Context) -> None:
+    kilobyte(ctx.node_name)
+
+
+def ask_recorded(ctx: Context) -> None:
+    ctx.effect("kilobyte", kilobyte, ctx.node_name)
+
+
+def chain(nodes: int, job: Callable[..., None] = nothing) -> Builder:
     builder = Builder("chain")
     for number in range(nodes):
-        builder.node(f"node_{number}", job=nothing)
+        builder.node(f"node_{number}", job=job)
     return builder
 
 

@@ -25,6 +25,27 @@ def test_options_reach_the_spec() -> None:
     assert charge.on_lost == "interrupt"
 
 
+def test_side_effects_reach_the_spec_and_at_their_default_change_no_digest() -> None:
+    class Order(Workflow):
+        @step(side_effects="pure")
+        def price(self) -> None: ...
+        @task(depends_on=None, side_effects="recordable")
+        def charge(self) -> None: ...
+        @step(side_effects="opaque")
+        def ship(self) -> None: ...
+
+    class Plain(Workflow):
+        @step
+        def ship(self) -> None: ...
+
+    class Said(Workflow):
+        @step(side_effects="opaque", idempotency_key=lambda self: "key")
+        def ship(self) -> None: ...
+
+    assert [spec.side_effects for spec in Order.graph()] == ["pure", "recordable", "opaque"]
+    assert Plain.graph().digest == Said.graph().digest
+
+
 def test_where_a_body_runs_follows_from_how_it_is_written() -> None:
     class Order(Workflow):
         @step
@@ -66,6 +87,8 @@ def test_whole_and_broken_seconds_are_the_same_graph() -> None:
         {"retry": True},
         {"on_lost": "maybe"},
         {"isolation": "moon"},
+        {"side_effects": "few"},
+        {"idempotency_key": "order-7"},
         {"queue": ""},
         {"queue": "a/b"},
         {"queue": " "},

@@ -64,4 +64,5 @@ def _with_options(draw: st.DrawFn, spec: NodeSpec, ancestors: list[str]) -> Node
         on_lost=on_lost,
         body=draw(st.sampled_from(["thread", "loop", "process"])),
         queue=draw(st.sampled_from(["default", "slow", "größte"])),
+        side_effects=draw(st.sampled_from(["pure", "recordable", "opaque"])),
     )

@@ -51,6 +51,7 @@ def test_options_that_differ_from_their_default_are_added() -> None:
         on_lost="interrupt",
         body="process",
         queue="slow",
+        side_effects="recordable",
     )
     form = to_frozen(Graph([NodeSpec("a", "a"), everything]), FROZEN_AT)
     assert form["nodes"]["a"] == {"name": "a", "args": {}, "depends_on": [], "position": 0}
@@ -72,6 +73,7 @@ def test_options_that_differ_from_their_default_are_added() -> None:
         "on_lost": "interrupt",
         "body": "process",
         "queue": "slow",
+        "side_effects": "recordable",
     }
 
 

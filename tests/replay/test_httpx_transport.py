@@ -163,6 +163,6 @@ def test_options_go_to_one_transport_only() -> None:
 
 
 def test_a_transport_of_the_other_kind_is_refused() -> None:
-    with httpx.Client(transport=RecordingTransport(httpx.AsyncHTTPTransport())) as client:
-        with pytest.raises(InputError, match=r"httpx\.AsyncClient only"):
-            client.get("http://nowhere/")
+    transport = RecordingTransport(httpx.AsyncHTTPTransport())
+    with httpx.Client(transport=transport) as client, pytest.raises(InputError, match=r"httpx\.AsyncClient only"):
+        client.get("http://nowhere/")

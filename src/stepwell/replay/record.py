@@ -28,6 +28,7 @@ Secrets are masked before anything is hashed or stored.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
 
 from ..clock import SECOND
@@ -67,24 +68,17 @@ class Record(NamedTuple):
         """What to append, payloads first."""
         answer = self.raised if self.response is None else self.response
         assert answer is not None, "an effect that has ended has a response, or raised"
-        head: dict[str, Any] = {
-            "at": self.at,
-            "digest": sha256(answer),
-            "duration": self.duration,
-            "format": FORMAT,
-            "index": self.index,
-            "key": self.key,
-            "name": self.name,
-            "occurrence": self.occurrence,
-        }
-        if self.awaited:
-            head["awaited"] = True
-        if self.durable:
-            head["durable"] = True
-        if self.from_attempt is not None:
-            head["from_attempt"] = self.from_attempt
-        # The parts are JSON already, and their keys sort behind all others: joined, it is canonical without encoding twice.
-        parts = [encode_checked(head)[:-1]]
+        # Written by hand, because it is written for every effect; the parts below are JSON already, and their keys sort last.
+        head = (
+            f'{{"at":{self.at},'
+            + ('"awaited":true,' if self.awaited else "")
+            + f'"digest":"{sha256(answer)}",'
+            + ('"durable":true,' if self.durable else "")
+            + f'"duration":{self.duration},"format":{FORMAT},'
+            + ("" if self.from_attempt is None else f'"from_attempt":{self.from_attempt},')
+            + f'"index":{self.index},"key":"{self.key}","name":{encode_basestring(self.name)},"occurrence":{self.occurrence}'
+        )
+        parts = [head.encode()]
         payloads: list[Line] = []
         for field, data in ((b"raised", self.raised), (b"request", self.request), (b"response", self.response)):
             if data is None:
@@ -219,8 +213,8 @@ def clean(text: str) -> str:
 
 def masked(data: bytes) -> bytes:
     """Canonical JSON without the secrets that are known here."""
-    text = data.decode()
-    if mask(text) == text:
+    written = data.decode()
+    if mask(written) == written:
         return data
     return encode_checked(_masked(decode(data)))  # value by value: a masked text need not be JSON any more
 
@@ -233,4 +227,4 @@ def _masked(value: Any) -> Any:
     if isinstance(value, list):
         return [_masked(item) for item in value]
     # A number is hidden whole: a part of it would still be a number, and another one.
-    return value if value is None or mask(text := str(value)) == text else MASK
+    return value if value is None or mask(written := str(value)) == written else MASK

@@ -145,7 +145,8 @@ class Recorder:
         if not isinstance(call.name, str) or not call.name.strip():
             raise InputError(f"an effect needs a name, not {call.name!r}: ctx.effect('charge card', charge, amount)")
         try:
-            encode(call.name)
+            if not call.name.isascii():
+                encode(call.name)
             request = masked(encode(call.request))
         except NotJson as error:
             raise NotJson(

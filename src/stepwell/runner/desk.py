@@ -342,6 +342,8 @@ class Desk:
             held, settle = self._settlements.popleft()
             if held.said is not None:
                 lines += held.said.rest()
+            if held.recorded is not None:
+                lines += held.recorded.appends(held.attempt, 0 if held.said is None else held.said.next)
             flight.settling.append(held)
             settles.append(settle)
             if held.facts.run_id in self.facts:

@@ -18,7 +18,6 @@ from ..ids import AttemptId
 from ..masking import longest, mask
 from ..model import MARK, Append
 from ..model.lines import LOG, PROGRESS, LogLine, Progress
-from ..replay.record import Line, clock_lines
 from .work import Held
 
 LINE_UP_TO = 8_192
@@ -141,29 +140,16 @@ class Said(Voice):
         self._attempt = attempt
         self._waiting: deque[bytes] = deque()
         self._relayed: bytes | None = None
-        self._next = 0
+        self.next = 0
+        """The number of its next line."""
         self._listed = False
-        self._effects: list[Line] = []
-        """Never cut or dropped, and stored with the settlement only: those of a lost attempt are lost with it."""
-        self._readings: list[int] = []
-
-    def keep_effect(self, lines: list[Line]) -> None:
-        """An effect was recorded, to be stored when the attempt ends."""
-        with self._lock:
-            if not self._closed:
-                self._effects += lines
-
-    def read_clock(self, at: int) -> None:
-        with self._lock:
-            if not self._closed:
-                self._readings.append(at)
 
     def numbers(self, count: int) -> int | None:
         """The first of so many numbers for lines that somebody else stores; None when the attempt is over."""
         with self._lock:
             if self._closed:
                 return None
-            first, self._next = self._next, self._next + count
+            first, self.next = self.next, self.next + count
             return first
 
     def relay(self, kind: str, value: Any) -> None:
@@ -197,17 +183,14 @@ class Said(Voice):
                 kept = f"of an attempt {LINES_UP_TO:,} lines and {BYTES_UP_TO // 1024:,} KiB are"
                 text = f"{self.dropped:,} more {'line was' if self.dropped == 1 else 'lines were'} not kept: {kept}"
                 note = LogLine(self._at, "WARNING", 30, "stepwell", text)
-                ops.append(Append(self._attempt, self._next, LOG, note.encoded()))
-                self._next += 1
-            if self._effects or self._readings:
-                recorded = [*clock_lines(self._readings), *self._effects]
-                ops += [Append(self._attempt, self._next + place, *line) for place, line in enumerate(recorded)]
+                ops.append(Append(self._attempt, self.next, LOG, note.encoded()))
+                self.next += 1
             return ops
 
     def _take(self, limit: int) -> list[Append]:
         taken = [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
-        ops = [Append(self._attempt, self._next + place, LOG, data) for place, data in enumerate(taken)]
-        self._next += len(taken)
+        ops = [Append(self._attempt, self.next + place, LOG, data) for place, data in enumerate(taken)]
+        self.next += len(taken)
         self._all.left(sum(map(len, taken)))
         mark = self._mark() or self._relayed
         self._relayed = None

@@ -10,7 +10,7 @@ from ..errors import EngineClosed, Stopped, StoreError
 from ..model import Append, AttemptStatus, LineRow, Op, Receipt, Refused
 from ..model.lines import EFFECT, PAYLOAD
 from ..store import Store, reader
-from .work import Held
+from .work import Held, Recorded
 
 if TYPE_CHECKING:
     from ..replay.record import Line
@@ -60,14 +60,17 @@ class AttemptSink:
         self._held = held
         self._lines = lines
         self._ledger = ledger
+        if held.recorded is None:
+            held.recorded = Recorded()
+        self._recorded = held.recorded
+
+    # What comes after the settlement was sent is in nobody's way, and is stored by nobody.
 
     def keep(self, lines: list[Line]) -> None:
-        if (said := self._lines.of(self._held)) is not None:
-            said.keep_effect(lines)
+        self._recorded.effects += lines
 
     def read_clock(self, at: int) -> None:
-        if (said := self._lines.of(self._held)) is not None:
-            said.read_clock(at)
+        self._recorded.readings.append(at)
 
     def append(self, lines: list[Line]) -> None:
         held = self._held

@@ -10,6 +10,8 @@ from ..codec import decode
 from ..define import Bodies
 from ..graph import Graph, NodeSpec
 from ..ids import AttemptId, RunId
+from ..model import Append
+from ..replay.record import Line, clock_lines
 
 if TYPE_CHECKING:
     from .lines import Said
@@ -68,6 +70,22 @@ class RunFacts:
         self._active = active
 
 
+class Recorded:
+    """What is recorded of an attempt and stored when it ends: never cut or dropped, and lost with an attempt that is lost."""
+
+    __slots__ = ("effects", "readings")
+
+    def __init__(self) -> None:
+        self.effects: list[Line] = []
+        self.readings: list[int] = []
+        """What `ctx.now()` gave."""
+
+    def appends(self, attempt: AttemptId, first: int) -> list[Append]:
+        """All of it, with numbers from `first` on."""
+        lines = [*clock_lines(self.readings), *self.effects] if self.readings else self.effects
+        return [Append(attempt, number, kind, data) for number, (kind, data) in enumerate(lines, first)]
+
+
 @dataclass(slots=True, eq=False)
 class Held:
     """An attempt this worker holds, from its claim to its settlement."""
@@ -91,6 +109,8 @@ class Held:
     """How its body is made to stop, where that is possible: a task on the loop is cancelled, a process killed."""
     said: Said | None = None
     """What its body has said, once it says something."""
+    recorded: Recorded | None = None
+    """The effects of its body, once it has some."""
 
     def unwanted(self) -> bool:
         """Its body need not begin."""

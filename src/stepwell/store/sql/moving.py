@@ -40,7 +40,7 @@ from .codes import (
 )
 from .ending import Transaction, apply_ending, news
 from .payloads import Packer, forget, forget_references, resolve
-from .single import FEW, Candidate, grant_few, settle_one
+from .single import FEW, Candidate, append_few, grant_few, settle_one
 
 # The node is no longer one of the graph. Only runs that were healed pay for the question.
 _GONE = (
@@ -287,6 +287,8 @@ SELECT l.data AS value FROM json_each(?) j CROSS JOIN line l ON l.attempt = j.va
 
 
 def append(tx: Transaction, ops: Sequence[Append]) -> list[Receipt]:
+    if append_few(tx, ops):
+        return [Appended()] * len(ops)
     asked = json.dumps([(*split_attempt_id(op.attempt), op.index) for op in ops])
     running = tx.json(_APPENDABLE, (asked,))
     new = [(ops[place], attempt) for place, attempt, there in running if not there or ops[place].index < 0]

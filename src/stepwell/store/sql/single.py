@@ -1,4 +1,4 @@
-"""One settlement, and a claim that is granted a few nodes: what every node of a chain costs.
+"""One settlement, a few lines of bodies, and a claim that is granted a few nodes: what every node of a chain costs.
 
 The same rules as for many (`ending`, `moving`), which the same tests compare, as direct statements: sets have a price that
 only pays off when there is more than a handful in them.
@@ -6,10 +6,11 @@ only pays off when there is more than a handful in them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...ids import ClaimId, RunId, attempt_id, split_attempt_id
-from ...model import Claim, Grant, NodeStatus, Receipt, Settle, Settled, settled_as
+from ...model import Append, Claim, Grant, NodeStatus, Receipt, Settle, Settled, settled_as
 from .codes import (
     A_FAILED,
     A_RUNNING,
@@ -96,6 +97,24 @@ def _lower(tx: Transaction, run: int, graph: int, parent: int) -> int:
     tx.db.execute(_LOWER, (run, graph, parent))
     ((released,),) = tx.all(_RELEASED, (run, graph, parent))
     return int(released)
+
+
+_APPEND = f"""
+INSERT OR IGNORE INTO line (attempt, idx, at, kind, data)
+SELECT a.key, ?3, ?4, ?5, ?6 FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2
+ WHERE c.id = ?1 AND a.status = {A_RUNNING}
+"""
+
+
+def append_few(tx: Transaction, ops: Sequence[Append]) -> bool:
+    """Append lines that are small and new, of attempts that run; False: the way for many decides on those that were left."""
+    if len(ops) > FEW or any(op.index < 0 or is_large(op.data) for op in ops):
+        return False
+    for op in ops:
+        tx.db.execute(_APPEND, (*split_attempt_id(op.attempt), op.index, tx.now, op.kind, op.data))
+        if not tx.db.changes():
+            return False
+    return True
 
 
 class Candidate(NamedTuple):
