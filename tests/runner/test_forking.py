@@ -61,7 +61,8 @@ def test_what_is_before_a_node_is_shared_and_the_rest_runs(origin: tuple[Engine,
     assert fork.output("flight") == run.output("flight")
     assert fork.input == {"city": "Oslo", "nights": 3}
     assert run.output("bill") == ["1 nights aft", "car in Oslo"]
-    assert fork.origin == (run.id, run.row.seq)
+    assert fork.origin == (run.id, run.row.seq, run.index_of("hotel"))
+    assert str(fork.origin) == f"{run.id} at {run.row.seq}"
     assert run.origin is None
     assert fork.audit() == run.audit() == []
     assert engine.get(fork.id).node("car").attempts[0].worker == run.node("car").attempts[0].worker

@@ -12,12 +12,14 @@ from ..errors import RunCancelled, RunConflict, RunFailed, RunNotFound, RunStill
 from ..graph import Graph, to_frozen
 from ..ids import RunId
 from ..kernel.ancestry import Ancestry
+from ..kernel.comparing import Comparison
 from ..kernel.why import Why
 from ..model import AttemptRow, GetRun, ListAttempts, ListMarks, ListNodes, NodeStatus, RunRow, RunStatus
 from ..model.lines import LOG, in_order_of_time, latest_progress
 from ..store import reader
 from . import explaining
 from .auditing import audit_run
+from .comparing import Source, compare_runs
 from .control import Controls, Steering
 from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
 
@@ -189,6 +191,14 @@ class Run(Controls):
         if node is None:
             return explaining.why_run(self._engine.store, self.id, self.graph)
         return explaining.why_node(self._engine.store, self.id, self.graph, self.index_of(node))
+
+    def diff(self, other: Run | str) -> Comparison:
+        """This run and another side by side: input, graph, and of every node status, output, attempts and time.
+
+        print(run.fork("charge", input={"express": True}).wait().diff(run))
+        """
+        theirs = Run(self._engine, RunId(other)) if isinstance(other, str) else other
+        return compare_runs(*(Source(run._engine.store, run.id, run._engine.graph_of) for run in (self, theirs)))
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""

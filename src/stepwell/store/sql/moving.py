@@ -43,7 +43,9 @@ from .payloads import Packer, forget, forget_references, resolve
 from .single import FEW, Candidate, grant_few, settle_one
 
 # The node is no longer one of the graph. Only runs that were healed pay for the question.
-_GONE = "((r.heals OR r.fork IS NOT NULL) AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx))"
+_GONE = (
+    "((r.heals OR r.fork IS NOT NULL) AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx))"
+)
 # In a run that is stopping, nothing waits or becomes ready again. A body that obeyed a stop which no longer holds,
 # because the run was retried meanwhile, runs again.
 _SETTLING = f"""
