@@ -8,6 +8,7 @@ from stepwell.graph import from_frozen
 from tests.cli.conftest import Shop
 
 RUN_KEYS = {
+    "origin",
     "id",
     "workflow",
     "target",
@@ -105,7 +106,7 @@ def test_show_has_tracebacks_when_asked(old_shop: Shop) -> None:
 
 def test_show_as_json_has_keys_that_stay(old_shop: Shop) -> None:
     run = old_shop("show", "shop:failed", "--json").json
-    assert set(run) == RUN_KEYS | {"input", "digest", "counts", "result", "nodes"}
+    assert set(run) == RUN_KEYS | {"input", "digest", "counts", "result", "forks", "nodes"}
     assert run["input"]["order_id"] == -1
     assert run["result"] is None
     assert {status: number for status, number in run["counts"].items() if number} == {"FAILED": 1, "UPSTREAM_FAILED": 1}
