@@ -11,7 +11,7 @@ import typer
 from ..version import __version__
 from . import completion
 from .exits import MEANINGS, forgiving_streams, report
-from .options import Accept, AsJson, DryRun, DryRunAsJson, Inputs, NodeArgument, NoWait, RunArgument, Store, Target
+from .options import Accept, AsJson, At, DryRun, DryRunAsJson, Inputs, NodeArgument, NoWait, RunArgument, Store, Target
 
 app = typer.Typer(
     name="stepwell",
@@ -260,14 +260,7 @@ def reattempt(
 def fork(
     context: typer.Context,
     run: RunArgument,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="SEQ|NODE",
-            help="A point of its history, or the node to begin with, by id or name; without it all it has done.",
-        ),
-    ] = None,
+    at: At = None,
     inputs: Annotated[
         list[str] | None,
         typer.Option("--input", "-i", metavar="NAME=VALUE", help="Change one input; may be repeated."),
