@@ -5,7 +5,8 @@ StepwellError
 │   ├── GraphError             a graph has problems: all of them, at once
 │   └── MissingJob             a node names a job that does not exist here
 ├── InputError                 the input of a run is refused, before anything is stored
-│   └── NotJson                a value cannot be kept as JSON
+│   ├── NotJson                a value cannot be kept as JSON
+│   └── BadCassette            a file is no cassette, is damaged, or was written by a newer Stepwell
 ├── StoreError                 the store cannot do what was asked; nothing was lost
 │   ├── StoreBusy              another process holds the store's lock for too long
 │   ├── StoreFull              the disk or the allowed space is used up
@@ -19,7 +20,8 @@ StepwellError
 │   ├── RunFailed              the run ended FAILED; names node, error and how to retry
 │   ├── RunCancelled           the run ended CANCELLED
 │   ├── RunPaused              the run waits for somebody to decide
-│   └── RunStillActive         waiting ended before the run did
+│   ├── RunStillActive         waiting ended before the run did
+│   └── ReplayMismatch         a replay differs from what was recorded; names node, attempt, effect and the difference
 ├── StateError                 a delta is refused, or cannot be folded into the state of a run
 ├── EngineClosed               the engine no longer takes work
 ├── FrozenInstance             a body assigned to `self`
@@ -108,6 +110,16 @@ class NotJson(InputError):
         super().__init__(f"{message} (at {path})")
         self.message = message
         self.path = path
+
+
+class BadCassette(InputError):
+    """A file cannot be replayed. `problems` lists what is wrong with it, each with its JSON path."""
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        lines = "\n".join(f"  - {problem}" for problem in self.problems[:MAX_SHOWN])
+        super().__init__(f"{source} cannot be replayed:\n{lines}\n  `run.export(...)` of a run writes such a file")
 
 
 class StoreError(StepwellError):
@@ -202,6 +214,34 @@ class RunPaused(RunError):
 
 class RunStillActive(RunError, TimeoutError):
     """Waiting ended before the run did. The run goes on."""
+
+
+class ReplayMismatch(RunError):
+    """A replay differs from what was recorded: the first difference, which ends the replay.
+
+    `effect` is the index of the effect among those of the attempt (-1: what `ctx.now()` gave); None when it is the output that
+    differs, or the graph: then `node` is None too. `diff` has a line for each place that differs.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        run_id: str,
+        node: str | None = None,
+        attempt: int | None = None,
+        effect: int | None = None,
+        diff: Sequence[str] = (),
+    ) -> None:
+        place = "" if node is None else f" at node {node!r}, attempt {attempt}"
+        if effect is not None:
+            place += f", effect {effect}" if effect >= 0 else ", ctx.now()"
+        super().__init__("\n  ".join((f"the replay of run {run_id} differs{place}: {what}", *diff)), run_id=run_id)
+        self.what = what
+        self.node = node
+        self.attempt = attempt
+        self.effect = effect
+        self.diff = tuple(diff)
 
 
 class StateError(StepwellError):

@@ -188,6 +188,37 @@ def audit(context: typer.Context, run: RunArgument, as_json: AsJson = False, sto
 
 
 @app.command()
+def replay(
+    context: typer.Context,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|FILE", help="A run, or a cassette that `export` wrote.", autocompletion=completion.runs
+        ),
+    ],
+    as_json: AsJson = False,
+    store: Store = None,
+) -> None:
+    """Run the bodies of a run again, answered from its record; exit code 1 if anything differs."""
+    from . import replaying
+
+    replaying.replay(_place(context, store), what, as_json=as_json)
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    run: RunArgument,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="As in orders.cassette.json; it is replaced.")],
+    store: Store = None,
+) -> None:
+    """Write what is recorded of a run into a file that can be replayed anywhere."""
+    from . import replaying
+
+    replaying.export(_place(context, store), run, file)
+
+
+@app.command()
 def graph(
     context: typer.Context,
     what: Annotated[

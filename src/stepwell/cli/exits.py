@@ -12,6 +12,7 @@ import typer
 from ..errors import (
     DefinitionError,
     InputError,
+    ReplayMismatch,
     RunCancelled,
     RunConflict,
     RunFailed,
@@ -38,7 +39,7 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.OK: "all went well",
-    ExitCode.RUN_FAILED: "the run failed",
+    ExitCode.RUN_FAILED: "the run failed, or its replay differs",
     ExitCode.USAGE: "wrong usage, bad input or broken code",
     ExitCode.NOT_FOUND: "there is no such run",
     ExitCode.STORE: "the store cannot be used: locked, full, read-only, of a newer version",
@@ -51,7 +52,7 @@ MEANINGS = {
 
 def code_for(error: BaseException) -> ExitCode:
     match error:
-        case RunFailed():
+        case RunFailed() | ReplayMismatch():
             return ExitCode.RUN_FAILED
         case RunCancelled():
             return ExitCode.CANCELLED

@@ -104,6 +104,11 @@ class EffectError(NamedTuple):
     def __str__(self) -> str:
         return f"{self.type.removeprefix('builtins.')}: {self.message}"
 
+    def data(self) -> dict[str, Any]:
+        """As it was recorded."""
+        found = {"bases": self.bases, "message": self.message, "type": self.type}
+        return found if self.args is None else {**found, "args": self.args}
+
 
 class Effect(NamedTuple):
     """An effect as it was recorded."""

@@ -63,7 +63,9 @@ class Call(NamedTuple):
             inside.reset(token)
 
 
-class _Begun(NamedTuple):
+class Begun(NamedTuple):
+    """An effect that was asked for, not answered yet."""
+
     call: Call
     index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     key: str
@@ -73,16 +75,43 @@ class _Begun(NamedTuple):
     started: int
 
 
-class Recorder:
-    """The effects of one attempt: called, recorded, and for durable ones of later attempts served instead of called."""
+class Asking:
+    """Gives every effect that a body asks for its index and its occurrence."""
 
-    def __init__(self, node: str, attempt: int, sink: Sink) -> None:
+    def __init__(self, node: str) -> None:
         self._node = node
-        self._attempt = attempt
-        self._sink = sink
         self._lock = threading.Lock()
         self._next = 0
         self._begun: dict[tuple[str, str], int] = {}
+
+    def _begin(self, call: Call) -> Begun:
+        if not isinstance(call.name, str) or not call.name.strip():
+            raise InputError(f"an effect needs a name, not {call.name!r}: ctx.effect('charge card', charge, amount)")
+        try:
+            if not call.name.isascii():
+                encode(call.name)
+            request = masked(encode(call.request))
+        except NotJson as error:
+            raise NotJson(
+                f"what effect {call.name!r} of node {self._node!r} asks cannot be recorded: {error.message}; give the "
+                f"function JSON-able arguments, or say with request=... what identifies this request",
+                path=error.path,
+            ) from None
+        key = sha256(request)
+        with self._lock:
+            index, self._next = self._next, self._next + 1
+            occurrence = self._begun.get((call.name, key), 0)
+            self._begun[call.name, key] = occurrence + 1
+        return Begun(call, index, key, occurrence, request, time.time_ns() // 1_000, time.perf_counter_ns())
+
+
+class Recorder(Asking):
+    """The effects of one attempt: called, recorded, and for durable ones of later attempts served instead of called."""
+
+    def __init__(self, node: str, attempt: int, sink: Sink) -> None:
+        super().__init__(node)
+        self._attempt = attempt
+        self._sink = sink
         self._last = 0
         self._loading = threading.Lock()
         self._earlier: dict[tuple[str, str], list[Effect]] | None = None
@@ -116,7 +145,7 @@ class Recorder:
         self._store(record)
         return response
 
-    async def _asynchronous(self, begun: _Begun) -> Any:
+    async def _asynchronous(self, begun: Begun) -> Any:
         if begun.call.durable:
             served = await asyncio.to_thread(self._served, begun)
             if served is not None:
@@ -124,7 +153,7 @@ class Recorder:
                 return served.response
         return await self._awaiting(begun, begun.call.perform())
 
-    async def _awaiting(self, begun: _Begun, result: Awaitable[Any]) -> Any:
+    async def _awaiting(self, begun: Begun, result: Awaitable[Any]) -> Any:
         token = inside.set(True)
         try:
             value = await result
@@ -141,27 +170,7 @@ class Recorder:
             self._store(record)
         return response
 
-    def _begin(self, call: Call) -> _Begun:
-        if not isinstance(call.name, str) or not call.name.strip():
-            raise InputError(f"an effect needs a name, not {call.name!r}: ctx.effect('charge card', charge, amount)")
-        try:
-            if not call.name.isascii():
-                encode(call.name)
-            request = masked(encode(call.request))
-        except NotJson as error:
-            raise NotJson(
-                f"what effect {call.name!r} of node {self._node!r} asks cannot be recorded: {error.message}; give the "
-                f"function JSON-able arguments, or say with request=... what identifies this request",
-                path=error.path,
-            ) from None
-        key = sha256(request)
-        with self._lock:
-            index, self._next = self._next, self._next + 1
-            occurrence = self._begun.get((call.name, key), 0)
-            self._begun[call.name, key] = occurrence + 1
-        return _Begun(call, index, key, occurrence, request, time.time_ns() // 1_000, time.perf_counter_ns())
-
-    def _returned(self, begun: _Begun, result: Any, *, awaited: bool = False) -> tuple[Record, Any]:
+    def _returned(self, begun: Begun, result: Any, *, awaited: bool = False) -> tuple[Record, Any]:
         """The record, and what the body gets: what a replay would give it, which JSON has gone through."""
         call = begun.call
         try:
@@ -178,15 +187,15 @@ class Recorder:
         record = self._record(begun, stored, awaited=awaited, durable=call.durable)
         return record, result if type(result) in _PLAIN else decode(data)
 
-    def _raised(self, begun: _Begun, error: BaseException, *, awaited: bool = False) -> None:
+    def _raised(self, begun: Begun, error: BaseException, *, awaited: bool = False) -> None:
         self._sink.keep(self._record(begun, None, awaited=awaited)._replace(raised=raised_data(error)).lines())
 
-    def _serve(self, begun: _Begun, served: Effect, *, awaited: bool = False) -> None:
+    def _serve(self, begun: Begun, served: Effect, *, awaited: bool = False) -> None:
         """Recorded here too, so that what this attempt was told can be read from its own record."""
         record = self._record(begun, encode(served.response), awaited=awaited or served.awaited)
         self._sink.keep(record._replace(from_attempt=served.attempt).lines())
 
-    def _record(self, begun: _Begun, response: bytes | None, *, awaited: bool, durable: bool = False) -> Record:
+    def _record(self, begun: Begun, response: bytes | None, *, awaited: bool, durable: bool = False) -> Record:
         return Record(
             begun.index,
             begun.call.name,
@@ -203,7 +212,7 @@ class Recorder:
     def _store(self, record: Record) -> None:
         (self._sink.append if record.durable else self._sink.keep)(record.lines())
 
-    def _served(self, begun: _Begun) -> Effect | None:
+    def _served(self, begun: Begun) -> Effect | None:
         """The durable effect of an earlier attempt that answers this one: each is used once, the oldest first."""
         if self._attempt == 1:
             return None

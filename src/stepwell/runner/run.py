@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Iterator
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..clock import SECOND
 from ..codec import decode
@@ -23,10 +24,14 @@ from ..replay.record import Effect, effects_of
 from ..store import reader
 from . import explaining
 from .auditing import audit_run
+from .code import Code
 from .comparing import Source, compare_runs
 from .control import Controls, Steering
 from .seeing import final_state
 from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
+
+if TYPE_CHECKING:
+    from .replaying import Replayed
 
 __all__ = ["AttemptView", "Home", "LogRecord", "NodeError", "NodeView", "Run"]
 
@@ -35,6 +40,8 @@ _ALL = 2**40
 
 class Home(Steering, Protocol):
     """What a run needs of the engine it was got from."""
+
+    code: Code
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
     def bodies_of(self, row: RunRow) -> Bodies: ...
@@ -192,6 +199,30 @@ class Run(Controls):
         rows = reader.list_lines(store, self.id, index, number=attempt, kind=EFFECT)
         payloads = reader.list_lines(store, self.id, index, number=attempt, kind=PAYLOAD) if rows else ()
         return effects_of([*payloads, *rows], self.graph.order)
+
+    def replay(self) -> Replayed:
+        """Run the bodies again that are declared "pure" or "recordable", with the code as it is now and no outside world.
+
+        Every effect is answered from the record, and each output must be the one that was recorded, byte for byte; the first
+        difference raises ReplayMismatch. Other nodes give what they returned then, and are listed as stubbed.
+
+            report = run.replay()
+            print(report.executed, report.stubbed, report.effects, report.seconds)
+        """
+        from .replaying import replay_run
+
+        return replay_run(self._engine.store, self._engine.code, self.id)
+
+    def export(self, file: str | Path) -> Path:
+        """Write what a replay needs of this run into one JSON file, a cassette: a test that later code is tried with.
+
+            run.export("tests/orders.cassette.json")
+
+        Known secrets are masked. A file of this name is replaced.
+        """
+        from .replaying import export_run
+
+        return export_run(self._engine.store, self._engine.code, self.id, file)
 
     def __iter__(self) -> Iterator[NodeView]:
         return iter(self.nodes())

@@ -1,0 +1,59 @@
+"""The commands replay and export."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import typer
+
+from ..replay.loading import load_cassette
+from ..runner import Engine
+from ..runner.replaying import Replayed, replay_cassette
+from .exits import ExitCode, complain
+from .opening import Place
+from .records import json_text
+from .stored import find_run
+from .words import count
+
+
+def replay(place: Place, what: str, *, as_json: bool) -> None:
+    """What bodies print goes to stderr, so that stdout is the report and nothing else."""
+    with redirect_stdout(sys.stderr):
+        report = _replayed(place, what)
+    if as_json:
+        print(json_text({**report._asdict(), "executed": list(report.executed), "stubbed": dict(report.stubbed)}))
+    else:
+        _tell(report)
+    if not report.executed:
+        complain(
+            "no body was executed, so nothing was compared; nodes that are declared "
+            'side_effects="pure" or "recordable" are run again'
+        )
+        raise typer.Exit(ExitCode.RUN_FAILED)
+
+
+def export(place: Place, text: str, file: str) -> None:
+    with place.store() as store:
+        run = Engine(store, runner=None).get(find_run(store, text).id)
+        path = run.export(file)
+    typer.echo(f"wrote {path}; `{place.command(f'replay {path}')}` replays it with the code as it is then")
+
+
+def _replayed(place: Place, what: str) -> Replayed:
+    if Path(what).is_file() or what.endswith(".json"):
+        return replay_cassette(load_cassette(what))
+    with place.store() as store:
+        return Engine(store, runner=None).get(find_run(store, what).id).replay()
+
+
+def _tell(report: Replayed) -> None:
+    executed, effects = count(len(report.executed), "node"), count(report.effects, "effect")
+    typer.echo(f"run {report.run_id} replayed in {report.seconds:.3f} s: {executed} executed, {effects} served")
+    reasons: dict[str, list[str]] = {}
+    for node, reason in report.stubbed.items():
+        reasons.setdefault(reason, []).append(node)
+    for reason, nodes in reasons.items():
+        more = f" and {len(nodes) - 10:,} more" if len(nodes) > 10 else ""
+        typer.echo(f"  stubbed, {reason}: {', '.join(nodes[:10])}{more}")

@@ -1,0 +1,319 @@
+"""Replay: the bodies of a run once more, in order, in this thread, with everything they ask answered from the record.
+
+There is no engine in it and nothing is stored. Only completed attempts are replayed: what a failed one had done before it
+failed need not be repeatable, and nothing stands on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..codec import decode
+from ..define import Bodies, Workflow, bodies_for, load_target
+from ..errors import InputError, MissingJob, ReplayMismatch, UnrecordedCall
+from ..graph import Graph, NodeSpec
+from ..ids import AttemptId, Digest, RunId
+from ..masking import mask
+from ..model import AttemptStatus
+from ..replay.cassette import cassette_text, masked_output, parts
+from ..replay.current import enter, inside
+from ..replay.difference import differences, graph_differences
+from ..replay.player import Player, Subject
+from ..replay.recorded import Recorded, RecordedNode, read_recorded
+from ..replay.repeatable import Outside
+from ..store import Store
+from .attempt import Attempt, Raised
+from .code import Code
+from .context import Context
+from .lines import Lines
+from .seeing import ReadOutputs
+from .work import Held, RunFacts
+
+
+class Replayed(NamedTuple):
+    """What a replay that found no difference did."""
+
+    run_id: str
+    executed: tuple[str, ...]
+    """The nodes whose bodies were run again, in order."""
+    stubbed: Mapping[str, str]
+    """The nodes that were served from the record, and why."""
+    effects: int
+    """Effects that were served."""
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"replayed run {self.run_id}: {len(self.executed)} executed, {len(self.stubbed)} stubbed, "
+            f"{self.effects} effects served, in {self.seconds:.3f} s"
+        )
+
+
+class Today(NamedTuple):
+    """The code that a replay runs."""
+
+    graph: Graph | None
+    """What the class gives now; None when the graph was frozen with the run."""
+    bodies: Bodies
+
+
+def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
+    """Replay a stored run with the code that an engine has."""
+
+    def load(digest: Digest) -> Graph:
+        return code.graph(digest, run_id)
+
+    started = time.perf_counter()
+    recorded = read_recorded(store, run_id, load)
+    workflow, target, graph = recorded.workflow, recorded.target, recorded.graph
+    today = None if graph.follows is None else code.today(workflow, target)
+    return replay(recorded, Today(today, code.bodies(workflow, target, graph)), started)
+
+
+def export_run(store: Store, code: Code, run_id: RunId, file: str | Path) -> Path:
+    """Write a cassette. A file that is there stays as it was until the new one is whole."""
+    path = Path(file)
+    text = cassette_text(read_recorded(store, run_id, lambda digest: code.graph(digest, run_id)))
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        beside.write_text(text, encoding="utf-8", newline="\n")
+        beside.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: it cannot be written: {error.strerror or error}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+    return path
+
+
+def replay_cassette(recorded: Recorded, workflow: type[Workflow] | None = None) -> Replayed:
+    """Replay what was read from a cassette with the code that is found at its addresses, or with that of a class."""
+    target = workflow or recorded.target
+    bodies = bodies_for(target, recorded.graph.state)
+    found = load_target(target) if isinstance(target, str) else target
+    today = found.graph() if isinstance(found, type) and issubclass(found, Workflow) else None
+    return replay(recorded, Today(today, bodies))
+
+
+def replay(recorded: Recorded, today: Today, started: float | None = None) -> Replayed:
+    """Replay what is recorded; the first difference raises ReplayMismatch."""
+    started = time.perf_counter() if started is None else started
+    _check_graph(recorded, today)
+    # In a context of its own: whoever asks for a replay may be a body himself.
+    return contextvars.copy_context().run(_Replay(recorded, today.bodies).perform, started)
+
+
+def _check_graph(recorded: Recorded, today: Today) -> None:
+    if today.graph is not None and recorded.graph.follows not in (None, today.graph.digest):
+        raise ReplayMismatch(
+            f"the graph of {recorded.workflow} is not the one it was recorded with",
+            run_id=recorded.run_id,
+            diff=graph_differences(recorded.graph, today.graph),
+        )
+
+
+class _Replay:
+    def __init__(self, recorded: Recorded, bodies: Bodies) -> None:
+        self._recorded = recorded
+        self._bodies = bodies
+        self._outputs = {node.index: node.output for node in recorded.nodes}
+        self._facts: dict[tuple[str, str], RunFacts] = {}
+        self._lines = Lines()
+        self._loop = _Loop()
+
+    def perform(self, started: float) -> Replayed:
+        executed: list[str] = []
+        stubbed: dict[str, str] = {}
+        effects = 0
+        inside.set(False)
+        try:
+            for node in self._recorded.nodes:
+                spec = self._recorded.graph.in_order[node.index]
+                stub = self._stub(node)
+                if stub is not None:
+                    stubbed[spec.id] = stub
+                    continue
+                effects += self._execute(node, spec)
+                executed.append(spec.id)
+        finally:
+            enter(None)
+            self._loop.close()
+        seconds = time.perf_counter() - started
+        return Replayed(self._recorded.run_id, tuple(executed), stubbed, effects, seconds)
+
+    def _stub(self, node: RecordedNode) -> str | None:
+        """Why a body is not run again."""
+        if node.stub is not None:
+            return node.stub
+        if node.index in self._recorded.graph.removed:
+            return "removed from the graph since"
+        return "opaque" if node.graph.in_order[node.index].side_effects == "opaque" else None
+
+    def _execute(self, node: RecordedNode, spec: NodeSpec) -> int:
+        """Run one body again; how many effects it was served."""
+        subject = Subject(self._recorded.run_id, spec.name, node.attempt)
+        facts = self._facts_of(node)
+        needed = {facts.graph.index[each] for each in facts.specs[node.index].needs}
+        inputs = tuple((index, self._outputs[index]) for index in sorted(needed) if index in self._outputs)
+        held = Held(AttemptId(""), facts, node.index, node.attempt, 0, inputs, node.generation)
+        attempt = ReplayedAttempt(held, self._read, self._lines, subject, node)
+        enter(attempt.context)
+        player: Player | None = None
+        try:
+            result = self._loop.ended(attempt.call())
+            player = attempt.player()
+            if player is not None:
+                player.finish()
+        except Exception as error:
+            player = attempt.player()
+            raise self._difference(subject, player, error) from error
+        _compare(subject, attempt, result, node.output)
+        return 0 if player is None else player.served
+
+    def _difference(self, subject: Subject, player: Player | None, error: Exception) -> Exception:
+        """What a body that raised tells: it had completed."""
+        if player is not None and player.mismatch is not None:
+            return player.mismatch
+        if isinstance(error, MissingJob):
+            return subject.differs(f"its job is missing: {error.reason}")
+        if isinstance(error, UnrecordedCall):
+            return subject.differs(mask(str(error)))
+        raised = Raised.of(error)
+        return subject.differs(
+            f"its body raised {raised.type}: {raised.message}; when it was recorded it returned",
+            diff=raised.traceback.rstrip().splitlines()[-6:],
+        )
+
+    def _read(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
+        return {index: self._outputs[index] for index in indexes if index in self._outputs}
+
+    def _facts_of(self, node: RecordedNode) -> RunFacts:
+        """What its body is told of the run: as it was when the attempt began, and under the names that nodes have now."""
+        recorded = self._recorded
+        graph = recorded.graph if _stands_alike(node.index, node.graph, recorded.graph) else node.graph
+        facts = self._facts.get((graph.digest, node.run_id))
+        if facts is None:
+            facts = RunFacts(
+                node.run_id, recorded.workflow, recorded.target, graph, node.input, recorded.seed, self._bodies
+            )
+            if graph is not recorded.graph:
+                facts.specs = tuple(map(_renamed, graph.in_order, recorded.graph.in_order))
+            self._facts[graph.digest, node.run_id] = facts
+        return facts
+
+
+def _stands_alike(index: int, then: Graph, now: Graph) -> bool:
+    """Whether a node takes the outputs of the same nodes in two graphs of a run."""
+    if then is now:
+        return True
+    own, theirs = then.in_order[index], now.in_order[index]
+    return set(then.parents[index]) == set(now.parents[index]) and {then.index[each] for each in own.needs} == {
+        now.index[each] for each in theirs.needs
+    }
+
+
+def _renamed(then: NodeSpec, now: NodeSpec) -> NodeSpec:
+    return then._replace(id=now.id, name=now.name)
+
+
+class ReplayedContext(Context):
+    """`ctx` in a replay: the same names, answered from the record."""
+
+    __slots__ = ("_effects", "_subject")
+
+    def __init__(self, held: Held, read: ReadOutputs, lines: Lines, subject: Subject, node: RecordedNode) -> None:
+        super().__init__(held, read, lines)
+        self._subject = subject
+        self._effects = node.effects
+
+    def _open_outside(self) -> Outside:
+        return Player(self._subject, self._effects)
+
+    def player(self) -> Player | None:
+        """Who answered its body; None when there was nothing to ask and it did not."""
+        if self._outside is None and not self._effects:
+            return None
+        player = self._answering()
+        assert isinstance(player, Player)
+        return player
+
+    @property
+    def stopping(self) -> bool:
+        return False
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Nobody looks."""
+
+
+class ReplayedAttempt(Attempt):
+    """An attempt that was recorded, once more."""
+
+    __slots__ = ()
+    context: ReplayedContext
+
+    def __init__(self, held: Held, read: ReadOutputs, lines: Lines, subject: Subject, node: RecordedNode) -> None:
+        super().__init__(held, read, lines, guarded=True)
+        self.context = ReplayedContext(held, read, lines, subject, node)
+
+    def player(self) -> Player | None:
+        return self.context.player()
+
+
+def _compare(subject: Subject, attempt: Attempt, result: object, recorded: bytes) -> None:
+    settlement = attempt.returned(result)
+    if settlement.status is not AttemptStatus.COMPLETED or settlement.output is None:
+        error = decode(settlement.error or b"{}")
+        raise subject.differs(f"its body returned what cannot be kept: {error.get('message')}")
+    output = settlement.output
+    # A cassette has no secrets in it, so a body that returns one is compared without it.
+    if output == recorded or masked_output(output) == recorded:
+        return
+    for part, then, now in zip(("output", "delta"), parts(recorded), parts(output), strict=True):
+        if then != now:
+            diff = differences(*(None if each is None else decode(each) for each in (then, now)))
+            raise subject.differs(f"its {part} is not the one that was recorded", diff=diff)
+
+
+class _Loop:
+    """Where `async def` bodies run, one after the other."""
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+
+    def ended(self, result: Any) -> Any:
+        """What a body returned, awaited if it is a coroutine."""
+        if not asyncio.iscoroutine(result):
+            return result
+        if asyncio._get_running_loop() is not None:
+            return _in_a_thread(result)
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner.run(result, context=contextvars.copy_context())
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+
+
+def _in_a_thread(coroutine: Any) -> Any:
+    """This thread has a loop that runs: somebody replays inside `async def`, or in a notebook."""
+    context, answers, errors = contextvars.copy_context(), [], []
+
+    def run() -> None:
+        try:
+            answers.append(asyncio.run(coroutine))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=context.run, args=(run,), name="stepwell-replay")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return answers[0]

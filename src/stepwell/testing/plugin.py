@@ -1,0 +1,49 @@
+"""The pytest plugin. It is loaded into every test run where Stepwell is installed, so it imports nothing until it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ..define import Workflow
+    from ..runner.replaying import Replayed
+
+
+@pytest.fixture
+def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
+    """Replays a cassette with today's code; the test fails with the first difference, and when no body was executed.
+
+        def test_orders_still_do_what_they_did(stepwell_replay):
+            stepwell_replay("orders.cassette.json")
+
+    A relative name is looked for beside the test, then below pytest's root. `workflow=` gives a class that cannot be imported.
+    """
+
+    def replay(file: str | Path, *, workflow: type[Workflow] | None = None) -> Any:
+        from ..errors import ReplayMismatch
+        from ..replay.loading import load_cassette
+        from ..runner.replaying import replay_cassette
+
+        path = _found(Path(file), request)
+        try:
+            report = replay_cassette(load_cassette(path), workflow)
+        except ReplayMismatch as error:
+            pytest.fail(f"{path}: {error}", pytrace=False)
+        if not report.executed:
+            pytest.fail(
+                f"{path}: no body was executed, so nothing was tested: {len(report.stubbed)} nodes are served from the "
+                'record. Declare nodes side_effects="pure" or "recordable", and export a run of them',
+                pytrace=False,
+            )
+        return report
+
+    return replay
+
+
+def _found(file: Path, request: pytest.FixtureRequest) -> Path:
+    beside = request.path.parent / file
+    return beside if beside.exists() or file.is_absolute() else request.config.rootpath / file

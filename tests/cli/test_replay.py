@@ -1,0 +1,64 @@
+"""`stepwell replay` and `stepwell export`."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.conftest import Shop
+
+BOOKS = """
+from stepwell import Context, Workflow, step
+
+class Books(Workflow):
+    copies: int = 2
+
+    @step(side_effects="recordable")
+    def price(self, ctx: Context) -> float:
+        print("looking it up")
+        return ctx.effect("price", lambda: {price}) * self.copies
+
+    @step
+    def ship(self, price: float) -> str:
+        return f"shipped for {price}"
+"""
+
+
+def write(shop: Shop, *, factor: str = "self.copies") -> None:
+    shop.write("books.py", BOOKS.replace("{price}", "12.5").replace("self.copies\n", f"{factor}\n"))
+
+
+def test_a_run_is_replayed(shop: Shop) -> None:
+    write(shop)
+    shop("run", "books:Books", "--run-id", "books-1")
+    ended = shop("replay", "books-1")
+    assert "1 node executed, 1 effect served" in ended.out
+    assert "stubbed, opaque: ship" in ended.out
+    assert "looking it up" in ended.err
+    report = shop("replay", "books-1", "--json").json
+    assert (report["executed"], report["stubbed"], report["effects"]) == (["price"], {"ship": "opaque"}, 1)
+
+
+def test_a_difference_is_an_exit_code(shop: Shop) -> None:
+    write(shop)
+    shop("run", "books:Books", "--run-id", "books-1")
+    assert "wrote books.cassette.json" in shop("export", "books-1", "books.cassette.json").out
+    write(shop, factor="(self.copies + 1)")
+    for what in ("books-1", "books.cassette.json"):
+        ended = shop("replay", what, code=1)
+        assert "node 'price', attempt 1: its output is not the one that was recorded" in ended.err
+        assert "$: recorded 25.0, now 37.5" in ended.err
+
+
+def test_a_replay_that_executed_nothing_is_no_success(shop: Shop) -> None:
+    shop("run", "shop:Order", "-i", "order_id=1", "--run-id", "order-1")
+    assert "no body was executed" in shop("replay", "order-1", code=1).err
+
+
+def test_files_and_runs_that_are_not_there_or_no_cassettes(shop: Shop) -> None:
+    assert "no run 'order-9'" in shop("replay", "order-9", code=3).err
+    assert "cannot be read" in shop("replay", "none.cassette.json", code=2).err
+    shop.write("odd.json", json.dumps({"version": 1}))
+    assert "it is no cassette" in shop("replay", "odd.json", code=2).err
+    write(shop)
+    shop("run", "books:Books", "--run-id", "books-1")
+    assert "cannot be written" in shop("export", "books-1", "no/such/folder.json", code=2).err

@@ -1,0 +1,173 @@
+"""A run becomes a file, which is replayed without its store, by this version and by later ones."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stepwell
+from stepwell import Builder, Context, Engine
+from stepwell.errors import BadCassette, InputError, ReplayMismatch
+from stepwell.replay.loading import load_cassette, read_cassette
+from stepwell.runner.replaying import replay_cassette
+from tests.replay import replayed
+from tests.replay.replayed import CHANGED, Order
+
+FOLDER = Path(__file__).parent / "cassettes"
+STORED = sorted(FOLDER.glob("*.cassette.json"))
+FORM: dict[str, Any] = json.loads((FOLDER / "order-format-1.cassette.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> None:
+    CHANGED.clear()
+
+
+@pytest.mark.parametrize("file", STORED, ids=lambda path: path.name)
+def test_every_cassette_that_was_ever_stored_is_replayed(file: Path) -> None:
+    assert replay_cassette(load_cassette(file)).executed
+
+
+def test_there_are_some() -> None:
+    assert len(STORED) >= 3
+
+
+def test_a_run_and_its_cassette_replay_alike(engine: Engine, tmp_path: Path) -> None:
+    run = engine.run(Order())
+    path = run.export(tmp_path / "order.cassette.json")
+    replay = replay_cassette(load_cassette(path))
+    assert replay._replace(seconds=0) == run.replay()._replace(seconds=0)
+    before = path.read_bytes()
+    assert run.export(str(path)).read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path] or engine.store.url != "memory://", "no part of a file is left"
+
+
+def test_a_fork_goes_into_one_file(engine: Engine, tmp_path: Path) -> None:
+    origin = engine.run(Order())
+    fork = origin.fork("pay", input={"count": 5}).wait(60).check()
+    report = replay_cassette(load_cassette(fork.export(tmp_path / "fork.json")))
+    assert report._replace(seconds=0) == fork.replay()._replace(seconds=0)
+    assert len(report.executed) == 4
+
+
+def changed(change: Callable[[dict[str, Any]], None]) -> str:
+    form = copy.deepcopy(FORM)
+    change(form)
+    return json.dumps(form)
+
+
+def node(form: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(each for each in form["nodes"] if each["id"] == name)
+
+
+def test_a_changed_response_is_named() -> None:
+    def change(form: dict[str, Any]) -> None:
+        node(form, "convert")["effects"][1]["response"]["rate"] = 1.35
+
+    with pytest.raises(ReplayMismatch) as caught:
+        replay_cassette(read_cassette(changed(change)))
+    assert (caught.value.node, caught.value.attempt, caught.value.effect) == ("convert", 1, 0)
+
+
+def test_a_changed_body_is_named() -> None:
+    CHANGED.add("cents")
+    with pytest.raises(ReplayMismatch, match=r"node 'convert', attempt 1: its output"):
+        replay_cassette(read_cassette(json.dumps(FORM)))
+
+
+def set_at(*path: Any) -> Callable[[dict[str, Any]], None]:
+    *way, last, value = path
+
+    def change(form: dict[str, Any]) -> None:
+        at: Any = form
+        for part in way:
+            at = at[part]
+        at[last] = value
+
+    return change
+
+
+GRAPH = FORM["run"]["graph"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (set_at("cassette", 2), r"\$\.cassette: it has form 2"),
+        (set_at("cassette", True), r"\$\.cassette: it has form True"),
+        (set_at("run", 7), r"\$\.run: an object is needed"),
+        (set_at("run", "seed", 7), r"\$\.run\.seed: a string is needed"),
+        (set_at("run", "seed", "-7"), r"\$\.run\.seed: a whole number"),
+        (set_at("run", "status", "DONE"), r"no status 'DONE'"),
+        (set_at("run", "graph", "0"), r"\$\.run\.graph: this graph is not among"),
+        (set_at("graphs", GRAPH, 0, "id", "other"), r"\$\.graphs.*it was changed"),
+        (set_at("nodes", 0, 3), r"\$\.nodes\[0\]: an object is needed"),
+        (set_at("nodes", 0, "index", 99), r"\$\.nodes\[0\]\.index: the graph has no node"),
+        (set_at("nodes", 0, "attempt", 0), r"\$\.nodes\[0\]\.attempt: at least 1"),
+        (set_at("nodes", 0, "attempt", True), r"\$\.nodes\[0\]\.attempt: a whole number"),
+        (set_at("nodes", 0, "output", {"cents": 1}), r"\$\.nodes\[0\]\.output: it was changed"),
+        (set_at("nodes", 0, "effects", None), r"\$\.nodes\[0\]\.effects: a list"),
+        (set_at("nodes", 1, "effects", [{}]), r"\$\.nodes\[1\]\.effects\[0\]\.index: it is missing"),
+        (set_at("nodes", []), None),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told(change: Callable[[dict[str, Any]], None], told: str | None) -> None:
+    text = changed(change)
+    if told is None:
+        assert replay_cassette(read_cassette(text)).executed == ()
+        return
+    with pytest.raises(BadCassette, match=told):
+        read_cassette(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "7", '{"nodes": {}}', "[" * 1_000, '{"cassette": 1, "cassette": 1}']
+)
+def test_rubbish_is_refused(text: str) -> None:
+    with pytest.raises(BadCassette):
+        read_cassette(text)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        load_cassette(tmp_path / "none.json")
+
+
+def test_reading_imports_nothing() -> None:
+    text = changed(set_at("run", "target", "antigravity:Wings"))
+    read_cassette(text)
+    assert "antigravity" not in sys.modules
+
+
+TOKEN = "sk-live-hush-4711"
+
+
+def greet(ctx: Context) -> dict[str, str]:
+    token = stepwell.secret(TOKEN)
+    answer = ctx.effect("greet", lambda token: f"hello, bearer of {token}", token)
+    return {"answer": answer, "used": token}
+
+
+def test_secrets_are_not_in_it_and_it_still_replays(engine: Engine, tmp_path: Path) -> None:
+    w = Builder("secrets")
+    w.node("greet", job=greet, side_effects="recordable")
+    run = engine.run(w)
+    path = run.export(tmp_path / "secret.cassette.json")
+    assert TOKEN not in path.read_text(encoding="utf-8")
+    assert "***" in path.read_text(encoding="utf-8")
+    assert replay_cassette(load_cassette(path)).executed
+
+
+def test_a_secret_in_a_graph_is_not_exported(engine: Engine, tmp_path: Path) -> None:
+    w = Builder("secrets")
+    w.node("rate", job=replayed.rate, args={"base": stepwell.secret("sk-live-other"), "currency": "x"})
+    run = engine.run(w)
+    with pytest.raises(InputError, match="marked as a secret"):
+        run.export(tmp_path / "secret.cassette.json")
+    assert not (tmp_path / "secret.cassette.json").exists()
