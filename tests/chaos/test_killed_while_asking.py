@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import signal
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import apsw
 import pytest
 
 from stepwell import Builder, Engine, RunNotFound
+from stepwell.clock import SECOND
 from stepwell.model import CHUNK
 from stepwell.testing.audit import audit
 from tests.chaos import work
@@ -74,6 +76,36 @@ def test_a_large_run_whose_starter_died_half_way_is_loaded_by_others(tmp_path: P
             assert run.wait(30).status == "COMPLETED"
             assert len(run.outputs) == CHUNK + 10
             audit(engine.store)
+
+
+def test_a_large_fork_whose_maker_died_is_loaded_and_shared_by_others(tmp_path: Path, start_child: StartChild) -> None:
+    made = 0
+    w = wide(CHUNK + 10)
+    w.node("last", job=jobs.same, args={"item": "last"})
+    origin = tmp_path / "origin.db"
+    with Engine(f"sqlite:///{origin}") as engine:
+        engine.run(w, run_id="r")
+    for number in itertools.count(1):
+        database = tmp_path / f"{number}.db"
+        shutil.copy(origin, database)
+        child = start_child(work.fork_and_die, f"sqlite:///{database}", number, "after" if number % 2 else "before")
+        child.join(60)
+        let_the_lease_of_the_loader_pass(database)
+        with Engine(f"sqlite:///{database}") as engine:
+            try:
+                fork = engine.adopt("fork").wait(60)
+            except RunNotFound:
+                continue
+            made += 1
+            assert fork.status == "COMPLETED"
+            assert fork.diff("r").same_outputs
+            shared = [node for node in fork.nodes() if node.attempts[0].started_at < fork.row.created_at / SECOND]
+            assert len(shared) == CHUNK + 10
+            audit(engine.store)
+        if child.exitcode == 0:
+            break
+        assert child.exitcode == -signal.SIGKILL
+    assert made > 4
 
 
 def test_a_run_whose_deletion_was_interrupted_is_deleted_by_others(

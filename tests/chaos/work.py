@@ -143,6 +143,15 @@ def ask_and_die(url: str, verb: str, number: int, when: str) -> None:
     engine.close()
 
 
+def fork_and_die(url: str, number: int, when: str) -> None:
+    """Fork a run that is loaded and shared in several commits, and die at the n-th."""
+    gates.GATE_LEASE = SHORT_LEASE
+    engine = Engine(url, runner=None)
+    Mortal(engine, number, when)
+    engine.get("r").fork("last", run_id="fork")
+    engine.close()
+
+
 def start_large_and_die(url: str, nodes: int, number: int, when: str) -> None:
     """Start a run that takes several commits to load, and die at the n-th."""
     engine = Engine(url, runner=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -188,8 +190,6 @@ def test_a_pure_node_may_not_ask(engine: Engine, ledger: str) -> None:
 
 
 def test_the_effects_of_an_attempt_that_timed_out_are_kept(open_engine: OpenEngine, ledger: str) -> None:
-    import threading
-
     release = threading.Event()
 
     class Slow(stepwell.Workflow):
@@ -203,3 +203,20 @@ def test_the_effects_of_an_attempt_that_timed_out_are_kept(open_engine: OpenEngi
     release.set()
     assert run.node("body").status is NodeStatus.FAILED
     assert [each.name for each in run.effects()] == ["before"]
+
+
+def test_an_effect_that_is_cancelled_is_recorded_as_that(engine: Engine) -> None:
+    class Slow(stepwell.Workflow):
+        @stepwell.step
+        async def body(self, ctx: stepwell.Context) -> str:
+            try:
+                await asyncio.wait_for(ctx.effect("never", asyncio.sleep, 60), 0.02)
+            except TimeoutError:
+                return "gave up"
+            return "was answered"
+
+    run = engine.run(Slow())
+    assert run.output("body") == "gave up"
+    (recorded,) = run.effects()
+    assert recorded.error is not None
+    assert recorded.error.type == "asyncio.exceptions.CancelledError"

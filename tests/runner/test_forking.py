@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from stepwell import Engine, Run, Workflow, step, task
@@ -61,7 +63,8 @@ def test_what_is_before_a_node_is_shared_and_the_rest_runs(origin: tuple[Engine,
     assert fork.output("flight") == run.output("flight")
     assert fork.input == {"city": "Oslo", "nights": 3}
     assert run.output("bill") == ["1 nights aft", "car in Oslo"]
-    assert fork.origin == (run.id, run.row.seq)
+    assert fork.origin == (run.id, run.row.seq, run.index_of("hotel"))
+    assert str(fork.origin) == f"{run.id} at {run.row.seq}"
     assert run.origin is None
     assert fork.audit() == run.audit() == []
     assert engine.get(fork.id).node("car").attempts[0].worker == run.node("car").attempts[0].worker
@@ -120,6 +123,44 @@ def test_a_failed_run_is_forked_with_other_input(open_engine: OpenEngine) -> Non
     assert fork.output("second") == 6
     assert DONE == ["first"]
     assert run.status == "FAILED"
+
+
+def test_a_class_inside_a_function_is_known_to_who_started_it(engine: Engine) -> None:
+    class Local(Workflow):
+        number: int
+
+        @step
+        def only(self) -> int:
+            return self.number
+
+    fork = engine.run(Local(number=1)).fork("only", input={"number": 2})
+    assert fork.wait(30).output("only") == 2
+
+
+def test_a_run_that_is_at_work_is_forked(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    started, go = threading.Event(), threading.Event()
+
+    class Long(Workflow):
+        @step
+        def first(self) -> int:
+            DONE.append("first")
+            return 1
+
+        @step
+        def second(self, first: int) -> int:
+            DONE.append("second")
+            started.set()
+            assert go.wait(30)
+            return first + 1
+
+    run = engine.start(Long())
+    assert started.wait(30)
+    fork = run.fork()
+    go.set()
+    assert fork.wait(30).check().outputs == run.wait(30).check().outputs
+    assert DONE == ["first", "second", "second"]
+    assert fork.audit() == run.audit() == []
 
 
 def test_what_cannot_be_forked_is_told(origin: tuple[Engine, Run]) -> None:

@@ -11,7 +11,7 @@ import typer
 from ..version import __version__
 from . import completion
 from .exits import MEANINGS, forgiving_streams, report
-from .options import Accept, AsJson, DryRun, DryRunAsJson, Inputs, NodeArgument, NoWait, RunArgument, Store, Target
+from .options import Accept, AsJson, At, DryRun, DryRunAsJson, Inputs, NodeArgument, NoWait, RunArgument, Store, Target
 
 app = typer.Typer(
     name="stepwell",
@@ -285,6 +285,40 @@ def reattempt(
     from . import working
 
     working.reattempt(_place(context, store), run, node, wait=not no_wait)
+
+
+@app.command()
+def fork(
+    context: typer.Context,
+    run: RunArgument,
+    at: At = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", metavar="NAME=VALUE", help="Change one input; may be repeated."),
+    ] = None,
+    run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="An id of your choice.")] = None,
+    no_wait: NoWait = False,
+    store: Store = None,
+) -> None:
+    """Start a new run that begins with what another has done, and goes on with other input or code."""
+    from . import working
+
+    working.fork(_place(context, store), run, at, inputs or [], run_id=run_id, wait=not no_wait)
+
+
+@app.command()
+def diff(
+    context: typer.Context,
+    first: Annotated[str, typer.Argument(metavar="RUN1", help="A run.", autocompletion=completion.runs)],
+    second: Annotated[str, typer.Argument(metavar="RUN2", help="Another.", autocompletion=completion.runs)],
+    whole: Annotated[bool, typer.Option("--all", help="Every node, also those that do not differ.")] = False,
+    as_json: AsJson = False,
+    store: Store = None,
+) -> None:
+    """Compare two runs: inputs, nodes, outputs, attempts and times; exit code 1 if their outputs differ."""
+    from .comparing import diff as command
+
+    command(_place(context, store), first, second, whole=whole, as_json=as_json)
 
 
 @app.command()

@@ -83,6 +83,20 @@ def make_startable(target: str, pairs: Sequence[str], file: str | None) -> Workf
     return instance if instance is not None else _built(target, found, values)
 
 
+def changed_input(run_id: str, target: str | None, pairs: Sequence[str]) -> dict[str, Any]:
+    """What `--input` changes of the input of a run; the rest of it stays."""
+    if not pairs:
+        return {}
+    found = None if target is None else find_target(target)
+    if not isinstance(found, type):
+        raise InputError(f"--input: run {run_id} is of a workflow that takes no input")
+    problems: list[str] = []
+    values = _from_pairs(pairs, inputs_of(found, _ignored), problems)
+    if problems:
+        raise InputError("\n".join(problems))
+    return values
+
+
 def graph_of_target(target: str, pairs: Sequence[str]) -> tuple[str, Graph]:
     """The name and the graph of a workflow. A class needs no input for it, a function that builds one may."""
     found = find_target(target)

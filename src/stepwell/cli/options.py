@@ -32,6 +32,14 @@ Inputs = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Record it and leave the work to others.")]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="SEQ|NODE",
+        help="A point of its history, or the node to begin with, by id or name; without it all it has done.",
+    ),
+]
 NodeArgument = Annotated[
     str, typer.Argument(metavar="NODE", help="A node by id or name.", autocompletion=completion.nodes)
 ]

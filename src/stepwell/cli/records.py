@@ -11,6 +11,8 @@ from ..codec import decode
 from ..graph import Graph
 from ..model import LineRow, NodeStatus
 from ..model.lines import LogLine, Progress
+from ..model.origin import origin_of
+from ..store import reader
 from .stored import StoredError, StoredNode, StoredRun
 from .words import iso
 
@@ -40,7 +42,17 @@ def run_record(run: StoredRun) -> dict[str, Any]:
         "ended_at": iso(row.ended_at),
         "deadline_at": iso(row.deadline_at),
         "seconds": run.seconds,
+        "origin": _origin_record(run),
     }
+
+
+def _origin_record(run: StoredRun) -> dict[str, Any] | None:
+    """Of a fork: the run it was made from, the `seq` that one had, and the node it began with, if one was named."""
+    origin = origin_of(run.row)
+    if origin is None:
+        return None
+    before = None if origin.before is None else run.graph.order[origin.before]
+    return {"run": origin.run_id, "seq": origin.seq, "node": before}
 
 
 def full_record(run: StoredRun, *, tracebacks: bool) -> dict[str, Any]:
@@ -54,6 +66,7 @@ def full_record(run: StoredRun, *, tracebacks: bool) -> dict[str, Any]:
         "result": run.result(),
         "heals": run.row.heals,
         "metrics": run.metrics().to_dict(),
+        "forks": [fork.id for fork in reader.all_runs(run.store, origin=run.row.id)],
         "nodes": [_node_record(node, tracebacks=tracebacks) for node in run.nodes()],
         "removed_nodes": [_node_record(node, tracebacks=tracebacks) for node in run.removed_nodes()],
     }

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from ..clock import SECOND
 from ..kernel.measuring import RunMetrics
-from ..model import FAILED_NODES, NODE_FAILED, AttemptStatus, RunRow, RunStatus
+from ..model import FAILED_NODES, NODE_FAILED, AttemptStatus, ListRuns, RunRow, RunStatus
+from ..model.origin import origin_of
 from ..store.living import living
 from .advising import next_steps
 from .drawing import Screen, print_tree
@@ -62,16 +63,21 @@ def _print_head(screen: Screen, run: StoredRun, now: int) -> None:
         Text.assemble((row.workflow, "bold"), "  ", coloured(row.status), f" {word} {duration(taken)}" if taken else "")
     )
     screen.facts(_facts(row, now))
+    forks = run.store.read([ListRuns(_NAMES + 1, origin=row.id)])[0].runs
+    if forks:
+        named = ", ".join(fork.id for fork in forks[:_NAMES])
+        screen.facts([("forks", f"{named}{' ...' if len(forks) > _NAMES else ''}")])
 
 
 def _facts(row: RunRow, now: int) -> list[tuple[str, str]]:
     """What there is to say about a run, by name."""
-    given = row.input.decode()
+    given, origin = row.input.decode(), origin_of(row)
     said = [
         ("run", row.id),
         ("target", row.target),
         ("input", None if given == "{}" else given),
         ("key", row.idempotency_key),
+        ("forked", None if origin is None else f"from {origin}"),
         ("reason", _reason(row)),
     ]
     waited = row.started_at is None or row.started_at - row.created_at >= SECOND

@@ -1,4 +1,4 @@
-"""The commands that run bodies: run, retry, reattempt, resume, work."""
+"""The commands that run bodies: run, retry, reattempt, fork, resume, work."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ import typer
 
 from ..define import Workflow, load_target
 from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
-from ..model import RunRow, RunStatus, Unfinished
+from ..model import ListJournal, RunRow, RunStatus, Unfinished
+from ..model.origin import origin_of
 from ..runner import Engine, Run
 from ..runner.watch import RunEvent
-from ..store import reader
+from ..store import Store, reader
 from .advising import advise, advised, next_steps
 from .exits import ExitCode, complain, report
-from .inputs import import_module, make_startable, workflows_in
+from .inputs import changed_input, import_module, make_startable, workflows_in
 from .opening import Place
 from .stored import StoredRun, check_node, find_run
 from .words import count, duration, one_line
@@ -61,6 +62,35 @@ def reattempt(place: Place, text: str, node: str, *, wait: bool) -> None:
         row = find_run(store, text)
         check_node(Engine(store, runner=None).get(row.id), node)
     _go_on(place, row, lambda engine: engine.get(row.id).reattempt(node), wait=wait)
+
+
+@advised
+def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_id: str | None, wait: bool) -> None:
+    """A new run that begins with what another has done."""
+    with place.store() as store:
+        row = find_run(store, text)
+        where = int(at) if at is not None and at.isdecimal() else at
+        if isinstance(where, str):
+            check_node(Engine(store, runner=None).get(row.id), where)
+    changes = changed_input(row.id, row.target, pairs)
+    if not wait:
+        with place.store() as store:
+            made = Engine(store, runner=None).get(row.id).fork(where, input=changes, run_id=run_id)
+            _say_what_is_shared(store, made)
+            now = made.row
+        typer.echo(f"run {made.id} is {now.status}: {count(now.open, 'node')} to run, when somebody works on it")
+        typer.echo(f"  {place.command(f'resume {made.id}')}")
+        return
+    with _kept(place) as begun, place.worker() as engine:
+        begun.append(engine.get(row.id).fork(where, input=changes, run_id=run_id))
+        _say_what_is_shared(engine.store, begun[0])
+        _work_to_the_end(place, engine, begun[0].row)
+
+
+def _say_what_is_shared(store: Store, fork: Run) -> None:
+    row = fork.row
+    (shared,) = store.read([ListJournal(row.id, limit=row.nodes, kinds=("shared",))])
+    typer.echo(f"forked from {origin_of(row)}: {len(shared):,} of {count(row.nodes, 'node')} shared", err=True)
 
 
 @advised

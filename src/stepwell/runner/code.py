@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..codec import decode
-from ..define import Bodies, Builder, Definition, Workflow, bodies_for, definition_of, load_target
+from ..define import Bodies, Builder, Definition, Target, Workflow, bodies_for, definition_of, load_target
 from ..define.workflow import check_one_name
 from ..errors import DefinitionError, InputError, StoreCorrupt
 from ..graph import Graph
@@ -83,10 +83,20 @@ class Code:
 
     def input_for(self, row: RunRow, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The input of a run with some of it changed, checked by the class as it is now."""
-        target = self.given.get(row.workflow) or (None if row.target is None else load_target(row.target))
+        target = self.given.get(row.workflow) or (
+            None if row.target is None else self._target(row.workflow, row.target)
+        )
         if not (isinstance(target, type) and issubclass(target, Workflow)):
             raise InputError(f"run {row.id} is of a workflow that takes no input")
         return target(**{**decode(row.input), **changes}).input()
+
+    def _target(self, workflow: str, target: str) -> Target:
+        try:
+            return load_target(target)
+        except DefinitionError:  # a class inside a function is known to who started it
+            if workflow not in self._met:
+                raise
+            return self._met[workflow]
 
     def today(self, workflow: str, target: str | None) -> Graph | None:
         """The graph that the class of a workflow gives now; None for a dynamic workflow, whose runs keep what they got."""

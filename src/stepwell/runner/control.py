@@ -12,8 +12,9 @@ from ..ids import NodeId, RunId
 from ..kernel.importing import import_problems
 from ..kernel.plans import NotNow
 from ..model import Gate, NodeStatus, RunNews, RunRow, RunStatus
+from ..model.origin import Origin, origin_of
 from ..store import Store, reader
-from .forking import fork_arguments, origin_of
+from .forking import fork_arguments
 from .gates import ask, preview
 from .lineage import forks_of
 from .procedure import carry_out
@@ -177,10 +178,9 @@ class Controls:
         return type(self)(self._engine, made)  # type: ignore[call-arg]
 
     @property
-    def origin(self) -> tuple[str, int] | None:
-        """The run that this one is a fork of, and the `seq` it was forked at."""
-        found = origin_of(reader.require_run(self._engine.store, self.id))
-        return None if found is None else (found["origin"], found["seq"])
+    def origin(self) -> Origin | None:
+        """The run that this one is a fork of, and the `seq` it was forked at: `run_id`, `seq`, `before`."""
+        return origin_of(reader.require_run(self._engine.store, self.id))
 
     def forks(self: Self) -> list[Self]:
         """The runs that were forked from this one, newest first."""

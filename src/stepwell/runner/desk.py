@@ -171,6 +171,8 @@ class Desk:
         self._lanes: dict[frozenset[str], dict[str, tuple[str, ...]]] = {}
         self._slots = {kind: limits.of(kind) for kind in KINDS}
         self._counts = dict.fromkeys(KINDS, 0)
+        self._full: set[str] = set()
+        """The kinds of bodies of which all slots are taken."""
         self._pace = {kind: Pace() for kind in KINDS}
 
     # What happens to the desk
@@ -249,14 +251,30 @@ class Desk:
         """The next batch to commit, or None when one is in flight or there is nothing to say."""
         if self._flight is not None:
             return None
+        if self._again is None and self._nothing_to_say():
+            if self._full or self.pressure.felt:
+                self._feel(now)
+            return None
         flight = self._again or self._compose(now)
         self._again = None
         if not flight.ops:
-            self._feel(now)
+            if self._full or self.pressure.felt:
+                self._feel(now)
             return None
         flight.since = now
         self._flight = flight
         return flight
+
+    def _nothing_to_say(self) -> bool:
+        """Known without composing a flight: after every commit somebody asks for the next one."""
+        return not (
+            self._submissions
+            or self._settlements
+            or self.lines.ripe
+            or self._look_around
+            or (self._look_for_suspects and not self.held)
+            or any(self._hungry.values())
+        )
 
     def landed(self, flight: Flight, receipts: Sequence[Receipt], now: int) -> Landing:
         """The answers to a flight."""
@@ -287,9 +305,11 @@ class Desk:
                 self.finished(held, Settle(held.attempt, AttemptStatus.RELEASED, NodeStatus.READY), now)
             landing.begin.clear()
         for run in landing.news.values():
-            if run.run_id in self.facts:
-                self.facts[run.run_id].active = run.active
-        self._feel(now)
+            facts = self.facts.get(run.run_id)
+            if facts is not None:
+                facts.active = run.active
+        if self._full or self.pressure.felt:
+            self._feel(now)
         return landing
 
     def fell(self, flight: Flight, error: BaseException) -> list[Submission]:
@@ -316,8 +336,8 @@ class Desk:
             for facts in submission.facts:
                 self.facts[facts.run_id] = facts
                 self._feed(facts.run_id)
-        lines = self.lines.due() if self.lines.ripe else []
         settles: list[Op] = []
+        lines = self.lines.due() if self.lines.ripe else []
         while self._settlements and len(settles) < MAX_SETTLEMENTS and len(lines) < MAX_LINES:
             held, settle = self._settlements.popleft()
             if held.said is not None:
@@ -328,8 +348,10 @@ class Desk:
             settles.append(settle)
             if held.facts.run_id in self.facts:
                 self._feed(held.facts.run_id)
-        flight.lines = len(lines)
-        flight.ops += (*lines, *settles)
+        if lines:
+            flight.lines = len(lines)
+            flight.ops += lines
+        flight.ops += settles
         if self.leased and not (self.closing or self.stalled or self._suspects):
             self._add_claims(flight, now)
         return flight
@@ -352,9 +374,10 @@ class Desk:
             self._claim_suspect(flight)
 
     def _claim_known(self, flight: Flight, kind: str, now: int) -> None:
-        lines = [line for line in LINES[kind] if self._hungry[line]]
-        if not lines:
+        careful, others = LINES[kind]
+        if not (self._hungry[careful] or self._hungry[others]):
             return
+        lines = [line for line in (careful, others) if self._hungry[line]]
         with_room = self._with_room(kind, lines, now)
         waiting = [self._hungry[line] for line, _ in with_room]
         merged = waiting[0] if len(waiting) == 1 else dict.fromkeys(run for runs in waiting for run in runs)
@@ -450,15 +473,20 @@ class Desk:
                 self.suspects_possible()
             return
         assert isinstance(receipt, Claimed)
-        begun = [self._hold(grant, suspect=asked.suspect) for grant in receipt.grants if self.knows(grant)]
+        begun: list[Held] = []
+        strange: list[Grant] = []
+        for grant in receipt.grants:
+            if self.knows(grant):
+                begun.append(self._hold(grant, self.facts[grant.run_id], suspect=asked.suspect))
+            else:
+                strange.append(grant)
         landing.begin += begun
         self.counters.claimed += len(begun)
-        strange = [grant for grant in receipt.grants if not self.knows(grant)]
         if strange:
             self._give_back(strange)
         taken = 0
         for line, limit in asked.lines:
-            taken += sum(held.line == line for held in begun)
+            taken += len(begun) if len(asked.lines) == 1 else sum(held.line == line for held in begun)
             if taken < limit:
                 self._ran_dry(line, asked.runs)
 
@@ -484,10 +512,10 @@ class Desk:
         for run in runs:
             self._hungry[line].pop(run, None)
 
-    def _hold(self, grant: Grant, *, suspect: bool) -> Held:
+    def _hold(self, grant: Grant, facts: RunFacts, *, suspect: bool) -> Held:
         held = Held(
             grant.attempt,
-            self.facts[grant.run_id],
+            facts,
             grant.index,
             grant.number,
             grant.failures,
@@ -496,14 +524,20 @@ class Desk:
             suspect,
         )
         self.held[grant.attempt] = held
-        held.facts.held += 1
-        self._counts[held.spec.body] += 1
+        facts.held += 1
+        kind = facts.specs[grant.index].body
+        self._counts[kind] = count = self._counts[kind] + 1
+        if count >= self._slots[kind]:
+            self._full.add(kind)
         self._suspects += suspect
         return held
 
     def _leave(self, held: Held) -> None:
         if self.held.pop(held.attempt, None) is not None:
-            self._counts[held.spec.body] -= 1
+            kind = held.spec.body
+            self._counts[kind] = count = self._counts[kind] - 1
+            if count < self._slots[kind] and self._full:
+                self._full.discard(kind)
             if held.suspect:
                 self._suspects -= 1
                 self.suspects_possible()

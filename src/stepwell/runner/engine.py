@@ -14,6 +14,7 @@ from ..define import Bodies, Builder, Definition, Workflow
 from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunPaused, RunStillActive
 from ..graph import Graph
 from ..ids import RunId, checked_run_id, new_run_id, new_worker_id
+from ..kernel.comparing import Comparison
 from ..kernel.layout import add_graph
 from ..model import (
     CHUNK,
@@ -246,6 +247,10 @@ class Engine:
     def get(self, run_id: str) -> Run:
         """The run with this id; raises RunNotFound."""
         return Run(self, reader.require_run(self.store, run_id).id)
+
+    def compare(self, first: Run | str, second: Run | str) -> Comparison:
+        """Two runs side by side; see `Run.diff`."""
+        return (self.get(first) if isinstance(first, str) else first).diff(second)
 
     def runs(
         self, *, limit: int = 100, workflow: str | None = None, status: RunStatus | str | None = None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..codec import decode, encode
 from ..graph import Graph
 from ..ids import Digest, RunId, new_claim_id
@@ -111,8 +108,3 @@ def _below(index: int, graph: Graph) -> set[int]:
                 found.add(child)
                 stack.append(child)
     return found
-
-
-def origin_of(row: RunRow) -> Mapping[str, Any] | None:
-    """Of which run this one is a fork (`origin`), at which `seq`; None if it is none."""
-    return None if row.fork is None else decode(row.fork)

@@ -211,11 +211,8 @@ def _plan(gate: Gate, run: RunRow) -> Procedure[Plan | NotNow]:
         case "cancel":
             return plans.cancel(nodes, grace=arguments["grace"])
         case "retry":
-            removed = (
-                (yield from load_graph(run.id, run.digest)).removed
-                if run.heals or run.fork is not None
-                else frozenset()
-            )
+            healed = run.heals > 0 or run.fork is not None  # perhaps the origin of the fork was
+            removed = (yield from load_graph(run.id, run.digest)).removed if healed else frozenset()
             return plans.retry(nodes, removed)
         case "reattempt":
             graph = yield from load_graph(run.id, run.digest)

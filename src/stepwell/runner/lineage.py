@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator
 
 from ..clock import SECOND
-from ..codec import decode
 from ..errors import RunBusy, RunConflict
 from ..ids import RunId
 from ..model import Create, Created, GetRun, HeldGate, Refused, RunRow, RunStatus
+from ..model.origin import origin_of
 from ..store import Store, reader
-from .forking import ORIGIN_DELETED, origin_of
+from .forking import ORIGIN_DELETED
 from .gates import GATE_LEASE, finish, load
 from .procedure import Commit, Procedure, Read, carry_out
 
@@ -55,22 +55,15 @@ def begin_fork(store: Store, create: Create) -> RunId:
 
 
 def _check_same(row: RunRow, create: Create) -> None:
-    assert create.fork is not None
-    wanted, found = decode(create.fork), origin_of(row)
+    wanted, found = origin_of(row._replace(fork=create.fork)), origin_of(row)
     if found is None:
         raise RunConflict(f"run {row.id} exists already and is no fork", run_id=row.id)
+    assert wanted is not None
     # Of a run that goes on, what was done before a node may be more when it is asked for again.
-    same = ("origin", "before") if wanted["before"] is not None else ("origin", "before", "seq")
-    if any(found[each] != wanted[each] for each in same):
+    if found != (wanted if wanted.before is None else wanted._replace(seq=found.seq)):
         raise RunConflict(
-            f"run {row.id} exists already: {forked_from(row)}, and not from where it was asked for", run_id=row.id
+            f"run {row.id} exists already: forked from {found}, and not from where it was asked for", run_id=row.id
         )
-
-
-def forked_from(row: RunRow) -> str | None:
-    """`forked from order-7 at 17`; None of a run that is no fork."""
-    found = origin_of(row)
-    return None if found is None else f"forked from {found['origin']} at {found['seq']}"
 
 
 def forks_of(store: Store, run_id: RunId) -> Iterator[RunRow]:

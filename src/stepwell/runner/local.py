@@ -336,7 +336,9 @@ class LocalRunner:
         # What waits already goes first. For each that is left there is a call, so nobody finds nothing.
         self._ready.extend(threads)
         kept = self._ready.popleft() if keep and threads else None
-        self._call(len(threads) - (kept is not None))
+        left = len(threads) - (kept is not None)
+        if left:
+            self._call(left)
         return kept
 
     def _call(self, count: int) -> None:

@@ -14,6 +14,7 @@ from ..errors import RunCancelled, RunConflict, RunFailed, RunNotFound, RunStill
 from ..graph import Graph, to_frozen
 from ..ids import Digest, RunId
 from ..kernel.ancestry import Ancestry
+from ..kernel.comparing import Comparison
 from ..kernel.folding import in_order
 from ..kernel.measuring import RunMetrics, measure
 from ..kernel.why import Why
@@ -24,6 +25,7 @@ from ..store import reader
 from . import explaining
 from .auditing import audit_run
 from .code import Code
+from .comparing import Source, compare_runs
 from .control import Controls, Steering
 from .seeing import final_state
 from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
@@ -294,6 +296,14 @@ class Run(Controls):
         """
         history = reader.get_history(self._engine.store, self.id)
         return measure(history.row, self._engine.graph_of(history.row), history.counts, history.journal, history.now)
+
+    def diff(self, other: Run | str) -> Comparison:
+        """This run and another side by side: input, graph, and of every node status, output, attempts and time.
+
+        print(run.fork("charge", input={"express": True}).wait().diff(run))
+        """
+        theirs = Run(self._engine, RunId(other)) if isinstance(other, str) else other
+        return compare_runs(*(Source(run._engine.store, run.id, run._engine.graph_of) for run in (self, theirs)))
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""

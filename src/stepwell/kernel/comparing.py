@@ -1,0 +1,216 @@
+"""Two runs side by side: what differs in their input, graphs and nodes. Pure; what is compared was read before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..codec import decode, json_path, text
+from ..errors import NotJson
+from ..graph import Graph, NodeSpec
+from ..ids import NodeId, RunId
+from ..model import NodeStatus, RunStatus
+
+MOST_CHANGES = 20
+"""Places of one value that are told; where more differ, that they do."""
+VALUE_UP_TO = 80
+LARGEST_DECODED = 1_000_000
+"""Bytes of a value that is looked into; of a larger one only its size is told."""
+_OPTIONS = tuple(field for field in NodeSpec._fields if field not in ("id", "was"))
+
+
+class NodeFacts(NamedTuple):
+    """What there is to say about a node of one of the runs."""
+
+    status: NodeStatus
+    attempts: int
+    seconds: float | None
+    """How long its ended attempts took together."""
+    output: str | None
+    """A hash of the bytes of its output; None until it has completed."""
+
+
+class Side(NamedTuple):
+    """One of the two runs."""
+
+    run_id: RunId
+    workflow: str
+    status: RunStatus
+    seconds: float | None
+    input: bytes
+    graph: Graph
+    nodes: Mapping[NodeId, NodeFacts]
+    """Those of its present graph, in order."""
+
+
+class Change(NamedTuple):
+    """One place in JSON that differs. Values are shown as JSON, shortened; None where there is nothing."""
+
+    path: str
+    first: str | None
+    second: str | None
+
+    def __str__(self) -> str:
+        if self.first is None or self.second is None:
+            return (
+                f"{self.path}: only in the {'second' if self.first is None else 'first'}: {self.first or self.second}"
+            )
+        return f"{self.path}: {self.first} / {self.second}"
+
+
+class Pair(NamedTuple):
+    """A node as it is in both runs, or in one."""
+
+    id: NodeId
+    name: str
+    first: NodeFacts | None
+    second: NodeFacts | None
+    differs: tuple[str, ...]
+    """In what: `missing` (from one run), `status`, `output`, `attempts`. How long it took always differs a little."""
+    output: tuple[Change, ...] = ()
+    """Where the outputs differ; of the first nodes only whose outputs do."""
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long the second took."""
+        if self.first is None or self.second is None or not self.first.seconds or self.second.seconds is None:
+            return None
+        return self.second.seconds / self.first.seconds
+
+
+class Comparison(NamedTuple):
+    """Two runs side by side; see `same_outputs` for whether they came to the same."""
+
+    first: Side
+    second: Side
+    pairs: tuple[Pair, ...]
+    """All nodes of both; those that differ first."""
+    input: tuple[Change, ...]
+    graph: tuple[Change, ...]
+    """How the nodes that both have are defined otherwise: `$.ship.depends_on`."""
+
+    @property
+    def same_outputs(self) -> bool:
+        return not any("output" in pair.differs for pair in self.pairs)
+
+    @property
+    def different(self) -> tuple[Pair, ...]:
+        return tuple(pair for pair in self.pairs if pair.differs)
+
+    def __str__(self) -> str:
+        told = "the same outputs" if self.same_outputs else "different outputs"
+        lines = [f"{self.first.run_id} and {self.second.run_id}: {told}"]
+        lines += [f"input {change}" for change in self.input]
+        lines += [f"graph {change}" for change in self.graph]
+        for pair in self.different[:MOST_CHANGES]:
+            lines.append(f"{pair.name}: {', '.join(pair.differs)}")
+            lines += [f"  {change}" for change in pair.output]
+        return "\n".join(lines)
+
+
+def compare(first: Side, second: Side) -> Comparison:
+    """Nodes are the same if they have the same id."""
+    ids = [*first.nodes, *(node for node in second.nodes if node not in first.nodes)]
+    pairs = [_pair(node, first, second) for node in ids]
+    rank = {"output": 0, "missing": 1, "status": 2, "attempts": 3}
+    pairs.sort(key=lambda pair: min((rank[each] for each in pair.differs), default=len(rank)))
+    return Comparison(
+        first, second, tuple(pairs), json_changes(first.input, second.input), _graph_changes(first, second)
+    )
+
+
+def _pair(node: NodeId, first: Side, second: Side) -> Pair:
+    one, other = first.nodes.get(node), second.nodes.get(node)
+    name = (first if one is not None else second).graph.nodes[node].name
+    differs = []
+    if (one.output if one else None) != (other.output if other else None):
+        differs.append("output")
+    if one is None or other is None:
+        differs.append("missing")
+    else:
+        differs += ["status"] if one.status is not other.status else []
+        differs += ["attempts"] if one.attempts != other.attempts else []
+    return Pair(node, name, one, other, tuple(differs))
+
+
+def _graph_changes(first: Side, second: Side) -> tuple[Change, ...]:
+    if first.graph.digest == second.graph.digest:
+        return ()
+    return tuple(_bounded(_definitions(first.graph, second.graph)))
+
+
+def _definitions(first: Graph, second: Graph) -> Iterator[Change]:
+    for node, one in first.nodes.items():
+        other = second.nodes.get(node)
+        if other is None or one == other:
+            continue
+        for option in _OPTIONS:
+            here, there = getattr(one, option), getattr(other, option)
+            if here != there:
+                yield Change(json_path([node, option]), _told(here), _told(there))
+
+
+def json_changes(first: bytes | None, second: bytes | None) -> tuple[Change, ...]:
+    """Where two values that are kept as JSON differ.
+
+    >>> [str(change) for change in json_changes(b'{"a":1,"b":[1,2]}', b'{"a":1,"b":[1,3],"c":null}')]
+    ['$.b[1]: 2 / 3', '$.c: only in the second: null']
+    """
+    if first == second:
+        return ()
+    if max(len(first or b""), len(second or b"")) > LARGEST_DECODED:
+        return (Change("$", _size(first), _size(second)),)
+    if first is None or second is None:
+        given = [None if each is None else _told(decode(each)) for each in (first, second)]
+        return (Change("$", *given),)
+    return tuple(_bounded(_values(decode(first), decode(second))))
+
+
+def _values(first: Any, second: Any) -> Iterator[Change]:
+    stack: list[tuple[tuple[str | int, ...], Any, Any]] = [((), first, second)]
+    while stack:
+        path, one, other = stack.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            keys: Sequence[str | int] = sorted({*one, *other})
+            found = [((*path, key), one.get(key, _NOTHING), other.get(key, _NOTHING)) for key in keys]
+        elif isinstance(one, list) and isinstance(other, list):
+            length = max(len(one), len(other))
+            found = [((*path, place), _item(one, place), _item(other, place)) for place in range(length)]
+        else:
+            if type(one) is not type(other) or one != other:
+                yield Change(json_path(path), _told(one), _told(other))
+            continue
+        stack += reversed(found)
+
+
+class _Nothing:
+    """Stands where one of two values has no such place."""
+
+
+_NOTHING = _Nothing()
+
+
+def _item(items: list[Any], place: int) -> Any:
+    return items[place] if place < len(items) else _NOTHING
+
+
+def _bounded(changes: Iterator[Change]) -> Iterator[Change]:
+    for number, change in enumerate(changes):
+        if number == MOST_CHANGES:
+            yield Change("$ ...", "more", "more")
+            return
+        yield change
+
+
+def _told(value: Any) -> str | None:
+    if value is _NOTHING:
+        return None
+    try:
+        told = text(dict(value) if isinstance(value, Mapping) else value)
+    except NotJson:  # an option of a node
+        told = repr(value)
+    return told if len(told) <= VALUE_UP_TO else f"{told[: VALUE_UP_TO - 4]} ..."
+
+
+def _size(value: bytes | None) -> str | None:
+    return None if value is None else f"{len(value):,} bytes"

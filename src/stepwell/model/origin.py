@@ -1,0 +1,29 @@
+"""Where a fork comes from, as it is kept in its run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..codec import decode
+from ..ids import RunId
+from .rows import RunRow
+
+
+class Origin(NamedTuple):
+    """The run that a fork was made from, and how far that one was."""
+
+    run_id: RunId
+    seq: int
+    before: int | None
+    """The number of the node that the fork begins with, if it was forked at one."""
+
+    def __str__(self) -> str:
+        return f"{self.run_id} at {self.seq}"
+
+
+def origin_of(row: RunRow) -> Origin | None:
+    """None of a run that is no fork."""
+    if row.fork is None:
+        return None
+    found = decode(row.fork)
+    return Origin(found["origin"], found["seq"], found["before"])
