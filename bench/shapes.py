@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from stepwell import Builder, Context, Workflow, step, task
+from stepwell.graph.spec import SideEffects
 
 
 def nothing() -> None:
@@ -36,10 +37,10 @@ def ask_recorded(ctx: Context) -> None:
     ctx.effect("kilobyte", kilobyte, ctx.node_name)
 
 
-def chain(nodes: int, job: Callable[..., None] = nothing) -> Builder:
+def chain(nodes: int, job: Callable[..., None] = nothing, side_effects: SideEffects = "opaque") -> Builder:
     builder = Builder("chain")
     for number in range(nodes):
-        builder.node(f"node_{number}", job=job)
+        builder.node(f"node_{number}", job=job, side_effects=side_effects)
     return builder
 
 

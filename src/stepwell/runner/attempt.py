@@ -50,9 +50,10 @@ class Attempt:
         ledger: Ledger | None = None,
         *,
         guarded: bool = False,
+        context: Context | None = None,
     ) -> None:
         self.held = held
-        self.context = Context(held, read, lines, ledger)
+        self.context = Context(held, read, lines, ledger) if context is None else context
         self.guarded = guarded
         """Whether its body may ask the clock, chance or the network only through `ctx`."""
         self._lines = lines

@@ -162,16 +162,17 @@ class _Replay:
         needed = {facts.graph.index[each] for each in facts.specs[node.index].needs}
         inputs = tuple((index, self._outputs[index]) for index in sorted(needed) if index in self._outputs)
         held = Held(AttemptId(""), facts, node.index, node.attempt, 0, inputs, node.generation)
-        attempt = ReplayedAttempt(held, self._read, self._lines, subject, node)
-        enter(attempt.context)
+        context = ReplayedContext(held, self._read, self._lines, subject, node)
+        attempt = Attempt(held, self._read, self._lines, guarded=True, context=context)
+        enter(context)
         player: Player | None = None
         try:
             result = self._loop.ended(attempt.call())
-            player = attempt.player()
+            player = context.player()
             if player is not None:
                 player.finish()
         except Exception as error:
-            player = attempt.player()
+            player = context.player()
             raise self._difference(subject, player, error) from error
         _compare(subject, attempt, result, node.output)
         return 0 if player is None else player.served
@@ -249,20 +250,6 @@ class ReplayedContext(Context):
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Nobody looks."""
-
-
-class ReplayedAttempt(Attempt):
-    """An attempt that was recorded, once more."""
-
-    __slots__ = ()
-    context: ReplayedContext
-
-    def __init__(self, held: Held, read: ReadOutputs, lines: Lines, subject: Subject, node: RecordedNode) -> None:
-        super().__init__(held, read, lines, guarded=True)
-        self.context = ReplayedContext(held, read, lines, subject, node)
-
-    def player(self) -> Player | None:
-        return self.context.player()
 
 
 def _compare(subject: Subject, attempt: Attempt, result: object, recorded: bytes) -> None:
