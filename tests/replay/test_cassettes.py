@@ -13,7 +13,8 @@ import pytest
 
 import stepwell
 from stepwell import Builder, Context, Engine
-from stepwell.errors import BadCassette, InputError, ReplayMismatch
+from stepwell.codec import encode, sha256
+from stepwell.errors import BadCassette, DefinitionError, InputError, ReplayMismatch
 from stepwell.replay.loading import load_cassette, read_cassette
 from stepwell.runner.replaying import replay_cassette
 from tests.replay import replayed
@@ -171,3 +172,57 @@ def test_a_secret_in_a_graph_is_not_exported(engine: Engine, tmp_path: Path) -> 
     with pytest.raises(InputError, match="marked as a secret"):
         run.export(tmp_path / "secret.cassette.json")
     assert not (tmp_path / "secret.cassette.json").exists()
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    if isinstance(value, dict):
+        return found + [each for key, item in value.items() for each in places(item, (*path, key))]
+    if isinstance(value, list):
+        return found + [each for place, item in enumerate(value) for each in places(item, (*path, place))]
+    return found
+
+
+@pytest.mark.parametrize("wrong", [None, 7, -1, 2**70, True, "x", [], {}, [{}], 0.5], ids=repr)
+def test_nothing_that_is_put_anywhere_gets_through_or_breaks_it(wrong: Any) -> None:
+    """Every place of a cassette in turn: it is refused, replays as if nothing were (of what no body looks at), or differs."""
+    harmless = {
+        "time",
+        "seconds",
+        "stepwell",
+        "status",
+        "workflow",
+        "attempt",
+        "generation",
+        "index",
+        "durable",
+        "nodes",
+    }
+    for path in places(FORM):
+        text = changed(set_at(*path, wrong))
+        if text == json.dumps(FORM):
+            continue
+        try:
+            replay_cassette(read_cassette(text))
+        except (BadCassette, ReplayMismatch, DefinitionError):
+            continue
+        name = next(part for part in reversed(path) if isinstance(part, str))
+        of_the_clock = name == "occurrence" and text_at(path[:-1])["name"] == "stepwell.now"
+        assert name in harmless or of_the_clock or wrong is None, f"{path} = {wrong!r} was not noticed"
+
+
+def text_at(path: tuple[Any, ...]) -> Any:
+    at: Any = FORM
+    for part in path:
+        at = at[part]
+    return at
+
+
+def test_a_forged_clock_is_refused() -> None:
+    def change(form: dict[str, Any]) -> None:
+        effect = node(form, "convert")["effects"][0]
+        effect["response"] = ["soon"]
+        effect["response_sha256"] = sha256(encode(["soon"]))
+
+    with pytest.raises(BadCassette, match="a list of whole numbers"):
+        read_cassette(changed(change))

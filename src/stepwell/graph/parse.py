@@ -21,8 +21,8 @@ _NOT_BRACKETS = re.compile(r"[^][{}]+")
 _STEP = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
-def parse(data: str | bytes, problems: list[Problem]) -> Any:
-    """What a JSON text says; a GraphError when it says nothing.
+def parse(data: str | bytes, problems: list[Problem], depth: int = MAX_DEPTH) -> Any:
+    """What a JSON text says; a GraphError when it says nothing, or is nested deeper than `depth` levels.
 
     A key that an object has twice is added to the problems: `json` would keep the last one and be silent about it.
     """
@@ -31,8 +31,8 @@ def parse(data: str | bytes, problems: list[Problem]) -> Any:
     objects = _Objects()
     try:
         text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))
-        if _too_deep(text):
-            raise _unreadable(f"it is nested deeper than {MAX_DEPTH} levels")
+        if _too_deep(text, depth):
+            raise _unreadable(f"it is nested deeper than {depth} levels")
         found = json.loads(text, object_pairs_hook=objects)
     except json.JSONDecodeError as error:
         raise _unreadable(f"it is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
@@ -46,10 +46,10 @@ def _unreadable(message: str) -> GraphError:
     return GraphError([Problem("graph", message, path="$")])
 
 
-def _too_deep(text: str) -> bool:
+def _too_deep(text: str, most: int) -> bool:
     """Looked up before anything is parsed, because a parser goes down with every level."""
     brackets = _NOT_BRACKETS.sub("", _STRING.sub("", text))
-    return any(depth > MAX_DEPTH for depth in accumulate(map(_STEP.__getitem__, brackets)))
+    return any(depth > most for depth in accumulate(map(_STEP.__getitem__, brackets)))
 
 
 class _Objects:

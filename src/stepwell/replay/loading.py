@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..codec import encode, encode_checked, json_path, sha256
+from ..codec import MAX_DEPTH, encode, encode_checked, json_path, sha256
 from ..errors import BadCassette, GraphError, InputError, NotJson, StepwellError
 from ..graph import Graph
 from ..graph.check import Problem
@@ -14,9 +14,11 @@ from ..graph.parse import parse
 from ..ids import RunId
 from ..model import RunStatus
 from .cassette import FORMAT, joined
-from .record import Effect, EffectError
+from .record import CLOCK, Effect, EffectError
 from .recorded import Recorded, RecordedNode
 
+DEEPEST = MAX_DEPTH + 10
+"""Levels: a value that was stored, inside of a cassette."""
 T = TypeVar("T")
 _NEEDED: Any = object()
 _JSON: Any = object()
@@ -34,7 +36,7 @@ def load_cassette(path: str | Path) -> Recorded:
 def read_cassette(data: str | bytes, source: str = "this cassette") -> Recorded:
     found: list[Problem] = []
     try:
-        form = parse(data, found)
+        form = parse(data, found, DEEPEST)
     except GraphError as error:
         raise BadCassette(source, [_said(problem) for problem in error.problems]) from None
     reading = _Reading([_said(problem) for problem in found])
@@ -147,6 +149,8 @@ class _Reading:
         raised: dict[str, Any] | None = self._take(effect, path, "raised", dict, None, optional=True)
         if (raised is None) == ("response" not in effect):
             self._report(path, "either a response or raised is needed")
+        if effect.get("name") == CLOCK and not _times(effect.get("response")):
+            self._report((*path, "response"), "a list of whole numbers is needed: microseconds")
         from_attempt = None if "from_attempt" not in effect else self._number(effect, path, "from_attempt", least=1)
         return Effect(
             node,
@@ -216,6 +220,10 @@ class _Reading:
 
     def _report(self, path: tuple[str | int, ...], message: str) -> None:
         self.problems.append(f"{json_path(path)}: {message}")
+
+
+def _times(value: Any) -> bool:
+    return isinstance(value, list) and all(type(each) is int for each in value)
 
 
 _NAMES: Mapping[Any, str] = {

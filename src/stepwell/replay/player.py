@@ -62,16 +62,23 @@ class Player(Asking):
 
     def effect(self, call: Call) -> Any:
         begun = self._begin(call)
+        if inspect.iscoroutinefunction(call.function):
+            return self._later(begun)  # also a mismatch is raised when it is awaited, or others would never be
+        found = self._found(begun)
+        return self._awaited(found) if found.awaited else _answer(found)
+
+    def _found(self, begun: Begun) -> Effect:
         with self._lock:
-            found = self._waiting.pop((call.name, begun.key, begun.occurrence), None)
+            found = self._waiting.pop((begun.call.name, begun.key, begun.occurrence), None)
         if found is None:
             raise self._unknown(begun)
         self._check(found)
         with self._lock:
             self.served += 1
-        if found.awaited or inspect.iscoroutinefunction(call.function):
-            return self._later(found)
-        return _answer(found)
+        return found
+
+    async def _later(self, begun: Begun) -> Any:
+        return await self._awaited(self._found(begun))
 
     def finish(self) -> None:
         """The body has ended: raise the first mismatch, or what it was to ask for and did not."""
@@ -88,7 +95,7 @@ class Player(Asking):
         if self.mismatch is not None:
             raise self.mismatch
 
-    async def _later(self, effect: Effect) -> Any:
+    async def _awaited(self, effect: Effect) -> Any:
         if effect.error is not None and effect.error.type == _CANCELLED:
             # The body did that: its time was up, or another effect was faster. So it does it again.
             await asyncio.sleep(effect.seconds + CANCELLED_WITHIN)

@@ -171,13 +171,15 @@ class _Replay:
             player = context.player()
             if player is not None:
                 player.finish()
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # also SystemExit: what a body raises ends the body, not who replays it
             player = context.player()
             raise self._difference(subject, player, error) from error
         _compare(subject, attempt, result, node.output)
         return 0 if player is None else player.served
 
-    def _difference(self, subject: Subject, player: Player | None, error: Exception) -> Exception:
+    def _difference(self, subject: Subject, player: Player | None, error: BaseException) -> ReplayMismatch:
         """What a body that raised tells: it had completed."""
         if player is not None and player.mismatch is not None:
             return player.mismatch
