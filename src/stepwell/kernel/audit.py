@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -156,18 +157,26 @@ class Folded(NamedTuple):
 
 
 def fold(graph: Graph, journal: Sequence[JournalRow], earlier: Mapping[str, Graph] = MappingProxyType({})) -> Folded:
-    """What a journal says about nodes and attempts.
-
-    A node becomes READY when its last parent completes while the gate is open, and when a gate opens; neither is an
-    entry of its own, because it follows.
-    """
+    """What a journal says about nodes and attempts."""
     digests = earlier_graphs(journal)
     graphs = [*(earlier[digest] for digest in digests[:-1]), graph]
+    return deque(folding(graphs, journal), maxlen=1)[0]
+
+
+def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[Folded]:
+    """What a journal says, before its first entry and after each; always the same record, which changes.
+
+    `graphs` are those that the run has had, in order. A node becomes READY when its last parent completes while the gate is
+    open, and when a gate opens; neither is an entry of its own, because it follows.
+    """
+    graphs = list(graphs)
     parents, children = graphs[0].parents, graphs[0].children
     nodes = [NodeStatus.PENDING if own else NodeStatus.READY for own in parents]
     attempts: dict[tuple[int, int], AttemptStatus] = {}
     problems: list[str] = []
+    folded = Folded(nodes, attempts, problems)
     gate_open = True
+    yield folded
 
     def satisfied(index: int) -> bool:
         return all(nodes[parent] in SATISFIED_NODES for parent in parents[index])
@@ -219,7 +228,7 @@ def fold(graph: Graph, journal: Sequence[JournalRow], earlier: Mapping[str, Grap
                 for index, status in enumerate(nodes):
                     if status in (NodeStatus.PENDING, NodeStatus.READY):
                         nodes[index] = NodeStatus.READY if satisfied(index) else NodeStatus.PENDING
-    return Folded(nodes, attempts, problems)
+        yield folded
 
 
 def _supersede(attempts: dict[tuple[int, int], AttemptStatus], index: int, latest: int) -> None:

@@ -1,4 +1,4 @@
-"""What the lines of an attempt hold: something it logged or printed, how far it is, an effect and its large payloads."""
+"""What the lines of an attempt hold: something it logged or printed, how far it is, an effect and its payloads, a label."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ EFFECT = "effect"
 """The record of an outside interaction; see `replay/record.py`."""
 PAYLOAD = "payload"
 """A large request or response of an effect, so that equal ones are stored once."""
+
+CHECKPOINT = "checkpoint"
+"""A name that a body gave to how its run stands when it has completed: a JSON string."""
 
 
 class LogLine(NamedTuple):

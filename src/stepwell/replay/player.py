@@ -57,6 +57,9 @@ class Player(Asking):
                 raise self._differs(f"it is asked once more than the {times} times that were recorded", effect=-1)
             return self._readings.popleft()
 
+    def checkpoint(self, label: str) -> None:
+        """A replay names nothing."""
+
     def effect(self, call: Call) -> Any:
         begun = self._begin(call)
         with self._lock:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from ..codec import decode, encode, sha256
 from ..errors import InputError, NotJson
 from ..model import LineRow
+from ..model.lines import CHECKPOINT
 from .current import inside
 from .record import Effect, Line, Record, effects_of, masked, raised_data
 
@@ -122,6 +123,9 @@ class Recorder(Asking):
             self._last = max(self._last, time.time_ns() // 1_000)
             self._sink.read_clock(self._last)
             return self._last
+
+    def checkpoint(self, label: str) -> None:
+        self._sink.keep([(CHECKPOINT, masked(encode(label)))])
 
     def effect(self, call: Call) -> Any:
         """The response; a coroutine that gives it when the function is one, or returns something to be awaited."""

@@ -15,6 +15,7 @@ from .recorder import Call
 if TYPE_CHECKING:
     from uuid import UUID
 
+MAX_LABEL = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FROM_ARGUMENTS: Any = object()
 _lock = threading.Lock()
@@ -29,6 +30,8 @@ class Outside(Protocol):
         ...
 
     def effect(self, call: Call) -> Any: ...
+
+    def checkpoint(self, label: str) -> None: ...
 
 
 class Repeatable:
@@ -118,6 +121,15 @@ class Repeatable:
             raise InputError(f"effect {name!r}: a function is needed and then its arguments, not {function!r}")
         asked = _arguments(args, kwargs) if request is _FROM_ARGUMENTS else request
         return self._answering().effect(Call(name, function, args, kwargs, asked, durable))
+
+    def checkpoint(self, label: str) -> None:
+        """Name how the run stands when this node has completed: `run.checkpoint(label)` and `run.fork(label)` find it.
+
+        ctx.checkpoint("paid")
+        """
+        if not isinstance(label, str) or not label.strip() or len(label) > MAX_LABEL or not label.isprintable():
+            raise InputError(f"the label of a checkpoint needs 1 to {MAX_LABEL} printable characters, not {label!r}")
+        self._answering().checkpoint(label)
 
     def perform(self, call: Call) -> Any:
         """The same for those who write recorders for a library, such as `stepwell.replay.httpx`."""

@@ -58,6 +58,9 @@ class Controls:
     def index_of(self, node: str) -> int:
         raise NotImplementedError
 
+    def step_of(self, label: str) -> int | None:
+        raise NotImplementedError
+
     @overload
     def retry(self: Self, *, accept: bool = ..., dry_run: Literal[False] = ...) -> Self: ...
     @overload
@@ -152,7 +155,8 @@ class Controls:
     def fork(
         self: Self, at: int | str | None = None, *, input: Mapping[str, Any] | None = None, run_id: str | None = None
     ) -> Self:
-        """A new run that begins with what this one had done: now, at a `seq`, or before a node and all that is below it.
+        """A new run that begins with what this one had done: now, at a `seq` or a checkpoint that a body gave this label, or
+        before a node and all that is below it. What is both a label and a node is taken for the label.
 
         What is shared is not done again; `input` changes the input for the rest, which runs with the code as it is now.
 
@@ -165,7 +169,11 @@ class Controls:
                 raise InputError(f"run {self.id} has no checkpoint {at}; there are 1 to {row.seq}")
             seq = at
         elif at is not None:
-            before = self.index_of(at)
+            step = self.step_of(at)
+            if step is None:
+                before = self.index_of(at)
+            else:
+                seq = step
         made = self._engine.fork(row, fork_arguments(self.id, seq, before), dict(input or {}), run_id)
         return type(self)(self._engine, made)  # type: ignore[call-arg]
 

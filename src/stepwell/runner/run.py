@@ -12,7 +12,7 @@ from ..codec import decode
 from ..define import Bodies
 from ..errors import RunCancelled, RunConflict, RunFailed, RunNotFound, RunStillActive
 from ..graph import Graph, to_frozen
-from ..ids import RunId
+from ..ids import Digest, RunId
 from ..kernel.ancestry import Ancestry
 from ..kernel.comparing import Comparison
 from ..kernel.folding import in_order
@@ -31,6 +31,7 @@ from .seeing import final_state
 from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
 
 if TYPE_CHECKING:
+    from ..replay.checkpoint import Checkpoint, Label
     from .replaying import Replayed
 
 __all__ = ["AttemptView", "Home", "LogRecord", "NodeError", "NodeView", "Run"]
@@ -212,6 +213,34 @@ class Run(Controls):
         from .replaying import replay_run
 
         return replay_run(self._engine.store, self._engine.code, self.id)
+
+    def checkpoint(self, at: int | str | None = None) -> Checkpoint:
+        """How the run stood at a `seq` of its journal, at a label that a body gave, or at the checkpoint with a key; or now.
+
+        It is derived from the journal; nothing is stored for it.
+
+            paid = run.checkpoint("paid")
+            print(paid.step, paid.state, [item.node for item in paid.frontier], paid.idempotency_key)
+            json.dump(paid.data(), file)
+        """
+        from .checkpoints import checkpoint
+
+        return checkpoint(self._engine.store, self.id, self._load_graph, self._engine.bodies_of, at)
+
+    def checkpoints(self) -> list[Label]:
+        """The checkpoints that bodies gave names to with `ctx.checkpoint()`, in order."""
+        from .checkpoints import labels
+
+        return labels(self._engine.store, self.id, self._load_graph)
+
+    def step_of(self, label: str) -> int | None:
+        """The `seq` of the latest checkpoint with this label; None if there is none."""
+        from .checkpoints import labelled
+
+        return labelled(self._engine.store, self.id, self._load_graph, label)
+
+    def _load_graph(self, digest: Digest) -> Graph:
+        return self._engine.code.graph(digest, self.id)
 
     def export(self, file: str | Path) -> Path:
         """Write what a replay needs of this run into one JSON file, a cassette: a test that later code is tried with.

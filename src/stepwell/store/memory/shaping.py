@@ -139,7 +139,7 @@ def share(state: State, op: Share, now: int) -> Receipt:
     shared, repeated = 0, op.claim_id in state.claims
     effects: dict[str, list[LineRow]] = {}
     for line in origin.lines.values():
-        if line.kind in ("effect", "payload"):
+        if line.kind in ("effect", "payload", "checkpoint"):
             effects.setdefault(line.attempt, []).append(line)
     for ordinal, row in enumerate(once_each(op.rows)):
         found = theirs.get(row)

@@ -51,7 +51,7 @@ INSERT INTO line (attempt, idx, at, kind, data)
 SELECT :claim * {ORDINALS} + j.key, l.idx, l.at, l.kind, l.data
   FROM json_each(:rows) j CROSS JOIN attempt ours ON ours.key = :claim * {ORDINALS} + j.key
        CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = :origin AND a.idx = j.value ->> 0 AND a.number = j.value ->> 1
-       CROSS JOIN line l ON l.attempt = a.key AND l.kind IN ('effect', 'payload')
+       CROSS JOIN line l ON l.attempt = a.key AND l.kind IN ('effect', 'payload', 'checkpoint')
 """
 _MOVE = f"""
 UPDATE node SET status = {N_COMPLETED}, attempt = 1 WHERE run = :run AND idx IN (SELECT a.idx {_OURS})
