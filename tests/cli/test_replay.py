@@ -62,3 +62,26 @@ def test_files_and_runs_that_are_not_there_or_no_cassettes(shop: Shop) -> None:
     write(shop)
     shop("run", "books:Books", "--run-id", "books-1")
     assert "cannot be written" in shop("export", "books-1", "no/such/folder.json", code=2).err
+
+
+LABELS = """
+from stepwell import Context, Workflow, step
+
+class Steps(Workflow):
+    @step
+    def load(self, ctx: Context) -> int:
+        ctx.checkpoint("all loaded")
+        return 1
+
+    @step
+    def use(self) -> int:
+        return 2
+"""
+
+
+def test_a_fork_begins_at_a_label(shop: Shop) -> None:
+    shop.write("labels.py", LABELS)
+    shop("run", "labels:Steps", "--run-id", "steps-1")
+    ended = shop("fork", "steps-1", "--at", "all loaded", "--run-id", "steps-2")
+    assert "1 of 2 nodes shared" in ended.err
+    assert "has no node 'nowhere'" in shop("fork", "steps-1", "--at", "nowhere", code=2).err

@@ -36,8 +36,8 @@ At = Annotated[
     str | None,
     typer.Option(
         "--at",
-        metavar="SEQ|NODE",
-        help="A point of its history, or the node to begin with, by id or name; without it all it has done.",
+        metavar="SEQ|LABEL|NODE",
+        help="A point of its history, a label, or the node to begin with, by id or name; without it all it has done.",
     ),
 ]
 NodeArgument = Annotated[

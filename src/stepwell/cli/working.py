@@ -71,7 +71,9 @@ def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_i
         row = find_run(store, text)
         where = int(at) if at is not None and at.isdecimal() else at
         if isinstance(where, str):
-            check_node(Engine(store, runner=None).get(row.id), where)
+            run = Engine(store, runner=None).get(row.id)
+            if run.step_of(where) is None:
+                check_node(run, where)
     changes = changed_input(row.id, row.target, pairs)
     if not wait:
         with place.store() as store:
