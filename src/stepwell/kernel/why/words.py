@@ -29,6 +29,7 @@ _HELD_FOR = {
     "retry": "it is being retried",
     "reattempt": "a node is being asked for again",
     "heal": "it goes over to changed code",
+    "fork": "it waits for what it shares with the run it was forked from",
     "pause": "it is being paused",
     "resume": "it is being resumed",
     "delete": "it is being deleted",
@@ -38,10 +39,12 @@ _CANCELLED = {
     "run_cancelled": "because the run was cancelled",
     "deadline": "because the time of the run was up",
     "removed": "because the workflow no longer has it",
+    "origin_deleted": "because the run it was forked from was deleted before it could begin",
     "worker_lost": "because the run was stopping when its worker was lost",
 }
 _SKIPPED = {
     "healed_late": "it joined the run when nodes after it had already started",
+    "skipped_in_origin": "it was skipped in the run that this one was forked from",
     None: "its when= did not hold, or all its parents were skipped",
 }
 _PAUSED = {
