@@ -155,6 +155,16 @@ def work(place: Place, modules: Sequence[str], *, once: bool) -> None:
 
 
 def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
+    """Until the run has ended; when somebody interrupts it, what runs may end too."""
+    try:
+        _follow_to_the_end(place, engine, row)
+    except KeyboardInterrupt:
+        typer.echo(STOPPING, err=True)
+        engine.close()
+        raise
+
+
+def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
     typer.echo(f"{typer.style(row.workflow, bold=True)}  {count(row.nodes, 'node')}  run {row.id}", err=True)
     from .progress import follow
@@ -165,10 +175,6 @@ def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
         follow(engine, row)
     except RunPaused as paused:
         pausing = paused
-    except KeyboardInterrupt:
-        typer.echo(STOPPING, err=True)
-        engine.close()
-        raise
     ended = StoredRun(engine.store, reader.require_run(engine.store, row.id))
     print_end(ended)
     if pausing is not None:
