@@ -28,11 +28,17 @@ class Settings:
     store: str = DEFAULT_STORE
     max_concurrent_nodes: int | None = None
     lease_seconds: float | None = None
+    close_seconds: float | None = None
+    """How long bodies may go on when a worker is asked to end."""
 
     @property
     def for_workers(self) -> dict[str, Any]:
         """What an engine that works takes besides its store."""
-        chosen = {"max_concurrent_nodes": self.max_concurrent_nodes, "lease_seconds": self.lease_seconds}
+        chosen = {
+            "max_concurrent_nodes": self.max_concurrent_nodes,
+            "lease_seconds": self.lease_seconds,
+            "close_seconds": self.close_seconds,
+        }
         return {name: value for name, value in chosen.items() if value is not None}
 
 
@@ -100,5 +106,11 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "store": _text,
     "max_concurrent_nodes": _number(int),
     "lease_seconds": _number(float),
+    "close_seconds": _number(float),
 }
-_NEEDED = {"store": "a URL", "max_concurrent_nodes": "a whole number", "lease_seconds": "a number of seconds"}
+_NEEDED = {
+    "store": "a URL",
+    "max_concurrent_nodes": "a whole number",
+    "lease_seconds": "a number of seconds",
+    "close_seconds": "a number of seconds",
+}

@@ -25,7 +25,7 @@ def test_a_killed_run_is_resumed_without_repeating_what_completed(shop: Shop) ->
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_is_kept_and_says_how_to_go_on(shop: Shop, number: signal.Signals) -> None:
-    running = shop.start("run", "shop:Slow", "--run-id", "slow")
+    running = shop.start("run", "shop:Slow", "--run-id", "slow", STEPWELL_CLOSE_SECONDS="0.5")
     shop.until(lambda: "second" in shop.ledger())
     running.send_signal(number)
     ended = shop.end(running, code=130)
@@ -43,7 +43,7 @@ def test_an_interrupted_resume_is_kept_too(shop: Shop) -> None:
     shop.until(lambda: "second" in shop.ledger())
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
-    resumed = shop.start("resume", "slow")
+    resumed = shop.start("resume", "slow", STEPWELL_CLOSE_SECONDS="0.5")
     shop.until(lambda: shop.ledger().count("second") == 2)
     resumed.send_signal(signal.SIGINT)
     assert "stepwell resume slow" in shop.end(resumed, code=130).err
@@ -146,3 +146,42 @@ def test_only_what_failed_or_was_cancelled_can_be_retried(shop: Shop) -> None:
     shop("run", "shop:Again", "--run-id", "done")
     for words in (("retry", "done"), ("retry", "done", "--no-wait")):
         assert "only a FAILED, CANCELLED or PAUSED run can be retried" in shop(*words, code=6).err
+
+
+def test_what_promised_to_run_at_most_once_may_end_when_its_worker_is_asked_to(shop: Shop) -> None:
+    shop.write(
+        "careful.py",
+        "import time\nfrom pathlib import Path\nfrom stepwell import Workflow, step\n"
+        "class Pay(Workflow):\n"
+        '    @step(on_lost="interrupt")\n'
+        "    def pay(self):\n"
+        "        with Path('ledger.txt').open('a') as ledger: ledger.write('pay\\n')\n"
+        "        while not Path('go').exists(): time.sleep(0.01)\n"
+        "        return 'paid'\n",
+    )
+    running = shop.start("run", "careful:Pay", "--run-id", "p", STEPWELL_CLOSE_SECONDS="60")
+    shop.until(lambda: "pay" in shop.ledger())
+    running.send_signal(signal.SIGTERM)
+    shop.touch("go")
+    ended = shop.end(running, code=130)
+    assert "stopping: what runs may end" in ended.err
+    assert shop.status("p") == "COMPLETED"
+
+
+def test_what_did_not_end_in_time_is_told_with_what_helps_now(shop: Shop) -> None:
+    shop.write(
+        "careful.py",
+        "import time\nfrom pathlib import Path\nfrom stepwell import Workflow, step\n"
+        "class Pay(Workflow):\n"
+        '    @step(on_lost="interrupt")\n'
+        "    def pay(self):\n"
+        "        with Path('ledger.txt').open('a') as ledger: ledger.write('pay\\n')\n"
+        "        time.sleep(600)\n",
+    )
+    running = shop.start("run", "careful:Pay", "--run-id", "p", STEPWELL_CLOSE_SECONDS="0.2")
+    shop.until(lambda: "pay" in shop.ledger())
+    running.send_signal(signal.SIGINT)
+    told = shop.end(running, code=130).err
+    assert shop.status("p") == "FAILED"
+    assert "stepwell retry p" in told
+    assert "resume p" not in told

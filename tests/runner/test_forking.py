@@ -238,6 +238,7 @@ def test_a_fork_whose_origin_is_deleted_meanwhile_does_not_begin() -> None:
         late = engine.get("late")
         assert (late.status, late.row.reason, late.row.gate) == ("CANCELLED", "origin_deleted", GateState.SHUT)
         assert late.audit() == []
+        assert "because the run it was forked from was deleted" in str(late.why("bill"))
         with pytest.raises(RunNotFound):
             run.fork()
 

@@ -25,6 +25,7 @@ class Bodies:
         self.waiting: set[str] = set()
         self.began = threading.Event()
         self.go = threading.Event()
+        self.stopped = threading.Event()
 
 
 BODIES = Bodies()
@@ -42,6 +43,8 @@ def body(name: str, given: str = "") -> Callable[..., str]:
         if name in BODIES.waiting:
             BODIES.began.set()
             while not BODIES.go.wait(0.01):
+                if ctx.stopping:
+                    BODIES.stopped.set()
                 ctx.check()
         if name in BODIES.failing:
             raise ValueError(f"{name} fails for now")
@@ -138,6 +141,7 @@ class Standing:
         assert BODIES.began.wait(20)
         run.pause()
         self.engine.close(0)
+        assert BODIES.stopped.wait(20)
         return run.id
 
     def waiting(self) -> str:
@@ -152,6 +156,7 @@ class Standing:
         run = self.started()
         assert BODIES.began.wait(20)
         self.engine.close(0)
+        assert BODIES.stopped.wait(20)
         return run.id
 
     def failed(self) -> str:

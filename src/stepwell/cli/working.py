@@ -28,6 +28,7 @@ from .stored import StoredRun, check_node, find_run
 from .words import count, duration, one_line
 
 LINES_AT_ONCE = 20
+STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to others"
 """Ended runs that are each worth a line, of those that ended since the last look."""
 
 
@@ -152,10 +153,20 @@ def work(place: Place, modules: Sequence[str], *, once: bool) -> None:
                 time.sleep(0.1)
         except KeyboardInterrupt:
             _say_what_ended(engine, ended)
-            typer.echo("stopping: what runs may end within 10 s; Ctrl-C again leaves it to others", err=True)
+            typer.echo(STOPPING, err=True)
 
 
 def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
+    """Until the run has ended; when somebody interrupts it, what runs may end too."""
+    try:
+        _follow_to_the_end(place, engine, row)
+    except KeyboardInterrupt:
+        typer.echo(STOPPING, err=True)
+        engine.close()
+        raise
+
+
+def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
     typer.echo(f"{typer.style(row.workflow, bold=True)}  {count(row.nodes, 'node')}  run {row.id}", err=True)
     from .progress import follow
@@ -205,8 +216,17 @@ def _kept(place: Place) -> Iterator[list[Run]]:
             typer.echo("\ninterrupted before the run began", err=True)
         else:
             typer.echo(f"\ninterrupted: run {begun[0].id} is kept, with all that is completed", err=True)
-            advise(place, {f"resume {begun[0].id}": "goes on from there"})
+            advise(place, _after_interruption(place, begun[0].id))
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _after_interruption(place: Place, run_id: str) -> dict[str, str]:
+    """What can be done with a run now. What promised to run at most once and did not end in time has failed it."""
+    with place.store() as store:
+        row = reader.get_run(store, run_id)
+    if row is not None and row.status.terminal:
+        return next_steps(row)
+    return {f"resume {run_id}": "goes on from there"}
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def _imported(module_name: str, address: str) -> ModuleType:
             f"{address}: there is no module {error.name!r} to import from here; start in the folder that holds it, "
             f"or name that folder in PYTHONPATH"
         ) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a module that ends the program when it is imported ends nobody else's
         raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}") from error
 
 

@@ -153,8 +153,10 @@ def delete(run_id: RunId) -> Procedure[None]:
 def enact(gate: Gate) -> Procedure[RunNews | None]:
     """Hold the gate and apply the plan for its purpose; when rows change meanwhile, compute it anew."""
     (receipt,) = yield Commit([gate])
-    if isinstance(receipt, Refused) and receipt.reason is Refusal.INCOMPLETE and not gate.resume:
-        yield from _finish_what_was_left(gate.run_id)
+    if isinstance(receipt, Refused) and receipt.reason in _LEFT and not gate.resume:
+        news = yield from _finish_what_was_left(gate)
+        if news is not None:
+            return news
         (receipt,) = yield Commit([gate])
     if isinstance(receipt, Refused):
         if receipt.reason is Refusal.UNKNOWN:
@@ -176,12 +178,19 @@ def enact(gate: Gate) -> Procedure[RunNews | None]:
             return None  # somebody else took the gate over and finishes it
 
 
-def _finish_what_was_left(run_id: RunId) -> Procedure[None]:
-    """Nobody else may be there to do it."""
+_LEFT = (Refusal.INCOMPLETE, Refusal.GATE_HELD)
+"""How a gate is refused that somebody holds, or died holding."""
+
+
+def _finish_what_was_left(gate: Gate) -> Procedure[RunNews | None]:
+    """Nobody else may be there to do it. How the run stands then, if it was just what is asked for."""
     (swept,) = yield Commit([Sweep()])
     for held in swept.gates:
-        if held.run_id == run_id:
-            yield from finish(held)
+        if held.run_id == gate.run_id:
+            news = yield from finish(held)
+            if (held.purpose, held.arguments) == (gate.purpose, gate.arguments):
+                return news
+    return None
 
 
 def preview(gate: Gate) -> Procedure[tuple[RunRow, Plan | NotNow]]:

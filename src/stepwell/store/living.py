@@ -28,10 +28,22 @@ def _may_live(stored: bytes) -> bool:
         info: Any = decode(stored)
     except ValueError:
         return True
-    if not isinstance(info, dict) or info.get("host") != platform.node() or not isinstance(info.get("pid"), int):
+    if not isinstance(info, dict) or not isinstance(info.get("pid"), int):
+        return True
+    return process_may_live(info.get("host"), info["pid"])
+
+
+def holder_may_live(token: str) -> bool:
+    """False only if the gate token is of a process of this machine that is certainly gone."""
+    host, _, pid = token.partition("@")[2].rpartition(":")
+    return not pid.isdecimal() or process_may_live(host, int(pid))
+
+
+def process_may_live(host: object, pid: int) -> bool:
+    if host != platform.node():
         return True
     try:
-        os.kill(info["pid"], 0)
+        os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:  # it is there, but somebody else's

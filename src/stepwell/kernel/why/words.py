@@ -34,6 +34,7 @@ _HELD_FOR = {
     "heal": "it goes over to changed code",
     "import": "it is given another graph",
     "freeze": "its graph is being frozen",
+    "fork": "it waits for what it shares with the run it was forked from",
     "pause": "it is being paused",
     "resume": "it is being resumed",
     "delete": "it is being deleted",
@@ -43,10 +44,12 @@ _CANCELLED = {
     "run_cancelled": "because the run was cancelled",
     "deadline": "because the time of the run was up",
     REMOVED: "because the workflow no longer has it",
+    "origin_deleted": "because the run it was forked from was deleted before it could begin",
     "worker_lost": "because the run was stopping when its worker was lost",
 }
 _SKIPPED = {
     "healed_late": "it joined the run when nodes after it had already started",
+    "skipped_in_origin": "it was skipped in the run that this one was forked from",
     None: "its when= did not hold, or all its parents were skipped",
 }
 _PAUSED = {

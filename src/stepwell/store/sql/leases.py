@@ -24,6 +24,7 @@ from ...model import (
     Sweep,
     Swept,
 )
+from ..living import holder_may_live
 from .codes import (
     A_CANCELLED,
     A_LOST,
@@ -185,12 +186,21 @@ def sweep(tx: Transaction, op: Sweep) -> Receipt:
         close_gates(tx, overdue, "failed", "deadline")
         keys.update(overdue)
     standing = tuple(news(tx, keys).values()) if keys else ()
+    _expire_gates_of_the_dead(tx)
     gates = tx.all(
         f"SELECT id, purpose, arguments FROM run WHERE gate = {G_HELD} AND expires_at <= ? ORDER BY key", (tx.now,)
     )
     ((next_due,),) = tx.all(_NEXT_DUE)
     held = tuple(HeldGate(RunId(run), purpose, arguments) for run, purpose, arguments in gates)
     return Swept(lost, woken, standing, held, next_due)
+
+
+def _expire_gates_of_the_dead(tx: Transaction) -> None:
+    """Who holds a gate and has died will not finish. If it lives after all, it is fenced, and somebody else finishes."""
+    held = f"SELECT key, token FROM run WHERE gate = {G_HELD} AND token IS NOT NULL AND expires_at > ?"
+    for key, token in tx.all(held, (tx.now,)):
+        if not holder_may_live(token):
+            tx.db.execute("UPDATE run SET expires_at = ? WHERE key = ?", (tx.now, key))
 
 
 def _wake_due(tx: Transaction, limit: int) -> int:

@@ -58,6 +58,18 @@ APPLICATION = int.from_bytes(b"Step", "big")
 Synchronous = Literal["full", "normal"]
 
 
+FILE_CHECK_SECONDS = 1.0
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file is there: device and inode."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class SqliteStore:
     """Runs in one SQLite file.
 
@@ -91,11 +103,14 @@ class SqliteStore:
                 self._writer.close()
                 raise
         self._locks = WorkerLocks(self.path)
+        self._file = _identity(self.path)
+        self._look_at_file_at = 0.0
 
     def commit(self, batch: Batch) -> list[Receipt]:
         self._check_process()
         with self._write_lock, self._translated():
             self._check_open()
+            self._check_file()
             dead = self._locks.dead_workers() if any(isinstance(op, Sweep) for op in batch) else ()
             self._begin()
             try:
@@ -112,6 +127,18 @@ class SqliteStore:
             self._locks.follow(batch)
             self._locks.bury(dead)
             return receipts
+
+    def _check_file(self) -> None:
+        """Now and then: a file that was deleted or replaced still takes commits, and nobody would find them again."""
+        now = time.monotonic()
+        if now < self._look_at_file_at:
+            return
+        self._look_at_file_at = now + FILE_CHECK_SECONDS
+        if _identity(self.path) != self._file:
+            raise StoreError(
+                f"{self.path} was deleted, moved or replaced while it was in use: what is committed now would be lost. "
+                f"Put the file back and start again"
+            )
 
     def _apply(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
         if kind is Settle:

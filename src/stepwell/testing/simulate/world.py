@@ -49,6 +49,7 @@ from .asking import ask, load
 from .before import Before, Violation
 from .faults import Fault, Swarm
 from .forks import Forks
+from .healed import check_in_time
 from .workload import Workload, expected_outputs
 
 HEAL_EVENTS = 10_000
@@ -162,6 +163,9 @@ class World:
             raise Violation(f"attempt {held.attempt} of {node} begins twice")
         self._begun_attempts.add(held.attempt)
         self._forks.body_begins(self.store._state.runs, run, held.index)
+        record = self.store._state.runs.get(run)
+        if record is not None and record.heals and not self._tail_lost:
+            check_in_time(self.store._state, record, held.index)
         if held.spec.on_lost == "interrupt" and not self._tail_lost:
             requests = 1 + sum(
                 entry.kind == "rewrote" and entry.index == held.index and entry.status == NodeStatus.PENDING
