@@ -44,7 +44,9 @@ def stepwell(
 
 def _place(context: typer.Context, store: str | None) -> Any:
     from .opening import Place
+    from .streams import keep_stdout
 
+    keep_stdout()
     return Place(store or context.obj)
 
 
