@@ -74,14 +74,14 @@ def import_graph(place: Place, text: str, file: str) -> None:
 
 
 @advised
-def dry_run(place: Place, text: str, verb: str, *, node: str | None = None, as_json: bool) -> None:
+def dry_run(place: Place, text: str, verb: str, *, node: str | None = None, grace: float = 0.0, as_json: bool) -> None:
     """Which nodes a command would change, and into what. Nothing is changed."""
     with place.store() as store:
         row = find_run(store, text)
         run = Engine(store, runner=None).get(row.id)
         if node is not None:
             check_node(run, node)
-        touched = _preview(run, verb, node)
+        touched = _preview(run, verb, node, grace)
         running = reader.count_nodes(store, row.id).get(NodeStatus.RUNNING, 0)
     if as_json:
         nodes = [each._asdict() for each in touched]
@@ -94,14 +94,14 @@ def dry_run(place: Place, text: str, verb: str, *, node: str | None = None, as_j
     say(_summary(row, verb, len(touched), running))
 
 
-def _preview(run: Run, verb: str, node: str | None) -> list[Touched]:
+def _preview(run: Run, verb: str, node: str | None, grace: float) -> list[Touched]:
     match verb:
         case "retry":
             return run.retry(dry_run=True)
         case "reattempt":
             return run.reattempt(node or "", dry_run=True)
         case "cancel":
-            return run.cancel(dry_run=True)
+            return run.cancel(grace_seconds=grace, dry_run=True)
         case "pause":
             return run.pause(dry_run=True)
         case _:

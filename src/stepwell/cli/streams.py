@@ -33,8 +33,10 @@ def keep_stdout() -> None:
         os.dup2(_ERR, _OUT)
     except OSError:
         return
-    _Kept.stream = os.fdopen(own, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)
-    sys.stdout.reconfigure(line_buffering=True)  # it is read by people now, between lines of stderr
+    encoding, errors = sys.stdout.encoding, sys.stdout.errors
+    _Kept.stream = os.fdopen(own, "w", encoding=encoding, errors=errors)
+    # Whole lines, also with PYTHONUNBUFFERED: what is printed now stands between the lines of stderr.
+    sys.stdout = os.fdopen(_OUT, "w", buffering=1, encoding=encoding, errors=errors, closefd=False)
 
 
 def results() -> TextIO:
