@@ -148,3 +148,12 @@ def test_a_reader_that_goes_away_is_no_error_of_ours(shop: Shop) -> None:
 def test_a_name_that_the_terminal_cannot_show_ends_nothing(shop: Shop) -> None:
     ended = shop("run", "shop:Order", "-i", "order_id=7", "-i", "note=Ωλ😀", PYTHONIOENCODING="ascii")
     assert ended.json["shipped"]["note"] == "Ωλ😀"
+
+
+def test_numbers_and_keys_that_make_no_sense_are_exit_code_2(shop: Shop) -> None:
+    shop("run", "shop:Order", "-i", "order_id=-1", "--run-id", "bad", code=1)
+    for grace in ("nan", "inf", "1e300"):
+        assert "grace_seconds=" in shop("cancel", "bad", "--grace", grace, code=2).err
+        assert "grace_seconds=" in shop("cancel", "bad", "--grace", grace, "--dry-run", code=2).err
+    assert "idempotency_key=''" in shop("run", "shop:Again", "--key", "", code=2).err
+    assert "timeout=nan" in shop("run", "shop:Again", "--timeout", "nan", code=2).err

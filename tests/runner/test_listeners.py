@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Context, Engine, Retry, Workflow, step
+from stepwell.errors import InputError
 from tests.runner import jobs
 from tests.runner.waiting import eventually
 
@@ -53,7 +54,7 @@ def test_a_listener_that_fails_disturbs_nobody(engine: Engine, caplog: pytest.Lo
 
 
 def test_an_unknown_event_is_refused(engine: Engine) -> None:
-    with pytest.raises(ValueError, match="no event 'nodes'; there are: run, node, backpressure"):
+    with pytest.raises(InputError, match="no event 'nodes'; there are: run, node, backpressure"):
         engine.on("nodes", print)  # type: ignore[arg-type]
 
 

@@ -44,7 +44,9 @@ def stepwell(
 
 def _place(context: typer.Context, store: str | None) -> Any:
     from .opening import Place
+    from .streams import keep_stdout
 
+    keep_stdout()
     return Place(store or context.obj)
 
 
@@ -57,12 +59,13 @@ def _only_said(
     dry_run: bool,
     as_json: bool,
     node: str | None = None,
+    grace: float = 0.0,
 ) -> bool:
     """Whether what a command would do was only asked for, and was told."""
     if dry_run:
         from . import steering
 
-        steering.dry_run(_place(context, store), run, verb, node=node, as_json=as_json)
+        steering.dry_run(_place(context, store), run, verb, node=node, grace=grace, as_json=as_json)
     elif as_json:
         raise typer.BadParameter("--json goes with --dry-run: it lists the nodes that would change")
     return dry_run
@@ -403,7 +406,7 @@ def cancel(
     store: Store = None,
 ) -> None:
     """Cancel a run: start nothing more, ask what runs to stop."""
-    if _only_said(context, store, run, "cancel", dry_run=dry_run, as_json=as_json):
+    if _only_said(context, store, run, "cancel", dry_run=dry_run, as_json=as_json, grace=grace):
         return
     from . import tidying
 

@@ -13,6 +13,7 @@ from ..runner import Engine
 from .opening import Place
 from .records import json_text
 from .stored import find_run
+from .streams import say
 from .words import count, duration, plain
 
 ROWS = 40
@@ -27,7 +28,7 @@ def diff(place: Place, first: str, second: str, *, whole: bool, as_json: bool) -
         engine = Engine(store, runner=None)
         found = engine.compare(find_run(store, first).id, find_run(store, second).id)
     if as_json:
-        print(json_text(_record(found)))
+        say(json_text(_record(found)))
     else:
         _print(found, whole=whole)
     if not found.same_outputs:
@@ -59,15 +60,15 @@ def _print(found: Comparison, *, whole: bool) -> None:
         screen.print(made)
     for pair in shown:
         _print_changes(f"output of {plain(pair.name)}", pair.output)
-    print(_summary(found, len(shown)))
+    say(_summary(found, len(shown)))
 
 
 def _print_changes(what: str, changes: Iterable[Change]) -> None:
     changes = tuple(changes)
     if changes:
-        print(f"\n{what}:")
+        say(f"\n{what}:")
         for change in changes:
-            print(f"  {plain(str(change))}")
+            say(f"  {plain(str(change))}")
 
 
 def _summary(found: Comparison, shown: int) -> str:

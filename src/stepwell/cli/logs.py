@@ -17,6 +17,7 @@ from ..store import reader
 from .opening import Place
 from .records import json_text, line_record
 from .stored import StoredRun, find_run
+from .streams import say
 from .words import local, plain
 
 LOOK_EVERY = 0.2
@@ -35,7 +36,7 @@ def logs(place: Place, text: str, node: str | None, *, attempt: int | None, foll
             return
         found = lines.new()
         if as_json:
-            print(json_text([line_record(run, row, line) for row, line in found]))
+            say(json_text([line_record(run, row, line) for row, line in found]))
         else:
             _print(run, found)
             if not found:
@@ -78,7 +79,7 @@ def _follow(lines: Lines, *, as_json: bool) -> None:
         found = lines.new()
         if as_json:
             for place, line in found:
-                print(json.dumps(line_record(run, place, line)), flush=True)
+                say(json.dumps(line_record(run, place, line)))
         else:
             _print(run, found)
         if ended:
@@ -97,4 +98,4 @@ def _print(run: StoredRun, found: Sequence[tuple[LineRow, LogLine]]) -> None:
         head = typer.style(f"{moment}  {plain(who)}", dim=True)
         level = typer.style(f"{plain(line.level):<8}", fg=colour, bold=True if line.severity >= 50 else None)
         by = typer.style(f"{plain(line.logger)}:", dim=True)
-        typer.echo(f"{head}  {level} {by} {typer.style(said, fg=colour) if colour else said}")
+        say(f"{head}  {level} {by} {typer.style(said, fg=colour) if colour else said}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -18,6 +17,7 @@ from .advising import pause_told
 from .opening import Place
 from .records import full_record, graph_record, json_text, run_record
 from .stored import StoredRun, find_run
+from .streams import results, say
 from .words import ago, count, duration, plain
 
 PAGE = 1_000
@@ -30,7 +30,7 @@ def ls(place: Place, *, workflow: str | None, status: str | None, limit: int, as
     with place.store() as store:
         runs = [StoredRun(store, row) for row in _newest(store, workflow, statuses, limit)]
         if as_json:
-            print(json_text([run_record(run) for run in runs]))
+            say(json_text([run_record(run) for run in runs]))
         elif runs:
             _print_runs(runs, store.now())
         else:
@@ -42,7 +42,7 @@ def show(place: Place, text: str, *, tracebacks: bool, whole: bool, as_json: boo
     with place.store() as store:
         run = StoredRun(store, find_run(store, text))
         if as_json:
-            print(json_text(full_record(run, tracebacks=tracebacks)))
+            say(json_text(full_record(run, tracebacks=tracebacks)))
             return
         from .showing import print_run
 
@@ -56,13 +56,13 @@ def audit(place: Place, text: str, *, as_json: bool) -> None:
         run = find_run(store, text)
         problems = audit_run(store, run.id)
     if as_json:
-        print(json_text({"run": run.id, "status": run.status, "journal_entries": run.seq, "problems": problems}))
+        say(json_text({"run": run.id, "status": run.status, "journal_entries": run.seq, "problems": problems}))
     elif problems:
         typer.echo(f"run {run.id}: {count(len(problems), 'invariant')} broken", err=True)
-        print("\n".join(f"- {plain(problem)}" for problem in problems))
+        say("\n".join(f"- {plain(problem)}" for problem in problems))
     else:
         looked_at = f"{count(run.nodes, 'node')} and {run.seq} journal entries"
-        print(f"run {run.id}, {run.status}: every invariant holds, over {looked_at}")
+        say(f"run {run.id}, {run.status}: every invariant holds, over {looked_at}")
     if problems:
         raise typer.Exit(1)
 
@@ -70,15 +70,15 @@ def audit(place: Place, text: str, *, as_json: bool) -> None:
 def graph(place: Place, what: str, pairs: Sequence[str], form: Literal["mermaid", "dot", "json"]) -> None:
     workflow, found, statuses = _graph(place, what, pairs)
     if form == "json":
-        print(json_text(graph_record(workflow, found, statuses)))
+        say(json_text(graph_record(workflow, found, statuses)))
     else:
-        print((to_dot if form == "dot" else to_mermaid)(found, statuses), end="")
+        say((to_dot if form == "dot" else to_mermaid)(found, statuses), end="")
 
 
 def frozen(place: Place, text: str) -> None:
     with place.store() as store:
         run = StoredRun(store, find_run(store, text))
-        print(json_text(to_frozen(run.graph, run.row.created_at / SECOND)))
+        say(json_text(to_frozen(run.graph, run.row.created_at / SECOND)))
 
 
 def picture(place: Place, what: str, pairs: Sequence[str], file: str) -> None:
@@ -93,7 +93,8 @@ def picture(place: Place, what: str, pairs: Sequence[str], file: str) -> None:
         )
     drawn = to_svg(found, statuses).encode()
     if file == "-":
-        sys.stdout.buffer.write(drawn)  # whatever encoding stdout has: SVG is UTF-8
+        results().buffer.write(drawn)  # whatever encoding stdout has: SVG is UTF-8
+        results().flush()
         return
     try:
         Path(file).write_bytes(drawn)

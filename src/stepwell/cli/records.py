@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..model.lines import LogLine, Progress
 from ..model.origin import origin_of
 from ..store import reader
 from .stored import StoredError, StoredNode, StoredRun
+from .streams import results
 from .words import iso
 
 _OBEYED = re.compile(r"[\x7f-\x9f]")
@@ -23,7 +23,7 @@ _OBEYED = re.compile(r"[\x7f-\x9f]")
 
 def json_text(value: Any) -> str:
     """JSON for stdout, in characters that it can carry."""
-    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    utf8 = (results().encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, indent=2, ensure_ascii=not utf8)
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import typer
@@ -15,15 +13,14 @@ from .exits import ExitCode, complain
 from .opening import Place
 from .records import json_text
 from .stored import find_run
+from .streams import say
 from .words import count, plain
 
 
 def replay(place: Place, what: str, *, as_json: bool) -> None:
-    """What bodies print goes to stderr, so that stdout is the report and nothing else."""
-    with redirect_stdout(sys.stderr):
-        report = _replayed(place, what)
+    report = _replayed(place, what)
     if as_json:
-        print(json_text({**report._asdict(), "executed": list(report.executed), "stubbed": dict(report.stubbed)}))
+        say(json_text({**report._asdict(), "executed": list(report.executed), "stubbed": dict(report.stubbed)}))
     else:
         _tell(report)
     if not report.executed:
@@ -38,7 +35,7 @@ def export(place: Place, text: str, file: str) -> None:
     with place.store() as store:
         run = Engine(store, runner=None).get(find_run(store, text).id)
         path = run.export(file)
-    typer.echo(f"wrote {path}; `{place.command(f'replay {path}')}` replays it with the code as it is then")
+    say(f"wrote {path}; `{place.command(f'replay {path}')}` replays it with the code as it is then")
 
 
 def _replayed(place: Place, what: str) -> Replayed:
@@ -50,10 +47,10 @@ def _replayed(place: Place, what: str) -> Replayed:
 
 def _tell(report: Replayed) -> None:
     executed, effects = count(len(report.executed), "node"), count(report.effects, "effect")
-    typer.echo(f"run {report.run_id} replayed in {report.seconds:.3f} s: {executed} executed, {effects} served")
+    say(f"run {report.run_id} replayed in {report.seconds:.3f} s: {executed} executed, {effects} served")
     reasons: dict[str, list[str]] = {}
     for node, reason in report.stubbed.items():
         reasons.setdefault(reason, []).append(node)
     for reason, nodes in reasons.items():
         more = f" and {len(nodes) - 10:,} more" if len(nodes) > 10 else ""
-        typer.echo(f"  stubbed, {reason}: {plain(', '.join(nodes[:10]))}{more}")
+        say(f"  stubbed, {reason}: {plain(', '.join(nodes[:10]))}{more}")

@@ -17,6 +17,7 @@ from rich.text import Text
 from ..model import NodeStatus
 from ..model.lines import Progress
 from .records import json_text
+from .streams import results, say
 from .words import count, how_far
 
 ENDLESS = 1_000
@@ -61,9 +62,9 @@ _ASCII = str.maketrans(
 
 def console(*, err: bool = False) -> Console:
     """A console. What is no terminal gets long lines, unless COLUMNS says how long they may be."""
-    stream = sys.stderr if err else sys.stdout
+    stream = sys.stderr if err else results()
     width = None if stream.isatty() or "COLUMNS" in os.environ else ENDLESS
-    return Console(stderr=err, width=width, highlight=False, emoji=False)
+    return Console(file=None if err else stream, stderr=err, width=width, highlight=False, emoji=False)
 
 
 def coloured(status: str) -> Text:
@@ -121,8 +122,8 @@ def counted(counts: Mapping[NodeStatus, int]) -> Text:
 def print_json(value: Any) -> None:
     """JSON on stdout; on a terminal in colours, and not more than a screenful or two."""
     text = json_text(value)
-    if not sys.stdout.isatty():
-        print(text)
+    if not results().isatty():
+        say(text)
         return
     lines = text.splitlines()
     shown = JSONHighlighter()(Text("\n".join(lines[:_LINES_UP_TO])))

@@ -19,6 +19,7 @@ from .exits import ExitCode, complain
 from .opening import Place
 from .records import json_text
 from .stored import check_node, find_run
+from .streams import say
 from .words import count, plain
 
 SHOWN_UP_TO = 100
@@ -40,7 +41,7 @@ def pause(place: Place, text: str) -> None:
         row = run.row
         running = reader.count_nodes(store, run.id).get(NodeStatus.RUNNING, 0)
     end = f"; {count(running, 'node')} at work may end, and what it did is kept" if running else ""
-    typer.echo(f"run {run.id} is {row.status}: nothing more is started{end}")
+    say(f"run {run.id} is {row.status}: nothing more is started{end}")
     advise(place, next_steps(row))
 
 
@@ -48,7 +49,7 @@ def pause(place: Place, text: str) -> None:
 def freeze(place: Place, text: str) -> None:
     with place.store() as store:
         run = Engine(store, runner=None).get(find_run(store, text).id).freeze()
-    typer.echo(f"run {run.id} keeps the graph it has, whatever becomes of its class")
+    say(f"run {run.id} keeps the graph it has, whatever becomes of its class")
 
 
 @advised
@@ -66,41 +67,41 @@ def import_graph(place: Place, text: str, file: str) -> None:
             raise typer.Exit(ExitCode.USAGE) from None
         row, after = run.row, run.graph
     if after == before:
-        typer.echo(f"run {run.id} has this graph already, and keeps it")
+        say(f"run {run.id} has this graph already, and keeps it")
         return
-    typer.echo(f"run {run.id} goes on with the graph of {file}: {count(len(after), 'node')} ({changes(before, after)})")
+    say(f"run {run.id} goes on with the graph of {file}: {count(len(after), 'node')} ({changes(before, after)})")
     advise(place, next_steps(row))
 
 
 @advised
-def dry_run(place: Place, text: str, verb: str, *, node: str | None = None, as_json: bool) -> None:
+def dry_run(place: Place, text: str, verb: str, *, node: str | None = None, grace: float = 0.0, as_json: bool) -> None:
     """Which nodes a command would change, and into what. Nothing is changed."""
     with place.store() as store:
         row = find_run(store, text)
         run = Engine(store, runner=None).get(row.id)
         if node is not None:
             check_node(run, node)
-        touched = _preview(run, verb, node)
+        touched = _preview(run, verb, node, grace)
         running = reader.count_nodes(store, row.id).get(NodeStatus.RUNNING, 0)
     if as_json:
         nodes = [each._asdict() for each in touched]
-        print(
+        say(
             json_text({"run": row.id, "status": row.status, "becomes": _BECOMES[verb], "dry_run": True, "nodes": nodes})
         )
         return
     if touched:
         _print_touched(touched)
-    typer.echo(_summary(row, verb, len(touched), running))
+    say(_summary(row, verb, len(touched), running))
 
 
-def _preview(run: Run, verb: str, node: str | None) -> list[Touched]:
+def _preview(run: Run, verb: str, node: str | None, grace: float) -> list[Touched]:
     match verb:
         case "retry":
             return run.retry(dry_run=True)
         case "reattempt":
             return run.reattempt(node or "", dry_run=True)
         case "cancel":
-            return run.cancel(dry_run=True)
+            return run.cancel(grace_seconds=grace, dry_run=True)
         case "pause":
             return run.pause(dry_run=True)
         case _:
@@ -116,7 +117,7 @@ def _print_touched(touched: Sequence[Touched]) -> None:
         made.add_row(plain(named), coloured(each.status), coloured(each.becomes))
     console().print(made)
     if len(touched) > SHOWN_UP_TO:
-        typer.echo(f"and {count(len(touched) - SHOWN_UP_TO, 'more node')}; --json lists all of them")
+        say(f"and {count(len(touched) - SHOWN_UP_TO, 'more node')}; --json lists all of them")
 
 
 def _summary(row: RunRow, verb: str, touched: int, running: int) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from rich.text import Text
 
 from ..model import RunStatus
@@ -11,6 +9,7 @@ from .drawing import Screen, print_tree
 from .screen import coloured, console, counted, print_json
 from .showing import PAGE
 from .stored import StoredRun
+from .streams import results
 from .tree import Row, tree
 from .words import duration
 
@@ -42,5 +41,5 @@ def print_result(run: StoredRun) -> None:
     """The result as JSON on stdout, alone. A terminal is spared the result of a run that has none."""
     result = run.result()
     nothing = result is None or (isinstance(result, dict) and all(value is None for value in result.values()))
-    if not (nothing and sys.stdout.isatty()):
+    if not (nothing and results().isatty()):
         print_json(result)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-import typer
-
 from ..clock import microseconds
 from ..model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
 from ..store import Store, reader
@@ -14,6 +12,7 @@ from .advising import advised
 from .opening import Place
 from .records import json_text, run_record
 from .stored import StoredRun, find_run
+from .streams import say
 from .words import ago, count, parse_age, plain
 
 PATIENCE = 2.0
@@ -30,7 +29,7 @@ def cancel(place: Place, text: str, *, grace: float) -> None:
     with place.store() as store:
         row = find_run(store, text)
         Engine(store, runner=None).get(row.id).cancel(grace_seconds=grace)
-        typer.echo(f"run {row.id} is {_when_cancelled(store, row, grace)}")
+        say(f"run {row.id} is {_when_cancelled(store, row, grace)}")
 
 
 def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
@@ -53,14 +52,14 @@ def gc(place: Place, *, older_than: str, keep: int, dry_run: bool, as_json: bool
             rows = _deleted(store, rows)
         if as_json:
             runs = [run_record(StoredRun(store, row)) for row in rows]
-            print(json_text({"dry_run": dry_run, "deleted": 0 if dry_run else len(rows), "runs": runs}))
+            say(json_text({"dry_run": dry_run, "deleted": 0 if dry_run else len(rows), "runs": runs}))
             return
     for row in rows[:_SHOWN_UP_TO]:
-        typer.echo(f"{row.status:<9}  {row.id}  {plain(row.workflow)}  ended {ago(row.ended_at or now, now)}")
+        say(f"{row.status:<9}  {row.id}  {plain(row.workflow)}  ended {ago(row.ended_at or now, now)}")
     if len(rows) > _SHOWN_UP_TO:
-        typer.echo(f"and {count(len(rows) - _SHOWN_UP_TO, 'more run')}")
+        say(f"and {count(len(rows) - _SHOWN_UP_TO, 'more run')}")
     done = "would delete" if dry_run else "deleted"
-    typer.echo(f"{done} {count(len(rows), 'run')} that ended more than {older_than} ago")
+    say(f"{done} {count(len(rows), 'run')} that ended more than {older_than} ago")
 
 
 def _deleted(store: Store, rows: Sequence[RunRow]) -> list[RunRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .opening import Place
 from .records import json_text
 from .stored import check_node, find_run
+from .streams import say
 
 
 def why(place: Place, text: str, node: str | None, *, as_json: bool) -> None:
@@ -15,4 +16,4 @@ def why(place: Place, text: str, node: str | None, *, as_json: bool) -> None:
         if node is not None:
             check_node(run, node)
         answer = run.why(node)
-    print(json_text(answer.to_dict()) if as_json else answer.text(command=place.command))
+    say(json_text(answer.to_dict()) if as_json else answer.text(command=place.command))

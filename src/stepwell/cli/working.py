@@ -25,6 +25,7 @@ from .exits import ExitCode, complain, report
 from .inputs import changed_input, import_module, make_startable, workflows_in
 from .opening import Place
 from .stored import StoredRun, check_node, find_run
+from .streams import say
 from .words import count, duration, one_line, plain
 
 LINES_AT_ONCE = 20
@@ -81,8 +82,8 @@ def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_i
             made = Engine(store, runner=None).get(row.id).fork(where, input=changes, run_id=run_id)
             _say_what_is_shared(store, made)
             now = made.row
-        typer.echo(f"run {made.id} is {now.status}: {count(now.open, 'node')} to run, when somebody works on it")
-        typer.echo(f"  {place.command(f'resume {made.id}')}")
+        say(f"run {made.id} is {now.status}: {count(now.open, 'node')} to run, when somebody works on it")
+        say(f"  {place.command(f'resume {made.id}')}")
         return
     with _kept(place) as begun, place.worker() as engine:
         begun.append(engine.get(row.id).fork(where, input=changes, run_id=run_id))
@@ -104,10 +105,8 @@ def resume(place: Place, text: str, *, accept: bool, wait: bool) -> None:
     if row.status.terminal:
         raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume", run_id=row.id)
     if not wait and row.status is not RunStatus.PAUSED:
-        typer.echo(
-            f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker"
-        )
-        typer.echo(f"  {place.command(f'resume {row.id}')}    or, for all runs, {place.command('work MODULE')}")
+        say(f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker")
+        say(f"  {place.command(f'resume {row.id}')}    or, for all runs, {place.command('work MODULE')}")
         return
     _go_on(place, row, lambda engine: _resumed(engine, row, accept=accept), wait=wait)
 
@@ -132,8 +131,8 @@ def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: boo
         return
     with place.store() as store:
         now = ask(Engine(store, runner=None)).row
-    typer.echo(f"run {row.id} is {now.status} again: {count(now.open, 'node')} to run, when somebody works on it")
-    typer.echo(f"  {place.command(f'resume {row.id}')}")
+    say(f"run {row.id} is {now.status} again: {count(now.open, 'node')} to run, when somebody works on it")
+    say(f"  {place.command(f'resume {row.id}')}")
 
 
 def work(place: Place, modules: Sequence[str], *, once: bool) -> None:
@@ -291,8 +290,8 @@ def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:
         row = reader.get_run(engine.store, event.run_id)
         if row is not None:
             taken = duration(StoredRun(engine.store, row).seconds)
-            typer.echo(f"{event.status:<9}  {row.id}  {plain(row.workflow)}  {taken}")
+            say(f"{event.status:<9}  {row.id}  {plain(row.workflow)}  {taken}")
     if len(events) > LINES_AT_ONCE:
         counted: Counter[Any] = Counter(event.status for event in events[LINES_AT_ONCE:])
         shown = ", ".join(f"{number:,} {status}" for status, number in counted.items())
-        typer.echo(f"and {shown}")
+        say(f"and {shown}")

@@ -14,6 +14,7 @@ from ..kernel.plans import NotNow
 from ..model import Gate, NodeStatus, RunNews, RunRow, RunStatus
 from ..model.origin import Origin, origin_of
 from ..store import Store, reader
+from .checking import check_seconds
 from .forking import fork_arguments
 from .gates import ask, preview
 from .lineage import forks_of
@@ -93,9 +94,10 @@ class Controls:
     @overload
     def cancel(self: Self, *, grace_seconds: float = ..., dry_run: Literal[False] = ...) -> Self: ...
     @overload
-    def cancel(self, *, dry_run: Literal[True]) -> list[Touched]: ...
+    def cancel(self, *, grace_seconds: float = ..., dry_run: Literal[True]) -> list[Touched]: ...
     def cancel(self: Self, *, grace_seconds: float = 5.0, dry_run: bool = False) -> Self | list[Touched]:
         """Start nothing more, ask what runs to stop, and fence it after the grace."""
+        check_seconds("grace_seconds", grace_seconds)
         gate = ask(self.id, "cancel", grace=microseconds(grace_seconds))
         if dry_run:
             return self._preview(gate)

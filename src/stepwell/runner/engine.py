@@ -34,6 +34,7 @@ from ..model import (
 )
 from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
+from .checking import check_seconds, checked_workflows
 from .chores import Due
 from .code import Code, Outdated
 from .desk import Limits
@@ -46,12 +47,14 @@ from .procedure import Procedure, carry_out
 from .recent import Recent
 from .run import Run
 from .serving import Serving
-from .starting import check_limits, create_op, facts_of, refuse_while_importing_main
+from .starting import check_home, check_limits, create_op, facts_of, refuse_while_importing_main
 from .versions import Versions
 from .watch import Events, Watch
 from .work import RunFacts
 
 RUNS_PER_COMMIT = 500
+LOOK_AFTER = 86_400.0
+"""Seconds that are waited for news at once; threads cannot wait for all that can be asked for."""
 Answer = TypeVar("Answer")
 
 Startable = Workflow | Builder
@@ -83,8 +86,11 @@ class Engine:
         close_seconds: float = 10.0,
         guard: bool = False,
     ) -> None:
+        check_home(url, runner)
+        given = checked_workflows(workflows)
         check_limits(
             lease_seconds=lease_seconds,
+            close_seconds=close_seconds,
             max_concurrent_nodes=max_concurrent_nodes,
             max_async_nodes=max_async_nodes,
             max_processes=max_processes,
@@ -98,7 +104,7 @@ class Engine:
         self._stored: Recent[str, bool] = Recent(10_000)
         """Digests of graphs that are known to be in the store."""
         worker = new_worker_id() if runner == "local" else None
-        self.code = Code(self.store, workflows)
+        self.code = Code(self.store, given)
         self._versions = Versions(self.store, self.code, worker)
         self._serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
         self._close_seconds = close_seconds
@@ -272,6 +278,8 @@ class Engine:
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus:
         """Wait for the end of a run. Without a runner, somebody else must be working on it."""
+        if timeout is not None:
+            check_seconds("timeout", timeout)
         self._work()  # also who only waits must notice what others do
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._watch.waiting(run_id) as waiter:
@@ -287,7 +295,8 @@ class Engine:
                     raise RunStillActive(
                         f"run {run_id} is still {status} after {timeout:g} s; it goes on", run_id=run_id
                     )
-                waiter.wait(left if self._runner is not None else min(0.05, left or 0.05))
+                look_after = LOOK_AFTER if self._runner is not None else 0.05
+                waiter.wait(look_after if left is None else min(look_after, left))
 
     def graph_of(self, row: RunRow) -> Graph:
         return self.code.graph(row.digest, row.id)
@@ -317,7 +326,7 @@ class Engine:
 
         Other workers are told of these `workflows` at once, and of others with the first run of them that is found.
         """
-        self.code.introduce(workflows)
+        self.code.introduce(checked_workflows(workflows))
         self._serving.everything = True
         self._require_runner().announce()
         self._discover()

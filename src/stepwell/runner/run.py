@@ -24,6 +24,7 @@ from ..replay.record import Effect, effects_of
 from ..store import reader
 from . import explaining
 from .auditing import audit_run
+from .checking import check_attempt
 from .code import Code
 from .comparing import Source, compare_runs
 from .control import Controls, Steering
@@ -181,6 +182,7 @@ class Run(Controls):
         for line in run.logs("charge"):
             print(line.time, line.attempt, line.level, line.message)
         """
+        check_attempt(attempt)
         index = None if node is None else self.index_of(node)
         rows = reader.list_lines(self._engine.store, self.id, index, number=attempt, kind=LOG)
         specs = self.graph.in_order
@@ -195,6 +197,7 @@ class Run(Controls):
         for effect in run.effects("charge"):
             print(effect.attempt, effect.index, effect.name, effect.request, effect.error or effect.response)
         """
+        check_attempt(attempt)
         index = None if node is None else self.index_of(node)
         store = self._engine.store
         rows = reader.list_lines(store, self.id, index, number=attempt, kind=EFFECT)

@@ -11,7 +11,10 @@ from ..define import Definition
 from ..errors import DefinitionError, InputError
 from ..ids import checked_run_id, new_run_id
 from ..model import Create
+from .checking import check_seconds, check_text, check_whole
 from .work import RunFacts
+
+MAX_LIMIT = 1_000_000
 
 
 def create_op(
@@ -24,14 +27,15 @@ def create_op(
 ) -> Create:
     chosen = new_run_id() if run_id is None else checked_run_id(run_id)
     limit = definition.timeout if timeout is None else timeout
-    if limit is not None and not 0 < limit < 2**40:
-        raise InputError(f"timeout={limit}: a positive number of seconds is needed")
-    if not -(2**31) <= priority < 2**31:
-        raise InputError(f"priority={priority}: a whole number of 32 bits is needed")
+    if limit is not None:
+        check_seconds("timeout", limit, positive=True)
+    check_whole("priority", priority, -(2**31), 2**31 - 1, "a whole number of 32 bits")
+    if idempotency_key is not None:
+        check_text("idempotency_key", idempotency_key)
     if seed is None:
         seed = int.from_bytes(hashlib.sha256(chosen.encode()).digest()[:8], "big")
-    elif not 0 <= seed < 2**64:
-        raise InputError(f"seed={seed}: a whole number from 0 to 2**64 - 1 is needed")
+    else:
+        check_whole("seed", seed, 0, 2**64 - 1, "a whole number from 0 to 2**64 - 1")
     return Create(
         chosen,
         definition.workflow,
@@ -58,14 +62,20 @@ def facts_of(definition: Definition, create: Create) -> RunFacts:
     )
 
 
-def check_limits(*, lease_seconds: float, queue_depth: int, **limits: int) -> None:
-    if queue_depth < 0:
-        raise InputError(f"queue_depth={queue_depth}: 0 or more is needed; with 0 nothing is claimed ahead")
+def check_limits(*, lease_seconds: float, close_seconds: float, queue_depth: int, **limits: int) -> None:
+    check_whole("queue_depth", queue_depth, 0, MAX_LIMIT, "a whole number from 0, with which nothing is claimed ahead,")
     for name, value in limits.items():
-        if value < 1:
-            raise InputError(f"{name}={value}: at least 1 is needed")
-    if lease_seconds <= 0:
-        raise InputError(f"lease_seconds={lease_seconds}: a positive number is needed")
+        check_whole(name, value, 1, MAX_LIMIT, f"a whole number from 1 to {MAX_LIMIT:,}")
+    check_seconds("lease_seconds", lease_seconds, positive=True)
+    check_seconds("close_seconds", close_seconds)
+
+
+def check_home(url: object, runner: object) -> None:
+    """What an engine works on, and how."""
+    if url is not None and not isinstance(url, str) and not callable(getattr(url, "commit", None)):
+        raise InputError(f"Engine({url!r}): a store or its URL is needed, as in sqlite:///orders.db")
+    if runner not in ("local", None):
+        raise InputError(f"runner={runner!r}: 'local', or None for an engine that only starts and looks, is needed")
 
 
 def refuse_while_importing_main() -> None:

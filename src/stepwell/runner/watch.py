@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from ..errors import InputError
 from ..ids import NodeId, RunId
 from ..model import AttemptStatus, NodeStatus, RunNews, RunStatus, Settle
 from .pressure import BackpressureEvent
@@ -96,7 +97,9 @@ class Events:
 
     def on(self, event: str, callback: Callable[[Any], None]) -> None:
         if event not in self._listeners:
-            raise ValueError(f"no event {event!r}; there are: {', '.join(self._listeners)}")
+            raise InputError(f"no event {event!r}; there are: {', '.join(self._listeners)}")
+        if not callable(callback):
+            raise InputError(f"on({event!r}, {callback!r}): a function of one argument is needed, which is the event")
         self._listeners[event].append(callback)
 
     def runs(self, news: Iterable[RunNews]) -> None:
