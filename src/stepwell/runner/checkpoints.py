@@ -39,16 +39,14 @@ FindBodies = Callable[[RunRow], Bodies]
 
 def labels(store: Store, run_id: RunId, load: LoadGraph) -> list[Label]:
     """The checkpoints of a run that have names, in order."""
-    run, lines, entries = store.read(
-        [
-            GetRun(run_id),
-            ListLines(run_id, kind=CHECKPOINT, limit=_ALL),
-            ListJournal(run_id, limit=_ALL, kinds=_COMPLETING),
-        ]
-    )
+    run, lines = store.read([GetRun(run_id), ListLines(run_id, kind=CHECKPOINT, limit=_ALL)])
     if run is None:
         raise RunNotFound(run_id)
-    return _labels(lines, entries, load(run.digest)) if lines else []
+    if not lines:
+        return []
+    nodes = tuple(sorted({line.node for line in lines}))
+    (entries,) = store.read([ListJournal(run_id, limit=_ALL, kinds=_COMPLETING, indexes=nodes)])
+    return _labels(lines, entries, load(run.digest))
 
 
 def labelled(store: Store, run_id: RunId, load: LoadGraph, label: str) -> int | None:
