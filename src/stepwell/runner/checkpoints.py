@@ -147,14 +147,18 @@ class _History:
         )
 
     def _effects(self, step: int) -> list[Effect]:
-        """Of the attempts that had ended, as they were stored with their end."""
+        """Of the attempts that had ended, in order: claims of one moment have none."""
         ended = {
             (entry.index, entry.attempt)
             for entry in self._journal[:step]
             if entry.kind in ENDED_BY or entry.kind == "shared"
         }
         rows = [row for row in self._lines if (row.node, row.number) in ended]
-        return effects_of(rows, self._graph.order)
+        graph = self._graph
+        return sorted(
+            effects_of(rows, graph.order),
+            key=lambda effect: (graph.ranks[graph.index[effect.node]], effect.node, effect.attempt, effect.index),
+        )
 
     def _found_state(self, bodies: FindBodies) -> StateType | None:
         """The type of the state; its code is needed only if there is something to fold."""
