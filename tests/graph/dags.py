@@ -54,7 +54,9 @@ def _with_options(draw: st.DrawFn, spec: NodeSpec, ancestors: list[str]) -> Node
     if on_lost == "rerun":
         retries |= st.builds(Retry, st.integers(1, 9), delays, delays)
     return spec._replace(
-        name=draw(st.just(spec.id) | st.text(TEXT, min_size=1).filter(str.strip)),
+        name=draw(
+            st.just(spec.id) | st.text(TEXT, min_size=1).filter(lambda text: bool(text.strip()) and text.isprintable())
+        ),
         job=draw(st.sampled_from([None, "shop.jobs:charge", "shop:Mail.send"])),
         args=draw(st.dictionaries(st.text(TEXT), ARGS, max_size=3)),
         needs=tuple(draw(st.lists(st.sampled_from(ancestors), unique=True))) if ancestors else (),

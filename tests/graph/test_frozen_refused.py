@@ -189,8 +189,8 @@ def test_nesting_is_refused_before_it_is_parsed(open: str) -> None:
 
 def test_brackets_inside_of_strings_are_no_nesting() -> None:
     text = '[{"\\\\' * 300 + '\\"'
-    form = {"version": 1, "nodes": {"a": node(name=text, args={text: text})}}
-    assert from_frozen(json.dumps(form)).nodes["a"].name == text
+    form = {"version": 1, "nodes": {"a": node(name=text[:500], args={text: text})}}
+    assert from_frozen(json.dumps(form)).nodes["a"].args == {text: text}
 
 
 def test_a_string_that_never_ends_is_looked_at_once() -> None:

@@ -41,7 +41,7 @@ def _print(found: Comparison, *, whole: bool) -> None:
     head = table("", "first", "second", wrapped=("first", "second"))
     one, other = found.first, found.second
     head.add_row("run", one.run_id, other.run_id)
-    head.add_row("workflow", one.workflow, other.workflow)
+    head.add_row("workflow", plain(one.workflow), plain(other.workflow))
     head.add_row("status", coloured(one.status), coloured(other.status))
     head.add_row("took", duration(one.seconds), duration(other.seconds))
     screen.print(head)

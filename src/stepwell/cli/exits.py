@@ -85,7 +85,9 @@ def report(error: BaseException) -> ExitCode:
 
 def complain(message: str) -> None:
     """`error: message` on stderr, the first word in red on a terminal."""
-    typer.echo(f"{typer.style('error:', fg='red', bold=True)} {message}", err=True)
+    from .words import plain  # help and completion need no words
+
+    typer.echo(f"{typer.style('error:', fg='red', bold=True)} {plain(message)}", err=True)
 
 
 def _told(error: StepwellError) -> str:

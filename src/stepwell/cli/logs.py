@@ -95,6 +95,6 @@ def _print(run: StoredRun, found: Sequence[tuple[LineRow, LogLine]]) -> None:
         who = f"{specs[row.node].name} #{row.number}"
         said = plain(line.text).rstrip().replace("\n", "\n    ")
         head = typer.style(f"{moment}  {plain(who)}", dim=True)
-        level = typer.style(f"{line.level:<8}", fg=colour, bold=True if line.severity >= 50 else None)
+        level = typer.style(f"{plain(line.level):<8}", fg=colour, bold=True if line.severity >= 50 else None)
         by = typer.style(f"{plain(line.logger)}:", dim=True)
         typer.echo(f"{head}  {level} {by} {typer.style(said, fg=colour) if colour else said}")

@@ -18,7 +18,7 @@ from .advising import pause_told
 from .opening import Place
 from .records import full_record, graph_record, json_text, run_record
 from .stored import StoredRun, find_run
-from .words import ago, count, duration
+from .words import ago, count, duration, plain
 
 PAGE = 1_000
 SHORT_ID = 12
@@ -59,7 +59,7 @@ def audit(place: Place, text: str, *, as_json: bool) -> None:
         print(json_text({"run": run.id, "status": run.status, "journal_entries": run.seq, "problems": problems}))
     elif problems:
         typer.echo(f"run {run.id}: {count(len(problems), 'invariant')} broken", err=True)
-        print("\n".join(f"- {problem}" for problem in problems))
+        print("\n".join(f"- {plain(problem)}" for problem in problems))
     else:
         looked_at = f"{count(run.nodes, 'node')} and {run.seq} journal entries"
         print(f"run {run.id}, {run.status}: every invariant holds, over {looked_at}")
@@ -156,7 +156,7 @@ def _print_runs(runs: Sequence[StoredRun], now: int) -> None:
         status = coloured(row.status)
         if row.status is RunStatus.PAUSED:
             status.append(f": {pause_told(row)}")
-        made.add_row(shown, row.workflow, status, _nodes(row), began, duration(run.seconds))
+        made.add_row(plain(shown), plain(row.workflow), status, _nodes(row), began, duration(run.seconds))
     console().print(made)
 
 

@@ -17,7 +17,7 @@ from ..model import CountNodes, GetRun, ListNodes, NodeRow, NodeStatus, RunRow, 
 from ..model.lines import Progress, latest_progress
 from ..runner import Engine
 from ..store import reader
-from .words import duration, how_far
+from .words import duration, how_far, plain
 
 LOOK_EVERY = 0.1
 SHARE_OF_TIME = 0.05
@@ -88,7 +88,7 @@ def tally(engine: Engine, row: RunRow) -> Tally:
         return sum(counts.get(status, 0) for status in statuses)
 
     def named(node: NodeRow) -> str:
-        name = specs[node.index].name
+        name = plain(specs[node.index].name)
         if node.status is NodeStatus.WAITING and node.due_at is not None:
             return f"{name} (again in {duration(max(0, node.due_at - engine.store.now()) / SECOND)})"
         return name if node.attempt <= 1 else f"{name} (attempt {node.attempt})"

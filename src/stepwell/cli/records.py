@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -16,11 +17,15 @@ from ..store import reader
 from .stored import StoredError, StoredNode, StoredRun
 from .words import iso
 
+_OBEYED = re.compile(r"[\x7f-\x9f]")
+"""Control characters that JSON may hold as they are, and terminals obey."""
+
 
 def json_text(value: Any) -> str:
     """JSON for stdout, in characters that it can carry."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return json.dumps(value, indent=2, ensure_ascii=not utf8)
+    text = json.dumps(value, indent=2, ensure_ascii=not utf8)
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def run_record(run: StoredRun) -> dict[str, Any]:

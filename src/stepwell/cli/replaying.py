@@ -15,7 +15,7 @@ from .exits import ExitCode, complain
 from .opening import Place
 from .records import json_text
 from .stored import find_run
-from .words import count
+from .words import count, plain
 
 
 def replay(place: Place, what: str, *, as_json: bool) -> None:
@@ -56,4 +56,4 @@ def _tell(report: Replayed) -> None:
         reasons.setdefault(reason, []).append(node)
     for reason, nodes in reasons.items():
         more = f" and {len(nodes) - 10:,} more" if len(nodes) > 10 else ""
-        typer.echo(f"  stubbed, {reason}: {', '.join(nodes[:10])}{more}")
+        typer.echo(f"  stubbed, {reason}: {plain(', '.join(nodes[:10]))}{more}")

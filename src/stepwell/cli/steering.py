@@ -19,7 +19,7 @@ from .exits import ExitCode, complain
 from .opening import Place
 from .records import json_text
 from .stored import check_node, find_run
-from .words import count
+from .words import count, plain
 
 SHOWN_UP_TO = 100
 """Nodes that a dry run lists one by one; `--json` lists all of them."""
@@ -62,7 +62,7 @@ def import_graph(place: Place, text: str, file: str) -> None:
         except GraphError as error:
             complain(f"{file}: {count(len(error.problems), 'problem')}; nothing was changed")
             for problem in error.problems:
-                typer.echo(f"  - {problem}", err=True)
+                typer.echo(f"  - {plain(str(problem))}", err=True)
             raise typer.Exit(ExitCode.USAGE) from None
         row, after = run.row, run.graph
     if after == before:
@@ -113,7 +113,7 @@ def _print_touched(touched: Sequence[Touched]) -> None:
     made = table("node", "is", "becomes", wrapped=("node",))
     for each in touched[:SHOWN_UP_TO]:
         named = each.name if each.name == each.id else f"{each.name} ({each.id})"
-        made.add_row(named, coloured(each.status), coloured(each.becomes))
+        made.add_row(plain(named), coloured(each.status), coloured(each.becomes))
     console().print(made)
     if len(touched) > SHOWN_UP_TO:
         typer.echo(f"and {count(len(touched) - SHOWN_UP_TO, 'more node')}; --json lists all of them")

@@ -15,6 +15,7 @@ from ..kernel.measuring import RunMetrics, measure
 from ..model import SATISFIED_NODES, AttemptRow, ListNodes, NodeRow, NodeStatus, RunRow
 from ..model.lines import Mark, Progress, latest_progress
 from ..store import Store, reader
+from .words import plain
 
 if TYPE_CHECKING:
     from ..runner import Run
@@ -35,7 +36,7 @@ def find_run(store: Store, text: str) -> RunRow:
     if not found:
         raise RunNotFound(text)
     if len(found) > 1:
-        shown = "".join(f"\n  {row.id}  {row.workflow} {row.status}" for row in found[:_FEW])
+        shown = "".join(f"\n  {row.id}  {plain(row.workflow)} {row.status}" for row in found[:_FEW])
         more = f"\n  and {len(found) - _FEW:,} more" if len(found) > _FEW else ""
         raise InputError(f"{text!r} begins the ids of {len(found):,} runs; give more of it:{shown}{more}")
     return found[0]

@@ -14,7 +14,7 @@ from .advising import advised
 from .opening import Place
 from .records import json_text, run_record
 from .stored import StoredRun, find_run
-from .words import ago, count, parse_age
+from .words import ago, count, parse_age, plain
 
 PATIENCE = 2.0
 """Seconds after the grace within which a run that is cancelled should have ended."""
@@ -56,7 +56,7 @@ def gc(place: Place, *, older_than: str, keep: int, dry_run: bool, as_json: bool
             print(json_text({"dry_run": dry_run, "deleted": 0 if dry_run else len(rows), "runs": runs}))
             return
     for row in rows[:_SHOWN_UP_TO]:
-        typer.echo(f"{row.status:<9}  {row.id}  {row.workflow}  ended {ago(row.ended_at or now, now)}")
+        typer.echo(f"{row.status:<9}  {row.id}  {plain(row.workflow)}  ended {ago(row.ended_at or now, now)}")
     if len(rows) > _SHOWN_UP_TO:
         typer.echo(f"and {count(len(rows) - _SHOWN_UP_TO, 'more run')}")
     done = "would delete" if dry_run else "deleted"

@@ -25,7 +25,7 @@ from .exits import ExitCode, complain, report
 from .inputs import changed_input, import_module, make_startable, workflows_in
 from .opening import Place
 from .stored import StoredRun, check_node, find_run
-from .words import count, duration, one_line
+from .words import count, duration, one_line, plain
 
 LINES_AT_ONCE = 20
 STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to others"
@@ -168,7 +168,7 @@ def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
 
 def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
-    typer.echo(f"{typer.style(row.workflow, bold=True)}  {count(row.nodes, 'node')}  run {row.id}", err=True)
+    typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {count(row.nodes, 'node')}  run {row.id}", err=True)
     from .progress import follow
     from .summary import print_end, print_result
 
@@ -267,7 +267,7 @@ def _say_what_is_served(engine: Engine, *, once: bool) -> None:
     typer.echo(f"serving {engine.store.url} {end}", err=True)
     for needed in reader.list_unfinished(engine.store):
         if engine.can_serve(needed) is False:
-            typer.echo(f"not served: {needed.workflow}: {_why_not(needed)}", err=True)
+            typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(needed)}')}", err=True)
 
 
 def _why_not(needed: Unfinished) -> str:
@@ -291,7 +291,7 @@ def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:
         row = reader.get_run(engine.store, event.run_id)
         if row is not None:
             taken = duration(StoredRun(engine.store, row).seconds)
-            typer.echo(f"{event.status:<9}  {row.id}  {row.workflow}  {taken}")
+            typer.echo(f"{event.status:<9}  {row.id}  {plain(row.workflow)}  {taken}")
     if len(events) > LINES_AT_ONCE:
         counted: Counter[Any] = Counter(event.status for event in events[LINES_AT_ONCE:])
         shown = ", ".join(f"{number:,} {status}" for status, number in counted.items())

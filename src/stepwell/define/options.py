@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from ..errors import DefinitionError
-from ..graph import Body, OnLost, Retry, SideEffects
+from ..graph import MAX_NAME, Body, OnLost, Retry, SideEffects
 from ..place import Place
 
 MAX_SECONDS = 2**40
@@ -74,8 +75,14 @@ def checked_run_options(on_failure: OnFailure, timeout: float | None, place: Pla
 
 
 def checked_name(name: str, place: Place) -> str:
+    """A name that any terminal can show: one that holds control characters could command it."""
     if not _is_text(name):
         raise DefinitionError(f"{name!r} cannot be a name: some text is needed", where=str(place))
+    if len(name) > MAX_NAME or not name.isprintable():
+        raise DefinitionError(
+            f"{reprlib.repr(name)} cannot be a name: 1 to {MAX_NAME} printable characters are needed, and no line ends",
+            where=str(place),
+        )
     return name
 
 

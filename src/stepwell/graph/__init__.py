@@ -4,10 +4,23 @@ from .check import Problem, check
 from .draw import to_dot, to_mermaid
 from .frozen import from_frozen, to_frozen
 from .graph import Arranged, Graph
-from .spec import DEFAULT_QUEUE, NO_ARGS, Body, Kind, NodeSpec, OnLost, Retry, SideEffects, lane_name, suspect_lane
+from .spec import (
+    DEFAULT_QUEUE,
+    MAX_NAME,
+    NO_ARGS,
+    Body,
+    Kind,
+    NodeSpec,
+    OnLost,
+    Retry,
+    SideEffects,
+    lane_name,
+    suspect_lane,
+)
 
 __all__ = [
     "DEFAULT_QUEUE",
+    "MAX_NAME",
     "NO_ARGS",
     "Arranged",
     "Body",

@@ -16,9 +16,7 @@ from ..errors import NotJson
 from ..ids import NodeId
 from .check import Problem
 from .document import node_from_document
-from .spec import NodeSpec
-
-MAX_ID = 500
+from .spec import MAX_NAME, NodeSpec
 
 Complaint: TypeAlias = tuple[str, str]
 """The rest of the path below the field, and what is wrong there."""
@@ -80,8 +78,8 @@ def _below(field: str) -> str:
 
 
 def _id(value: Any) -> list[Complaint]:
-    if not isinstance(value, str) or not value or len(value) > MAX_ID or not value.isprintable():
-        return _needed(f"an id of 1 to {MAX_ID} printable characters", value)
+    if not isinstance(value, str) or not value or len(value) > MAX_NAME or not value.isprintable():
+        return _needed(f"an id of 1 to {MAX_NAME} printable characters", value)
     return _FINE
 
 
@@ -89,6 +87,12 @@ def _text(value: Any) -> list[Complaint]:
     if not isinstance(value, str) or not value or value.isspace():
         return _needed("some text", value)
     return _FINE if value.isascii() else _json(value)
+
+
+def _name(value: Any) -> list[Complaint]:
+    if isinstance(value, str) and (len(value) > MAX_NAME or not value.isprintable()):
+        return _needed(f"a name of 1 to {MAX_NAME} printable characters", value)
+    return _text(value)
 
 
 def _queue(value: Any) -> list[Complaint]:
@@ -153,7 +157,7 @@ def _retry(value: Any) -> list[Complaint]:
 
 
 FIELDS: Mapping[str, Check] = {
-    "name": _text,
+    "name": _name,
     "job": _job,
     "args": _args,
     "depends_on": _names,

@@ -23,6 +23,8 @@ recorded), or only give what it returned (`opaque`)."""
 
 NO_ARGS: Mapping[str, Any] = MappingProxyType({})
 DEFAULT_QUEUE = "default"
+MAX_NAME = 500
+"""Characters of a name or an id, all of them printable: they are shown on terminals."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,5 +177,5 @@ def _text(text: str) -> str:
 def _allowed(text: str) -> Iterator[str]:
     for char in text:
         code = ord(char)
-        fine = 0x20 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or code >= 0x10000
+        fine = 0x20 <= code < 0x7F or 0xA0 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or code >= 0x10000
         yield char if fine else "\ufffd"

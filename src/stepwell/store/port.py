@@ -67,12 +67,19 @@ def illegal_move(op: Rewrite, run: RunStatus) -> str | None:
     return None
 
 
+_FEW = 4
+
+
 def groups(batch: Batch) -> Iterator[tuple[type[Op], list[int]]]:
     """Positions of neighbouring ops that are applied as one set.
 
     Neighbours of one kind form a set as long as no two of them are about the same attempt or run. Settlements of one set
     are judged against the gate as it stood before the set, so that a store may apply them all in one statement.
     """
+    if len(batch) <= _FEW and len(set(map(type, batch))) == len(batch):  # what a chain commits, over and over
+        for position, op in enumerate(batch):
+            yield type(op), [position]
+        return
     kind: type[Op] | None = None
     members: list[int] = []
     subjects: set[str] = set()

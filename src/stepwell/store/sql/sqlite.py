@@ -59,6 +59,7 @@ Synchronous = Literal["full", "normal"]
 
 
 FILE_CHECK_SECONDS = 1.0
+_WORKERS = frozenset({Enlist, Dismiss})
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -111,11 +112,13 @@ class SqliteStore:
         with self._write_lock, self._translated():
             self._check_open()
             self._check_file()
-            dead = self._locks.dead_workers() if any(isinstance(op, Sweep) for op in batch) else ()
+            kinds = set(map(type, batch))
+            dead = self._locks.dead_workers() if Sweep in kinds else ()
             self._begin()
             try:
                 tx = Transaction(self._writer, self._clock.now())
-                self._expire(tx, dead)
+                if dead:
+                    self._expire(tx, dead)
                 receipts: list[Receipt] = []
                 for kind, members in groups(batch):
                     receipts += self._apply(tx, kind, [batch[position] for position in members])
@@ -124,8 +127,10 @@ class SqliteStore:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise
-            self._locks.follow(batch)
-            self._locks.bury(dead)
+            if not kinds.isdisjoint(_WORKERS):
+                self._locks.follow(batch)
+            if dead:
+                self._locks.bury(dead)
             return receipts
 
     def _check_file(self) -> None:

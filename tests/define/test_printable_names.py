@@ -1,0 +1,41 @@
+"""Names are shown on terminals, so they are made of printable characters."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepwell import Builder, DefinitionError, GraphError, Workflow, step
+from stepwell.graph import from_frozen
+
+WRONG = ["esc\x1b[31m", "two\nlines", "bell\x07", "c1\x9b", "x" * 501]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_workflow_is_not_named_so(name: str) -> None:
+    with pytest.raises(DefinitionError, match="1 to 500 printable characters are needed"):
+        Builder(name)
+    with pytest.raises(DefinitionError, match="1 to 500 printable characters are needed"):
+
+        class Named(Workflow, name=name):
+            @step
+            def only(self) -> None: ...
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_node_is_not_named_so(name: str) -> None:
+    with pytest.raises(DefinitionError, match="1 to 500 printable characters are needed"):
+        Builder("fine").node(name, job="a:b")
+    with pytest.raises(DefinitionError, match="1 to 500 printable characters are needed"):
+        Builder("fine").fan_out([1], job="a:b", name=lambda _: name)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_node_of_an_imported_graph_is_not_named_so(name: str) -> None:
+    with pytest.raises(GraphError, match=r"\$\.nodes\.n\.name: a name of 1 to 500 printable characters is needed"):
+        from_frozen({"version": 1, "nodes": {"n": {"name": name, "job": "a:b", "depends_on": []}}})
+
+
+def test_spaces_and_other_scripts_are_welcome() -> None:
+    builder = Builder("Bestellung prüfen 注文")
+    builder.node("ship it — 😀", job="a:b")
+    builder.node("y" * 500, job="a:b")
