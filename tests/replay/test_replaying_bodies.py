@@ -181,3 +181,19 @@ def test_several_may_replay_at_once(engine: Engine) -> None:
     for thread in threads:
         thread.join()
     assert found == [expected] * 8
+
+
+class Greedy(Workflow):
+    """Changes what it was told."""
+
+    @step(side_effects="recordable")
+    def take(self, ctx: Context) -> list[int]:
+        found: list[int] = ctx.effect("numbers", lambda: [1, 2])
+        found.append(3)
+        return found
+
+
+def test_what_a_body_does_to_an_answer_does_not_change_the_record(engine: Engine, tmp_path: Any) -> None:
+    recorded = read_cassette(engine.run(Greedy()).export(tmp_path / "greedy.json").read_bytes())
+    for _ in range(3):
+        assert replay_cassette(recorded).effects == 1

@@ -107,13 +107,11 @@ class _Reading:
         for attempt in self._attempts:
             place = (attempt.index, attempt.number)
             if place in completed:
-                found.append(
-                    origins.get(attempt.index) or self._stub(attempt)
-                    if place in shared
-                    else self._node(
-                        attempt, graphs.get(place, present), generations.get(attempt.index, 0), effects.get(place, ())
-                    )
-                )
+                if place in shared:
+                    found.append(origins.get(attempt.index) or self._stub(attempt))
+                else:
+                    generation = generations.get(attempt.index, 0)
+                    found.append(self._node(attempt, graphs.get(place, present), generation, effects.get(place, ())))
             if attempt.status is AttemptStatus.SUPERSEDED:
                 generations[attempt.index] = generations.get(attempt.index, 0) + 1
         return found

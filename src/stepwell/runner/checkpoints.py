@@ -39,16 +39,14 @@ FindBodies = Callable[[RunRow], Bodies]
 
 def labels(store: Store, run_id: RunId, load: LoadGraph) -> list[Label]:
     """The checkpoints of a run that have names, in order."""
-    run, lines, entries = store.read(
-        [
-            GetRun(run_id),
-            ListLines(run_id, kind=CHECKPOINT, limit=_ALL),
-            ListJournal(run_id, limit=_ALL, kinds=_COMPLETING),
-        ]
-    )
+    run, lines = store.read([GetRun(run_id), ListLines(run_id, kind=CHECKPOINT, limit=_ALL)])
     if run is None:
         raise RunNotFound(run_id)
-    return _labels(lines, entries, load(run.digest)) if lines else []
+    if not lines:
+        return []
+    nodes = tuple(sorted({line.node for line in lines}))
+    (entries,) = store.read([ListJournal(run_id, limit=_ALL, kinds=_COMPLETING, indexes=nodes)])
+    return _labels(lines, entries, load(run.digest))
 
 
 def labelled(store: Store, run_id: RunId, load: LoadGraph, label: str) -> int | None:
@@ -149,14 +147,18 @@ class _History:
         )
 
     def _effects(self, step: int) -> list[Effect]:
-        """Of the attempts that had ended, as they were stored with their end."""
+        """Of the attempts that had ended, in order: claims of one moment have none."""
         ended = {
             (entry.index, entry.attempt)
             for entry in self._journal[:step]
             if entry.kind in ENDED_BY or entry.kind == "shared"
         }
         rows = [row for row in self._lines if (row.node, row.number) in ended]
-        return effects_of(rows, self._graph.order)
+        graph = self._graph
+        return sorted(
+            effects_of(rows, graph.order),
+            key=lambda effect: (graph.ranks[graph.index[effect.node]], effect.node, effect.attempt, effect.index),
+        )
 
     def _found_state(self, bodies: FindBodies) -> StateType | None:
         """The type of the state; its code is needed only if there is something to fold."""
