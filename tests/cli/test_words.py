@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 from stepwell.errors import RunFailed
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import NodeId
@@ -44,3 +47,16 @@ def test_what_is_left_out_of_a_summary_is_counted() -> None:
         return Graph([NodeSpec(NodeId(name), name) for name in names])
 
     assert changes(graph("a"), graph("a", *"bcdefg")) == "6 new: b, c, d and 3 more"
+
+
+def test_a_pause_of_a_run_whose_worker_is_dead_promises_no_end(shop: Shop) -> None:
+    running = shop.start("run", "shop:Slow", "--run-id", "slow")
+    shop.until(lambda: "second" in shop.ledger())
+    shop.until(lambda: shop("show", "slow", "--json").json["nodes"][1]["status"] == "RUNNING")
+    assert "1 node at work may end" in shop("pause", "slow").out
+    shop("resume", "slow", "--no-wait")
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    paused = shop("pause", "slow").out
+    assert "may end" not in paused
+    assert "no worker is left that could end the 1 node it was at" in paused

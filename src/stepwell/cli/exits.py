@@ -42,7 +42,7 @@ MEANINGS = {
     ExitCode.RUN_FAILED: "the run failed, or its replay differs",
     ExitCode.USAGE: "wrong usage, bad input or broken code",
     ExitCode.NOT_FOUND: "there is no such run",
-    ExitCode.STORE: "the store cannot be used: locked, full, read-only, of a newer version",
+    ExitCode.STORE: "the store cannot be used: locked, full, read-only, of a newer version, or named and not there",
     ExitCode.CANCELLED: "the run was cancelled",
     ExitCode.CONFLICT: "the state of the run forbids it, or it is paused until somebody decides",
     ExitCode.INTERNAL: "an error in Stepwell itself",
