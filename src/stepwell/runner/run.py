@@ -327,7 +327,7 @@ class Run(Controls):
         view = node_view(first, self.graph.in_order[first.index].name, attempts[first.index])
         error = view.error or NodeError(
             "Interrupted",
-            "it is not known whether the body ran to its end; look whether it did its work before you retry it",
+            "it is not known whether the body ran to its end",
             None,
         )
         return RunFailed(
@@ -335,9 +335,10 @@ class Run(Controls):
             node=view.name,
             attempt=first.attempt,
             error_type=error.type,
-            error_message=error.message,
+            error_message=error.message + (_LOOK_FIRST if first.status is NodeStatus.INTERRUPTED else ""),
             others=len(broken) - 1,
         )
 
 
+_LOOK_FIRST = "; look whether it did its work before you retry it, which runs it once more"
 _REASONS = {"deadline": "it did not end within its timeout"}
