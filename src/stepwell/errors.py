@@ -157,8 +157,9 @@ class RunError(StepwellError):
 class RunNotFound(RunError):
     """There is no run with this id in this store."""
 
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"no run {run_id!r} in this store; `stepwell ls` lists the runs there are", run_id=run_id)
+    def __init__(self, run_id: str, hint: str = "") -> None:
+        told = f"no run {run_id!r} in this store; `stepwell ls` lists the runs there are"
+        super().__init__(f"{told}; {hint}" if hint else told, run_id=run_id)
 
 
 class RunConflict(RunError):
@@ -176,8 +177,15 @@ class RunFailed(RunError):
         self, run_id: str, *, node: str, attempt: int, error_type: str, error_message: str, others: int = 0
     ) -> None:
         more = f" (and {others} more failed)" if others else ""
+        # Attempt 0 is none: the run as a whole failed.
+        self.told = (
+            f"run {run_id} failed at node {node!r}, attempt {attempt}: {error_type}: {error_message}{more}"
+            if attempt
+            else f"run {run_id} failed: {error_message}"
+        )
+        """What happened, without what to do."""
         super().__init__(
-            f"run {run_id} failed at node {node!r}, attempt {attempt}: {error_type}: {error_message}{more}\n"
+            f"{self.told}\n"
             f"  completed nodes are kept; `run.retry()` or `stepwell retry {run_id}` runs only what did not complete",
             run_id=run_id,
         )

@@ -146,7 +146,10 @@ def test_a_dry_run_says_what_would_change_and_changes_nothing(shop: Shop) -> Non
     before = entries(shop, "c")
     told = shop("retry", "c", "--dry-run").out
     assert [line.split() for line in told.splitlines()[2:3]] == [["broken", "FAILED", "PENDING"]]
-    assert told.endswith("run c is PAUSED and would be RUNNING: 1 node would change; nothing has been done\n")
+    assert "run c is PAUSED and would be RUNNING: 1 node would change; nothing has been done\n" in told
+    assert "its class was not looked at" in told
+    resumed = shop("resume", "c", "--dry-run").out
+    assert "cannot run (after: UPSTREAM_FAILED at the end), so the run will end FAILED; `stepwell retry c`" in resumed
     broken = {"id": "broken", "name": "broken", "status": "FAILED", "becomes": "PENDING"}
     after = {"id": "after", "name": "after", "status": "PENDING", "becomes": "CANCELLED"}
     for words, becomes, nodes in [

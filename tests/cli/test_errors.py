@@ -157,3 +157,19 @@ def test_numbers_and_keys_that_make_no_sense_are_exit_code_2(shop: Shop) -> None
         assert "grace_seconds=" in shop("cancel", "bad", "--grace", grace, "--dry-run", code=2).err
     assert "idempotency_key=''" in shop("run", "shop:Again", "--key", "", code=2).err
     assert "timeout=nan" in shop("run", "shop:Again", "--timeout", "nan", code=2).err
+
+
+@pytest.mark.parametrize(
+    "words", ["ls", "ls --json", "show nobody", "why nobody", "logs nobody", "gc", "cancel nobody"]
+)
+def test_a_store_that_was_named_and_is_not_there_is_exit_code_4(shop: Shop, words: str) -> None:
+    url = f"sqlite:///{shop.folder}/nope.db"
+    assert "there is no such file" in shop(*words.split(), "--store", url, code=4).err
+    assert "there is no such file" in shop(*words.split(), STEPWELL_STORE=url, code=4).err
+    assert not (shop.folder / "nope.db").exists()
+
+
+def test_the_store_of_a_fresh_folder_has_no_runs(shop: Shop) -> None:
+    assert shop("ls").err == "no runs in sqlite:///.stepwell/stepwell.db\n"
+    shop.write("stepwell.toml", 'store = "sqlite:///orders.db"\n')
+    assert "orders.db" in shop("ls", code=4).err

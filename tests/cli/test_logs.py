@@ -62,7 +62,7 @@ def test_a_run_that_said_nothing_is_told_so(chatty: Shop) -> None:
 
 def test_mistakes_are_told(chatty: Shop) -> None:
     assert "no run" in chatty("logs", "nothing-like-it", code=3).err.lower()
-    assert "has no node 'nobody'; there are: hello, count" in chatty("logs", "chat", "nobody", code=2).err
+    assert "has no node 'nobody': there are: hello, count" in chatty("logs", "chat", "nobody", code=2).err
     assert "numbered from 1" in chatty("logs", "chat", "--attempt", "0", code=2).err
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
+
 import pytest
 
 from tests.cli.conftest import Shop
@@ -91,6 +95,15 @@ def test_other_commands_are_quiet_too(noisy: Shop) -> None:
     assert noisy("graph", "noisy:noisy", "--json").json["workflow"] == "noisy"
     assert noisy("graph", "noisy:noisy", "--svg", "-").out.startswith("<svg")
     assert noisy("replay", "loud", "--json").json["executed"] == ["last"]
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_ends_no_command(shop: Shop, closed: str) -> None:
+    shop.touch("go")
+    command = f"{shlex.quote(sys.executable)} -m stepwell run shop:Chatty --run-id chat {closed}"
+    ended = subprocess.run(command, shell=True, cwd=shop.folder, capture_output=True, timeout=60, check=False)
+    assert ended.returncode == 0, ended
+    assert shop.status("chat") == "COMPLETED"
 
 
 def test_help_and_version_are_results(shop: Shop) -> None:

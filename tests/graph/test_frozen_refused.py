@@ -255,3 +255,9 @@ def _spoil(form: dict[str, Any], data: st.DataObject) -> None:
 @given(st.text() | st.binary())
 def test_rubbish_is_refused(rubbish: str | bytes) -> None:
     assert refused(rubbish)
+
+
+@pytest.mark.parametrize("job", ["nope", "shop.jobs", "shop:", ":work", "shop:work:more", "shop work"])
+def test_a_job_is_a_module_and_a_function(job: str) -> None:
+    (problem,) = refused({"version": 1, "nodes": {"a": node(job=job)}})
+    assert problem.startswith("$.nodes.a.job: a job of the form package.module:function is needed, got ")

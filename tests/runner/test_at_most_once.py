@@ -154,3 +154,16 @@ def test_a_careful_node_waits_for_a_free_slot_and_not_for_an_idle_engine(open_en
         busy.set()
         thread.join()
     eventually(lambda: not engine.runs(status="RUNNING") and not engine.runs(status="PENDING"), seconds=20)
+
+
+def test_who_retries_an_interrupted_node_is_told_to_look_first(engine: Engine) -> None:
+    release = threading.Event()
+
+    class Paying(Workflow):
+        @step(on_lost="interrupt", timeout=0.1)
+        def pay(self) -> None:
+            release.wait(10)
+
+    with pytest.raises(RunFailed, match="look whether it did its work before you retry it"):
+        engine.run(Paying())
+    release.set()

@@ -42,7 +42,7 @@ MEANINGS = {
     ExitCode.RUN_FAILED: "the run failed, or its replay differs",
     ExitCode.USAGE: "wrong usage, bad input or broken code",
     ExitCode.NOT_FOUND: "there is no such run",
-    ExitCode.STORE: "the store cannot be used: locked, full, read-only, of a newer version",
+    ExitCode.STORE: "the store cannot be used: locked, full, read-only, of a newer version, or named and not there",
     ExitCode.CANCELLED: "the run was cancelled",
     ExitCode.CONFLICT: "the state of the run forbids it, or it is paused until somebody decides",
     ExitCode.INTERNAL: "an error in Stepwell itself",
@@ -121,7 +121,11 @@ def _shown(error: BaseException) -> str:
 
 
 def forgiving_streams() -> None:
-    """A name that the terminal's encoding cannot show must not end a command."""
+    """A name that the terminal's encoding cannot show must not end a command, nor must a stream that is closed."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # It takes the lowest free descriptor, so that no store is opened where others expect a stream.
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

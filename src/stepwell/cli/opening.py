@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ..settings import Settings, read_settings
+from ..errors import StoreError
+from ..settings import DEFAULT_STORE, Settings, read_settings
 from ..store import Store, open_store
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Place:
 
     def __init__(self, store: str | None) -> None:
         self.settings: Settings = read_settings({"store": store}, os.environ, Path.cwd())
+        self._named = store is not None or self.settings.store != DEFAULT_STORE
         self._option = f" --store {store}" if store else ""
         if (folder := os.getcwd()) not in sys.path:
             sys.path.insert(0, folder)
@@ -32,9 +34,14 @@ class Place:
 
     @contextmanager
     def store(self) -> Iterator[Store]:
-        """The store, to look at. Where there is none, none is made: an empty one stands for it."""
+        """The store, to look at. Where there is none, none is made: an empty one stands for it, unless somebody named it."""
         url = self.settings.store
-        opened = open_store(url if _exists(url) else "memory://")
+        exists = _exists(url)
+        if self._named and not exists:
+            raise StoreError(
+                f"store {url}: there is no such file, {_file(url).absolute()}; `stepwell run` with this store makes it"
+            )
+        opened = open_store(url if exists else "memory://")
         try:
             yield opened
         finally:
@@ -48,5 +55,8 @@ class Place:
 
 
 def _exists(url: str) -> bool:
-    scheme, _, rest = url.partition(":///")
-    return scheme != "sqlite" or Path(unquote(rest.partition("?")[0])).exists()
+    return not url.startswith("sqlite:///") or _file(url).exists()
+
+
+def _file(url: str) -> Path:
+    return Path(unquote(url.removeprefix("sqlite:///").partition("?")[0]))

@@ -9,11 +9,12 @@ from pathlib import Path
 import typer
 
 from ..errors import GraphError, InputError
-from ..model import NodeStatus, RunRow, RunStatus
+from ..model import FAILED_NODES, NODE_FAILED, NodeStatus, RunRow, RunStatus
 from ..runner import Engine, Run
 from ..runner.control import Touched
 from ..runner.versions import changes
 from ..store import reader
+from ..store.living import living
 from .advising import advise, advised, next_steps
 from .exits import ExitCode, complain
 from .opening import Place
@@ -25,6 +26,9 @@ from .words import count, plain
 SHOWN_UP_TO = 100
 """Nodes that a dry run lists one by one; `--json` lists all of them."""
 
+NAMED_UP_TO = 10
+_HEALING = ("retry", "reattempt", "resume")
+"""What makes a run follow its class first."""
 _BECOMES = {
     "retry": RunStatus.RUNNING,
     "reattempt": RunStatus.RUNNING,
@@ -40,7 +44,10 @@ def pause(place: Place, text: str) -> None:
         run = Engine(store, runner=None).get(find_run(store, text).id).pause()
         row = run.row
         running = reader.count_nodes(store, run.id).get(NodeStatus.RUNNING, 0)
-    end = f"; {count(running, 'node')} at work may end, and what it did is kept" if running else ""
+        worked_on = bool(living(store))
+    end = f"; {count(running, 'node')} at work may end, and what it did is kept" if running and worked_on else ""
+    if running and not worked_on:
+        end = f"; no worker is left that could end the {count(running, 'node')} it was at"
     say(f"run {run.id} is {row.status}: nothing more is started{end}")
     advise(place, next_steps(row))
 
@@ -83,6 +90,7 @@ def dry_run(place: Place, text: str, verb: str, *, node: str | None = None, grac
             check_node(run, node)
         touched = _preview(run, verb, node, grace)
         running = reader.count_nodes(store, row.id).get(NodeStatus.RUNNING, 0)
+        cut_off = _cut_off(run, row) if verb == "resume" and not as_json else []
     if as_json:
         nodes = [each._asdict() for each in touched]
         say(
@@ -92,6 +100,34 @@ def dry_run(place: Place, text: str, verb: str, *, node: str | None = None, grac
     if touched:
         _print_touched(touched)
     say(_summary(row, verb, len(touched), running))
+    if cut_off:
+        say(_end_of_it(place, row, cut_off))
+    if verb in _HEALING:
+        say(
+            "this is about the run as it stands: its class was not looked at, and a change of it could change or refuse this"
+        )
+
+
+def _cut_off(run: Run, row: RunRow) -> list[str]:
+    """Of a run that a failure paused: the names of the nodes that wait for one that failed."""
+    if row.status is not RunStatus.PAUSED or row.reason != NODE_FAILED:
+        return []
+    nodes = run.nodes()
+    below = {node.id for node in nodes if node.status in FAILED_NODES}
+    graph = run.graph
+    for node in sorted(nodes, key=lambda node: graph.level(node.id)):
+        if below.intersection(graph.nodes[node.id].depends_on):
+            below.add(node.id)
+    return [node.name for node in nodes if node.id in below and not node.status.terminal]
+
+
+def _end_of_it(place: Place, row: RunRow, cut_off: Sequence[str]) -> str:
+    named = ", ".join(map(plain, cut_off[:NAMED_UP_TO]))
+    more = f" and {len(cut_off) - NAMED_UP_TO:,} more" if len(cut_off) > NAMED_UP_TO else ""
+    return (
+        f"what waits for a node that failed cannot run ({named}{more}: UPSTREAM_FAILED at the end), so the run will end "
+        f"FAILED; `{place.command(f'retry {row.id}')}` runs again what failed"
+    )
 
 
 def _preview(run: Run, verb: str, node: str | None, grace: float) -> list[Touched]:

@@ -31,7 +31,7 @@ def find_run(store: Store, text: str) -> RunRow:
     if row is not None:
         return row
     if len(text) < SHORTEST_PREFIX:
-        raise RunNotFound(text)
+        raise RunNotFound(text, f"the beginning of an id needs at least {SHORTEST_PREFIX} characters")
     found = [row for row in reader.all_runs(store) if row.id.startswith(text)]
     if not found:
         raise RunNotFound(text)
@@ -159,9 +159,10 @@ class StoredRun:
             ids = ", ".join(graph.order[index] for index in named[:_FEW])
             more = " ..." if len(named) > _FEW else ""
             raise InputError(f"run {self.row.id} has {len(named):,} nodes named {node!r}; give an id: {ids}{more}")
-        known = ", ".join([spec.name for spec in graph][: 2 * _FEW])
+        shown = list(graph)[: 2 * _FEW]
+        known = ", ".join(spec.name if spec.name == spec.id else f"{spec.name} ({spec.id})" for spec in shown)
         more = " ..." if len(graph) > 2 * _FEW else ""
-        raise InputError(f"run {self.row.id} has no node {node!r}; there are: {known}{more}")
+        raise InputError(f"run {self.row.id} has no node {node!r}: there are: {known}{more}")
 
     def result(self) -> Any:
         """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat)."""

@@ -21,6 +21,8 @@ class _Kept:
     """The real stdout, once it is kept from others."""
 
     stream: TextIO | None = None
+    former: TextIO | None = None
+    """What was `sys.stdout`: without a reference it would close the descriptor."""
 
 
 def keep_stdout() -> None:
@@ -34,6 +36,7 @@ def keep_stdout() -> None:
     except OSError:
         return
     encoding, errors = sys.stdout.encoding, sys.stdout.errors
+    _Kept.former = sys.stdout
     _Kept.stream = os.fdopen(own, "w", encoding=encoding, errors=errors)
     # Whole lines, also with PYTHONUNBUFFERED: what is printed now stands between the lines of stderr.
     sys.stdout = os.fdopen(_OUT, "w", buffering=1, encoding=encoding, errors=errors, closefd=False)

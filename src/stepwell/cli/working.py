@@ -185,8 +185,8 @@ def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     try:
         engine.get(row.id).check()
     except RunFailed as error:
-        why = one_line(f"{error.error_type}: {error.error_message}")
-        complain(f"run {row.id} failed at node {error.node!r}, attempt {error.attempt}: {why}")
+        # What to do about a missing job stands in lines of its own.
+        complain(error.told if error.error_type.endswith("MissingJob") else one_line(error.told))
         advise(
             place, {f"show {row.id} --traceback": "shows where", f"retry {row.id}": "runs only what did not complete"}
         )
@@ -251,6 +251,11 @@ def _import_all(modules: Sequence[str]) -> list[type[Workflow]]:
     found: dict[type[Workflow], None] = {}
     for module in modules:
         try:
+            if ":" in module:
+                name = module.partition(":")[0]
+                raise DefinitionError(
+                    f"{module}: give the module only, as in `stepwell work {name}`; all in it is served"
+                )
             found |= dict.fromkeys(workflows_in(import_module(module)))
         except DefinitionError as error:
             broken.append(error)

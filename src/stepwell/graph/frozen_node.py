@@ -22,7 +22,7 @@ Complaint: TypeAlias = tuple[str, str]
 """The rest of the path below the field, and what is wrong there."""
 Check: TypeAlias = Callable[[Any], "list[Complaint]"]
 
-_JOB = re.compile(r"[^\W\d]\w*(?:(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*)?\Z")
+_JOB = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
 _FINE: list[Complaint] = []
 
 

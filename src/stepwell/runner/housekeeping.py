@@ -110,7 +110,12 @@ class Housekeeping:
         if receipt.lost >= sweep.limit or receipt.woken >= sweep.limit:
             self._runner.chores.sweep_by(self._runner.now())
         if receipt.lost:
-            log.warning("%d attempts of lost workers were taken over", receipt.lost)
+            lost = (
+                "1 attempt of a lost worker was"
+                if receipt.lost == 1
+                else f"{receipt.lost} attempts of lost workers were"
+            )
+            log.warning("%s taken over", lost)
             self._runner.suspects_possible()
         self._runner.spread(receipt.runs)
         self._runner.hungry([run.run_id for run in receipt.runs])

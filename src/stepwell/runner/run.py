@@ -135,7 +135,9 @@ class Run(Controls):
         ]
         if len(renamed) == 1 and not named:
             return renamed[0]
-        known = ", ".join(list(graph.nodes)[:10])
+        known = ", ".join(
+            spec.name if spec.name == spec.id else f"{spec.name} ({spec.id})" for spec in list(graph)[:10]
+        )
         why = (
             "several nodes have this name; use an id"
             if named
@@ -323,15 +325,20 @@ class Run(Controls):
         attempts = {node.index: reader.list_attempts(store, self.id, node.index) for node in broken}
         first = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
         view = node_view(first, self.graph.in_order[first.index].name, attempts[first.index])
-        error = view.error or NodeError("Interrupted", "it is not known whether the body ran to its end", None)
+        error = view.error or NodeError(
+            "Interrupted",
+            "it is not known whether the body ran to its end",
+            None,
+        )
         return RunFailed(
             self.id,
             node=view.name,
             attempt=first.attempt,
             error_type=error.type,
-            error_message=error.message,
+            error_message=error.message + (_LOOK_FIRST if first.status is NodeStatus.INTERRUPTED else ""),
             others=len(broken) - 1,
         )
 
 
-_REASONS = {"deadline": "the run did not end within its timeout"}
+_LOOK_FIRST = "; look whether it did its work before you retry it, which runs it once more"
+_REASONS = {"deadline": "it did not end within its timeout"}

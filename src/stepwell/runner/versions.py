@@ -117,7 +117,7 @@ def changes(old: Graph, new: Graph) -> str:
     before = {index: node for node, index in old.index.items() if index not in old.removed}
     now = {index: node for node, index in new.index.items() if index not in new.removed}
     parts = [
-        f"{len(found)} {what}: {', '.join(found[:3])}"
+        f"{len(found)} {what}: {', '.join(found[:3])}{f' and {len(found) - 3} more' if len(found) > 3 else ''}"
         for what, found in (
             ("new", [spec.id for spec in new if new.index[spec.id] not in before]),
             ("gone", [before[index] for index in sorted(before.keys() - now.keys())]),

@@ -1,0 +1,62 @@
+"""Small texts that people stumble over."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from stepwell.errors import RunFailed
+from stepwell.graph import Graph, NodeSpec
+from stepwell.ids import NodeId
+from stepwell.runner.versions import changes
+from tests.cli.conftest import Shop
+
+
+def test_a_run_that_took_too_long_is_no_failure_of_a_node(shop: Shop) -> None:
+    failed = shop("run", "shop:Slow", "--run-id", "slow", "--timeout", "0.5", code=1).err
+    assert "error: run slow failed: it did not end within its timeout\n" in failed
+    assert "(run)" not in str(RunFailed("r", node="(run)", attempt=0, error_type="deadline", error_message="late"))
+
+
+def test_a_short_beginning_of_an_id_is_explained(shop: Shop) -> None:
+    assert "needs at least 4 characters" in shop("show", "f0", code=3).err
+
+
+def test_work_takes_modules(shop: Shop) -> None:
+    assert "give the module only, as in `stepwell work shop`" in shop("work", "shop:Order", "--once", code=2).err
+
+
+def test_a_missing_job_says_in_lines_what_to_do(shop: Shop) -> None:
+    shop.write(
+        "gone.py",
+        "from stepwell import Builder\ndef build():\n    b = Builder('g')\n    b.node('a', job='no:job')\n    return b\n",
+    )
+    failed = shop("run", "gone:build", code=1).err
+    assert "\n  - edit the graph: " in failed
+
+
+def test_unknown_nodes_are_answered_with_names_and_ids(shop: Shop) -> None:
+    shop("run", "shop:fan", "-i", "width=2", "--run-id", "fan-2")
+    told = {shop(verb, "fan-2", "nix", code=2).err for verb in ("why", "reattempt", "logs")}
+    assert len(told) == 1
+    assert "part_0 (" in told.pop()
+
+
+def test_what_is_left_out_of_a_summary_is_counted() -> None:
+    def graph(*names: str) -> Graph:
+        return Graph([NodeSpec(NodeId(name), name) for name in names])
+
+    assert changes(graph("a"), graph("a", *"bcdefg")) == "6 new: b, c, d and 3 more"
+
+
+def test_a_pause_of_a_run_whose_worker_is_dead_promises_no_end(shop: Shop) -> None:
+    running = shop.start("run", "shop:Slow", "--run-id", "slow")
+    shop.until(lambda: "second" in shop.ledger())
+    shop.until(lambda: shop("show", "slow", "--json").json["nodes"][1]["status"] == "RUNNING")
+    assert "1 node at work may end" in shop("pause", "slow").out
+    shop("resume", "slow", "--no-wait")
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    paused = shop("pause", "slow").out
+    assert "may end" not in paused
+    assert "no worker is left that could end the 1 node it was at" in paused
