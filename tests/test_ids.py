@@ -1,5 +1,6 @@
 """Ids: ordered by time, beyond guessing, and split only where we joined them."""
 
+import os
 import time
 
 import pytest
@@ -30,6 +31,8 @@ def test_later_ids_sort_later() -> None:
 def test_ids_are_never_the_same() -> None:
     made = [make() for make in (new_run_id, new_claim_id, new_worker_id, new_gate_token) for _ in range(2_000)]
     assert len(set(made)) == len(made)
+    assert new_gate_token().endswith(f":{os.getpid()}"), "whose it is can be told"
+    made = [one.partition("@")[0] for one in made]
     assert {len(one) for one in made} == {32}
     assert all(set(one) <= set("0123456789abcdef") for one in made)
 

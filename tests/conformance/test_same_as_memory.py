@@ -405,7 +405,7 @@ class SameAsMemory(RuleBasedStateMachine):
         """A run is made from another, shares some of what that one has done, in one go or two, and begins, or does not."""
         if which % 7:
             self.work_to_the_end(WORKERS[which % len(WORKERS)], which % 3)
-        there = [run for run in reader.all_runs(self.memory) if reader.get_outputs(self.memory, run.id)]
+        there = [run for run in reader.all_runs(self.memory) if self.memory.read([GetOutputs(run.id)])[0]]
         origin = there[which % len(there)] if there and which % 9 else reader.get_run(self.memory, self.run(which))
         if origin is None:
             return

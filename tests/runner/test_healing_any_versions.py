@@ -105,7 +105,8 @@ class Life:
         made: dict[str, Settle] = {
             "completed": completed(grant),
             "failed": failed(grant),
-            "retried": retried(grant, 1),
+            # Without a policy a node is tried three times at most, and a test that settles by hand keeps to it.
+            "retried": retried(grant, 1) if grant.failures < 2 else failed(grant),
             "released": released(grant),
         }
         (receipt,) = self.store.commit([made[ending]])

@@ -91,7 +91,12 @@ def _imported(module_name: str, address: str) -> ModuleType:
             f"{address}: there is no module {error.name!r} to import from here; start in the folder that holds it, "
             f"or name that folder in PYTHONPATH"
         ) from None
-    except (Exception, SystemExit) as error:  # a module that ends the program when it is imported ends nobody else's
+    except SystemExit as error:
+        raise DefinitionError(
+            f"{address}: importing {module_name} raised {_shown(error)}: what it does when it is run belongs below "
+            f'`if __name__ == "__main__":`'
+        ) from error
+    except Exception as error:
         raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}") from error
 
 
