@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 import threading
 from typing import Any
 
 import pytest
 
 from stepwell import Builder, Context, Engine, RunConflict, Workflow, step
+from stepwell.ids import GateToken
+from stepwell.runner import gates
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 
@@ -116,3 +119,19 @@ def test_a_retry_at_the_very_moment_of_the_failure_is_never_undone(engine: Engin
                 break
             outcome = run.retry().wait(10)
         assert run.output("join") == number
+
+
+def test_a_run_whose_retry_was_cut_short_goes_on_for_who_starts_it_again(open_sqlite: OpenEngine) -> None:
+    """Somebody was killed while they asked: the row still says FAILED, but the run has not ended."""
+    first = open_sqlite()
+    w = Builder("cut short")
+    w.node("fails", job=jobs.fail)
+    run = first.run(w, run_id="cut", check=False)
+    assert run.status == "FAILED"
+    first.close()
+    left = open_sqlite(runner=None)
+    dead = GateToken(f"killed@{platform.node()}:{2**30}")
+    left.store.commit([gates.ask(run.id, "retry")._replace(token=dead)])
+    again = open_sqlite().run(w, run_id="cut", check=False)
+    assert (again.status, len(again.node("fails").attempts)) == ("FAILED", 2)
+    assert again.audit() == []

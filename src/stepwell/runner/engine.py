@@ -30,6 +30,8 @@ from ..model import (
     RunNews,
     RunRow,
     RunStatus,
+    Sweep,
+    Swept,
     Unfinished,
 )
 from ..settings import DEFAULT_STORE
@@ -38,7 +40,7 @@ from .checking import check_seconds, checked_workflows
 from .chores import Due
 from .code import Code, Outdated
 from .desk import Limits
-from .gates import GATE_LEASE, delete, enact, go_over, load
+from .gates import GATE_LEASE, delete, enact, finish, go_over, load
 from .housekeeping import Housekeeping
 from .lineage import begin_fork
 from .local import LocalRunner
@@ -53,6 +55,8 @@ from .watch import Events, Watch
 from .work import RunFacts
 
 RUNS_PER_COMMIT = 500
+GOING_ON = ("retry", "reattempt")
+"""What the gate of an ended run is held for when it is about to go on: it has not ended, only its row says so still."""
 LOOK_AFTER = 86_400.0
 """Seconds that are waited for news at once; threads cannot wait for all that can be asked for."""
 Answer = TypeVar("Answer")
@@ -286,6 +290,8 @@ class Engine:
             while True:
                 row = reader.require_run(self.store, run_id)
                 status = row.status
+                if status.terminal and row.purpose in GOING_ON:
+                    status = self._once_it_goes_on(run_id).status
                 if status.terminal:
                     return status
                 if status is RunStatus.PAUSED and row.reason != "paused":
@@ -309,11 +315,24 @@ class Engine:
 
     def adopt(self, run_id: str) -> Run:
         """Work on an unfinished run that another process started and left."""
-        row = reader.require_run(self.store, run_id)
+        row = self._once_it_goes_on(run_id)
         if not row.status.terminal:
             row = self._in_turn(lambda: self._versions.up_to_date(reader.require_run(self.store, run_id)))
             self._take_up(row, self.code.facts(row))
         return Run(self, row.id)
+
+    def _once_it_goes_on(self, run_id: str) -> RunRow:
+        """The run; when somebody has asked for an ended one to go on, or died while asking, not before that is done."""
+        until = time.monotonic() + GATE_LEASE / SECOND + 5
+        while True:
+            row = reader.require_run(self.store, run_id)
+            if not row.status.terminal or row.purpose not in GOING_ON or time.monotonic() > until:
+                return row
+            (swept,) = self.store.commit([Sweep()])
+            for held in swept.gates if isinstance(swept, Swept) else ():
+                if held.run_id == run_id:
+                    carry_out(self.store, finish(held))
+            time.sleep(0.02)
 
     def _take_up(self, row: RunRow, facts: RunFacts) -> None:
         runner = self._require_runner()
