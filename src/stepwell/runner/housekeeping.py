@@ -130,7 +130,7 @@ class Housekeeping:
         now = self._runner.now()
         changed = version != self._version or now >= self._look_anyway_at
         self._version = version
-        self._runner.chores.watched(self._runner.now(), changed=changed, busy=bool(self._runner.desk.held))
+        self._runner.chores.watched(self._runner.now(), changed=changed, busy=not self._runner.desk.idle)
         if not changed:
             return
         self._look_anyway_at = now + LOOK_ANYWAY

@@ -123,7 +123,7 @@ _READY_IN_RUN = f"""
  LIMIT :limit
 """
 _READY_IN_RUNS = f"""
-  FROM (SELECT key, id, urgency, graph, heals FROM run
+  FROM (SELECT key, id, urgency, graph, heals, seq, started_at, status FROM run
          WHERE id IN (SELECT value FROM json_each(:runs)) AND gate = {G_OPEN}
          ORDER BY urgency, key LIMIT -1) r
        CROSS JOIN node n INDEXED BY node_ready
@@ -140,9 +140,9 @@ _READY_SERVED = f"""
  ORDER BY n.urgency, n.run, n.rank
  LIMIT :limit
 """
-_CANDIDATES = """
+_CANDIDATES = f"""
 SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT needy FROM graph WHERE key = r.graph),
-       n.generation, r.heals
+       n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status = {R_PENDING}
 """
 _INTO_GRANTED = """
 INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
@@ -188,12 +188,6 @@ SELECT a.key % {ORDINALS}, need.ancestor, p.output
 
 
 def claim(tx: Transaction, op: Claim) -> Receipt:
-    known = "SELECT (SELECT 1 FROM worker WHERE id = ? AND lease_until > ?), (SELECT key FROM claim WHERE id = ?)"
-    ((alive, key),) = tx.all(known, (op.worker, tx.now, op.claim_id))
-    if not alive:
-        return Refused(Refusal.LEASE_EXPIRED)
-    if key is not None:
-        return Claimed(_grants(tx, op, key))
     ready, scope = _scope(op)
     few: list[Candidate] = []
     for lane, limit in dict(op.lanes).items():
@@ -201,15 +195,27 @@ def claim(tx: Transaction, op: Claim) -> Receipt:
         if room > 0:
             rows = tx.all(_CANDIDATES + ready, scope | {"lane": lane, "limit": room})
             few += [Candidate(*row) for row in rows]
-    if not few:
-        return Claimed(())
-    if len(few) > FEW:
-        return Claimed(_grants(tx, op, _grant_many(tx, op, ready, scope)))
-    key, grants = grant_few(tx, op, few)
+    granted = grant_few(tx, op, few) if 0 < len(few) <= FEW else None
+    if granted is None:
+        return _claim_many(tx, op, ready, scope, some=bool(few))
+    key, grants = granted
     if any(node.needy for node in few):
         inputs = _inputs(tx, key)
         grants = [grant._replace(inputs=tuple(inputs.get(n, ()))) for n, grant in enumerate(grants)]
     return Claimed(tuple(grants))
+
+
+def _claim_many(tx: Transaction, op: Claim, ready: str, scope: dict[str, Any], *, some: bool) -> Receipt:
+    """A claim that is granted many nodes or none, that came before, or that may not be granted."""
+    known = "SELECT (SELECT 1 FROM worker WHERE id = ? AND lease_until > ?), (SELECT key FROM claim WHERE id = ?)"
+    ((alive, key),) = tx.all(known, (op.worker, tx.now, op.claim_id))
+    if not alive:
+        return Refused(Refusal.LEASE_EXPIRED)
+    if key is None:
+        if not some:
+            return Claimed(())
+        key = _grant_many(tx, op, ready, scope)
+    return Claimed(_grants(tx, op, key))
 
 
 def _scope(op: Claim) -> tuple[str, dict[str, Any]]:

@@ -38,17 +38,19 @@ from .payloads import is_large
 FEW = 4
 
 _ATTEMPT = f"""
-SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.status, r.gate, r.stopping,
-       r.heals OR (r.fork IS NOT NULL AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx))
+SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.stopping,
+       r.heals OR (r.fork IS NOT NULL AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx)),
+       r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq, r.on_failure
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run WHERE c.id = ?1
 """
 _END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ? WHERE key = ?"
 _MOVE = "UPDATE node SET status = ?, due_at = ?, reason = NULL, failures = failures + ? WHERE run = ? AND idx = ?"
-_CHILDREN = "SELECT child FROM edge WHERE graph = ? AND parent = ? LIMIT 2"
-_LOWER_ONE = f"""
-UPDATE node SET waiting = waiting - 1, status = iif(waiting = 1 AND status = {N_PENDING}, {N_READY}, status)
- WHERE run = ? AND idx = ? RETURNING status
+_CHILDREN = """
+SELECT n.idx, n.waiting, n.status FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child
+ WHERE edge.graph = ?2 AND edge.parent = ?3 LIMIT 2
 """
+_LOWER_ONE = "UPDATE node SET waiting = waiting - 1 WHERE run = ? AND idx = ?"
+_RELEASE_ONE = f"UPDATE node SET waiting = 0, status = {N_READY} WHERE run = ? AND idx = ?"
 _LOWER = f"""
 UPDATE node SET waiting = waiting - 1, status = iif(waiting = 1 AND status = {N_PENDING}, {N_READY}, status)
  WHERE run = ?1 AND idx IN (SELECT child FROM edge WHERE graph = ?2 AND parent = ?3)
@@ -57,10 +59,7 @@ _RELEASED = f"""
 SELECT count(*) FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child AND n.status = {N_READY}
  WHERE edge.graph = ?2 AND edge.parent = ?3
 """
-_COUNT = """
-UPDATE run SET seq = seq + 1, open = open - ?, failed = failed + ?, active = active + ? WHERE key = ?
-RETURNING key, id, status, gate, purpose, open, active, failed, seq, on_failure
-"""
+_COUNT = "UPDATE run SET open = ?, active = ?, failed = ?, seq = ? WHERE key = ?"
 _NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -70,33 +69,38 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     if any(payload is not None and is_large(payload) for payload in (op.output, op.error, op.outcome)):
         return None
     row = tx.one(_ATTEMPT, split_attempt_id(op.attempt))
-    if row is None or row[4] != A_RUNNING or row[9]:
+    if row is None or row[4] != A_RUNNING or row[7]:
         return None
-    key, run, idx, number, _, graph, run_status, gate, stopping, _ = row
+    key, run, idx, number, _, graph, stopping, _, run_id, run_status, gate, purpose, opened, active, failed, seq, policy = row
     asked = settled_as(op.node, stopping=bool(stopping), cancelling=run_status == R_CANCELLING)
     node, status = NODE_CODE[asked], ATTEMPT_CODE[op.status]
     tx.db.execute(_END, (status, tx.now, op.output, op.error, op.outcome, key))
     due_at = tx.now + (op.delay or 0) if asked is NodeStatus.WAITING else None
     tx.db.execute(_MOVE, (node, due_at, status in (A_FAILED, A_TIMED_OUT), run, idx))
-    released = _lower(tx, run, graph, idx) if node == N_COMPLETED and gate == G_OPEN else 0
-    closed = node >= N_TERMINAL
-    counted = tx.db.execute(_COUNT, (closed, node in (N_FAILED, N_INTERRUPTED), released - closed, run)).fetchone()
-    assert counted is not None
-    tx.db.execute(_NOTE, (run, counted[8], tx.now, status + ENDS, idx, number, node))
+    if node == N_COMPLETED and gate == G_OPEN:
+        active += _lower(tx, run, graph, idx)
+    if node >= N_TERMINAL:
+        opened, active = opened - 1, active - 1
+    failed, seq = failed + (node in (N_FAILED, N_INTERRUPTED)), seq + 1
+    tx.db.execute(_COUNT, (opened, active, failed, seq, run))
+    tx.db.execute(_NOTE, (run, seq, tx.now, status + ENDS, idx, number, node))
+    counted = (run, run_id, run_status, gate, purpose, opened, active, failed, seq, policy)
     return Settled(False, conclude_one(tx, counted))
 
 
 def _lower(tx: Transaction, run: int, graph: int, parent: int) -> int:
     """Lower the children of a completed node; how many became READY."""
-    children = tx.all(_CHILDREN, (graph, parent))
+    children = tx.all(_CHILDREN, (run, graph, parent))
     if not children:
         return 0
     if len(children) == 1:
-        ((status,),) = tx.all(_LOWER_ONE, (run, children[0][0]))
-        return int(status == N_READY)
+        ((child, waiting, status),) = children
+        released = waiting == 1 and status == N_PENDING
+        tx.db.execute(_RELEASE_ONE if released else _LOWER_ONE, (run, child))
+        return int(released)
     tx.db.execute(_LOWER, (run, graph, parent))
-    ((released,),) = tx.all(_RELEASED, (run, graph, parent))
-    return int(released)
+    ((ready,),) = tx.all(_RELEASED, (run, graph, parent))
+    return int(ready)
 
 
 _APPEND = f"""
@@ -129,28 +133,47 @@ class Candidate(NamedTuple):
     needy: int
     generation: int
     heals: int
+    seq: int
+    """Of its run."""
+    first: int
+    """Nothing of its run has been started before."""
 
 
 _START_ATTEMPT = (
     f"INSERT INTO attempt (key, run, idx, number, status, worker, started_at) VALUES (?, ?, ?, ?, {A_RUNNING}, ?, ?)"
 )
 _START_NODE = f"UPDATE node SET status = {N_RUNNING}, attempt = ? WHERE run = ? AND idx = ?"
-_COUNT_START = f"""
-UPDATE run SET seq = seq + 1, started_at = coalesce(started_at, ?),
+_CLAIM = """
+INSERT INTO claim (id) SELECT ?1 WHERE EXISTS (SELECT 1 FROM worker WHERE id = ?2 AND lease_until > ?3) ON CONFLICT DO NOTHING
+"""
+_COUNT_STARTS = "UPDATE run SET seq = ? WHERE key = ?"
+_START_RUN = f"""
+UPDATE run SET started_at = coalesce(started_at, ?),
                status = CASE status WHEN {R_PENDING} THEN {R_RUNNING} ELSE status END
- WHERE key = ? RETURNING seq
+ WHERE key = ?
 """
 
 
-def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[int, list[Grant]]:
-    """Start an attempt at each candidate; the key of the claim, and the grants without their inputs."""
-    tx.db.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
+def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[int, list[Grant]] | None:
+    """Start an attempt at each candidate; the key of the claim, and the grants without their inputs.
+
+    None, and nothing has happened: the claim was granted before, or the worker has no lease.
+    """
+    tx.db.execute(_CLAIM, (op.claim_id, op.worker, tx.now))
+    if not tx.db.changes():
+        return None
     claim = tx.db.last_insert_rowid()
+    counts = {node.run: node.seq for node in candidates}
     for ordinal, node in enumerate(candidates):
         tx.db.execute(_START_ATTEMPT, (claim * ORDINALS + ordinal, node.run, node.idx, node.number, op.worker, tx.now))
         tx.db.execute(_START_NODE, (node.number, node.run, node.idx))
-        ((seq,),) = tx.all(_COUNT_START, (tx.now, node.run))
+        counts[node.run] = seq = counts[node.run] + 1
         tx.db.execute(_NOTE, (node.run, seq, tx.now, KIND_CODE["claimed"], node.idx, node.number, None))
+    for run, seq in counts.items():
+        tx.db.execute(_COUNT_STARTS, (seq, run))
+    # Apart: it touches an index, which would be written with every node.
+    for run in {node.run for node in candidates if node.first}:
+        tx.db.execute(_START_RUN, (tx.now, run))
     return claim, [_grant(op.claim_id, ordinal, node) for ordinal, node in enumerate(candidates)]
 
 
