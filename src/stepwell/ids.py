@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import deque
 from typing import NewType
 
 from .errors import InputError
@@ -24,7 +25,22 @@ _ATTEMPT_ID = re.compile(r"([^.]+)\.(0|[1-9][0-9]{0,3})\Z")
 
 def time_ordered() -> str:
     """32 hex digits: 48 bits of milliseconds, then 80 random bits. Later ids sort later; nobody can guess one."""
-    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
+    return f"{time.time_ns() // 1_000_000:012x}{_80_random_bits()}"
+
+
+_supply: deque[str] = deque()
+"""Random bits for the next ids: to ask the system for many takes no longer than to ask for a few."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_supply.clear)  # two processes must not draw the same
+
+
+def _80_random_bits() -> str:
+    try:
+        return _supply.popleft()
+    except IndexError:
+        digits = os.urandom(10 * 100).hex()
+        _supply.extend(digits[start : start + 20] for start in range(20, len(digits), 20))
+        return digits[:20]
 
 
 def new_run_id() -> RunId:

@@ -293,11 +293,11 @@ class Desk:
             at += 1
             assert isinstance(op, Settle)
             held.facts.held -= 1
-            if isinstance(receipt, Settled):
+            if recorded := isinstance(receipt, Settled):
                 landing.news[receipt.run.run_id] = receipt.run
-            if op.status is not AttemptStatus.COMPLETED or isinstance(receipt, Refused):
-                self.counters.unusual(held, op, recorded=isinstance(receipt, Settled))
-            landing.settled.append((held, op, isinstance(receipt, Settled)))
+            if op.status is not AttemptStatus.COMPLETED or not recorded:
+                self.counters.unusual(held, op, recorded=recorded)
+            landing.settled.append((held, op, recorded))
         for asked, receipt in zip(flight.claims, receipts[at:], strict=True):
             self._take(asked, receipt, landing)
         if self.closing:
@@ -362,8 +362,9 @@ class Desk:
             self._hungry[line][run] = None
 
     def _add_claims(self, flight: Flight, now: int) -> None:
-        for kind in KINDS:
-            self._claim_known(flight, kind, now)
+        for kind, (careful, others) in LINES.items():
+            if self._hungry[careful] or self._hungry[others]:
+                self._claim_known(flight, kind, now)
         if self._look_around and not flight.ops:
             served = {line for lanes in self.serves.values() for line in self._by_line(lanes)} - self._dry
             self._look_around = bool(served)
@@ -374,10 +375,7 @@ class Desk:
             self._claim_suspect(flight)
 
     def _claim_known(self, flight: Flight, kind: str, now: int) -> None:
-        careful, others = LINES[kind]
-        if not (self._hungry[careful] or self._hungry[others]):
-            return
-        lines = [line for line in (careful, others) if self._hungry[line]]
+        lines = [line for line in LINES[kind] if self._hungry[line]]
         with_room = self._with_room(kind, lines, now)
         waiting = [self._hungry[line] for line, _ in with_room]
         merged = waiting[0] if len(waiting) == 1 else dict.fromkeys(run for runs in waiting for run in runs)
@@ -388,7 +386,7 @@ class Desk:
         """Those of the lines for which there is room, with how much: for careful ones only what is free now."""
         if not lines:
             return ()
-        free = self.limits.of(kind) - self._counts[kind]
+        free = self._slots[kind] - self._counts[kind]
         ahead = 0 if kind == "process" else min(self._pace[kind].recent(now), self.limits.queue_depth)
         if (free if lines[0].endswith("!") else free + ahead) <= 0:
             return ()
@@ -399,14 +397,16 @@ class Desk:
     ) -> None:
         """Ask for nodes of these lines. Limits are cumulative, so that all share the free slots."""
         distinct = set(graphs)
-        wanted = tuple(
-            (lane, limit)
-            for line, limit in lines
-            for lane in sorted({lane for lanes in distinct for lane in self._by_line(lanes).get(line, ())})
-        )
+        wanted = tuple((lane, limit) for line, limit in lines for lane in self._lanes_of(line, distinct))
         if wanted:
             flight.claims.append(Asked(lines, scope.get("runs", ())))
             flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
+
+    def _lanes_of(self, line: str, graphs: set[frozenset[str]]) -> Sequence[str]:
+        if len(graphs) == 1:
+            (only,) = graphs
+            return self._by_line(only).get(line, ())
+        return sorted({lane for lanes in graphs for lane in self._by_line(lanes).get(line, ())})
 
     def _by_line(self, lanes: frozenset[str]) -> dict[str, tuple[str, ...]]:
         """The lanes of a graph by line: what follows the name of the queue."""

@@ -1,30 +1,27 @@
 """The local runner: carries out, in this process, what the desk decides.
 
-Threads and clocks are here and nowhere else in the runner. `def` bodies run in threads, `async def` bodies on one loop,
-`isolation="process"` bodies in processes of their own. The thread that finishes a body leads the next commit, keeps one
-node that became ready and hands out the rest; so a chain never changes threads.
+Threads and clocks are at this edge and nowhere else in the runner: `def` bodies run in threads (`threads.py`), `async def`
+bodies on one loop (`loop.py`), `isolation="process"` bodies in processes of their own (`process.py`). Whoever ends a body or
+wants something of the store leads the next commit, unless somebody does.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from ..clock import SECOND, microseconds
 from ..errors import EngineClosed, StoreError
 from ..ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ..kernel import settling
 from ..model import Claimed, Dismiss, HeldGate, Op, Receipt, RunNews, Settle
-from ..replay.current import enter
 from ..store import Store, reader
 from .attempt import Attempt, settle
-from .capture import close_ears, open_ears, prick_ears, speak
+from .capture import close_ears, open_ears, prick_ears
 from .chores import Chores, Due
 from .desk import Desk, Flight, Landing, Limits, Submission
 from .lease import Lease
@@ -34,6 +31,7 @@ from .pressure import BackpressureEvent
 from .procedure import Procedure, carry_out
 from .pulse import Pulse
 from .recording import Ledger
+from .threads import BodyThreads
 from .work import Held, RunFacts
 
 if TYPE_CHECKING:
@@ -43,6 +41,8 @@ log = logging.getLogger("stepwell")
 
 SETTLE_SECONDS = 5.0
 """How long closing waits for the settlement of what has ended or was given back."""
+SOON_SECONDS = 0.003
+"""How long what quick bodies ended with may wait for more of its kind, while others are ready to begin."""
 MAX_RUNAWAYS = 64
 """Threads whose body did not end in time: beyond this many, nothing more is claimed until some of them end."""
 
@@ -75,15 +75,15 @@ class LocalRunner:
         self._lock = threading.Lock()
         self.desk = Desk(worker, limits, new_claim_id)
         self.chores = Chores()
-        self._ready: deque[Held] = deque()
-        """What was claimed for threads and has not begun, in the order of claims."""
-        self._calls: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        """A call for each of them, which makes one thread take the first; False: somebody wants to close."""
-        self._to_commit: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._committer: threading.Thread | None = None
-        self._threads = 0
-        self._runaways = 0
-        self._pump_asked = False
+        self._ended: deque[tuple[Held, Settle]] = deque()
+        """What bodies ended with and the desk has not heard of. No lock is needed to put something there."""
+        self._leading = threading.Lock()
+        """Held by whoever commits."""
+        self._asked = False
+        """Somebody wants a commit, and will not wait for it: who leads looks again before it stops leading."""
+        self._committer = Pulse(self.pump, "stepwell-commit", 0)
+        """Commits what ends outside the threads for bodies, which may all be busy."""
+        self._late_committer = Pulse(self.pump, "stepwell-late", SOON_SECONDS)
         self._trouble: StoreError | None = None
         self._wake = threading.Event()
         self._limits_changed = threading.Event()
@@ -91,6 +91,7 @@ class LocalRunner:
         self._quiet = threading.Condition(self._lock)
         self._pulse = Pulse(self._store_lines, "stepwell-lines")
         self.desk.lines.wake = self._pulse.wake
+        self._bodies = BodyThreads(limits.threads, self, lambda: self.desk.count("thread"))
         self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
         self._processes: ProcessBodies | None = None
         self._attempts: dict[Held, Attempt] = {}
@@ -122,12 +123,7 @@ class LocalRunner:
 
     def _submit_from_a_body(self, ops: list[Op]) -> list[Receipt]:
         """The same, committed elsewhere: what follows from a commit is not for the thread of a body to do."""
-
-        def ask() -> None:
-            with self._lock:
-                self._ask_for_commit()
-
-        return self._submit(ops, (), ask)
+        return self._submit(ops, (), self._committer.wake)
 
     def _submit(self, ops: list[Op], facts: tuple[RunFacts, ...], commit: Callable[[], object]) -> list[Receipt]:
         ready = threading.Event()
@@ -203,6 +199,7 @@ class LocalRunner:
 
     def metrics(self) -> EngineMetrics:
         with self._lock:
+            self._hear_of_ended()
             return snapshot(self.desk, self._lease, self.now())
 
     @property
@@ -218,39 +215,69 @@ class LocalRunner:
 
     def pump(self, *, keep: bool = False) -> Held | None:
         """Commit what there is to commit, unless somebody does; `keep`: return one body for this thread to run."""
+        self._asked = True
         kept: Held | None = None
-        while True:
+        while (flight := self._next_flight()) is not None:
+            if kept is not None:
+                self._bodies.put_back(kept)
+            landing = self._commit(flight)
+            if landing is None:
+                return None
+            kept = self._land(landing, keep=keep)
+        # Not before: a listener that starts a run waits for a commit, and nobody else would send this one.
+        self._tell_pressure()
+        return kept
+
+    def commit_soon(self) -> None:
+        self._late_committer.wake()
+
+    def _next_flight(self) -> Flight | None:
+        """What this thread has to commit, which then leads until that has landed."""
+        while self._leading.acquire(blocking=False):
             with self._lock:
-                self._pump_asked = False
-                flight = self.desk.next_flight(self.now())
-            if flight is None or self._finished:
-                # Not before: a listener that starts a run waits for a commit, and nobody else would send this one.
-                self._tell_pressure()
-                return kept
-            try:
-                if kept is not None:
-                    self._ready.appendleft(kept)  # it was the first
-                    self._call(1)
-                    kept = None
-                receipts = self._store.commit(flight.ops)
-                self._meet_strangers(receipts)
-            except StoreError as error:
-                self._fell(flight, error)
-                return None
-            except Exception as error:
-                log.exception("the store failed in an unexpected way")
-                self._fell(flight, StoreError(f"the store failed in an unexpected way: {error!r}"))
-                return None
-            except BaseException as error:  # Ctrl-C in the thread that started a run
-                self._fell(flight, StoreError(f"a commit was interrupted: {error!r}"))
-                raise
+                # What quick bodies ended with waits while more are at hand, unless somebody asks for a commit.
+                if self._asked or not self._bodies.waiting:
+                    self._asked = False
+                    self._hear_of_ended()
+                flight = None if self._finished else self.desk.next_flight(self.now())
+            if flight is not None:
+                return flight
+            self._leading.release()
+            if not self._asked:
+                break
+        return None
+
+    def _hear_of_ended(self) -> None:
+        """Tell the desk which bodies have ended. The lock is held."""
+        now = self.now()
+        for _ in range(len(self._ended)):
+            held, settlement = self._ended.popleft()
+            if not held.over:
+                self.desk.finished(held, settlement, now)
+
+    def _commit(self, flight: Flight) -> Landing | None:
+        """Leads no longer when it returns. None: the store did not take it."""
+        try:
+            receipts = self._store.commit(flight.ops)
+            self._meet_strangers(receipts)
             with self._lock:
                 landing = self.desk.landed(flight, receipts, self.now())
                 for held, _, _ in landing.settled:
                     self._attempts.pop(held, None)
                 if self._closed or self.desk.idle:
                     self._quiet.notify_all()
-            kept = self._land(landing, keep=keep)
+            return landing
+        except StoreError as error:
+            self._fell(flight, error)
+        except Exception as error:
+            log.exception("the store failed in an unexpected way")
+            self._fell(flight, StoreError(f"the store failed in an unexpected way: {error!r}"))
+        except BaseException as error:  # Ctrl-C in the thread that started a run
+            self._fell(flight, StoreError(f"a commit was interrupted: {error!r}"))
+            raise
+        finally:
+            self._leading.release()
+        return None
 
     def _tell_pressure(self) -> None:
         """In order, and one thread at a time; a listener may ask anything of the engine, so no lock of the desk is held."""
@@ -290,7 +317,8 @@ class LocalRunner:
             # Named one by one, before anybody can retry the run: what is started then is not to be stopped.
             held = self.desk.held.values() if broken else ()
             running = [each.attempt for each in held if each.facts.run_id in broken]
-        self.stop(running)
+        if running:
+            self.stop(running)
         for gate in broken.values():
             self._finish_gate(gate)
         self._on_news(news)
@@ -327,74 +355,42 @@ class LocalRunner:
         prick_ears()
         threads = [held for held in begin if held.spec.body == "thread"]
         if len(threads) != len(begin):
-            on_loop = [self._attempt(held) for held in begin if held.spec.body == "loop"]
+            on_loop = [self.attempt(held) for held in begin if held.spec.body == "loop"]
             if on_loop:
                 self._loop.begin(on_loop)
             for held in begin:
                 if held.spec.body == "process":
-                    self._process_bodies().put(self._attempt(held))
-        # What waits already goes first. For each that is left there is a call, so nobody finds nothing.
-        self._ready.extend(threads)
-        kept = self._ready.popleft() if keep and threads else None
-        left = len(threads) - (kept is not None)
-        if left:
-            self._call(left)
-        return kept
+                    self._process_bodies().put(self.attempt(held))
+        return self._bodies.begin(threads, keep=keep)
 
-    def _call(self, count: int) -> None:
-        """Have as many of those who are ready begun, as soon as there are threads for them."""
-        for _ in range(count):
-            self._calls.put(True)
-        with self._lock:
-            wanted = min(self.desk.count("thread"), self.desk.limits.threads) + self._runaways - self._threads
-            wanted = 0 if self._closed else max(0, wanted)
-            self._threads += wanted
-        for _ in range(wanted):
-            threading.Thread(target=self._work, name="stepwell-body", daemon=True).start()
+    def attempt(self, held: Held) -> Attempt:
+        return Attempt(
+            held, self._read_outputs, self.desk.lines, self._read_frozen_at, self._ledger, guarded=self._guarded
+        )
 
-    def _work(self) -> None:
-        """A thread that runs bodies, and leads commits between them."""
-        while True:
-            speak(None)  # only here: between bodies it would cost as much again, and one that is over is not heard
-            enter(None)
-            held = self._ready.popleft() if self._calls.get() else None
-            while held is not None:
-                if self._run(held):
-                    self.pump()
-                    return
-                held = self.pump(keep=True)
-            if self._closed:
-                return
+    def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self._loop.go_on(attempt, coroutine)
 
-    def _run(self, held: Held) -> bool:
-        """Run one body. True if it took so long that another thread has replaced this one."""
-        attempt = self._attempt(held)
-        if not self._begins(attempt):
+    def begins(self, attempt: Attempt) -> bool:
+        """Whoever has taken a body out of those that are ready has it alone, so most need no lock."""
+        held = attempt.held
+        if held.spec.timeout is not None or held.unwanted():
+            return self._begins(attempt)
+        held.begun = True
+        return True
+
+    def ended(self, held: Held, settlement: Settle) -> bool:
+        if held.spec.timeout is None:
+            self._ended.append((held, settlement))
             return False
-        speak(attempt)
-        enter(attempt.context)
-        try:
-            result = attempt.call()
-            if asyncio.iscoroutine(result):
-                self._loop.go_on(attempt, result)
-                return False
-            settlement = attempt.returned(result)
-        except BaseException as error:
-            settlement = attempt.raised(error)
         with self._lock:
             if not held.over:
                 self.desk.finished(held, settlement, self.now())
                 return False
             if held.runaway:
-                self._runaways -= 1
-                self._threads -= 1
-                self.desk.stalled = self._runaways >= MAX_RUNAWAYS
+                self._bodies.find_again()
+                self.desk.stalled = self._bodies.lost >= MAX_RUNAWAYS
             return held.runaway
-
-    def _attempt(self, held: Held) -> Attempt:
-        return Attempt(
-            held, self._read_outputs, self.desk.lines, self._read_frozen_at, self._ledger, guarded=self._guarded
-        )
 
     def _store_lines(self) -> None:
         with self._lock:
@@ -422,31 +418,13 @@ class LocalRunner:
     def _begins_elsewhere(self, attempt: Attempt) -> bool:
         begins = self._begins(attempt)
         if not begins:
-            with self._lock:
-                self._ask_for_commit()
+            self._committer.wake()
         return begins
 
     def _settled_elsewhere(self, held: Held, settlement: Settle) -> None:
         """A body on the loop or in a process has ended: let a thread of ours commit it."""
-        with self._lock:
-            if not held.over:
-                self.desk.finished(held, settlement, self.now())
-                self._ask_for_commit()
-
-    def _ask_for_commit(self) -> None:
-        """Have the thread that is there for it commit. The lock is held."""
-        if self._committer is None:
-            self._committer = threading.Thread(target=self._commit, name="stepwell-commit", daemon=True)
-            self._committer.start()
-        if not self._pump_asked:
-            self._pump_asked = True
-            self._to_commit.put(None)
-
-    def _commit(self) -> None:
-        """Commits what ends outside the threads for bodies, which may all be busy."""
-        while not self._closed:
-            self._to_commit.get()
-            self.pump()
+        self._ended.append((held, settlement))
+        self._committer.wake()
 
     def _end_overdue(self, items: list[Held]) -> None:
         """Their time is up: settle them now; whatever their bodies still do is not recorded."""
@@ -458,8 +436,8 @@ class LocalRunner:
                 self.desk.finished(held, attempt.timed_out(), self.now())
                 if held.spec.body == "thread" and held.interrupt is None:
                     held.runaway = True
-                    self._runaways += 1
-                    self.desk.stalled = self._runaways >= MAX_RUNAWAYS
+                    self._bodies.lose()
+                    self.desk.stalled = self._bodies.lost >= MAX_RUNAWAYS
                     log.warning(
                         "node %r of run %s did not end within %g s; a thread cannot be killed, so its body goes on without "
                         'being recorded (isolation="process" would end it)',
@@ -469,9 +447,8 @@ class LocalRunner:
                     )
             _interrupt(held)
         if items:
-            self._call(0)  # a thread for each one that is lost, or what was claimed ahead would wait for it
-            with self._lock:
-                self._ask_for_commit()
+            self._bodies.call(0)  # a thread for each one that is lost, or what was claimed ahead would wait for it
+            self._committer.wake()
 
     def _keep_time(self) -> None:
         """Ends bodies whose time is up. In a thread of its own: all others may be waiting for the store."""
@@ -544,20 +521,19 @@ class LocalRunner:
         """Let bodies end for a while, then give back what did not; nothing is lost either way."""
         with self._lock:
             self.desk.close(self.now())
-        self._give_back(lambda held: not held.begun, settling.RELEASED)
+        self._give_back_unbegun()
         self._wait_until_quiet(timeout)
-        self._give_back(lambda held: True, None)
+        self._give_back_all()
         self._wait_until_quiet(SETTLE_SECONDS)
         with self._lock:
             self._closed = True
-            threads = self._threads
         self._wake.set()
         self._limits_changed.set()
         self._pulse.close()
         self._lease.close()
-        for _ in range(threads):
-            self._calls.put(False)
-        self._to_commit.put(None)
+        self._committer.close()
+        self._late_committer.close()
+        self._bodies.close()
         self._loop.close()
         if self._processes is not None:
             self._processes.close()
@@ -584,10 +560,21 @@ class LocalRunner:
         except StoreError as error:
             log.warning("housekeeping: %s", error)
 
-    def _give_back(self, which: Callable[[Held], bool], verdict: settling.Verdict | None) -> None:
+    def _give_back_unbegun(self) -> None:
         with self._lock:
-            for held in [held for held in self.desk.held.values() if which(held)]:
-                self.desk.finished(held, settle(held, verdict or settling.lost(held.spec)), self.now())
+            found = [held for held in self.desk.held.values() if held.spec.body != "thread" and not held.begun]
+            while (held := self._bodies.take()) is not None:
+                found.append(held)
+            for held in found:
+                if not held.over:
+                    self.desk.finished(held, settle(held, settling.RELEASED), self.now())
+        self.pump()
+
+    def _give_back_all(self) -> None:
+        with self._lock:
+            self._hear_of_ended()
+            for held in [*self.desk.held.values()]:
+                self.desk.finished(held, settle(held, settling.lost(held.spec)), self.now())
         self.pump()
 
 

@@ -41,7 +41,7 @@ class Pulse:
                 self._thread.start()
 
     def _serve(self) -> None:
-        while True:
+        while not self._closed.is_set():  # asked again here: the clearing below may have met the end
             self._asked.wait()
             if self._closed.wait(self._seconds):
                 return
@@ -49,4 +49,4 @@ class Pulse:
             try:
                 self._act()
             except Exception:
-                log.exception("what bodies said could not be passed on; it is tried again")
+                log.exception("%s failed; it goes on when it is asked again", self._name)

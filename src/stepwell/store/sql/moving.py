@@ -95,8 +95,8 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
         )
         for op, allowed in zip(ops, legal, strict=True)
     ]
-    tx.db.execute("DELETE FROM temp.ending")
-    tx.db.execute(_SETTLING, {"ops": json.dumps(rows), "bytes": packer.joined, "now": tx.now})
+    tx.execute("DELETE FROM temp.ending")
+    tx.execute(_SETTLING, {"ops": json.dumps(rows), "bytes": packer.joined, "now": tx.now})
     apply_ending(tx)
     verdicts = tx.json(
         "SELECT json_group_array(json_array(verdict, run)) FROM (SELECT * FROM temp.ending ORDER BY ord)"
@@ -230,19 +230,19 @@ def _scope(op: Claim) -> tuple[str, dict[str, Any]]:
 
 def _grant_many(tx: Transaction, op: Claim, ready: str, scope: dict[str, Any]) -> int:
     """Take READY nodes as a set; the key of the claim."""
-    tx.db.execute("DELETE FROM temp.granted")
+    tx.execute("DELETE FROM temp.granted")
     found = 0
     for lane, limit in dict(op.lanes).items():
         room = min(limit, CHUNK) - found
         if room > 0:
-            tx.db.execute(_INTO_GRANTED + ready, scope | {"lane": lane, "limit": room})
+            tx.execute(_INTO_GRANTED + ready, scope | {"lane": lane, "limit": room})
             found += tx.db.changes()
-    tx.db.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
+    tx.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
     key = tx.db.last_insert_rowid()
-    tx.db.execute(_START_ATTEMPTS, {"claim": key, "worker": op.worker, "now": tx.now})
-    tx.db.execute(_START_NODES)
-    tx.db.execute(_COUNT_STARTS, {"now": tx.now})
-    tx.db.execute(_NOTE_STARTS, {"now": tx.now})
+    tx.execute(_START_ATTEMPTS, {"claim": key, "worker": op.worker, "now": tx.now})
+    tx.execute(_START_NODES)
+    tx.execute(_COUNT_STARTS, {"now": tx.now})
+    tx.execute(_NOTE_STARTS, {"now": tx.now})
     return key
 
 
@@ -304,7 +304,7 @@ def append(tx: Transaction, ops: Sequence[Append]) -> list[Receipt]:
     if new:
         packer = Packer(tx.db)
         lines = [(attempt, op.index, op.kind, *packer.add(op.data)) for op, attempt in new]
-        tx.db.execute(_APPEND, {"lines": json.dumps(lines), "bytes": packer.joined, "now": tx.now})
+        tx.execute(_APPEND, {"lines": json.dumps(lines), "bytes": packer.joined, "now": tx.now})
     receipts: list[Receipt] = [Refused(Refusal.FENCED)] * len(ops)
     for place, _, _ in running:
         receipts[place] = Appended()

@@ -66,24 +66,43 @@ _NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?
 def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     """Settle an attempt that runs; None when it does not, a payload is large, or the run was healed, so that its node may be
     gone: then the way for many decides."""
-    if any(payload is not None and is_large(payload) for payload in (op.output, op.error, op.outcome)):
+    output, error, outcome = op.output, op.error, op.outcome
+    if (output and is_large(output)) or (error and is_large(error)) or (outcome and is_large(outcome)):
         return None
     row = tx.one(_ATTEMPT, split_attempt_id(op.attempt))
     if row is None or row[4] != A_RUNNING or row[7]:
         return None
-    key, run, idx, number, _, graph, stopping, _, run_id, run_status, gate, purpose, opened, active, failed, seq, policy = row
+    (
+        key,
+        run,
+        idx,
+        number,
+        _,
+        graph,
+        stopping,
+        _,
+        run_id,
+        run_status,
+        gate,
+        purpose,
+        opened,
+        active,
+        failed,
+        seq,
+        policy,
+    ) = row
     asked = settled_as(op.node, stopping=bool(stopping), cancelling=run_status == R_CANCELLING)
     node, status = NODE_CODE[asked], ATTEMPT_CODE[op.status]
-    tx.db.execute(_END, (status, tx.now, op.output, op.error, op.outcome, key))
+    tx.execute(_END, (status, tx.now, output, error, outcome, key))
     due_at = tx.now + (op.delay or 0) if asked is NodeStatus.WAITING else None
-    tx.db.execute(_MOVE, (node, due_at, status in (A_FAILED, A_TIMED_OUT), run, idx))
+    tx.execute(_MOVE, (node, due_at, status in (A_FAILED, A_TIMED_OUT), run, idx))
     if node == N_COMPLETED and gate == G_OPEN:
         active += _lower(tx, run, graph, idx)
     if node >= N_TERMINAL:
         opened, active = opened - 1, active - 1
     failed, seq = failed + (node in (N_FAILED, N_INTERRUPTED)), seq + 1
-    tx.db.execute(_COUNT, (opened, active, failed, seq, run))
-    tx.db.execute(_NOTE, (run, seq, tx.now, status + ENDS, idx, number, node))
+    tx.execute(_COUNT, (opened, active, failed, seq, run))
+    tx.execute(_NOTE, (run, seq, tx.now, status + ENDS, idx, number, node))
     counted = (run, run_id, run_status, gate, purpose, opened, active, failed, seq, policy)
     return Settled(False, conclude_one(tx, counted))
 
@@ -96,9 +115,9 @@ def _lower(tx: Transaction, run: int, graph: int, parent: int) -> int:
     if len(children) == 1:
         ((child, waiting, status),) = children
         released = waiting == 1 and status == N_PENDING
-        tx.db.execute(_RELEASE_ONE if released else _LOWER_ONE, (run, child))
+        tx.execute(_RELEASE_ONE if released else _LOWER_ONE, (run, child))
         return int(released)
-    tx.db.execute(_LOWER, (run, graph, parent))
+    tx.execute(_LOWER, (run, graph, parent))
     ((ready,),) = tx.all(_RELEASED, (run, graph, parent))
     return int(ready)
 
@@ -115,7 +134,7 @@ def append_few(tx: Transaction, ops: Sequence[Append]) -> bool:
     if len(ops) > FEW or any(op.index < 0 or is_large(op.data) for op in ops):
         return False
     for op in ops:
-        tx.db.execute(_APPEND, (*split_attempt_id(op.attempt), op.index, tx.now, op.kind, op.data))
+        tx.execute(_APPEND, (*split_attempt_id(op.attempt), op.index, tx.now, op.kind, op.data))
         if not tx.db.changes():
             return False
     return True
@@ -159,21 +178,21 @@ def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[
 
     None, and nothing has happened: the claim was granted before, or the worker has no lease.
     """
-    tx.db.execute(_CLAIM, (op.claim_id, op.worker, tx.now))
+    tx.execute(_CLAIM, (op.claim_id, op.worker, tx.now))
     if not tx.db.changes():
         return None
     claim = tx.db.last_insert_rowid()
     counts = {node.run: node.seq for node in candidates}
     for ordinal, node in enumerate(candidates):
-        tx.db.execute(_START_ATTEMPT, (claim * ORDINALS + ordinal, node.run, node.idx, node.number, op.worker, tx.now))
-        tx.db.execute(_START_NODE, (node.number, node.run, node.idx))
+        tx.execute(_START_ATTEMPT, (claim * ORDINALS + ordinal, node.run, node.idx, node.number, op.worker, tx.now))
+        tx.execute(_START_NODE, (node.number, node.run, node.idx))
         counts[node.run] = seq = counts[node.run] + 1
-        tx.db.execute(_NOTE, (node.run, seq, tx.now, KIND_CODE["claimed"], node.idx, node.number, None))
+        tx.execute(_NOTE, (node.run, seq, tx.now, KIND_CODE["claimed"], node.idx, node.number, None))
     for run, seq in counts.items():
-        tx.db.execute(_COUNT_STARTS, (seq, run))
+        tx.execute(_COUNT_STARTS, (seq, run))
     # Apart: it touches an index, which would be written with every node.
     for run in {node.run for node in candidates if node.first}:
-        tx.db.execute(_START_RUN, (tx.now, run))
+        tx.execute(_START_RUN, (tx.now, run))
     return claim, [_grant(op.claim_id, ordinal, node) for ordinal, node in enumerate(candidates)]
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, assert_never, cast
@@ -59,6 +58,18 @@ Synchronous = Literal["full", "normal"]
 
 
 FILE_CHECK_SECONDS = 1.0
+_TROUBLE = (
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.FullError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.NotADBError,
+    apsw.CorruptError,
+    apsw.IOError,
+    OSError,
+)
+"""What can happen to any database. Whatever else SQLite raises is a bug of ours, and looks like one."""
 _WORKERS = frozenset({Enlist, Dismiss})
 
 
@@ -92,46 +103,60 @@ class SqliteStore:
         self._pid = os.getpid()
         self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
         self._closed = False
-        with self._translated():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = self._connect(synchronous)
-            try:
-                self._migrate()
-                self._writer.execute(TEMPORARY_TABLES)
-                self._clock = clock or self._boot_clock()
-                self._reader = self._connect(synchronous)
-            except BaseException:
-                self._writer.close()
-                raise
+        try:
+            self._open(clock, synchronous)
+        except _TROUBLE as error:
+            raise self._translated(error) from error
         self._locks = WorkerLocks(self.path)
         self._file = _identity(self.path)
         self._look_at_file_at = 0.0
 
+    def _open(self, clock: Clock | None, synchronous: Synchronous) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = self._connect(synchronous)
+        self._writing = self._writer.cursor()
+        try:
+            self._migrate()
+            self._writer.execute(TEMPORARY_TABLES)
+            self._clock = clock or self._boot_clock()
+            self._reader = self._connect(synchronous)
+        except BaseException:
+            self._writer.close()
+            raise
+        self._reading = self._reader.cursor()
+
     def commit(self, batch: Batch) -> list[Receipt]:
         self._check_process()
-        with self._write_lock, self._translated():
-            self._check_open()
-            self._check_file()
-            kinds = set(map(type, batch))
-            dead = self._locks.dead_workers() if Sweep in kinds else ()
-            self._begin()
+        with self._write_lock:
             try:
-                tx = Transaction(self._writer, self._clock.now())
-                if dead:
-                    self._expire(tx, dead)
-                receipts: list[Receipt] = []
-                for kind, members in groups(batch):
-                    receipts += self._apply(tx, kind, [batch[position] for position in members])
-                self._writer.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
-            if not kinds.isdisjoint(_WORKERS):
-                self._locks.follow(batch)
+                return self._commit(batch)
+            except _TROUBLE as error:
+                raise self._translated(error) from error
+
+    def _commit(self, batch: Batch) -> list[Receipt]:
+        self._check_open()
+        self._check_file()
+        kinds = set(map(type, batch))
+        dead = self._locks.dead_workers() if Sweep in kinds else ()
+        cursor = self._writing
+        self._begin()
+        try:
+            tx = Transaction(cursor, self._clock.now())
             if dead:
-                self._locks.bury(dead)
-            return receipts
+                self._expire(tx, dead)
+            receipts: list[Receipt] = []
+            for kind, members in groups(batch):
+                receipts += self._apply(tx, kind, [batch[position] for position in members])
+            cursor.execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                cursor.execute("ROLLBACK")
+            raise
+        if not kinds.isdisjoint(_WORKERS):
+            self._locks.follow(batch)
+        if dead:
+            self._locks.bury(dead)
+        return receipts
 
     def _check_file(self) -> None:
         """Now and then: a file that was deleted or replaced still takes commits, and nobody would find them again."""
@@ -185,23 +210,30 @@ class SqliteStore:
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
         self._check_process()
-        with self._read_lock, self._translated():
+        with self._read_lock:
             self._check_open()
-            self._reader.execute("BEGIN")
+            cursor = self._reading
             try:
-                tx = Transaction(self._reader, self._clock.now())
-                return [answer(tx, query) for query in queries]
-            finally:
-                self._reader.execute("COMMIT")
+                cursor.execute("BEGIN")
+                try:
+                    tx = Transaction(cursor, self._clock.now())
+                    return [answer(tx, query) for query in queries]
+                finally:
+                    cursor.execute("COMMIT")
+            except _TROUBLE as error:
+                raise self._translated(error) from error
 
     def now(self) -> int:
         return self._clock.now()
 
     def version(self) -> int:
         self._check_process()
-        with self._read_lock, self._translated():
+        with self._read_lock:
             self._check_open()
-            return cast(int, self._reader.pragma("data_version"))
+            try:
+                return cast(int, self._reader.pragma("data_version"))
+            except _TROUBLE as error:
+                raise self._translated(error) from error
 
     def close(self) -> None:
         if self._pid != os.getpid():
@@ -251,7 +283,7 @@ class SqliteStore:
                 time.sleep(random.uniform(0.0005, 0.005))
 
     def _begin(self) -> None:
-        self._writer.execute("BEGIN IMMEDIATE")
+        self._writing.execute("BEGIN IMMEDIATE")
 
     def _migrate(self) -> None:
         """Bring the file to the newest schema, one numbered file at a time, each in a transaction of its own."""
@@ -316,37 +348,29 @@ class SqliteStore:
         if self._closed:
             raise StoreError(f"the store {self.url} is closed")
 
-    @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self, error: BaseException) -> StoreError:
         """SQLite's errors in our words: what happened and what to do."""
-        try:
-            yield
-        except (apsw.BusyError, apsw.LockedError) as error:
-            raise StoreBusy(
+        if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+            return StoreBusy(
                 f"{self.path}: another process has held the write lock for more than {self._busy_seconds:g} s; "
                 "nothing was written, try again when it is done"
-            ) from error
-        except apsw.FullError as error:
-            raise StoreFull(
-                f"{self.path}: no space left on the disk; nothing was written, free some and retry"
-            ) from error
-        except apsw.ReadOnlyError as error:
-            raise StoreReadOnly(
-                f"{self.path} is read-only: give this user write permission to it and its folder"
-            ) from error
-        except (apsw.CantOpenError, PermissionError, NotADirectoryError, FileExistsError) as error:
-            raise StoreReadOnly(
+            )
+        if isinstance(error, apsw.FullError):
+            return StoreFull(f"{self.path}: no space left on the disk; nothing was written, free some and retry")
+        if isinstance(error, apsw.ReadOnlyError):
+            return StoreReadOnly(f"{self.path} is read-only: give this user write permission to it and its folder")
+        if isinstance(error, (apsw.CantOpenError, PermissionError, NotADirectoryError, FileExistsError)):
+            return StoreReadOnly(
                 f"{self.path} cannot be opened for writing ({error}): check that the folder exists and may be written"
-            ) from error
-        except apsw.NotADBError as error:
-            raise StoreCorrupt(f"{self.path} is not a SQLite database; choose another path") from error
-        except apsw.CorruptError as error:
-            raise StoreCorrupt(f"{self.path} is damaged ({error}); restore it from a backup") from error
-        except apsw.IOError as error:
-            raise StoreError(f"{self.path}: the disk reported an error ({error}); it is safe to try again") from error
-        except OSError as error:
-            kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else StoreError
-            raise kind(f"{self.path}: {error}; it is safe to try again") from error
+            )
+        if isinstance(error, apsw.NotADBError):
+            return StoreCorrupt(f"{self.path} is not a SQLite database; choose another path")
+        if isinstance(error, apsw.CorruptError):
+            return StoreCorrupt(f"{self.path} is damaged ({error}); restore it from a backup")
+        if isinstance(error, apsw.IOError):
+            return StoreError(f"{self.path}: the disk reported an error ({error}); it is safe to try again")
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return (StoreFull if full else StoreError)(f"{self.path}: {error}; it is safe to try again")
 
 
 def _patience(seconds: float) -> Callable[[int], bool]:
