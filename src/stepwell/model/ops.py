@@ -116,10 +116,14 @@ class Settle(NamedTuple):
     outcome: bytes | None = None
     delay: int | None = None
     """With `node=WAITING`: microseconds until the node is due again."""
+    lines: tuple[tuple[str, bytes], ...] = ()
+    """Kind and data of what is recorded of the attempt (effects, payloads, checkpoints): its last lines, from RECORDED on."""
 
 
 MARK = -1
 """The index of an attempt's progress mark."""
+RECORDED = 1 << 30
+"""The index of the first line that came with the settlement: beyond all that an attempt appends while it runs."""
 
 
 class Append(NamedTuple):

@@ -337,13 +337,14 @@ class Desk:
                 self.facts[facts.run_id] = facts
                 self._feed(facts.run_id)
         settles: list[Op] = []
-        lines = self.lines.due() if self.lines.ripe else []
-        while self._settlements and len(settles) < MAX_SETTLEMENTS and len(lines) < MAX_LINES:
+        lines, riding = self.lines.due() if self.lines.ripe else [], 0
+        while self._settlements and len(settles) < MAX_SETTLEMENTS and len(lines) + riding < MAX_LINES:
             held, settle = self._settlements.popleft()
             if held.said is not None:
                 lines += held.said.rest()
             if held.recorded is not None:
-                lines += held.recorded.appends(held.attempt, 0 if held.said is None else held.said.next)
+                settle = settle._replace(lines=held.recorded.lines())
+                riding += len(settle.lines)
             flight.settling.append(held)
             settles.append(settle)
             if held.facts.run_id in self.facts:

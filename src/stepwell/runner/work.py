@@ -10,7 +10,6 @@ from ..codec import decode
 from ..define import Bodies
 from ..graph import Graph, NodeSpec
 from ..ids import AttemptId, RunId
-from ..model import Append
 from ..replay.record import Line, clock_lines
 
 if TYPE_CHECKING:
@@ -80,10 +79,8 @@ class Recorded:
         self.readings: list[int] = []
         """What `ctx.now()` gave."""
 
-    def appends(self, attempt: AttemptId, first: int) -> list[Append]:
-        """All of it, with numbers from `first` on."""
-        lines = [*clock_lines(self.readings), *self.effects] if self.readings else self.effects
-        return [Append(attempt, number, kind, data) for number, (kind, data) in enumerate(lines, first)]
+    def lines(self) -> tuple[Line, ...]:
+        return (*clock_lines(self.readings), *self.effects)
 
 
 @dataclass(slots=True, eq=False)

@@ -12,6 +12,7 @@ from ...model import (
     FAILED_NODES,
     MAX_LOSSES,
     NODE_FAILED,
+    RECORDED,
     SATISFIED_NODES,
     SUSPECT_AFTER,
     WORKER_LOST_ERROR,
@@ -79,6 +80,8 @@ def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[RunId, b
         return "repeated" if same else "fenced"
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     attempt.output, attempt.error, attempt.outcome = op.output, op.error, op.outcome
+    for index, (kind, data) in enumerate(op.lines, RECORDED):
+        run.lines[op.attempt, index] = LineRow(op.attempt, index, now, kind, data, attempt.index, attempt.number)
     status = _settled_as(op.node, run, node)
     due_at = now + (op.delay or 0) if status is NodeStatus.WAITING else None
     end(attempt, op.status, status, now)

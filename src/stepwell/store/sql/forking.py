@@ -41,8 +41,10 @@ _THEIRS = f"""
    AND EXISTS (SELECT 1 FROM node n WHERE n.run = :run AND n.idx = a.idx
 """
 _COPY = f"""
-INSERT INTO attempt (key, run, idx, number, status, worker, started_at, ended_at, output, outcome)
-SELECT :claim * {ORDINALS} + j.key, :run, a.idx, 1, {A_COMPLETED}, a.worker, a.started_at, a.ended_at, a.output, a.outcome
+INSERT INTO attempt (key, run, idx, number, status, worker, started_at, ended_at, output, outcome,
+                     record)
+SELECT :claim * {ORDINALS} + j.key, :run, a.idx, 1, {A_COMPLETED}, a.worker, a.started_at, a.ended_at, a.output, a.outcome,
+       a.record
 {_THEIRS} AND n.attempt = 0 AND n.status IN ({N_PENDING}, {N_READY}))
 """
 _OURS = f"FROM attempt a WHERE a.key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1}"

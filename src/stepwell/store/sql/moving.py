@@ -9,6 +9,7 @@ from typing import Any
 from ...ids import attempt_id, split_attempt_id
 from ...model import (
     CHUNK,
+    RECORDED,
     Append,
     Appended,
     Claim,
@@ -83,6 +84,14 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
             return [receipt]
     packer = Packer(tx.db)
     legal = [may_settle(op.status, op.node) for op in ops]
+    lines = [
+        Append(op.attempt, index, kind, data)
+        for op, allowed in zip(ops, legal, strict=True)
+        if allowed and op.lines
+        for index, (kind, data) in enumerate(op.lines, RECORDED)
+    ]
+    if lines:
+        append(tx, lines)  # those of attempts that do not run are refused, as their settlements are
     rows = [
         (
             *(split_attempt_id(op.attempt) if allowed else _NO_ATTEMPT),

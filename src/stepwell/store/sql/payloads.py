@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,6 +45,20 @@ class Packer:
 
 def is_large(payload: bytes) -> bool:
     return len(payload) >= LARGE or payload[:1] == _MARK
+
+
+def pack(lines: Iterable[tuple[str, bytes]]) -> bytes:
+    """Lines that come with a settlement, as one value."""
+    return b"".join(b"%s %d\n%s" % (kind.encode(), len(data), data) for kind, data in lines)
+
+
+def unpack(packed: bytes) -> Iterator[tuple[str, bytes]]:
+    at = 0
+    while at < len(packed):
+        start = packed.index(b"\n", at) + 1
+        kind, _, size = packed[at : start - 1].rpartition(b" ")
+        at = start + int(size)
+        yield kind.decode(), packed[start:at]
 
 
 def keep(db: apsw.Connection, payload: bytes) -> bytes:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, assert_never
 
 from ...ids import AttemptId, attempt_id, split_attempt_id
 from ...model import (
+    RECORDED,
     AttemptRow,
     CountNodes,
     GetGraph,
@@ -48,7 +51,7 @@ from .codes import (
 )
 from .ending import Transaction
 from .leases import stops
-from .payloads import resolve
+from .payloads import resolve, unpack
 
 _RUN = """
 SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.input, r.seed, r.urgency, r.idempotency_key,
@@ -268,7 +271,37 @@ SELECT {_LINE}
  ORDER BY c.id, a.key, l.idx LIMIT ?
 """
     values = [value for found in chosen.values() for value in found]
-    return _line_rows(tx, statement, (query.run_id, *start, *values, query.limit))
+    rows = _line_rows(tx, statement, (query.run_id, *start, *values, query.limit))
+    recorded = tuple(islice(_recorded(tx, query, start), query.limit))
+    if not recorded:
+        return rows
+    both = sorted((*rows, *recorded), key=lambda row: (*split_attempt_id(row.attempt), row.index))
+    return tuple(both[: query.limit])
+
+
+def _recorded(tx: Transaction, query: ListLines, start: tuple[str, int, int]) -> Iterator[LineRow]:
+    """The lines that came with settlements and are kept in their attempts' rows."""
+    asked = {
+        "AND a.idx = ?": query.index,
+        "AND a.number = ?": query.number,
+        "AND a.ended_at >= ?": query.since,
+        # Some of them may only mention it.
+        "AND instr(a.record, ?)": None if query.kind is None else f"{query.kind} ".encode(),
+    }
+    chosen = {condition: value for condition, value in asked.items() if value is not None}
+    statement = f"""
+SELECT c.id, a.key % {ORDINALS}, a.ended_at, a.record, a.idx, a.number
+  FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
+ WHERE r.id = ? AND a.record IS NOT NULL AND (c.id, a.key % {ORDINALS}) >= (?, ?) {" ".join(chosen)}
+ ORDER BY c.id, a.key
+"""
+    for claim, ordinal, at, record, node, number in tx.db.execute(
+        statement, (query.run_id, *start[:2], *chosen.values())
+    ):
+        attempt = AttemptId(attempt_id(claim, ordinal))
+        for index, (kind, data) in enumerate(unpack(record), RECORDED):
+            if query.kind in (None, kind) and (claim, ordinal, index) > start:
+                yield LineRow(attempt, index, at, kind, data, node, number)
 
 
 def _marks(tx: Transaction, query: ListMarks) -> tuple[LineRow, ...]:

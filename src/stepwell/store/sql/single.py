@@ -33,7 +33,7 @@ from .codes import (
     R_RUNNING,
 )
 from .ending import Transaction, conclude_one
-from .payloads import is_large
+from .payloads import LARGE, is_large, pack
 
 FEW = 4
 
@@ -43,7 +43,7 @@ SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.stopping,
        r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq, r.on_failure
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run WHERE c.id = ?1
 """
-_END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ? WHERE key = ?"
+_END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ?, record = ? WHERE key = ?"
 _MOVE = "UPDATE node SET status = ?, due_at = ?, reason = NULL, failures = failures + ? WHERE run = ? AND idx = ?"
 _CHILDREN = """
 SELECT n.idx, n.waiting, n.status FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child
@@ -69,6 +69,9 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     output, error, outcome = op.output, op.error, op.outcome
     if (output and is_large(output)) or (error and is_large(error)) or (outcome and is_large(outcome)):
         return None
+    record = pack(op.lines) if op.lines else None
+    if record is not None and len(record) >= LARGE:
+        return None
     row = tx.one(_ATTEMPT, split_attempt_id(op.attempt))
     if row is None or row[4] != A_RUNNING or row[7]:
         return None
@@ -93,7 +96,7 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     ) = row
     asked = settled_as(op.node, stopping=bool(stopping), cancelling=run_status == R_CANCELLING)
     node, status = NODE_CODE[asked], ATTEMPT_CODE[op.status]
-    tx.execute(_END, (status, tx.now, output, error, outcome, key))
+    tx.execute(_END, (status, tx.now, output, error, outcome, record, key))
     due_at = tx.now + (op.delay or 0) if asked is NodeStatus.WAITING else None
     tx.execute(_MOVE, (node, due_at, status in (A_FAILED, A_TIMED_OUT), run, idx))
     if node == N_COMPLETED and gate == G_OPEN:

@@ -147,6 +147,7 @@ CREATE TABLE attempt (
   output     BLOB,
   error      BLOB,
   outcome    BLOB,
+  record     BLOB,                             -- lines that came with its settlement, if they are small and it came alone
   slot       INTEGER GENERATED ALWAYS AS (CASE status WHEN 0 THEN -1 WHEN 1 THEN 0 ELSE number END) VIRTUAL
 );
 -- One index keeps three promises, because a node has one slot -1, one slot 0 and one for each number: at most one attempt
