@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any, TypeAlias
 
 from .errors import NotJson
@@ -21,10 +22,27 @@ Json: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any] | None"
 MAX_DEPTH = 200
 
 _NULL = b"null"
+_LISTS = (list, tuple)
 _PLAIN = frozenset({str, int, bool, type(None)})
-_dumps = json.JSONEncoder(
+_TEXT = frozenset({str})
+_encoder = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-).encode
+)
+
+
+def _made_once() -> Callable[[object], str]:
+    """What `_encoder.encode` does, but for making its inner part anew for every value, which takes longer than most values."""
+    if c_make_encoder is None:  # a Python without the C part
+        return _encoder.encode
+    write = c_make_encoder(None, _encoder.default, encode_basestring, None, ":", ",", True, False, False)
+
+    def dumps(value: object) -> str:
+        return encode_basestring(value) if isinstance(value, str) else "".join(write(value, 0))
+
+    return dumps
+
+
+_dumps = _made_once()
 
 
 def encode(value: object) -> bytes:
@@ -66,15 +84,18 @@ def sha256(data: bytes) -> str:
 
 def _sound(value: object, depth: int) -> bool:
     """Quickly: is there nothing to complain about?"""
+    items: Iterable[object]
     if isinstance(value, dict):
-        items = value.values()
-        if any(type(key) is not str for key in value):
+        if not _TEXT.issuperset(map(type, value)):
             return False
-    elif isinstance(value, list | tuple):
-        items = value  # type: ignore[assignment]
+        items = value.values()
+    elif isinstance(value, _LISTS):
+        items = value
     else:
         return type(value) is float and math.isfinite(value)
-    return depth < MAX_DEPTH and all(type(item) in _PLAIN or _sound(item, depth + 1) for item in items)
+    if depth >= MAX_DEPTH:
+        return False
+    return _PLAIN.issuperset(map(type, items)) or all(type(item) in _PLAIN or _sound(item, depth + 1) for item in items)
 
 
 def _complain(value: object, path: tuple[str | int, ...], depth: int) -> None:

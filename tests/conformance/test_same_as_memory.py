@@ -282,17 +282,20 @@ class SameAsMemory(RuleBasedStateMachine):
         how=st.sampled_from((*SETTLED, *ILLEGAL)),
         payloads=st.tuples(*[st.sampled_from(sorted(PAYLOADS))] * 3),
         delay=st.sampled_from((None, SECOND, 10 * SECOND)),
+        lines=st.lists(st.sampled_from(sorted(PAYLOADS)), max_size=2),
         now=st.booleans(),
     )
-    def settle(self, which: int, how: Any, payloads: Any, delay: int | None, now: bool) -> None:
-        self.ask(Settle(self.attempt(which), *how, *(PAYLOADS[name] for name in payloads), delay), now)
+    def settle(self, which: int, how: Any, payloads: Any, delay: int | None, lines: list[str], now: bool) -> None:
+        recorded = tuple(("effect", PAYLOADS[name] or b"") for name in lines)
+        self.ask(Settle(self.attempt(which), *how, *(PAYLOADS[name] for name in payloads), delay, recorded), now)
 
     @rule(take=st.lists(number, min_size=1, max_size=8), well=st.booleans(), then_claim=st.booleans())
     def settle_many(self, take: list[int], well: bool, then_claim: bool) -> None:
         """What a busy worker does: many settlements and a claim in one batch, most of them good."""
         for which in dict.fromkeys(take):
             how = GOOD if well or which % 4 else BAD
-            self.ask(Settle(self.attempt(which), *how, b"%d" % (which % 3)), False)
+            recorded = (("checkpoint", b'"here"'),) if which % 5 == 0 else ()
+            self.ask(Settle(self.attempt(which), *how, b"%d" % (which % 3), lines=recorded), False)
         if then_claim:
             self.claim(WORKERS[0], (("default/thread", 3), ("gpu/loop", 4)), RUNS, None, False)
         self.commit()

@@ -227,11 +227,16 @@ def test_a_flipped_byte_in_a_record_is_named(sqlite_engine: Engine, sqlite_url: 
     run = sqlite_engine.run(Order())
     connection = apsw.Connection(sqlite_url.removeprefix("sqlite:///"))
     old, new = (b'"rate":1.25', b'"rate":1.35') if field == "response" else (b'["EUR","USD"]}', b'["EUR","USE"]}')
-    for key, index, data in list(connection.execute("SELECT attempt, idx, data FROM line WHERE kind = 'effect'")):
-        if old in data:
-            changed = data.replace(old, new)
-            connection.execute("UPDATE line SET data = ? WHERE attempt = ? AND idx = ?", (changed, key, index))
+    changed = 0
+    for table, column, place in (("line", "data", "attempt = ? AND idx = ?"), ("attempt", "record", "key = ?")):
+        columns = place.replace(" = ? AND", ",").removesuffix(" = ?")
+        for data, *where in list(connection.execute(f"SELECT {column}, {columns} FROM {table}")):
+            if old in (data or b""):
+                given = (data.replace(old, new), *where)
+                connection.execute(f"UPDATE {table} SET {column} = ? WHERE {place}", given)
+                changed += 1
     connection.close()
+    assert changed == 1
     found = mismatch(run)
     assert (found.node, found.attempt, found.effect) == ("convert", 1, 0)
     assert f"the recorded {field} of 'rate' was changed" in found.what

@@ -6,7 +6,20 @@ from typing import Any
 
 from ...clock import ManualClock
 from ...ids import AttemptId
-from ...model import MARK, Append, Appended, LineRow, ListLines, ListMarks, Refusal, Refused
+from ...model import (
+    MARK,
+    RECORDED,
+    Append,
+    Appended,
+    AttemptStatus,
+    LineRow,
+    ListLines,
+    ListMarks,
+    NodeStatus,
+    Refusal,
+    Refused,
+    Settle,
+)
 from ...store import Store, reader
 from ..ops import RUN, claim, completed, enlist, graph, retried, start, sweep, twice
 
@@ -77,6 +90,53 @@ def test_lines_are_read_page_by_page(store: Store) -> None:
             break
     assert tuple(pages) == tuple(whole)
     assert store.read([ListLines(RUN, grants[1].index, 3, (grants[1].attempt, 9))])[0] == whole[-3:]
+
+
+def test_lines_that_come_with_a_settlement_are_the_last_of_their_attempt(store: Store, clock: ManualClock) -> None:
+    """Whether it comes alone or with others, and whatever they hold."""
+    start(store, graph(a="", b="", c="", d=""))
+    enlist(store)
+    grants = claim(store)
+    recorded = (
+        ("effect", b'{"a":1}\nno JSON 7\n'),
+        ("payload", b"x" * 20_000),
+        ("checkpoint", b""),
+        ("effect", b"\x00"),
+    )
+    store.commit([line(grants[0].attempt, 3)])
+    clock.advance(1)
+    small = recorded[:1] + recorded[2:]
+    store.commit([completed(grants[0], lines=small)])
+    store.commit([completed(grants[1], lines=recorded)])
+    twice(store, [completed(grants[2], lines=recorded), completed(grants[3], lines=small)])
+    found = reader.list_lines(store, RUN)
+    assert found[1] == LineRow(grants[0].attempt, RECORDED, clock.now(), *small[0], grants[0].index, 1)
+    assert [(row.kind, row.data) for row in found] == [("log", b'"hello"'), *small, *recorded, *recorded, *small]
+    assert [row.index for row in found[1:4]] == [RECORDED, RECORDED + 1, RECORDED + 2]
+    for after in range(len(found)):
+        (page,) = store.read([ListLines(RUN, limit=2, after=(found[after].attempt, found[after].index))])
+        assert page == tuple(found[after + 1 : after + 3])
+    (effects,) = store.read([ListLines(RUN, kind="effect", since=clock.now())])
+    assert effects == tuple(row for row in found if row.kind == "effect")
+    (of_one,) = store.read([ListLines(RUN, index=grants[2].index, number=1, kind="payload")])
+    assert [row.data for row in of_one] == [recorded[1][1]]
+
+
+def test_a_settlement_that_is_refused_brings_no_lines(store: Store, clock: ManualClock) -> None:
+    start(store, graph(a="", b=""))
+    enlist(store, seconds=10)
+    a, b = claim(store)
+    effect = (("effect", b"1"),)
+    store.commit([completed(a, lines=effect)])
+    assert store.commit([completed(a, b"another", lines=(("effect", b"2"), ("effect", b"3")))]) == [
+        Refused(Refusal.FENCED)
+    ]
+    clock.advance(10)
+    sweep(store)
+    assert store.commit([completed(b, lines=effect)]) == [Refused(Refusal.FENCED)]
+    illegal = Settle(a.attempt, AttemptStatus.COMPLETED, NodeStatus.READY, lines=effect)
+    assert isinstance(store.commit([illegal])[0], Refused)
+    assert [row.data for row in reader.list_lines(store, RUN)] == [b"1"]
 
 
 def test_large_lines_come_back_whole(store: Store) -> None:

@@ -282,16 +282,16 @@ def test_recorded_effects_go_with_what_is_shared_and_logs_do_not(store: Store) -
     (a,) = claim(store)
     lines = [Append(a.attempt, 0, "effect", b'"paid"'), Append(a.attempt, 1, "log", b'"hello"')]
     lines += [Append(a.attempt, 2, "effect", b'"sent"'), Append(a.attempt, -1, "progress", b"1")]
-    store.commit([*lines, completed(a)])
-    theirs = [line for line in reader.list_lines(store, RUN) if line.kind == "effect"]
+    store.commit([*lines, completed(a, lines=(("effect", b'"told"'), ("checkpoint", b'"done"')))])
+    theirs = [line for line in reader.list_lines(store, RUN) if line.kind in ("effect", "checkpoint")]
     fork(store, of)
     store.commit([share((0, 1))])
     (ours,) = reader.list_attempts(store, FORK)
     found = reader.list_lines(store, FORK)
-    assert [line.data for line in found] == [b'"paid"', b'"sent"']
+    assert [line.data for line in found] == [b'"paid"', b'"sent"', b'"told"', b'"done"']
     assert list(found) == [line._replace(attempt=ours.id) for line in theirs]
     assert reader.list_marks(store, FORK) == ()
-    assert len(reader.list_lines(store, RUN)) == 3
+    assert len(reader.list_lines(store, RUN)) == 5
 
 
 def test_only_who_holds_the_gate_may_share(store: Store) -> None:
