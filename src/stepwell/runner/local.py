@@ -42,7 +42,7 @@ log = logging.getLogger("stepwell")
 SETTLE_SECONDS = 5.0
 """How long closing waits for the settlement of what has ended or was given back."""
 SOON_SECONDS = 0.003
-"""How long what quick bodies ended with may wait for more of its kind, while others are ready to begin."""
+"""How long what bodies ended with may wait for more of its kind, while others are ready to begin."""
 MAX_RUNAWAYS = 64
 """Threads whose body did not end in time: beyond this many, nothing more is claimed until some of them end."""
 
@@ -83,7 +83,7 @@ class LocalRunner:
         """Somebody wants a commit, and will not wait for it: who leads looks again before it stops leading."""
         self._committer = Pulse(self.pump, "stepwell-commit", 0)
         """Commits what ends outside the threads for bodies, which may all be busy."""
-        self._late_committer = Pulse(self.pump, "stepwell-late", SOON_SECONDS)
+        self._late_committer = Pulse(self._commit_late, "stepwell-late", SOON_SECONDS)
         self._trouble: StoreError | None = None
         self._wake = threading.Event()
         self._limits_changed = threading.Event()
@@ -215,7 +215,8 @@ class LocalRunner:
 
     def pump(self, *, keep: bool = False) -> Held | None:
         """Commit what there is to commit, unless somebody does; `keep`: return one body for this thread to run."""
-        self._asked = True
+        if not keep:
+            self._asked = True
         kept: Held | None = None
         while (flight := self._next_flight()) is not None:
             if kept is not None:
@@ -231,11 +232,17 @@ class LocalRunner:
     def commit_soon(self) -> None:
         self._late_committer.wake()
 
+    def _commit_late(self) -> None:
+        if self._leading.locked():
+            self.commit_soon()  # it is not asked to go on at once: what ended since it began is little
+        else:
+            self.pump()
+
     def _next_flight(self) -> Flight | None:
         """What this thread has to commit, which then leads until that has landed."""
         while self._leading.acquire(blocking=False):
             with self._lock:
-                # What quick bodies ended with waits while more are at hand, unless somebody asks for a commit.
+                # What bodies ended with waits a moment while more are at hand, unless somebody asks for a commit.
                 if self._asked or not self._bodies.waiting:
                     self._asked = False
                     self._hear_of_ended()
@@ -244,7 +251,9 @@ class LocalRunner:
                 return flight
             self._leading.release()
             if not self._asked:
-                break
+                return None
+        if self._ended:
+            self.commit_soon()  # who leads may leave it for a moment
         return None
 
     def _hear_of_ended(self) -> None:

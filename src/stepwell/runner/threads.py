@@ -1,8 +1,8 @@
 """`def` bodies: in threads, which lead commits between them.
 
-A thread that ends a body takes no lock for it. If the body was quick and others wait, it runs the next one, and what ended
-is committed a moment later, with many of its kind; otherwise it leads the commit itself and keeps one of the nodes that
-became ready. So a chain never changes threads, and a wide graph is not committed one by one.
+A thread that ends a body takes no lock for it. If others are ready it runs the next one, and what ended is committed a
+moment later, with many of its kind; otherwise it leads the commit itself and keeps one of the nodes that became ready. So a
+chain never changes threads, and a wide graph is not committed one by one.
 """
 
 from __future__ import annotations
@@ -20,14 +20,8 @@ from .attempt import Attempt
 from .capture import speak
 from .work import Held
 
-QUICK = 1_000
-"""Microseconds. After a body that took no longer, those that wait may go first: they are likely to be as quick."""
-
-
 class Runner(Protocol):
     """What the threads need of whoever holds the attempts."""
-
-    def now(self) -> int: ...
 
     def attempt(self, held: Held) -> Attempt: ...
 
@@ -132,11 +126,11 @@ class BodyThreads:
                 self._calls.get()
                 held = self.take()
                 continue
-            since = self._runner.now()
             if self._run(held):
                 self._runner.pump()
                 return
-            if self._ready and held.spec.on_lost != "interrupt" and self._runner.now() - since < QUICK:
+            # What promised to run at most once is not left for a moment in which its worker could die.
+            if self._ready and held.spec.on_lost != "interrupt":
                 self._runner.commit_soon()
                 held = self.take()
             else:

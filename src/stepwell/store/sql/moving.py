@@ -12,9 +12,11 @@ from ...model import (
     RECORDED,
     Append,
     Appended,
+    AttemptStatus,
     Claim,
     Claimed,
     Grant,
+    NodeStatus,
     Receipt,
     Refusal,
     Refused,
@@ -23,6 +25,7 @@ from ...model import (
     may_settle,
 )
 from .codes import (
+    A_COMPLETED,
     A_RUNNING,
     ATTEMPT_CODE,
     G_OPEN,
@@ -74,6 +77,21 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
        LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
        LEFT JOIN run r ON r.key = a.run
 """
+# The same for completions that bring an output and nothing else: whatever its run is about, a node that completed has.
+_COMPLETING = f"""
+INSERT INTO temp.ending
+SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
+       CASE WHEN a.status = {A_RUNNING} THEN 1
+            WHEN a.status = {A_COMPLETED} AND a.output IS substr(:bytes, j.value ->> 2, j.value ->> 3)
+             AND a.error IS NULL AND a.outcome IS NULL THEN 2
+            ELSE 0 END,
+       {A_COMPLETED}, {N_COMPLETED}, substr(:bytes, j.value ->> 2, j.value ->> 3), NULL, NULL, NULL, 0, NULL, NULL,
+       r.gate = {G_OPEN}
+  FROM json_each(:ops) j
+       LEFT JOIN claim c ON c.id = j.value ->> 0
+       LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
+       LEFT JOIN run r ON r.key = a.run
+"""
 _NO_ATTEMPT = ("", 0)
 
 
@@ -82,7 +100,6 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
         receipt = settle_one(tx, ops[0])
         if receipt is not None:
             return [receipt]
-    packer = Packer(tx.db)
     legal = [may_settle(op.status, op.node) for op in ops]
     lines = [
         Append(op.attempt, index, kind, data)
@@ -92,20 +109,11 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
     ]
     if lines:
         append(tx, lines)  # those of attempts that do not run are refused, as their settlements are
-    rows = [
-        (
-            *(split_attempt_id(op.attempt) if allowed else _NO_ATTEMPT),
-            ATTEMPT_CODE[op.status],
-            NODE_CODE[op.node],
-            *packer.add(op.output),
-            *packer.add(op.error),
-            *packer.add(op.outcome),
-            op.delay or 0,
-        )
-        for op, allowed in zip(ops, legal, strict=True)
-    ]
     tx.execute("DELETE FROM temp.ending")
-    tx.execute(_SETTLING, {"ops": json.dumps(rows), "bytes": packer.joined, "now": tx.now})
+    if all(map(_is_plain, ops)):
+        _fill_with_completions(tx, ops)
+    else:
+        _fill(tx, ops, legal)
     apply_ending(tx)
     verdicts = tx.json(
         "SELECT json_group_array(json_array(verdict, run)) FROM (SELECT * FROM temp.ending ORDER BY ord)"
@@ -123,6 +131,35 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
         if verdict != 1:
             forget(tx.db, op.output, op.error, op.outcome)
     return receipts
+
+
+def _is_plain(op: Settle) -> bool:
+    """A completion that brings an output and nothing else."""
+    completed = op.status is AttemptStatus.COMPLETED and op.node is NodeStatus.COMPLETED
+    return completed and op.error is None and op.outcome is None
+
+
+def _fill_with_completions(tx: Transaction, ops: Sequence[Settle]) -> None:
+    packer = Packer(tx.db)
+    rows = [(*split_attempt_id(op.attempt), *packer.add(op.output)) for op in ops]
+    tx.execute(_COMPLETING, {"ops": json.dumps(rows), "bytes": packer.joined})
+
+
+def _fill(tx: Transaction, ops: Sequence[Settle], legal: Sequence[bool]) -> None:
+    packer = Packer(tx.db)
+    rows = [
+        (
+            *(split_attempt_id(op.attempt) if allowed else _NO_ATTEMPT),
+            ATTEMPT_CODE[op.status],
+            NODE_CODE[op.node],
+            *packer.add(op.output),
+            *packer.add(op.error),
+            *packer.add(op.outcome),
+            op.delay or 0,
+        )
+        for op, allowed in zip(ops, legal, strict=True)
+    ]
+    tx.execute(_SETTLING, {"ops": json.dumps(rows), "bytes": packer.joined, "now": tx.now})
 
 
 _READY_IN_RUN = f"""
