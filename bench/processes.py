@@ -61,6 +61,35 @@ def serve(folder: str, name: str) -> dict[str, float]:
     return {"settled": settled}
 
 
+def service() -> None:
+    """Answer every request with a kilobyte of JSON, until the standard input ends. Says first where it can be asked."""
+    import threading
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    from .shapes import KILOBYTE
+
+    answer = json.dumps(KILOBYTE).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(answer)}\r\n\r\n".encode()
+
+    class Kilobyte(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            self.wfile.write(head + answer)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Kilobyte)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(f"http://127.0.0.1:{server.server_port}", flush=True)
+    sys.stdin.read()
+
+
 if __name__ == "__main__":
     case, *arguments = sys.argv[1:]
+    if case == "service":
+        service()
+        sys.exit()
     print(json.dumps({"wide": wide, "serve": serve}[case](*arguments)))

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import httpx
 
 from stepwell import Builder, Context, Workflow, step, task
 from stepwell.graph.spec import SideEffects
@@ -35,6 +40,24 @@ def ask_unrecorded(ctx: Context) -> None:
 
 def ask_recorded(ctx: Context) -> None:
     ctx.effect("kilobyte", kilobyte, ctx.node_name)
+
+
+@cache
+def client() -> httpx.Client:
+    return httpx.Client(base_url=os.environ["BENCH_SERVICE"], trust_env=False)
+
+
+def fetch(key: str) -> Any:
+    """A kilobyte from a service."""
+    return client().get(f"/{key}").json()
+
+
+def fetch_unrecorded(ctx: Context) -> None:
+    fetch(ctx.node_name)
+
+
+def fetch_recorded(ctx: Context) -> None:
+    ctx.effect("fetch", fetch, ctx.node_name)
 
 
 def chain(nodes: int, job: Callable[..., None] = nothing, side_effects: SideEffects = "opaque") -> Builder:

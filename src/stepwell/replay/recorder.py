@@ -21,6 +21,8 @@ from .current import inside
 from .record import Effect, Line, Record, effects_of, masked, raised_data
 
 _PLAIN = frozenset({str, int, bool, type(None)})
+_DATA = _PLAIN | {float, list, dict}
+"""What effects mostly return: it is not asked whether it can be awaited."""
 
 
 class Sink(Protocol):
@@ -143,7 +145,7 @@ class Recorder(Asking):
         except Exception as error:
             self._raised(begun, error)
             raise
-        if inspect.isawaitable(result):
+        if type(result) not in _DATA and inspect.isawaitable(result):
             return self._awaiting(begun, result)
         record, response = self._returned(begun, result)
         self._store(record)

@@ -20,6 +20,10 @@ from .attempt import Attempt
 from .capture import speak
 from .work import Held
 
+_DATA = frozenset({type(None), bool, int, float, str, list, dict})
+"""What bodies mostly return: asking whether it is a coroutine takes longer than some bodies."""
+
+
 class Runner(Protocol):
     """What the threads need of whoever holds the attempts."""
 
@@ -147,7 +151,7 @@ class BodyThreads:
         enter(attempt.context)
         try:
             result = attempt.call()
-            if asyncio.iscoroutine(result):
+            if type(result) not in _DATA and asyncio.iscoroutine(result):
                 self._runner.go_on(attempt, result)
                 return False
             settlement = attempt.returned(result)
