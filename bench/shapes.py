@@ -38,6 +38,14 @@ def ask_unrecorded(ctx: Context) -> None:
     kilobyte(ctx.node_name)
 
 
+def name_it(ctx: Context) -> None:
+    ctx.checkpoint(ctx.node_name)
+
+
+def do_not_name_it(ctx: Context) -> None:
+    ctx.node_name  # noqa: B018
+
+
 def ask_recorded(ctx: Context) -> None:
     ctx.effect("kilobyte", kilobyte, ctx.node_name)
 

@@ -191,6 +191,22 @@ def audit(context: typer.Context, run: RunArgument, as_json: AsJson = False, sto
 
 
 @app.command()
+def checkpoints(
+    context: typer.Context,
+    run: RunArgument,
+    at: Annotated[
+        str | None, typer.Argument(metavar="[AT]", help="A label, a seq of the journal, or an idempotency key.")
+    ] = None,
+    as_json: AsJson = False,
+    store: Store = None,
+) -> None:
+    """List the checkpoints that bodies gave names to, or show how the run stood at one: state, frontier, effects."""
+    from .checkpoints import checkpoints as command
+
+    command(_place(context, store), run, at, as_json=as_json)
+
+
+@app.command()
 def replay(
     context: typer.Context,
     what: Annotated[
