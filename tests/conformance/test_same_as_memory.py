@@ -352,7 +352,7 @@ class SameAsMemory(RuleBasedStateMachine):
         run = self.run(which)
         if which % 5:
             self.ask(Gate(run, token, mode, b"{}", 60 * SECOND, mode in ("failed", "cancel")), False)
-        rows, end = [], Finish(RunStatus.RUNNING, open_gate=True, on_failure="finish" if which % 3 else None)
+        rows, end = [], Finish(RunStatus.RUNNING, open_gate=True, tolerate=bool(which % 3))
         if mode in ("failed", "cancel"):
             rows = [change(row, NodeStatus.CANCELLED, mode) for row in self.rows(run) if row.status in UNSTARTED]
             status = RunStatus.FAILED if mode == "failed" else RunStatus.CANCELLING

@@ -160,6 +160,20 @@ def test_a_retry_of_a_run_that_paused_runs_the_node_again(engine: Engine) -> Non
     assert run.audit() == []
 
 
+def test_a_run_that_was_resumed_pauses_again_at_the_next_failure(engine: Engine) -> None:
+    play = Play(broken="left aside", held="right")
+    run = engine.start(play.workflow("pause", **FORK))
+    eventually(lambda: run.status == "PAUSED")
+    play.release("right")
+    with pytest.raises(RunPaused):
+        run.resume().wait(30)
+    assert (statuses(run)["left"], statuses(run)["aside"]) == ("FAILED", "FAILED")
+    play.broken.clear()
+    run.retry().wait(30).check()
+    assert run.row.on_failure == "pause"
+    assert run.audit() == []
+
+
 def test_resuming_a_run_that_paused_does_the_rest_and_then_fails(engine: Engine) -> None:
     play = Play(broken="left")
     run = engine.start(play.workflow("pause", **FORK))

@@ -220,3 +220,17 @@ def test_nothing_that_was_refused_is_worked_on(open_sqlite: OpenEngine) -> None:
     assert run.id not in other._runner.desk.facts
     play.release("a")
     run.wait(30).check()
+
+
+def test_beside_another_failure_a_new_one_still_fails_the_run_at_once(engine: Engine) -> None:
+    """What had failed is tolerated, and nothing more."""
+    play = Play(broken="a b", held="slow", deaf="slow")
+    run = engine.start(play.workflow("fail_fast", a=None, b=None, slow=None, after="slow"))
+    eventually(lambda: statuses(run)["a"] == "FAILED" and statuses(run)["b"] == "FAILED" and run.status == "FAILED")
+    run.reattempt("a")
+    eventually(lambda: attempts(run, "a") == ["FAILED", "FAILED"] and run.status == "FAILED")
+    play.broken.discard("a")
+    play.release("slow")
+    assert run.reattempt("a").wait(30).status == "FAILED"
+    assert statuses(run) == {"a": "COMPLETED", "b": "FAILED", "slow": "COMPLETED", "after": "COMPLETED"}
+    assert run.audit() == []

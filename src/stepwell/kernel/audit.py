@@ -10,7 +10,6 @@ from typing import NamedTuple
 from ..graph import Arranged, Graph
 from ..model import (
     ACTIVE_NODES,
-    FAILED_NODES,
     SATISFIED_NODES,
     TERMINAL_NODES,
     AttemptRow,
@@ -120,7 +119,7 @@ def _run(stored: Stored) -> Iterable[str]:
     if run.gate is GateState.OPEN:
         if not {node.status for node in stored.nodes} & ACTIVE_NODES:
             yield "the gate is open and nothing can move"
-        if run.on_failure in ("fail_fast", "pause") and statuses & FAILED_NODES:
+        if run.on_failure in ("fail_fast", "pause") and run.failed > run.tolerated:
             yield "a node failed for good and the gate is open"
     if (
         run.status is RunStatus.FAILED
@@ -167,7 +166,8 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
     """What a journal says, before its first entry and after each; always the same record, which changes.
 
     `graphs` are those that the run has had, in order. A node becomes READY when its last parent completes while the gate is
-    open, and when a gate opens; neither is an entry of its own, because it follows.
+    open, and when a gate opens; one that is to run again is PENDING if a heal has given it a parent that is not done. None of
+    these is an entry of its own, because it follows.
     """
     graphs = list(graphs)
     parents, children = graphs[0].parents, graphs[0].children
@@ -180,6 +180,13 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
 
     def satisfied(index: int) -> bool:
         return all(nodes[parent] in SATISFIED_NODES for parent in parents[index])
+
+    def to_run_again(entry: JournalRow) -> NodeStatus:
+        """READY, unless a heal has given the node a parent while it ran or waited."""
+        status = NodeStatus(entry.status or "")
+        assert entry.index is not None
+        held_back = status is NodeStatus.READY and gate_open and not satisfied(entry.index)
+        return NodeStatus.PENDING if held_back else status
 
     for entry in journal:
         if entry.kind == "claimed":
@@ -201,7 +208,7 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
                     f"attempt {entry.attempt} of node {entry.index} ended at {entry.seq} and was not running"
                 )
             attempts[entry.index, entry.attempt] = ENDED_BY[entry.kind]
-            nodes[entry.index] = NodeStatus(entry.status or "")
+            nodes[entry.index] = to_run_again(entry)
             if entry.kind == "completed" and gate_open:
                 for child in children[entry.index]:
                     if nodes[child] is NodeStatus.PENDING and satisfied(child):
@@ -211,7 +218,7 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
             if nodes[entry.index] is NodeStatus.COMPLETED:
                 assert entry.attempt is not None
                 _supersede(attempts, entry.index, entry.attempt)
-            nodes[entry.index] = NodeStatus(entry.status or "")
+            nodes[entry.index] = to_run_again(entry)
         elif entry.kind == "shared":
             assert entry.index is not None
             nodes[entry.index] = NodeStatus.COMPLETED

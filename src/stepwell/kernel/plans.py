@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from ..model import FAILED_NODES, NODE_FAILED, Finish, NodeChange, NodeRow, NodeStatus, OnFailure, RunRow, RunStatus
+from ..model import FAILED_NODES, NODE_FAILED, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
 
 UNSTARTED = frozenset({NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING})
 RETRIED = frozenset({NodeStatus.FAILED, NodeStatus.UPSTREAM_FAILED, NodeStatus.CANCELLED, NodeStatus.INTERRUPTED})
@@ -63,7 +63,7 @@ def reattempt(
 ) -> Plan | NotNow:
     """Run one node again that has ended, and what was not started because of it.
 
-    What failed elsewhere stays failed, with all that is below it; the run then goes on as with `on_failure="finish"`.
+    What failed elsewhere stays failed, with all that is below it; the run goes on in spite of them.
     """
     asked = nodes[index]
     if index in removed or asked.status not in (*RETRIED - {NodeStatus.UPSTREAM_FAILED}, NodeStatus.COMPLETED):
@@ -76,7 +76,7 @@ def reattempt(
     others = {row.index for row in nodes if row.status in FAILED_NODES and row.index != index}
     kept = others | set(_below(others, children)) | removed
     idle = [row for row in nodes if row.status in RETRIED and row.index not in kept and row.index != index]
-    finish = Finish(RunStatus.RUNNING, open_gate=True, on_failure="finish" if others else None)
+    finish = Finish(RunStatus.RUNNING, open_gate=True, tolerate=bool(others))
     return Plan([_again(row) for row in (asked, *idle)], finish, _while_running(nodes))
 
 
@@ -97,8 +97,7 @@ def pause() -> Plan:
 
 def resume(run: RunRow) -> Plan:
     """Go on. After a failure that paused the run: with what does not need the node that failed."""
-    on_failure: OnFailure | None = "finish" if run.failed and run.reason == NODE_FAILED else None
-    return Plan([], Finish(RunStatus.RUNNING, open_gate=True, on_failure=on_failure))
+    return Plan([], Finish(RunStatus.RUNNING, open_gate=True, tolerate=run.reason == NODE_FAILED))
 
 
 def unchanged(run: RunRow) -> Finish:

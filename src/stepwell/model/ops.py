@@ -211,8 +211,8 @@ class Finish(NamedTuple):
     reason: str | None = None
     grace: int | None = None
     """With CANCELLING: microseconds until running attempts are fenced."""
-    on_failure: OnFailure | None = None
-    """From now on the run treats failures like this."""
+    tolerate: bool = False
+    """What has failed by now is no reason any more to fail or pause the run; what fails from now on is."""
 
 
 class Rewrite(NamedTuple):

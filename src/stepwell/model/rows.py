@@ -49,6 +49,8 @@ class RunRow(NamedTuple):
     """How often it has gone over to another graph."""
     fork: bytes | None = None
     """Of which run it is a fork, and from where."""
+    tolerated: int = 0
+    """Of its failed nodes, how many it goes on in spite of."""
 
 
 class NodeRow(NamedTuple):

@@ -63,7 +63,8 @@ RUN_MOVES: Mapping[RunStatus, frozenset[RunStatus]] = {
 NODE_MOVES: Mapping[NodeStatus, frozenset[NodeStatus]] = {
     N.PENDING: frozenset({N.READY, N.UPSTREAM_FAILED, N.SKIPPED, N.CANCELLED}),
     N.READY: frozenset({N.RUNNING, N.PENDING, N.SKIPPED, N.CANCELLED}),
-    N.RUNNING: frozenset({N.COMPLETED, N.FAILED, N.WAITING, N.READY, N.SKIPPED, N.CANCELLED, N.INTERRUPTED}),
+    # PENDING: it is to run again, and a heal has given it a parent meanwhile that is not done.
+    N.RUNNING: frozenset({N.COMPLETED, N.FAILED, N.WAITING, N.READY, N.PENDING, N.SKIPPED, N.CANCELLED, N.INTERRUPTED}),
     N.WAITING: frozenset({N.READY, N.PENDING, N.CANCELLED, N.COMPLETED, N.FAILED}),
     # What follows is terminal and left only when somebody asks: retry, reattempt, heal.
     N.COMPLETED: frozenset({N.PENDING}),

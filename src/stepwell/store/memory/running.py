@@ -51,7 +51,9 @@ def settle(state: State, ops: Sequence[Settle], now: int) -> list[Receipt]:
     found = [state.attempt(*split_attempt_id(op.attempt)) for op in ops]
     moving = {attempt.run.id: attempt.run.gate is GateState.OPEN for attempt in found if attempt}
     verdicts = [_settle_one(op, attempt, moving, now) for op, attempt in zip(ops, found, strict=True)]
-    touched = {a.run.id: a.run for a, verdict in zip(found, verdicts, strict=True) if a and verdict == "accepted"}
+    accepted = [a for a, verdict in zip(found, verdicts, strict=True) if a and verdict == "accepted"]
+    hold_back(accepted)
+    touched = {attempt.run.id: attempt.run for attempt in accepted}
     for run in touched.values():
         conclude(run, now)
     return [_settled(op, attempt, verdict) for op, attempt, verdict in zip(ops, found, verdicts, strict=True)]
@@ -123,16 +125,24 @@ def lower(run: RunRecord, child: NodeRecord) -> None:
         change(run, child, NodeStatus.READY)
 
 
+def hold_back(ended: Iterable[AttemptRecord]) -> None:
+    """A node that is to run again waits for a parent that a heal gave it while it ran."""
+    for attempt in ended:
+        run, node = attempt.run, attempt.run.nodes[attempt.index]
+        if run.gate is GateState.OPEN and node.status is NodeStatus.READY and node.waiting:
+            change(run, node, NodeStatus.PENDING)
+
+
 def conclude(run: RunRecord, now: int) -> None:
     """What follows for the run itself, after its nodes have moved."""
     if run.gate is GateState.OPEN:
         if run.open == 0 and run.failed == 0:
             run.status, run.gate, run.ended_at = RunStatus.COMPLETED, GateState.SHUT, now
             run.note(now, "run", None, None, RunStatus.COMPLETED)
-        elif run.failed and run.on_failure == "pause":
+        elif run.failed > run.tolerated and run.on_failure == "pause":
             run.status, run.gate, run.reason = RunStatus.PAUSED, GateState.SHUT, NODE_FAILED
             run.note(now, "run", None, None, RunStatus.PAUSED)
-        elif run.active == 0 or (run.failed and run.on_failure == "fail_fast"):
+        elif run.active == 0 or (run.failed > run.tolerated and run.on_failure == "fail_fast"):
             close_gate(run, "failed", now)
     elif run.status is RunStatus.CANCELLING and run.active == 0:
         run.status, run.gate, run.ended_at, run.cancel_at = RunStatus.CANCELLED, GateState.SHUT, now, None
@@ -244,6 +254,7 @@ def renew(state: State, op: Renew, now: int) -> Receipt:
     for attempt in stray:
         status = _settled_as(NodeStatus.READY, attempt.run, attempt.run.nodes[attempt.index])
         end(attempt, AttemptStatus.RELEASED, status, now)
+    hold_back(stray)
     for run in {attempt.run.id: attempt.run for attempt in stray}.values():
         conclude(run, now)
     worker.lease_until, worker.renewed_at = now + op.lease, now
@@ -260,6 +271,7 @@ def dismiss(state: State, op: Dismiss, now: int) -> Receipt:
     held = _running_under(state, op.worker)
     for attempt in held:
         lose(attempt, now)
+    hold_back(held)
     for run in {attempt.run.id: attempt.run for attempt in held}.values():
         conclude(run, now)
     state.workers.pop(op.worker, None)
@@ -297,6 +309,7 @@ def _running_under(state: State, worker: str) -> list[AttemptRecord]:
 
 def sweep(state: State, op: Sweep, now: int) -> Receipt:
     lost = _lose_expired(state, op.limit, now)
+    hold_back(lost)
     touched = {attempt.run.id: attempt.run for attempt in lost}
     touched |= {run.id: run for run in _fence_cancelled(state, now)}
     for run in touched.values():
@@ -351,7 +364,7 @@ def _wake_due(state: State, limit: int, now: int) -> list[RunRecord]:
         if node.status is NodeStatus.WAITING and node.due_at is not None and node.due_at <= now
     )[:limit]
     for _, _, _, run, node in due:
-        change(run, node, NodeStatus.READY)
+        change(run, node, NodeStatus.PENDING if node.waiting else NodeStatus.READY)
         node.due_at = None
         run.note(now, "woken", node.index, node.attempt, NodeStatus.READY)
     return [run for _, _, _, run, _ in due]

@@ -233,7 +233,6 @@ def _finish(run: RunRecord, finish: Finish, now: int) -> None:
     run.token, run.purpose, run.arguments, run.expires_at = None, None, b"", None
     moved = run.status is not finish.status
     run.status, run.reason = finish.status, finish.reason
-    run.on_failure = finish.on_failure or run.on_failure
     if moved:
         run.ended_at = now if finish.status.terminal else None
     run.cancel_at = now + (finish.grace or 0) if finish.status is RunStatus.CANCELLING else None
@@ -246,6 +245,7 @@ def _finish(run: RunRecord, finish: Finish, now: int) -> None:
     else:
         run.gate = GateState.SHUT
         run.recount()
+    run.tolerated = run.failed if finish.tolerate else min(run.tolerated, run.failed)
     conclude(run, now)
 
 

@@ -121,6 +121,7 @@ class RunRecord:
     open: int = 0
     active: int = 0
     failed: int = 0
+    tolerated: int = 0
     seq: int = 0
     started_at: int | None = None
     ended_at: int | None = None
@@ -177,6 +178,7 @@ class RunRecord:
             self.reason,
             self.heals,
             created.fork,
+            self.tolerated,
         )
 
 

@@ -137,6 +137,25 @@ SELECT e.run, r.seq + 1 - row_number() OVER (PARTITION BY e.run ORDER BY e.ord D
 """
 
 
+_HOLD_BACK = f"""
+UPDATE node SET status = {N_PENDING}
+  FROM temp.ending e CROSS JOIN run r ON r.key = e.run AND r.heals > 0 AND r.gate = {G_OPEN}
+ WHERE e.verdict = 1 AND e.node = {N_READY} AND node.run = e.run AND node.idx = e.idx
+   AND node.status = {N_READY} AND node.waiting > 0
+"""
+# Only of runs that were healed, so hardly ever. One of them may also have been lowered in the same set, and was counted twice.
+_RECOUNT = f"""
+UPDATE run SET active = (SELECT count(*) FROM node n WHERE n.run = run.key AND n.status BETWEEN {N_READY} AND {N_TERMINAL - 1})
+ WHERE heals > 0 AND key IN (SELECT run FROM temp.ending WHERE verdict = 1 AND node = {N_READY})
+"""
+
+
+def hold_back(tx: Transaction) -> None:
+    """A node that is to run again waits for a parent that a heal gave it while it ran."""
+    tx.execute(_HOLD_BACK)
+    tx.execute(_RECOUNT)
+
+
 def apply_ending(tx: Transaction) -> None:
     """End what the table `ending` says, and count and note it."""
     now = {"now": tx.now}
@@ -155,7 +174,7 @@ def ended_runs(tx: Transaction) -> list[int]:
 
 
 _NEWS = """
-SELECT json_group_array(json_array(key, id, status, gate, purpose, open, active, failed, seq, on_failure))
+SELECT json_group_array(json_array(key, id, status, gate, purpose, open, active, failed, seq, on_failure, tolerated))
   FROM (SELECT * FROM run WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key)
 """
 _END_RUNS = f"""
@@ -184,7 +203,7 @@ def news(tx: Transaction, runs: Collection[int], *, moved: Collection[int] = ())
         rows = tx.json(_NEWS, (keys,))
     return {
         key: RunNews(RunId(run_id), RUN_STATUS[status], GATE[gate], purpose, opened, active, failed, seq)
-        for key, run_id, status, gate, purpose, opened, active, failed, seq, _ in rows
+        for key, run_id, status, gate, purpose, opened, active, failed, seq, _, _ in rows
     }
 
 
@@ -192,19 +211,19 @@ def conclude_one(tx: Transaction, row: Any) -> RunNews:
     """How one run stands, after what follows for it; `row` has the columns of _NEWS."""
     if _conclude(tx, [row]):
         return news(tx, [row[0]])[row[0]]
-    _, run_id, status, gate, purpose, opened, active, failed, seq, _ = row
+    _, run_id, status, gate, purpose, opened, active, failed, seq, _, _ = row
     return RunNews(RunId(run_id), RUN_STATUS[status], GATE[gate], purpose, opened, active, failed, seq)
 
 
 def _conclude(tx: Transaction, rows: list[Any]) -> bool:
     """What follows for the runs themselves, as `conclude` of the memory store says. True if any of them changed."""
     completed, pausing, failing, cancelled = [], [], [], []
-    for key, _, status, gate, _, opened, active, failed, _, on_failure in rows:
+    for key, _, status, gate, _, opened, active, failed, _, on_failure, tolerated in rows:
         if gate == G_OPEN and opened == 0 and failed == 0:
             completed.append(key)
-        elif gate == G_OPEN and failed and on_failure == "pause":
+        elif gate == G_OPEN and failed > tolerated and on_failure == "pause":
             pausing.append(key)
-        elif gate == G_OPEN and (active == 0 or (failed and on_failure == "fail_fast")):
+        elif gate == G_OPEN and (active == 0 or (failed > tolerated and on_failure == "fail_fast")):
             failing.append(key)
         elif gate != G_OPEN and status == R_CANCELLING and active == 0:
             cancelled.append(key)

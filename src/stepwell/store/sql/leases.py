@@ -36,11 +36,12 @@ from .codes import (
     N_CANCELLED,
     N_FAILED,
     N_INTERRUPTED,
+    N_PENDING,
     N_READY,
     N_WAITING,
     ORDINALS,
 )
-from .ending import Transaction, apply_ending, close_gates, ended_runs, news
+from .ending import Transaction, apply_ending, close_gates, ended_runs, hold_back, news
 
 _COLUMNS = "(attempt, run, idx, number, graph, verdict, status, node, error, loss, lane, reason, moving)"
 
@@ -130,6 +131,7 @@ def _end(tx: Transaction, statement: str, parameters: dict[str, Any]) -> tuple[i
     if not count:
         return 0, {}
     apply_ending(tx)
+    hold_back(tx)
     runs = ended_runs(tx)
     return count, news(tx, runs, moved=runs)
 
@@ -147,11 +149,15 @@ SELECT n.run, n.idx, n.attempt FROM node n INDEXED BY node_due CROSS JOIN run r 
  ORDER BY n.due_at, n.run, n.idx LIMIT :limit
 """
 _WAKE = f"""
-UPDATE node SET status = {N_READY}, due_at = NULL FROM temp.granted g WHERE node.run = g.run AND node.idx = g.idx
+UPDATE node SET status = iif(waiting > 0, {N_PENDING}, {N_READY}), due_at = NULL
+  FROM temp.granted g WHERE node.run = g.run AND node.idx = g.idx
 """
-_COUNT_WOKEN = """
-UPDATE run SET seq = seq + t.woken
-  FROM (SELECT run, count(*) AS woken FROM temp.granted GROUP BY run) t WHERE run.key = t.run
+# A heal may have given one a parent while it waited; then it waits for that.
+_COUNT_WOKEN = f"""
+UPDATE run SET seq = seq + t.woken, active = active - t.held_back
+  FROM (SELECT g.run, count(*) AS woken, sum(n.status = {N_PENDING}) AS held_back
+          FROM temp.granted g CROSS JOIN node n ON n.run = g.run AND n.idx = g.idx GROUP BY g.run) t
+ WHERE run.key = t.run
 """
 _NOTE_WOKEN = f"""
 INSERT INTO journal (run, seq, at, kind, idx, number, status)

@@ -42,7 +42,7 @@ from .codes import (
     R_PENDING,
     R_RUNNING,
 )
-from .ending import Transaction, apply_ending, news
+from .ending import Transaction, apply_ending, hold_back, news
 from .payloads import Packer, forget, forget_references, resolve
 from .single import FEW, Candidate, append_few, grant_few, settle_one
 
@@ -93,6 +93,8 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
        LEFT JOIN run r ON r.key = a.run
 """
 _NO_ATTEMPT = ("", 0)
+_AGAIN = (NodeStatus.READY, NodeStatus.CANCELLED)
+"""What may mean that a node is to run again: a stop may have been taken back."""
 
 
 def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
@@ -115,6 +117,8 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
     else:
         _fill(tx, ops, legal)
     apply_ending(tx)
+    if any(op.node in _AGAIN for op in ops):
+        hold_back(tx)
     verdicts = tx.json(
         "SELECT json_group_array(json_array(verdict, run)) FROM (SELECT * FROM temp.ending ORDER BY ord)"
     )

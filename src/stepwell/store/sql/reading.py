@@ -56,7 +56,7 @@ from .payloads import resolve, unpack
 _RUN = """
 SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.input, r.seed, r.urgency, r.idempotency_key,
        r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq, r.created_at, r.started_at, r.ended_at,
-       r.deadline_at, r.reason, r.heals, r.fork
+       r.deadline_at, r.reason, r.heals, r.fork, r.tolerated
   FROM run r JOIN graph g ON g.key = r.graph
 """
 _RUN_FORKS = _RUN.replace("run r", "run r INDEXED BY run_forks")

@@ -356,7 +356,8 @@ UPDATE node SET status = iif(waiting = 0, {N_READY}, {N_PENDING})
  WHERE run = ? AND status = iif(waiting = 0, {N_PENDING}, {N_READY})
 """
 _RECOUNT = f"""
-UPDATE run SET open = t.open, active = t.active, failed = t.failed
+UPDATE run
+   SET open = t.open, active = t.active, failed = t.failed, tolerated = iif(:tolerate, t.failed, min(tolerated, t.failed))
   FROM (SELECT total(status < {N_TERMINAL}) AS open, total(status BETWEEN {N_READY} AND {N_TERMINAL - 1}) AS active,
                total(status IN ({N_FAILED}, {N_INTERRUPTED})) AS failed FROM node WHERE run = :run) t
  WHERE run.key = :run
@@ -366,7 +367,6 @@ UPDATE run
    SET token = NULL, purpose = NULL, arguments = x'', expires_at = NULL, status = :status, reason = :reason,
        ended_at = iif(status = :status, ended_at, :ended), cancel_at = :cancel, seq = seq + 1,
        gate = iif(:open, {G_OPEN}, {G_SHUT}), stopping = iif(:open, 0, stopping),
-       on_failure = coalesce(:on_failure, on_failure),
        deadline_at = iif(:open AND timeout IS NOT NULL AND status <> :status, :now + timeout, deadline_at)
  WHERE key = :run
 """
@@ -383,7 +383,6 @@ def _finish(tx: Transaction, run: int, graph: int, finish: Finish) -> None:
             "ended": tx.now if finish.status.terminal else None,
             "cancel": tx.now + (finish.grace or 0) if cancelling else None,
             "open": finish.open_gate,
-            "on_failure": finish.on_failure,
             "now": tx.now,
         },
     )
@@ -392,7 +391,7 @@ def _finish(tx: Transaction, run: int, graph: int, finish: Finish) -> None:
         tx.db.execute(_REDERIVE, {"graph": graph, "run": run})
         tx.db.execute(_ORPHANS, {"graph": graph, "run": run})
         tx.db.execute(_READY, (run,))
-    tx.db.execute(_RECOUNT, {"run": run})
+    tx.db.execute(_RECOUNT, {"run": run, "tolerate": finish.tolerate})
 
 
 def delete(tx: Transaction, op: Delete) -> Receipt:

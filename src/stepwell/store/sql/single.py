@@ -40,7 +40,8 @@ FEW = 4
 _ATTEMPT = f"""
 SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.stopping,
        r.heals OR (r.fork IS NOT NULL AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx)),
-       r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq, r.on_failure
+       r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq, r.on_failure,
+       r.tolerated
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run WHERE c.id = ?1
 """
 _END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ?, record = ? WHERE key = ?"
@@ -75,25 +76,8 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     row = tx.one(_ATTEMPT, split_attempt_id(op.attempt))
     if row is None or row[4] != A_RUNNING or row[7]:
         return None
-    (
-        key,
-        run,
-        idx,
-        number,
-        _,
-        graph,
-        stopping,
-        _,
-        run_id,
-        run_status,
-        gate,
-        purpose,
-        opened,
-        active,
-        failed,
-        seq,
-        policy,
-    ) = row
+    key, run, idx, number, _, graph, stopping, _ = row[:8]
+    run_id, run_status, gate, purpose, opened, active, failed, seq, *policy = row[8:]
     asked = settled_as(op.node, stopping=bool(stopping), cancelling=run_status == R_CANCELLING)
     node, status = NODE_CODE[asked], ATTEMPT_CODE[op.status]
     tx.execute(_END, (status, tx.now, output, error, outcome, record, key))
@@ -106,7 +90,7 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     failed, seq = failed + (node in (N_FAILED, N_INTERRUPTED)), seq + 1
     tx.execute(_COUNT, (opened, active, failed, seq, run))
     tx.execute(_NOTE, (run, seq, tx.now, status + ENDS, idx, number, node))
-    counted = (run, run_id, run_status, gate, purpose, opened, active, failed, seq, policy)
+    counted = (run, run_id, run_status, gate, purpose, opened, active, failed, seq, *policy)
     return Settled(False, conclude_one(tx, counted))
 
 

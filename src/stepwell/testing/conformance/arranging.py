@@ -19,6 +19,7 @@ from ...model import (
     Refusal,
     RunNews,
     RunStatus,
+    Settled,
 )
 from ...store import Store, reader
 from ..ops import (
@@ -52,22 +53,21 @@ def arrange_op(of: Graph, start: int, token: str = TOKEN, run: str = RUN) -> Arr
     return Arrange(RunId(run), GateToken(token), of.digest, start)
 
 
-def go_over(store: Store, old: Graph, new: Graph) -> tuple[ArrangedGraph, RunNews]:
+def go_over(store: Store, old: Graph, new: Graph, run_id: str = RUN) -> tuple[ArrangedGraph, RunNews]:
     """Heal the run from one graph to another, as the kernel says."""
     arranged = arrange(old, new)
     store.commit(add_graph(arranged))
-    hold(store, purpose="heal")
+    hold(store, run_id, purpose="heal")
     loaded = len(old.order)
     while True:
-        receipt = one(store, arrange_op(arranged, loaded), Arranged)
+        receipt = one(store, arrange_op(arranged, loaded, run=run_id), Arranged)
         if receipt.loaded == receipt.total:
             break
         loaded = receipt.loaded
-    run = reader.require_run(store, RUN)
-    plan = heal(run, reader.all_nodes(store, RUN), old, arranged)
-    return arranged, finish(
-        store, plan.finish.status, *plan.changes, open_gate=plan.finish.open_gate, reason=plan.finish.reason
-    )
+    run = reader.require_run(store, RunId(run_id))
+    plan = heal(run, reader.all_nodes(store, run.id), old, arranged)
+    end = plan.finish
+    return arranged, finish(store, end.status, *plan.changes, run=run_id, open_gate=end.open_gate, reason=end.reason)
 
 
 def test_a_healed_run_goes_on_with_its_new_graph(store: Store) -> None:
@@ -113,6 +113,44 @@ def test_a_node_that_loses_all_its_parents_is_ready(store: Store) -> None:
     claim(store)
     go_over(store, old, graph(b=""))
     assert statuses(store) == {"a": "RUNNING", "b": "READY"}
+
+
+def test_what_is_to_run_again_waits_for_a_parent_it_was_given_while_it_ran(store: Store, clock: ManualClock) -> None:
+    """However that came about: given back, lost, or tried again later; and whatever else is in the same batch."""
+    old = start(store, graph(a="", b="", c="", d=""))
+    enlist(store, seconds=10)
+    held = by_name(old, claim(store))
+    go_over(store, old, graph(a="", b="a", c="a", d="a"))
+    store.commit([retried(held["b"], 5)])
+    store.commit([released(held["c"])])
+    assert (statuses(store)["b"], statuses(store)["c"]) == ("WAITING", "PENDING")
+    clock.advance(5)
+    sweep(store)
+    assert statuses(store)["b"] == "PENDING"
+    assert claim(store) == ()
+    clock.advance(5)
+    sweep(store)
+    assert statuses(store) == {"a": "READY", "b": "PENDING", "c": "PENDING", "d": "PENDING"}
+    assert reader.require_run(store, RUN).active == 1
+    enlist(store)
+    (a,) = claim(store)
+    store.commit([completed(a)])
+    assert len(claim(store)) == 3
+
+
+def test_what_is_given_back_with_the_end_of_its_new_parent_is_ready(store: Store) -> None:
+    for number, parent_first in enumerate((True, False)):
+        run = f"run-{number}"
+        old = start(store, graph(a="", b=""), run)
+        enlist(store)
+        held = by_name(old, claim(store))
+        go_over(store, old, graph(a="", b="a"), run)
+        batch = [completed(held["a"]), released(held["b"])]
+        store.commit(batch if parent_first else batch[::-1])
+        assert statuses(store, run) == {"a": "COMPLETED", "b": "READY"}
+        assert reader.require_run(store, RunId(run)).active == 1
+        (b,) = claim(store)
+        store.commit([completed(b)])
 
 
 def test_a_removed_node_ends_and_nothing_follows_from_it(store: Store, clock: ManualClock) -> None:
@@ -233,11 +271,32 @@ def test_a_paused_run_that_is_resumed_goes_on_without_what_failed(store: Store) 
     held = by_name(of, claim(store))
     store.commit([failed(held["a"]), completed(held["b"])])
     hold(store, purpose="resume")
-    news = finish(store, RunStatus.RUNNING, open_gate=True, on_failure="finish")
+    news = finish(store, RunStatus.RUNNING, open_gate=True, tolerate=True)
     assert (news.status, news.gate) == (RunStatus.RUNNING, GateState.OPEN)
-    assert reader.require_run(store, RUN).on_failure == "finish"
+    assert reader.require_run(store, RUN).tolerated == 1
     assert work(store) == 1
     assert statuses(store)["d"] == "COMPLETED"
+
+
+def test_a_run_tolerates_what_had_failed_and_nothing_more(store: Store) -> None:
+    for alone, run in ((True, "run-1"), (False, "run-2")):
+        of = start(store, graph(a="", b="", c="", d="b"), run, on_failure="pause")
+        enlist(store)
+        held = by_name(of, claim(store))
+        store.commit([failed(held["a"])])
+        hold(store, run, purpose="resume")
+        finish(store, RunStatus.RUNNING, run=run, open_gate=True, tolerate=True)
+        last = [completed(held["b"]), failed(held["c"])]
+        receipts = [*store.commit(last[:1]), *store.commit(last[1:])] if alone else store.commit(last)
+        assert isinstance(receipts[1], Settled)
+        assert (receipts[1].run.status, receipts[1].run.gate) == (RunStatus.PAUSED, GateState.SHUT)
+        hold(store, run, purpose="retry")
+        both = reader.all_nodes(store, RunId(run), NodeStatus.FAILED)
+        again = [changed(row, NodeStatus.PENDING, fresh=True) for row in both]
+        finish(store, RunStatus.RUNNING, *again, run=run, open_gate=True)
+        assert reader.require_run(store, RunId(run)).tolerated == 0, "nothing is left that had failed"
+        store.commit([failed(by_name(of, claim(store))["a"])])
+        assert reader.require_run(store, RunId(run)).status is RunStatus.PAUSED
 
 
 def test_all_that_ends_while_a_run_is_paused_counts_when_it_is_resumed(store: Store) -> None:

@@ -85,6 +85,7 @@ CREATE TABLE run (
   open            INTEGER NOT NULL,
   active          INTEGER NOT NULL,
   failed          INTEGER NOT NULL DEFAULT 0,
+  tolerated       INTEGER NOT NULL DEFAULT 0,  -- of those that failed, how many the run goes on in spite of
   seq             INTEGER NOT NULL,
   created_at      INTEGER NOT NULL,
   started_at      INTEGER,
