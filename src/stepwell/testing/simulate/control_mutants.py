@@ -119,3 +119,8 @@ def _forks_are_left() -> Any:
         return (yield from original(held))
 
     return patch.object(housekeeping, "finish", finish)
+
+
+@planted("what is to run again does not wait for a parent it was given meanwhile")
+def _nothing_is_held_back() -> Any:
+    return patch.object(running, "hold_back", lambda ended: None)

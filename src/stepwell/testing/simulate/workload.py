@@ -84,6 +84,8 @@ def shapes() -> dict[str, Workload]:
     pair = _graph({"a": "", "b": "", "c": "a b"})
     first = _graph({"a": "", "b": "a", "c": "b"})
     deployed = _graph({"a": "", "x": "a", "b": "a x", "d": "b"}, b={"needs": (NodeId("a"),)})
+    side_by_side, one_after_the_other = _graph({"a": "", "b": ""}), _graph({"a": "", "b": "a"}, b={"needs": ()})
+    both_slow = {"a": Behaviour(seconds=0.2), "b": Behaviour(seconds=0.2)}
     slow = {"a": Behaviour(seconds=0.05)}
     failing, stubborn = {"b": Behaviour(fails=1)}, Behaviour(seconds=1, obeys=False)
     return {
@@ -108,6 +110,7 @@ def shapes() -> dict[str, Workload]:
             Workload("fork", _graph({"a": "", "b": "a"}), {}, asks=("late fork",)),
             Workload("heal", first, {"b": Behaviour(seconds=0.05)}, asks=("heal",), later=deployed),
             Workload("heal late", first, {"c": Behaviour(fails=1, seconds=0.5)}, asks=("late heal",), later=deployed),
+            Workload("heal between", side_by_side, both_slow, asks=("heal",), later=one_after_the_other),
             Workload("heal in doubt", first, {"c": Behaviour(seconds=0.5)}, asks=("heal carefully",), later=deployed),
         )
     }
