@@ -98,8 +98,8 @@ class BodyThreads:
     def find_again(self) -> None:
         """A thread that was lost ends."""
         with self._lock:
+            self._count -= 1  # first: `call` looks at both without the lock, and must not see one thread too many
             self.lost -= 1
-            self._count -= 1
 
     def call(self, count: int) -> None:
         """So many became ready. Whoever is called runs all that it finds, so as many calls as threads are enough."""
