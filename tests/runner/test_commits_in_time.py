@@ -231,7 +231,8 @@ def test_a_thread_is_started_for_what_becomes_ready_while_a_lost_one_is_found_ag
         def lost(self, value: int) -> None:
             before, self.__dict__["_lost"] = self.lost, value
             if value < before:
-                thread = threading.Thread(target=self.begin, args=([Held()],), kwargs={"keep": False})
+                self._ready.append(cast(Any, Held()))
+                thread = threading.Thread(target=self.call, args=(1,))
                 thread.start()
                 thread.join(0.2)
 

@@ -277,8 +277,11 @@ class LocalRunner:
         try:
             receipts = self._store.commit(flight.ops)
             self._meet_strangers(receipts)
+            prick_ears()
             with self._lock:
                 landing = self.desk.landed(flight, receipts, self.now())
+                # Before anybody else leads or closes: they begin in the order of claims, and what is not to begin is found.
+                self._bodies.add([held for held in landing.begin if held.spec.body == "thread"])
                 for held, _, _ in landing.settled:
                     self._attempts.pop(held, None)
                 if self._closed or self.desk.idle:
@@ -369,9 +372,8 @@ class LocalRunner:
     # Bodies
 
     def _begin(self, begin: list[Held], *, keep: bool) -> Held | None:
-        prick_ears()
-        threads = [held for held in begin if held.spec.body == "thread"]
-        if len(threads) != len(begin):
+        threads = sum(held.spec.body == "thread" for held in begin)
+        if threads != len(begin):
             on_loop = [self.attempt(held) for held in begin if held.spec.body == "loop"]
             if on_loop:
                 self._loop.begin(on_loop)
