@@ -244,3 +244,34 @@ def test_a_thread_is_started_for_what_becomes_ready_while_a_lost_one_is_found_ag
         assert begun.wait(5)
     finally:
         threads.close()
+
+
+async def forever() -> None:
+    await asyncio.sleep(60)
+
+
+def test_a_coroutine_that_is_stopped_before_the_loop_has_it_is_cancelled(engine: Engine) -> None:
+    returning, busy, free = threading.Event(), threading.Event(), threading.Event()
+
+    class Blocking(Workflow):
+        @step
+        async def block(self) -> None:
+            busy.set()
+            free.wait(30)
+
+    class Coroutine(Workflow):
+        @step
+        def work(self) -> Any:
+            returning.set()
+            return forever()
+
+    engine.start(Blocking())
+    assert busy.wait(30)
+    run = engine.start(Coroutine())
+    assert returning.wait(30)
+    time.sleep(0.05)
+    run.cancel()
+    before = time.monotonic()
+    free.set()
+    assert run.wait(30).status == "CANCELLED"
+    assert time.monotonic() - before < 2  # and not when the time to obey is up
