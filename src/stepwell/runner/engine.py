@@ -216,6 +216,7 @@ class Engine:
             # The graph was collected meanwhile, or somebody else has not stored it whole yet.
             self._stored.pop(create.digest, None)
             receipt = self._commit([*self._graph_ops(definition), create], ())[-1]
+            known = False  # the desk forgot it with the refusal
         if isinstance(receipt, Refused):
             raise RunConflict(
                 f"run {receipt.detail} exists already, with another workflow or input; choose another run id or key",

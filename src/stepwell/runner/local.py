@@ -199,7 +199,9 @@ class LocalRunner:
 
     def metrics(self) -> EngineMetrics:
         with self._lock:
-            self._hear_of_ended()
+            if self._ended:
+                self._hear_of_ended()
+                self.commit_soon()  # who ended it may have found nothing to commit
             return snapshot(self.desk, self._lease, self.now())
 
     @property
@@ -221,10 +223,12 @@ class LocalRunner:
         while (flight := self._next_flight()) is not None:
             if kept is not None:
                 self._bodies.put_back(kept)
+                kept = None
             landing = self._commit(flight)
-            if landing is None:
+            if landing is not None:
+                kept = self._land(landing, keep=keep)
+            elif not self._asked:  # who asked while it led, and was not told, waits for the next
                 return None
-            kept = self._land(landing, keep=keep)
         # Not before: a listener that starts a run waits for a commit, and nobody else would send this one.
         self._tell_pressure()
         return kept
@@ -241,19 +245,23 @@ class LocalRunner:
     def _next_flight(self) -> Flight | None:
         """What this thread has to commit, which then leads until that has landed."""
         while self._leading.acquire(blocking=False):
-            with self._lock:
-                # What bodies ended with waits a moment while more are at hand, unless somebody asks for a commit.
-                if self._asked or not self._bodies.waiting:
-                    self._asked = False
-                    self._hear_of_ended()
-                flight = None if self._finished else self.desk.next_flight(self.now())
+            flight = None
+            try:
+                with self._lock:
+                    # What bodies ended with waits a moment while more are at hand, unless somebody asks for a commit.
+                    if self._asked or not self._bodies.waiting:
+                        self._asked = False
+                        self._hear_of_ended()
+                    flight = None if self._finished else self.desk.next_flight(self.now())
+            finally:
+                if flight is None:
+                    self._leading.release()
             if flight is not None:
                 return flight
-            self._leading.release()
             if not self._asked:
-                return None
+                break
         if self._ended:
-            self.commit_soon()  # who leads may leave it for a moment
+            self.commit_soon()  # it was left for a moment, here or by who leads
         return None
 
     def _hear_of_ended(self) -> None:
@@ -269,8 +277,11 @@ class LocalRunner:
         try:
             receipts = self._store.commit(flight.ops)
             self._meet_strangers(receipts)
+            prick_ears()
             with self._lock:
                 landing = self.desk.landed(flight, receipts, self.now())
+                # Before anybody else leads or closes: they begin in the order of claims, and what is not to begin is found.
+                self._bodies.add([held for held in landing.begin if held.spec.body == "thread"])
                 for held, _, _ in landing.settled:
                     self._attempts.pop(held, None)
                 if self._closed or self.desk.idle:
@@ -361,9 +372,8 @@ class LocalRunner:
     # Bodies
 
     def _begin(self, begin: list[Held], *, keep: bool) -> Held | None:
-        prick_ears()
-        threads = [held for held in begin if held.spec.body == "thread"]
-        if len(threads) != len(begin):
+        threads = sum(held.spec.body == "thread" for held in begin)
+        if threads != len(begin):
             on_loop = [self.attempt(held) for held in begin if held.spec.body == "loop"]
             if on_loop:
                 self._loop.begin(on_loop)
@@ -391,10 +401,13 @@ class LocalRunner:
     def ended(self, held: Held, settlement: Settle) -> bool:
         if held.spec.timeout is None:
             self._ended.append((held, settlement))
+            if held.spec.on_lost == "interrupt":
+                self._asked = True
             return False
         with self._lock:
             if not held.over:
                 self.desk.finished(held, settlement, self.now())
+                self._asked = True
                 return False
             if held.runaway:
                 self._bodies.find_again()
@@ -413,6 +426,7 @@ class LocalRunner:
             if held.unwanted():
                 if not held.over:
                     self.desk.finished(held, settle(held, settling.CANCELLED), self.now())
+                    self._asked = True
                 return False
             held.begun = True
             if held.spec.timeout is not None:
@@ -439,6 +453,7 @@ class LocalRunner:
         """Their time is up: settle them now; whatever their bodies still do is not recorded."""
         for held in items:
             with self._lock:
+                self._hear_of_ended()  # or what ended in time on the loop or in a process would be too late
                 attempt = self._attempts.get(held)
                 if held.over or attempt is None:
                     continue

@@ -110,6 +110,8 @@ class LoopThread:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         attempt.held.interrupt = partial(_cancel, asyncio.get_running_loop(), task)
+        if attempt.held.stop:
+            attempt.held.interrupt()  # it was asked to stop while there was nothing to cancel
 
     async def _run(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         held = attempt.held

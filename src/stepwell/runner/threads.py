@@ -68,14 +68,17 @@ class BodyThreads:
         """Whether some body is ready."""
         return bool(self._ready)
 
-    def begin(self, items: list[Held], *, keep: bool) -> Held | None:
-        """Have these begun. `keep`: but for the first that is ready, which is returned."""
-        if not items:
-            return None
+    def add(self, items: list[Held]) -> None:
+        """These are ready; `begin` should follow."""
         self._ready.extend(items)
+
+    def begin(self, count: int, *, keep: bool) -> Held | None:
+        """Have begun so many that were added. `keep`: but for the first that is ready, which is returned."""
+        if not count:
+            return None
         kept = self.take() if keep else None
-        if kept is None or len(items) > 1:
-            self.call(len(items) - (kept is not None))
+        if kept is None or count > 1:
+            self.call(count - (kept is not None))
         return kept
 
     def put_back(self, held: Held) -> None:
@@ -98,8 +101,8 @@ class BodyThreads:
     def find_again(self) -> None:
         """A thread that was lost ends."""
         with self._lock:
+            self._count -= 1  # first: `call` looks at both without the lock, and must not see one thread too many
             self.lost -= 1
-            self._count -= 1
 
     def call(self, count: int) -> None:
         """So many became ready. Whoever is called runs all that it finds, so as many calls as threads are enough."""

@@ -1,0 +1,277 @@
+"""What bodies end with is committed in time, whoever leads, and nothing that is ready waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from stepwell import Context, Engine, StoreError, Workflow, step
+from stepwell.runner.threads import BodyThreads
+from tests.runner.conftest import OpenEngine
+from tests.runner.waiting import eventually
+
+
+class Nothing(Workflow):
+    @step
+    def nothing(self) -> None: ...
+
+
+class Leading:
+    """The lock of who commits, with a hand on what happens before somebody lets go of it, or does not get it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.before_release: Callable[[], None] | None = None
+        self.refused: Callable[[], None] = lambda: None
+
+    def acquire(self, *, blocking: bool = True) -> bool:
+        got = self._lock.acquire(blocking=blocking)
+        if not got:
+            self.refused()
+        return got
+
+    def release(self) -> None:
+        if threading.current_thread() is threading.main_thread() and (act := self.before_release) is not None:
+            self.before_release = None
+            act()
+        self._lock.release()
+
+    def locked(self) -> bool:
+        return self._lock.locked()
+
+
+@pytest.fixture
+def no_housekeeping(engine: Engine) -> Iterator[Engine]:
+    """The housekeeper asks for a commit several times a second, which would hide that nobody else does."""
+    engine.run(Nothing())
+    runner, over = engine._runner, threading.Event()
+    assert runner is not None
+    chores, there = runner._do_chores, threading.Event()
+
+    def blocked(due: Any) -> Any:
+        there.set()
+        over.wait(60)
+        return chores(due)
+
+    runner._do_chores = blocked
+    assert there.wait(30)
+    yield engine
+    over.set()
+
+
+def lead_while_it_ends(engine: Engine, workflow: Workflow, go: threading.Event) -> Any:
+    """Lead a commit of nothing; while it is still led but has looked, let the body end and its thread be refused."""
+    runner = engine._runner
+    assert runner is not None
+    refused, leading = threading.Event(), Leading()
+    runner._leading = cast(Any, leading)
+    run = engine.start(workflow)
+    eventually(lambda: any(held.begun for held in runner.desk.held.values()))
+    eventually(lambda: not leading.locked())
+    time.sleep(0.05)
+    leading.refused = refused.set
+
+    def let_it_end() -> None:
+        go.set()
+        assert refused.wait(30)
+        time.sleep(0.05)
+
+    leading.before_release = let_it_end
+    runner.pump()
+    return run
+
+
+def test_a_body_with_a_timeout_that_ends_while_somebody_stops_leading(no_housekeeping: Engine) -> None:
+    go = threading.Event()
+
+    class Timed(Workflow):
+        @step(timeout=60)
+        def wait(self) -> None:
+            go.wait(30)
+
+    assert lead_while_it_ends(no_housekeeping, Timed(), go).wait(5).status == "COMPLETED"
+
+
+def test_a_body_that_ends_while_somebody_asks_for_metrics(no_housekeeping: Engine) -> None:
+    go = threading.Event()
+    runner = no_housekeeping._runner
+    assert runner is not None
+
+    class Plain(Workflow):
+        @step
+        def wait(self) -> None:
+            go.wait(30)
+
+    ended = runner.ended
+
+    def ended_and_looked_at(*given: Any) -> bool:
+        lost = ended(*given)
+        runner.metrics()
+        return lost
+
+    runner.ended = ended_and_looked_at  # type: ignore[method-assign]
+    assert lead_while_it_ends(no_housekeeping, Plain(), go).wait(5).status == "COMPLETED"
+
+
+def test_a_run_that_is_started_when_a_commit_has_just_failed(no_housekeeping: Engine) -> None:
+    engine, runner = no_housekeeping, no_housekeeping._runner
+    assert runner is not None
+    refused, leading = threading.Event(), Leading()
+    runner._leading = cast(Any, leading)
+    leading.refused = refused.set
+    commit, fell, started = engine.store.commit, runner._fell, threading.Event()
+
+    def start() -> None:
+        engine.start(Nothing())
+        started.set()
+
+    starting = threading.Thread(target=start, daemon=True)
+
+    def fails_once(batch: Any) -> Any:
+        engine.store.commit = commit  # type: ignore[method-assign]
+        raise StoreError("away for a moment")
+
+    def fell_and_asked(*given: Any) -> None:
+        fell(*given)
+        starting.start()
+        assert refused.wait(30)
+
+    runner._fell = fell_and_asked  # type: ignore[method-assign]
+    engine.store.commit = fails_once  # type: ignore[method-assign]
+    with pytest.raises(StoreError):
+        engine.start(Nothing())
+    assert started.wait(5)
+
+
+def test_what_runs_at_most_once_is_committed_before_its_thread_runs_another_body(open_sqlite: OpenEngine) -> None:
+    engine = open_sqlite(max_concurrent_nodes=1)
+    seen: list[str] = []
+
+    class Careful(Workflow):
+        @step
+        def one(self) -> None: ...
+
+        @step
+        def two(self) -> None: ...
+
+        @step(on_lost="interrupt")
+        def charge(self) -> None: ...
+
+        @step(depends_on="two")
+        def look(self, ctx: Context) -> None:
+            seen.append(engine.get(ctx.run_id).node("charge").status)
+            time.sleep(0.02)
+
+    for _ in range(5):
+        engine.run(Careful(), timeout=30)
+    assert seen == ["COMPLETED"] * 5
+
+
+def test_an_async_body_that_ends_in_time_has_not_timed_out_because_the_store_is_slow(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    go = threading.Event()
+
+    class Timed(Workflow):
+        @step(timeout=0.6)
+        async def quick(self) -> None:
+            while not go.is_set():
+                await asyncio.sleep(0.01)
+
+    engine.run(Nothing())
+    run = engine.start(Timed())
+    eventually(lambda: run.node("quick").status == "RUNNING")
+    commit = engine.store.commit
+
+    def slow(batch: Any) -> Any:
+        go.set()
+        time.sleep(1)
+        return commit(batch)
+
+    engine.store.commit = slow  # type: ignore[method-assign]
+    engine.start(Nothing())
+    engine.store.commit = commit  # type: ignore[method-assign]
+    run.wait(30)
+    assert [attempt.status for attempt in run.node("quick").attempts] == ["COMPLETED"]
+
+
+def test_a_thread_is_started_for_what_becomes_ready_while_a_lost_one_is_found_again() -> None:
+    begun = threading.Event()
+
+    class Runner:
+        def attempt(self, held: Any) -> Any:
+            return held
+
+        def begins(self, held: Any) -> bool:
+            begun.set()
+            return False
+
+        def pump(self, *, keep: bool = False) -> None: ...
+
+        def commit_soon(self) -> None: ...
+
+    class Spec:
+        on_lost = "rerun"
+
+    class Held:
+        spec = Spec
+
+    class Watched(BodyThreads):
+        """Something becomes ready in the middle of `find_again`."""
+
+        @property
+        def lost(self) -> int:
+            return self.__dict__.get("_lost", 0)
+
+        @lost.setter
+        def lost(self, value: int) -> None:
+            before, self.__dict__["_lost"] = self.lost, value
+            if value < before:
+                self._ready.append(cast(Any, Held()))
+                thread = threading.Thread(target=self.call, args=(1,))
+                thread.start()
+                thread.join(0.2)
+
+    threads = Watched(1, cast(Any, Runner()), lambda: 1)
+    threads._count = 1
+    threads.lose()
+    threads.find_again()
+    try:
+        assert begun.wait(5)
+    finally:
+        threads.close()
+
+
+async def forever() -> None:
+    await asyncio.sleep(60)
+
+
+def test_a_coroutine_that_is_stopped_before_the_loop_has_it_is_cancelled(engine: Engine) -> None:
+    returning, busy, free = threading.Event(), threading.Event(), threading.Event()
+
+    class Blocking(Workflow):
+        @step
+        async def block(self) -> None:
+            busy.set()
+            free.wait(30)
+
+    class Coroutine(Workflow):
+        @step
+        def work(self) -> Any:
+            returning.set()
+            return forever()
+
+    engine.start(Blocking())
+    assert busy.wait(30)
+    run = engine.start(Coroutine())
+    assert returning.wait(30)
+    time.sleep(0.05)
+    run.cancel()
+    before = time.monotonic()
+    free.set()
+    assert run.wait(30).status == "CANCELLED"
+    assert time.monotonic() - before < 2  # and not when the time to obey is up
