@@ -409,10 +409,20 @@ class LocalRunner:
                 self.desk.finished(held, settlement, self.now())
                 self._asked = True
                 return False
-            if held.runaway:
-                self._bodies.find_again()
-                self.desk.stalled = self._bodies.lost >= MAX_RUNAWAYS
-            return held.runaway
+            return self._came_back(held)
+
+    def went_on(self, held: Held) -> bool:
+        if held.spec.timeout is None:
+            return False
+        with self._lock:
+            return self._came_back(held)
+
+    def _came_back(self, held: Held) -> bool:
+        """Whether the thread of a body was taken for lost. The lock is held."""
+        if held.runaway:
+            self._bodies.find_again()
+            self.desk.stalled = self._bodies.lost >= MAX_RUNAWAYS
+        return held.runaway
 
     def _store_lines(self) -> None:
         with self._lock:

@@ -36,12 +36,12 @@ class LoopThread:
 
     def begin(self, attempts: list[Attempt]) -> None:
         """Call these bodies and run what they return."""
-        self._running_loop().call_soon_threadsafe(self._begin, attempts)
+        self._soon(self._begin, attempts)
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         """A body that was called elsewhere turned out to be a coroutine."""
         attempt.held.interrupt = _not_yet  # its thread is free again, so its time may be up without a runaway
-        self._running_loop().call_soon_threadsafe(self._start, attempt, coroutine)
+        self._soon(self._start, attempt, coroutine)
 
     def close(self) -> None:
         with self._lock:
@@ -49,6 +49,14 @@ class LoopThread:
             loop = self._loop
         if loop is not None:
             loop.call_soon_threadsafe(loop.stop)
+
+    def _soon(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Have the loop do it. Once it is closed nothing begins on it; what was to begin is given back."""
+        try:
+            self._running_loop().call_soon_threadsafe(call, *arguments)
+        except RuntimeError:
+            if not self._closed:
+                raise
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:

@@ -44,6 +44,9 @@ class Runner(Protocol):
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         """A body turned out to be a coroutine."""
 
+    def went_on(self, held: Held) -> bool:
+        """It did, and its thread is free again. True if another one has replaced that."""
+
 
 class BodyThreads:
     """Threads that run what is ready, in the order of claims. Started as they are needed."""
@@ -156,7 +159,7 @@ class BodyThreads:
             result = attempt.call()
             if type(result) not in _DATA and asyncio.iscoroutine(result):
                 self._runner.go_on(attempt, result)
-                return False
+                return self._runner.went_on(held)
             settlement = attempt.returned(result)
         except BaseException as error:
             settlement = attempt.raised(error)
