@@ -50,6 +50,11 @@ def test_an_interrupted_resume_is_kept_too(shop: Shop) -> None:
     assert shop.status("slow") == "RUNNING"
 
 
+def test_ctrl_c_in_the_middle_of_an_import_has_the_same_exit_code(shop: Shop) -> None:
+    shop.write("rude.py", 'exec("raise KeyboardInterrupt")')
+    shop("run", "rude:Thing", code=130)
+
+
 def test_ctrl_c_on_a_terminal_reaches_bodies_in_processes_too_and_loses_nothing(shop: Shop) -> None:
     """A terminal sends it to the whole group."""
     running = shop.start("run", "shop:Isolated", "--run-id", "apart")

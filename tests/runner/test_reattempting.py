@@ -224,8 +224,10 @@ def test_nothing_that_was_refused_is_worked_on(open_sqlite: OpenEngine) -> None:
 
 def test_beside_another_failure_a_new_one_still_fails_the_run_at_once(engine: Engine) -> None:
     """What had failed is tolerated, and nothing more."""
-    play = Play(broken="a b", held="slow", deaf="slow")
+    play = Play(broken="a b", held="a b slow", deaf="b slow")
     run = engine.start(play.workflow("fail_fast", a=None, b=None, slow=None, after="slow"))
+    play.begins("a", "b", "slow")
+    play.release("a", "b")
     eventually(lambda: statuses(run)["a"] == "FAILED" and statuses(run)["b"] == "FAILED" and run.status == "FAILED")
     run.reattempt("a")
     eventually(lambda: attempts(run, "a") == ["FAILED", "FAILED"] and run.status == "FAILED")

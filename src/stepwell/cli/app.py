@@ -472,3 +472,7 @@ def main() -> None:
             app(prog_name="stepwell")
     except Exception as error:
         sys.exit(report(error))
+    finally:
+        # Python remembers a Ctrl-C that came while it ran text as code, as imports do, and would end by that signal whatever
+        # the exit code. Running some makes it forget.
+        exec("")
