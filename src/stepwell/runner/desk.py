@@ -111,6 +111,8 @@ class Landing:
     settled: list[tuple[Held, Settle, bool]] = field(default_factory=list)
     """What was settled, and whether the store accepted it."""
     lease_lost: bool = False
+    enough: bool = False
+    """There was nothing more to say when it had landed."""
 
 
 class Pace:
@@ -264,6 +266,11 @@ class Desk:
         flight.since = now
         self._flight = flight
         return flight
+
+    @property
+    def quiet(self) -> bool:
+        """There is nothing to say, and no pressure to look after."""
+        return not (self._full or self.pressure.felt) and self._again is None and self._nothing_to_say()
 
     def _nothing_to_say(self) -> bool:
         """Known without composing a flight: after every commit somebody asks for the next one."""

@@ -18,7 +18,7 @@ from ..clock import SECOND, microseconds
 from ..errors import EngineClosed, StoreError
 from ..ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ..kernel import settling
-from ..model import Claimed, Dismiss, HeldGate, Op, Receipt, RunNews, Settle
+from ..model import Claimed, Dismiss, GateState, HeldGate, Op, Receipt, RunNews, Settle
 from ..store import Store, reader
 from .attempt import Attempt, settle
 from .capture import close_ears, open_ears, prick_ears
@@ -227,6 +227,8 @@ class LocalRunner:
             landing = self._commit(flight)
             if landing is not None:
                 kept = self._land(landing, keep=keep)
+                if landing.enough and kept is not None and not (self._asked or self._ended):
+                    break
             elif not self._asked:  # who asked while it led, and was not told, waits for the next
                 return None
         # Not before: a listener that starts a run waits for a commit, and nobody else would send this one.
@@ -284,6 +286,7 @@ class LocalRunner:
                 self._bodies.add([held for held in landing.begin if held.spec.body == "thread"])
                 for held, _, _ in landing.settled:
                     self._attempts.pop(held, None)
+                landing.enough = self.desk.quiet
                 if self._closed or self.desk.idle:
                     self._quiet.notify_all()
             return landing
@@ -325,10 +328,14 @@ class LocalRunner:
 
     def _after_settling(self, landing: Landing) -> None:
         self._on_settled(landing.settled)
-        self.spread(landing.news.values())
-        soonest = min((op.delay for _, op, ok in landing.settled if ok and op.delay is not None), default=None)
-        if soonest is not None:
-            self.sweep_in(soonest + 500)
+        news = landing.news.values()
+        if all(run.gate is GateState.OPEN for run in news):  # they go on: nothing to forget, to stop or to finish
+            self._on_news(news)
+        else:
+            self.spread(news)
+        delays = [op.delay for _, op, ok in landing.settled if op.delay is not None and ok]
+        if delays:
+            self.sweep_in(min(delays) + 500)
 
     def spread(self, news: Iterable[RunNews]) -> None:
         """Tell those who wait, and finish what a closed gate is held for."""

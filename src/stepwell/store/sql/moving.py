@@ -190,10 +190,13 @@ _READY_SERVED = f"""
  ORDER BY n.urgency, n.run, n.rank
  LIMIT :limit
 """
-_CANDIDATES = f"""
+_CANDIDATES = {
+    ready: f"""
 SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT needy FROM graph WHERE key = r.graph),
        n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status = {R_PENDING}
-"""
+{ready}"""
+    for ready in (_READY_IN_RUN, _READY_IN_RUNS, _READY_SERVED)
+}
 _INTO_GRANTED = """
 INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
 SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
@@ -240,11 +243,11 @@ SELECT a.key % {ORDINALS}, need.ancestor, p.output
 def claim(tx: Transaction, op: Claim) -> Receipt:
     ready, scope = _scope(op)
     few: list[Candidate] = []
-    for lane, limit in dict(op.lanes).items():
+    for lane, limit in op.lanes if len(op.lanes) == 1 else dict(op.lanes).items():
         room = min(limit, FEW + 1) - len(few)
         if room > 0:
-            rows = tx.all(_CANDIDATES + ready, scope | {"lane": lane, "limit": room})
-            few += [Candidate(*row) for row in rows]
+            rows = tx.all(_CANDIDATES[ready], scope | {"lane": lane, "limit": room})
+            few += map(Candidate._make, rows)
     granted = grant_few(tx, op, few) if 0 < len(few) <= FEW else None
     if granted is None:
         return _claim_many(tx, op, ready, scope, some=bool(few))
