@@ -13,7 +13,8 @@ from .order import topological
 from .spec import NO_ARGS, NodeSpec
 
 MAX_NODES = 1_000_000
-_PLAIN_OPTIONS = NodeSpec(NodeId(""), "")[4:]
+_PLAIN_OPTIONS = NodeSpec(NodeId(""), "")[5:]
+"""All but the arguments."""
 _NEEDS_AT_ONCE = 1_024
 
 
@@ -65,8 +66,10 @@ def inspect(specs: Sequence[NodeSpec]) -> Inspection:
         elif spec.id in positions:
             problems.append(Problem(spec.id, "two nodes have this id"))
         positions.setdefault(spec.id, position)
-        if spec[4:] != _PLAIN_OPTIONS:
+        if spec[5:] != _PLAIN_OPTIONS:
             problems += _options(spec)
+        if spec.args is not NO_ARGS:
+            problems += _args(spec)
     problems += _former_names(specs, positions)
     parents = _parents(specs, positions, problems)
     sequence, levels = topological(parents)
@@ -120,12 +123,15 @@ def _options(spec: NodeSpec) -> list[Problem]:
         found.append(Problem(spec.id, message, ".retry"))
     if not spec.queue or "/" in spec.queue:
         wrong("queue", "a name without '/'")
-    if spec.args is not NO_ARGS:
-        try:
-            check_json(dict(spec.args))
-        except NotJson as error:
-            found.append(Problem(spec.id, f"args: {error}", ".args"))
     return found
+
+
+def _args(spec: NodeSpec) -> Sequence[Problem]:
+    try:
+        check_json(dict(spec.args))
+    except NotJson as error:
+        return (Problem(spec.id, f"args: {error}", ".args"),)
+    return ()
 
 
 def _former_names(specs: Sequence[NodeSpec], positions: Mapping[str, int]) -> list[Problem]:

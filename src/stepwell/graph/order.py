@@ -64,7 +64,7 @@ def ordered(
         )
         for i in range(len(specs))
     ]
-    positions = sorted(range(len(specs)), key=lambda i: (level[i], key[i], specs[i].id))
+    positions = [i for *_, i in sorted((level[i], key[i], spec.id, i) for i, spec in enumerate(specs))]
     return Ordered(
         positions,
         [level[i] for i in positions],
