@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Engine, Run
+from stepwell.clock import SECOND
 from stepwell.errors import GraphError, RunConflict
+from stepwell.ids import new_gate_token
+from stepwell.model import Finish, Gate, Rewrite
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.steered import Play, statuses
@@ -42,6 +45,22 @@ def test_a_missing_job_is_repaired(engine: Engine) -> None:
     assert run.output("total") == 14
     assert [len(each.attempts) for each in run.nodes()] == [1, 2, 1]
     assert run.export_graph()["nodes"] == form["nodes"]
+    assert run.audit() == []
+
+
+def test_an_import_waits_for_who_is_just_changing_the_run(engine: Engine) -> None:
+    """It may be a housekeeper of ours, that finishes what somebody died doing."""
+    run = missing(engine)
+    form = run.export_graph()
+    node(form, "gone")["job"] = "tests.runner.jobs:double"
+    token = new_gate_token()
+    engine.store.commit([Gate(run.id, token, "retry", b"{}", 60 * SECOND)])
+    as_it_was = Rewrite(run.id, token, (), Finish(run.row.status, open_gate=False))
+    later = threading.Timer(0.3, lambda: engine.store.commit([as_it_was]))
+    later.start()
+    run.import_graph(form).retry().wait(30).check()
+    later.join()
+    assert run.output("total") == 14
     assert run.audit() == []
 
 

@@ -383,7 +383,12 @@ class Engine:
 
     def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None:
         """Have a run go over to another graph and keep it."""
-        news = carry_out(self.store, go_over(row, self.graph_of(row), new, purpose=purpose, pinned=True))
+
+        def ask() -> RunNews | None:
+            now = reader.require_run(self.store, row.id)  # who was in turn before may have changed it
+            return carry_out(self.store, go_over(now, self.graph_of(now), new, purpose=purpose, pinned=True))
+
+        news = self._in_turn(ask)
         after = reader.require_run(self.store, row.id)
         if news is None and after.digest == row.digest and self.graph_of(row).follows is not None:
             raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
