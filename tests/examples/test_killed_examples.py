@@ -60,7 +60,8 @@ def test_an_example_of_quick_nodes_may_be_killed_anywhere(desk: Desk, name: str,
     until(lambda: running.poll() is not None or so_many())
     desk.kill(running)
     again = go_on(desk, f"python -m examples.{name} runs.db")
-    assert lines[-1].split(":")[0] in again.out
+    # Of the one that is tried twice an attempt may have been lost besides.
+    assert lines[-1].split(":")[0].split(" with ")[0] in again.out
     nodes = desk.look("runs.db", run_id)
     assert {node.status for node in nodes.values()} == {"COMPLETED"}
     if name == "mutations":
