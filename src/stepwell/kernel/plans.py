@@ -59,14 +59,22 @@ class NotNow(NamedTuple):
 
 
 def reattempt(
-    index: int, nodes: Sequence[NodeRow], children: Sequence[Sequence[int]], removed: AbstractSet[int] = frozenset()
+    index: int,
+    nodes: Sequence[NodeRow],
+    children: Sequence[Sequence[int]],
+    removed: AbstractSet[int] = frozenset(),
+    *,
+    begun: bool = False,
 ) -> Plan | NotNow:
     """Run one node again that has ended, and what was not started because of it.
 
     What failed elsewhere stays failed, with all that is below it; the run goes on in spite of them.
     """
     asked = nodes[index]
-    if index in removed or asked.status not in (*RETRIED - {NodeStatus.UPSTREAM_FAILED}, NodeStatus.COMPLETED):
+    ended = asked.status in (*RETRIED - {NodeStatus.UPSTREAM_FAILED}, NodeStatus.COMPLETED)
+    # A part of this very plan may have been applied before rows changed, or before somebody died.
+    asked_before = begun and asked.status is NodeStatus.PENDING and asked.attempt > 0
+    if index in removed or not (ended or asked_before):
         return NotNow(_cannot_reattempt(asked, gone=index in removed))
     started = next((nodes[below] for below in sorted(_below([index], children)) if nodes[below].attempt), None)
     if started is not None:

@@ -165,9 +165,11 @@ def enact(gate: Gate) -> Procedure[RunNews | None]:
             return None
         raise RunBusy(f"run {gate.run_id} is busy with {receipt.detail!r}; try again in a moment", run_id=gate.run_id)
     assert isinstance(receipt, GateTaken)
+    begun = gate.resume
     while True:
         run = yield from _run(gate)
-        plan = yield from _plan(gate, run)
+        plan = yield from _plan(gate, run, begun=begun)
+        begun = True
         if isinstance(plan, NotNow):
             yield Commit([Rewrite(gate.run_id, gate.token, (), unchanged(run))])
             raise RunConflict(f"run {gate.run_id}: {plan.message}", run_id=gate.run_id)
@@ -208,7 +210,8 @@ def _run(gate: Gate) -> Procedure[RunRow]:
     return run  # type: ignore[no-any-return]
 
 
-def _plan(gate: Gate, run: RunRow) -> Procedure[Plan | NotNow]:
+def _plan(gate: Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | NotNow]:
+    """`begun`: a part of it may have been applied, here or by somebody who died."""
     arguments = decode(gate.arguments) if gate.arguments else {}
     if gate.purpose in ("heal", "import", "freeze"):
         return (yield from _plan_to_go_over(gate, run, arguments))
@@ -225,7 +228,7 @@ def _plan(gate: Gate, run: RunRow) -> Procedure[Plan | NotNow]:
             return plans.retry(nodes, removed)
         case "reattempt":
             graph = yield from load_graph(run.id, run.digest)
-            return plans.reattempt(arguments["node"], nodes, graph.children, graph.removed)
+            return plans.reattempt(arguments["node"], nodes, graph.children, graph.removed, begun=begun)
         case "fork":
             return (yield from share_all(gate, run)) or NotNow("somebody else holds its gate now")
         case "pause":
