@@ -4,13 +4,14 @@ import enum
 import math
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.codec import MAX_DEPTH, check, decode, encode, encode_checked, sha256, text
+from stepwell.codec import MAX_DEPTH, check, clean, decode, encode, encode_checked, read_back, sha256, text
 from stepwell.errors import NotJson
 
 values: st.SearchStrategy[Any] = st.recursive(
@@ -27,6 +28,7 @@ def test_what_is_encoded_comes_back(value: Any) -> None:
     assert encode(decode(data)) == data
     assert encode_checked(value) == data
     assert text(value).encode() == data
+    assert read_back(text(value)) == value
 
 
 @given(st.dictionaries(st.text(), st.integers()), st.randoms())
@@ -96,15 +98,23 @@ def test_what_json_would_change_or_refuse_is_refused_with_its_place(value: objec
         assert says in str(caught.value)
 
 
-def test_half_a_surrogate_pair_is_refused() -> None:
+@pytest.mark.parametrize("write", [encode, text])
+def test_half_a_surrogate_pair_is_refused(write: Callable[[object], object]) -> None:
     for value in ("\ud800", {"\udfff": 1}, ["ok", "\ud800"]):
         with pytest.raises(NotJson, match="surrogate"):
-            encode(value)
+            write(value)
 
 
-def test_a_number_too_long_to_write_is_refused() -> None:
-    with pytest.raises(NotJson):
-        encode(10**5_000)
+@pytest.mark.parametrize("write", [encode, text])
+def test_a_number_too_long_to_write_is_refused(write: Callable[[object], object]) -> None:
+    for value in (10**5_000, [10**5_000]):
+        with pytest.raises(NotJson):
+            write(value)
+
+
+def test_words_that_no_file_can_carry_are_made_readable() -> None:
+    assert clean("plain, grün") == "plain, grün"
+    assert clean("half \ud800") == "half \\ud800"
 
 
 def nested(depth: int) -> object:

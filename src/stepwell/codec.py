@@ -43,6 +43,7 @@ def _made_once() -> Callable[[object], str]:
 
 
 _dumps = _made_once()
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
 def encode(value: object) -> bytes:
@@ -74,8 +75,26 @@ def decode(data: bytes | str) -> Any:
 
 
 def text(value: object) -> str:
-    """Canonical JSON as a string, for people and for statement parameters that the engine itself made."""
-    return encode(value).decode("utf-8")
+    """The same as `encode(value).decode()`, with less ado."""
+    check(value)
+    try:
+        written = _dumps(value)
+        if not written.isascii():
+            written.encode("utf-8")
+    except ValueError:
+        encode_checked(value)  # which says what is wrong
+        raise
+    return written
+
+
+def read_back(written: str) -> Any:
+    """The value of a text that `text` gave: what somebody who reads it later will get."""
+    return _scan(written, 0)[0]
+
+
+def clean(words: str) -> str:
+    """Words that UTF-8 can carry: what it cannot is written as an escape."""
+    return words if words.isascii() else words.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def sha256(data: bytes) -> str:
@@ -95,7 +114,11 @@ def _sound(value: object, depth: int) -> bool:
         return type(value) is float and math.isfinite(value)
     if depth >= MAX_DEPTH:
         return False
-    return _PLAIN.issuperset(map(type, items)) or all(type(item) in _PLAIN or _sound(item, depth + 1) for item in items)
+    if not _PLAIN.issuperset(map(type, items)):
+        for item in items:  # a generator would take longer than most values
+            if type(item) not in _PLAIN and not _sound(item, depth + 1):
+                return False
+    return True
 
 
 def _complain(value: object, path: tuple[str | int, ...], depth: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
+import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -12,8 +13,8 @@ from typing import Any, NamedTuple
 from ..codec import decode, encode_checked, sha256
 from ..errors import ReplayMismatch
 from .difference import differences
-from .record import CLOCK, Effect, EffectError
-from .recorder import Asking, Begun, Call
+from .record import CLOCK, Asked, Effect, EffectError
+from .recorder import Asking, Call
 
 CANCELLED_WITHIN = 30.0
 """Seconds that an effect which was cancelled waits for it longer than it did."""
@@ -36,6 +37,7 @@ class Player(Asking):
 
     def __init__(self, subject: Subject, effects: Iterable[Effect]) -> None:
         super().__init__(subject.node)
+        self._lock = threading.Lock()
         self._subject = subject
         self._waiting: dict[tuple[str, str, int], Effect] = {}
         self._readings: deque[int] = deque()
@@ -61,24 +63,24 @@ class Player(Asking):
         """A replay names nothing."""
 
     def effect(self, call: Call) -> Any:
-        begun = self._begin(call)
+        asked = self._begin(call)
         if inspect.iscoroutinefunction(call.function):
-            return self._later(begun)  # also a mismatch is raised when it is awaited, or others would never be
-        found = self._found(begun)
+            return self._later(asked)  # also a mismatch is raised when it is awaited, or others would never be
+        found = self._found(asked)
         return self._awaited(found) if found.awaited else _answer(found)
 
-    def _found(self, begun: Begun) -> Effect:
+    def _found(self, asked: Asked) -> Effect:
         with self._lock:
-            found = self._waiting.pop((begun.call.name, begun.key, begun.occurrence), None)
+            found = self._waiting.pop((asked.name, asked.key, asked.occurrence), None)
         if found is None:
-            raise self._unknown(begun)
+            raise self._unknown(asked)
         self._check(found)
         with self._lock:
             self.served += 1
         return found
 
-    async def _later(self, begun: Begun) -> Any:
-        return await self._awaited(self._found(begun))
+    async def _later(self, asked: Asked) -> Any:
+        return await self._awaited(self._found(asked))
 
     def finish(self) -> None:
         """The body has ended: raise the first mismatch, or what it was to ask for and did not."""
@@ -121,24 +123,23 @@ class Player(Asking):
                     ),
                 )
 
-    def _unknown(self, begun: Begun) -> ReplayMismatch:
+    def _unknown(self, asked: Asked) -> ReplayMismatch:
         """Asked for and not recorded: mostly the request differs from the one that was recorded in its place."""
-        call = begun.call
         with self._lock:
-            alike = [each for each in self._waiting.values() if each.name == call.name]
-        request = decode(begun.request)
+            alike = [each for each in self._waiting.values() if each.name == asked.name]
+        request = decode(asked.request)
         if not alike:
             return self._differs(
-                f"{call.name!r} is asked for and was not recorded",
-                effect=begun.index,
+                f"{asked.name!r} is asked for and was not recorded",
+                effect=asked.index,
                 diff=(f"request: {_shown(request)}",),
             )
-        nearest = min(alike, key=lambda each: (abs(each.index - begun.index), each.index))
-        if nearest.request_hash == begun.key:
-            what = f"{call.name!r} is asked for once more than was recorded"
-            return self._differs(what, effect=begun.index, diff=(f"request: {_shown(request)}",))
-        what = f"{call.name!r} is asked with another request"
-        return self._differs(what, effect=begun.index, diff=differences(nearest.request, request))
+        nearest = min(alike, key=lambda each: (abs(each.index - asked.index), each.index))
+        if nearest.request_hash == asked.key:
+            what = f"{asked.name!r} is asked for once more than was recorded"
+            return self._differs(what, effect=asked.index, diff=(f"request: {_shown(request)}",))
+        what = f"{asked.name!r} is asked with another request"
+        return self._differs(what, effect=asked.index, diff=differences(nearest.request, request))
 
     def _differs(self, what: str, *, effect: int, diff: Sequence[str] = ()) -> ReplayMismatch:
         error = self._subject.differs(what, effect=effect, diff=diff)

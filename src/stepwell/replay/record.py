@@ -32,7 +32,7 @@ from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
 
 from ..clock import SECOND
-from ..codec import decode, encode, encode_checked, sha256
+from ..codec import clean, decode, sha256, text
 from ..errors import StoreCorrupt
 from ..masking import MASK, mask
 from ..model import LineRow
@@ -48,46 +48,56 @@ Line: TypeAlias = tuple[str, bytes]
 """Kind and data of something to append to an attempt."""
 
 
-class Record(NamedTuple):
-    """An effect that has ended, on its way to the store. `request`, `response` and `raised` are canonical JSON, masked."""
+class Asked(NamedTuple):
+    """An effect that a body has asked for: what is known of it before it is answered."""
 
-    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     name: str
-    key: str
+    request: str
+    """Canonical JSON, masked."""
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     occurrence: int
     at: int
-    duration: int
-    request: bytes
-    response: bytes | None
-    raised: bytes | None = None
-    awaited: bool = False
-    durable: bool = False
-    from_attempt: int | None = None
+    started: int
+    """The same on the clock that durations are taken from, in nanoseconds."""
 
-    def lines(self) -> list[Line]:
-        """What to append, payloads first."""
-        answer = self.raised if self.response is None else self.response
-        assert answer is not None, "an effect that has ended has a response, or raised"
-        # Written by hand, because it is written for every effect; the parts below are JSON already, and their keys sort last.
-        head = (
-            f'{{"at":{self.at},'
-            + ('"awaited":true,' if self.awaited else "")
-            + f'"digest":"{sha256(answer)}",'
-            + ('"durable":true,' if self.durable else "")
-            + f'"duration":{self.duration},"format":{FORMAT},'
-            + ("" if self.from_attempt is None else f'"from_attempt":{self.from_attempt},')
-            + f'"index":{self.index},"key":"{self.key}","name":{encode_basestring(self.name)},"occurrence":{self.occurrence}'
+    @property
+    def key(self) -> str:
+        return sha256(self.request.encode())
+
+    def answered(
+        self,
+        answer: str,
+        ended: int,
+        *,
+        raised: bool = False,
+        awaited: bool = False,
+        durable: bool = False,
+        from_attempt: int | None = None,
+    ) -> list[Line]:
+        """The lines of its record, payloads first. `answer` is the response or what was raised: canonical JSON, masked."""
+        asked, data, payloads = self.request.encode(), answer.encode(), []
+        request = f',"request":{self.request}'
+        response = f',"{"raised" if raised else "response"}":{answer}'
+        if len(asked) >= LARGE:
+            payloads.append((PAYLOAD, asked))
+            request = ""
+        if len(data) >= LARGE and not raised:
+            payloads.append((PAYLOAD, data))
+            response = ""
+        # Written by hand, because it is written for every effect; the last parts are JSON already.
+        line = (
+            f'{{"at":{self.at},{_AWAITED if awaited else ""}"digest":"{sha256(data)}",{_DURABLE if durable else ""}'
+            f'"duration":{(ended - self.started) // 1_000},"format":{FORMAT},'
+            f"{'' if from_attempt is None else _FROM % from_attempt}"
+            f'"index":{self.index},"key":"{sha256(asked)}","name":{encode_basestring(self.name)},"occurrence":{self.occurrence}'
+            f"{response + request if raised else request + response}}}"
         )
-        parts = [head.encode()]
-        payloads: list[Line] = []
-        for field, data in ((b"raised", self.raised), (b"request", self.request), (b"response", self.response)):
-            if data is None:
-                continue
-            if len(data) >= LARGE and field != b"raised":
-                payloads.append((PAYLOAD, data))
-            else:
-                parts.append(b',"%s":%s' % (field, data))
-        return [*payloads, (EFFECT, b"".join(parts) + b"}")]
+        return [*payloads, (EFFECT, line.encode())]
+
+
+_AWAITED = '"awaited":true,'
+_DURABLE = '"durable":true,'
+_FROM = '"from_attempt":%d,'
 
 
 class EffectError(NamedTuple):
@@ -193,11 +203,10 @@ def clock_lines(readings: list[int]) -> list[Line]:
     if not readings:
         return []
     first, last = readings[0], readings[-1]
-    request = b"null"
-    return Record(-1, CLOCK, sha256(request), 0, first, last - first, request, encode_checked(readings)).lines()
+    return Asked(CLOCK, "null", -1, 0, first, first * 1_000).answered(text(readings), last * 1_000)
 
 
-def raised_data(error: BaseException) -> bytes:
+def raised_text(error: BaseException) -> str:
     """An exception as canonical JSON, masked."""
     bases = [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__[:-1]]
     try:
@@ -206,22 +215,23 @@ def raised_data(error: BaseException) -> bytes:
         message = f"(no message: its __str__ raised {type(trouble).__name__})"
     record: dict[str, Any] = {"bases": bases, "message": clean(message), "type": bases[0]}
     try:
-        return masked(encode({**record, "args": list(error.args)}))
+        return masked_text(text({**record, "args": list(error.args)}))
     except Exception:  # its arguments are not data
-        return masked(encode_checked(record))
-
-
-def clean(text: str) -> str:
-    """Text that UTF-8 can carry."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+        return masked_text(text(record))
 
 
 def masked(data: bytes) -> bytes:
-    """Canonical JSON without the secrets that are known here."""
+    """Canonical JSON without the secrets that are known here; the same object when there are none in it."""
     written = data.decode()
+    hidden = masked_text(written)
+    return data if hidden is written else hidden.encode()
+
+
+def masked_text(written: str) -> str:
+    """The same for its text."""
     if mask(written) == written:
-        return data
-    return encode_checked(_masked(decode(data)))  # value by value: a masked text need not be JSON any more
+        return written
+    return text(_masked(decode(written)))  # value by value: a masked text need not be JSON any more
 
 
 def _masked(value: Any) -> Any:

@@ -11,14 +11,15 @@ import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from time import perf_counter_ns
 from typing import Any, NamedTuple, Protocol
 
-from ..codec import decode, encode, sha256
+from ..codec import encode, read_back, text
 from ..errors import InputError, NotJson
 from ..model import LineRow
 from ..model.lines import CHECKPOINT
 from .current import inside
-from .record import Effect, Line, Record, effects_of, masked, raised_data
+from .record import Asked, Effect, Line, effects_of, masked, masked_text, raised_text
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 _DATA = _PLAIN | {float, list, dict}
@@ -66,62 +67,56 @@ class Call(NamedTuple):
             inside.reset(token)
 
 
-class Begun(NamedTuple):
-    """An effect that was asked for, not answered yet."""
-
-    call: Call
-    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
-    key: str
-    occurrence: int
-    request: bytes
-    at: int
-    started: int
+_lock = threading.Lock()
+"""Several threads of one body may ask at once. For all bodies together: it is held for next to no time."""
 
 
 class Asking:
     """Gives every effect that a body asks for its index and its occurrence."""
 
+    __slots__ = ("_begun", "_next", "_node")
+
     def __init__(self, node: str) -> None:
         self._node = node
-        self._lock = threading.Lock()
         self._next = 0
         self._begun: dict[tuple[str, str], int] = {}
 
-    def _begin(self, call: Call) -> Begun:
-        if not isinstance(call.name, str) or not call.name.strip():
-            raise InputError(f"an effect needs a name, not {call.name!r}: ctx.effect('charge card', charge, amount)")
+    def _begin(self, call: Call) -> Asked:
+        name = call.name
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"an effect needs a name, not {name!r}: ctx.effect('charge card', charge, amount)")
         try:
-            if not call.name.isascii():
-                encode(call.name)
-            request = masked(encode(call.request))
+            if not name.isascii():
+                text(name)
+            request = masked_text(text(call.request))
         except NotJson as error:
             raise NotJson(
-                f"what effect {call.name!r} of node {self._node!r} asks cannot be recorded: {error.message}; give the "
+                f"what effect {name!r} of node {self._node!r} asks cannot be recorded: {error.message}; give the "
                 f"function JSON-able arguments, or say with request=... what identifies this request",
                 path=error.path,
             ) from None
-        key = sha256(request)
-        with self._lock:
+        with _lock:
             index, self._next = self._next, self._next + 1
-            occurrence = self._begun.get((call.name, key), 0)
-            self._begun[call.name, key] = occurrence + 1
-        return Begun(call, index, key, occurrence, request, time.time_ns() // 1_000, time.perf_counter_ns())
+            occurrence = self._begun.get((name, request), 0)
+            self._begun[name, request] = occurrence + 1
+        return Asked(name, request, index, occurrence, time.time_ns() // 1_000, perf_counter_ns())
 
 
 class Recorder(Asking):
     """The effects of one attempt: called, recorded, and for durable ones of later attempts served instead of called."""
+
+    __slots__ = ("_attempt", "_earlier", "_last", "_sink")
 
     def __init__(self, node: str, attempt: int, sink: Sink) -> None:
         super().__init__(node)
         self._attempt = attempt
         self._sink = sink
         self._last = 0
-        self._loading = threading.Lock()
-        self._earlier: dict[tuple[str, str], list[Effect]] | None = None
+        self._earlier: Earlier | None = None
 
     def now(self) -> int:
         """The wall clock in microseconds. It never goes back within an attempt."""
-        with self._lock:
+        with _lock:
             self._last = max(self._last, time.time_ns() // 1_000)
             self._sink.read_clock(self._last)
             return self._last
@@ -133,111 +128,106 @@ class Recorder(Asking):
         """The response; a coroutine that gives it when the function is one, or returns something to be awaited."""
         if inside.get():
             return call.function(*call.args, **call.kwargs)
-        begun = self._begin(call)
+        asked = self._begin(call)
         if inspect.iscoroutinefunction(call.function):
-            return self._asynchronous(begun)
-        served = self._served(begun) if call.durable else None
+            return self._asynchronous(call, asked)
+        served = self._served(asked) if call.durable else None
         if served is not None:
-            self._serve(begun, served)
+            self._serve(asked, served)
             return _given(served.response) if served.awaited else served.response
         try:
             result = call.perform()
         except Exception as error:
-            self._raised(begun, error)
+            self._raised(asked, error)
             raise
         if type(result) not in _DATA and inspect.isawaitable(result):
-            return self._awaiting(begun, result)
-        record, response = self._returned(begun, result)
-        self._store(record)
+            return self._awaiting(call, asked, result)
+        lines, response = self._returned(call, asked, result)
+        (self._sink.append if call.durable else self._sink.keep)(lines)
         return response
 
-    async def _asynchronous(self, begun: Begun) -> Any:
-        if begun.call.durable:
-            served = await asyncio.to_thread(self._served, begun)
+    async def _asynchronous(self, call: Call, asked: Asked) -> Any:
+        if call.durable:
+            served = await asyncio.to_thread(self._served, asked)
             if served is not None:
-                self._serve(begun, served, awaited=True)
+                self._serve(asked, served, awaited=True)
                 return served.response
-        return await self._awaiting(begun, begun.call.perform())
+        return await self._awaiting(call, asked, call.perform())
 
-    async def _awaiting(self, begun: Begun, result: Awaitable[Any]) -> Any:
+    async def _awaiting(self, call: Call, asked: Asked, result: Awaitable[Any]) -> Any:
         token = inside.set(True)
         try:
             value = await result
         except (Exception, asyncio.CancelledError) as error:
             # Nothing is awaited here: a cancelled body has no time for it, and a failed effect is not served again.
-            self._raised(begun, error, awaited=True)
+            self._raised(asked, error, awaited=True)
             raise
         finally:
             inside.reset(token)
-        record, response = self._returned(begun, value, awaited=True)
-        if record.durable:
-            await asyncio.to_thread(self._store, record)
+        lines, response = self._returned(call, asked, value, awaited=True)
+        if call.durable:
+            await asyncio.to_thread(self._sink.append, lines)
         else:
-            self._store(record)
+            self._sink.keep(lines)
         return response
 
-    def _returned(self, begun: Begun, result: Any, *, awaited: bool = False) -> tuple[Record, Any]:
+    def _returned(self, call: Call, asked: Asked, result: Any, *, awaited: bool = False) -> tuple[list[Line], Any]:
         """The record, and what the body gets: what a replay would give it, which JSON has gone through."""
-        call = begun.call
         try:
-            data = encode(result)
-            stored = masked(data if call.stored is None else encode(call.stored(result)))
+            written = text(result)
+            stored = masked_text(written if call.stored is None else text(call.stored(result)))
         except NotJson as error:
             trouble = NotJson(
                 f"effect {call.name!r} of node {self._node!r} was done, and what it returned cannot be recorded: "
                 f"{error.message}; have its function return JSON-able data",
                 path=error.path,
             )
-            self._raised(begun, trouble, awaited=awaited)
+            self._raised(asked, trouble, awaited=awaited)
             raise trouble from None
-        record = self._record(begun, stored, awaited=awaited, durable=call.durable)
-        return record, result if type(result) in _PLAIN else decode(data)
+        lines = asked.answered(stored, perf_counter_ns(), awaited=awaited, durable=call.durable)
+        return lines, result if type(result) in _PLAIN else read_back(written)
 
-    def _raised(self, begun: Begun, error: BaseException, *, awaited: bool = False) -> None:
-        self._sink.keep(self._record(begun, None, awaited=awaited)._replace(raised=raised_data(error)).lines())
+    def _raised(self, asked: Asked, error: BaseException, *, awaited: bool = False) -> None:
+        self._sink.keep(asked.answered(raised_text(error), perf_counter_ns(), raised=True, awaited=awaited))
 
-    def _serve(self, begun: Begun, served: Effect, *, awaited: bool = False) -> None:
+    def _serve(self, asked: Asked, served: Effect, *, awaited: bool = False) -> None:
         """Recorded here too, so that what this attempt was told can be read from its own record."""
-        record = self._record(begun, encode(served.response), awaited=awaited or served.awaited)
-        self._sink.keep(record._replace(from_attempt=served.attempt).lines())
+        answer, awaited = text(served.response), awaited or served.awaited
+        self._sink.keep(asked.answered(answer, perf_counter_ns(), awaited=awaited, from_attempt=served.attempt))
 
-    def _record(self, begun: Begun, response: bytes | None, *, awaited: bool, durable: bool = False) -> Record:
-        return Record(
-            begun.index,
-            begun.call.name,
-            begun.key,
-            begun.occurrence,
-            begun.at,
-            (time.perf_counter_ns() - begun.started) // 1_000,
-            begun.request,
-            response,
-            awaited=awaited,
-            durable=durable,
-        )
-
-    def _store(self, record: Record) -> None:
-        (self._sink.append if record.durable else self._sink.keep)(record.lines())
-
-    def _served(self, begun: Begun) -> Effect | None:
+    def _served(self, asked: Asked) -> Effect | None:
         """The durable effect of an earlier attempt that answers this one: each is used once, the oldest first."""
         if self._attempt == 1:
             return None
-        with self._loading:
+        with _lock:
             if self._earlier is None:
-                self._earlier = _durable(self._sink.earlier())
-            waiting = self._earlier.get((begun.call.name, begun.key))
+                self._earlier = Earlier(self._sink)
+        return self._earlier.take(asked.name, asked.key)
+
+
+class Earlier:
+    """The durable effects of earlier attempts. One that raised is not among them: it is tried again."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._loading = threading.Lock()
+        self._waiting: dict[tuple[str, str], list[Effect]] | None = None
+
+    def take(self, name: str, key: str) -> Effect | None:
+        with self._loading:
+            if self._waiting is None:
+                self._waiting = self._load()
+            waiting = self._waiting.get((name, key))
             return waiting.pop(0) if waiting else None
 
-
-def _durable(rows: Iterable[LineRow]) -> dict[tuple[str, str], list[Effect]]:
-    """Durable effects by name and request. One that raised is not among them: the next attempt tries it again."""
-    rows = tuple(rows)
-    found: dict[tuple[str, str], list[Effect]] = {}
-    effects = effects_of(rows, {row.node: "" for row in rows})
-    for each in sorted(effects, key=lambda effect: (effect.attempt, effect.index)):
-        if each.durable and each.error is None:
-            found.setdefault((each.name, each.request_hash), []).append(each)
-    return found
+    def _load(self) -> dict[tuple[str, str], list[Effect]]:
+        rows = tuple(self._sink.earlier())
+        found: dict[tuple[str, str], list[Effect]] = {}
+        effects = effects_of(rows, {row.node: "" for row in rows})
+        for each in sorted(effects, key=lambda effect: (effect.attempt, effect.index)):
+            if each.durable and each.error is None:
+                found.setdefault((each.name, each.request_hash), []).append(each)
+        return found
 
 
 async def _given(value: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..codec import decode, encode
+from ..codec import clean, decode, encode
 from ..define import Bodies, Delta
 from ..errors import DefinitionError, MissingJob, NotJson, RetryLater, StateError, Stopped
 from ..ids import RunId
@@ -157,8 +157,8 @@ class Raised(NamedTuple):
         return cls(
             _names(type(error)),
             type(error).__name__,
-            _clean(mask(_message(error))),
-            _clean(_traceback(error)),
+            clean(mask(_message(error)))[:MAX_TRACEBACK],
+            clean(_traceback(error))[:MAX_TRACEBACK],
             error.seconds if isinstance(error, RetryLater) else None,
             isinstance(error, Stopped),
             error.reason if isinstance(error, MissingJob) and error.run_id is None else None,
@@ -217,11 +217,6 @@ def _message(error: BaseException) -> str:
         return str(error)
     except BaseException as trouble:  # also an error that cannot say anything is recorded
         return f"(no message: its __str__ raised {type(trouble).__name__})"
-
-
-def _clean(text: str) -> str:
-    """Text that UTF-8 can carry and a person can read."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")[:MAX_TRACEBACK]
 
 
 def _traceback(error: BaseException) -> str:

@@ -350,8 +350,9 @@ class Desk:
             if held.said is not None:
                 lines += held.said.rest()
             if held.recorded is not None:
-                settle = settle._replace(lines=held.recorded.lines())
-                riding += len(settle.lines)
+                recorded = held.recorded.lines()
+                settle = Settle(*settle[:-1], recorded)
+                riding += len(recorded)
             flight.settling.append(held)
             settles.append(settle)
             if held.facts.run_id in self.facts:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from ..codec import clean
 from ..errors import InputError
 from ..ids import AttemptId
 from ..masking import longest, mask
@@ -119,7 +120,7 @@ class Voice:
         if given is None:
             return None
         done, total, message = given
-        text = None if message is None else _clean(mask(str(message)))[:MESSAGE_UP_TO]
+        text = None if message is None else clean(mask(str(message)))[:MESSAGE_UP_TO]
         return Progress(_plain(done), None if total is None else _plain(total), text).encoded()
 
     def _keep(self, data: bytes) -> bool:
@@ -280,18 +281,13 @@ def _shown(text: str) -> str:
 def _kept(text: str) -> str:
     """Masked, and not too long."""
     cut = len(text) == UNFINISHED_UP_TO
-    text = _clean(mask(text))
+    text = clean(mask(text))
     if cut and (margin := longest()):
         text = text[:-margin]  # a secret may have lost its end, and was not recognised
     if len(text) <= LINE_UP_TO:
         return text
     left_out = f" ... {len(text) - LINE_UP_TO:,} characters left out ... "
     return text[: LINE_UP_TO - _TAIL] + left_out + text[-_TAIL:]
-
-
-def _clean(text: str) -> str:
-    """Text that UTF-8 can carry."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _finite(number: Any) -> bool:

@@ -56,6 +56,8 @@ class Ledger:
 class AttemptSink:
     """The sink of one attempt."""
 
+    __slots__ = ("_held", "_ledger", "_lines", "_recorded")
+
     def __init__(self, held: Held, lines: Lines, ledger: Ledger | None) -> None:
         self._held = held
         self._lines = lines

@@ -80,7 +80,7 @@ class Recorded:
         """What `ctx.now()` gave."""
 
     def lines(self) -> tuple[Line, ...]:
-        return (*clock_lines(self.readings), *self.effects)
+        return (*clock_lines(self.readings), *self.effects) if self.readings else tuple(self.effects)
 
 
 @dataclass(slots=True, eq=False)
