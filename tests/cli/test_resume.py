@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -153,7 +154,8 @@ def test_only_what_failed_or_was_cancelled_can_be_retried(shop: Shop) -> None:
         assert "only a FAILED, CANCELLED or PAUSED run can be retried" in shop(*words, code=6).err
 
 
-def test_what_promised_to_run_at_most_once_may_end_when_its_worker_is_asked_to(shop: Shop) -> None:
+def pay(shop: Shop, *, close_seconds: str) -> subprocess.Popen[str]:
+    """A process in a body that must run at most once, and waits to be told to go."""
     shop.write(
         "careful.py",
         "import time\nfrom pathlib import Path\nfrom stepwell import Workflow, step\n"
@@ -164,8 +166,13 @@ def test_what_promised_to_run_at_most_once_may_end_when_its_worker_is_asked_to(s
         "        while not Path('go').exists(): time.sleep(0.01)\n"
         "        return 'paid'\n",
     )
-    running = shop.start("run", "careful:Pay", "--run-id", "p", STEPWELL_CLOSE_SECONDS="60")
+    running = shop.start("run", "careful:Pay", "--run-id", "p", STEPWELL_CLOSE_SECONDS=close_seconds)
     shop.until(lambda: "pay" in shop.ledger())
+    return running
+
+
+def test_what_promised_to_run_at_most_once_may_end_when_its_worker_is_asked_to(shop: Shop) -> None:
+    running = pay(shop, close_seconds="60")
     running.send_signal(signal.SIGTERM)
     shop.touch("go")
     ended = shop.end(running, code=130)
@@ -174,17 +181,7 @@ def test_what_promised_to_run_at_most_once_may_end_when_its_worker_is_asked_to(s
 
 
 def test_what_did_not_end_in_time_is_told_with_what_helps_now(shop: Shop) -> None:
-    shop.write(
-        "careful.py",
-        "import time\nfrom pathlib import Path\nfrom stepwell import Workflow, step\n"
-        "class Pay(Workflow):\n"
-        '    @step(on_lost="interrupt")\n'
-        "    def pay(self):\n"
-        "        with Path('ledger.txt').open('a') as ledger: ledger.write('pay\\n')\n"
-        "        time.sleep(600)\n",
-    )
-    running = shop.start("run", "careful:Pay", "--run-id", "p", STEPWELL_CLOSE_SECONDS="0.2")
-    shop.until(lambda: "pay" in shop.ledger())
+    running = pay(shop, close_seconds="0.2")
     running.send_signal(signal.SIGINT)
     told = shop.end(running, code=130).err
     assert shop.status("p") == "FAILED"

@@ -69,7 +69,7 @@ def lead_while_it_ends(engine: Engine, workflow: Workflow, go: threading.Event) 
     runner = engine._runner
     assert runner is not None
     refused, leading = threading.Event(), Leading()
-    runner._leading = cast(Any, leading)
+    runner._commits._leading = cast(Any, leading)
     run = engine.start(workflow)
     eventually(lambda: any(held.begun for held in runner.desk.held.values()))
     eventually(lambda: not leading.locked())
@@ -122,9 +122,9 @@ def test_a_run_that_is_started_when_a_commit_has_just_failed(no_housekeeping: En
     engine, runner = no_housekeeping, no_housekeeping._runner
     assert runner is not None
     refused, leading = threading.Event(), Leading()
-    runner._leading = cast(Any, leading)
+    runner._commits._leading = cast(Any, leading)
     leading.refused = refused.set
-    commit, fell, started = engine.store.commit, runner._fell, threading.Event()
+    commit, fell, started = engine.store.commit, runner._commits._fell, threading.Event()
 
     def start() -> None:
         engine.start(Nothing())
@@ -141,7 +141,7 @@ def test_a_run_that_is_started_when_a_commit_has_just_failed(no_housekeeping: En
         starting.start()
         assert refused.wait(30)
 
-    runner._fell = fell_and_asked  # type: ignore[method-assign]
+    runner._commits._fell = fell_and_asked  # type: ignore[method-assign]
     engine.store.commit = fails_once  # type: ignore[method-assign]
     with pytest.raises(StoreError):
         engine.start(Nothing())

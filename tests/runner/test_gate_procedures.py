@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from stepwell.clock import ManualClock
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import NodeId
 from stepwell.kernel import settling
-from stepwell.model import HeldGate, NodeStatus, RunStatus, Settle
+from stepwell.model import HeldGate, NodeStatus, Refused, RunStatus, Settle
 from stepwell.runner import gates
 from stepwell.runner.procedure import Procedure, carry_out, perform
 from stepwell.store import Store, reader
@@ -22,6 +23,15 @@ def step(store: Store, procedure: Procedure[Any], steps: int) -> Any:
     for _ in range(steps):
         wish = procedure.send(perform(store, wish))
     return wish
+
+
+def go_on(store: Store, procedure: Procedure[Any], answer: list[Any]) -> Any:
+    """Answer what a procedure wishes, to its end; what it gives."""
+    try:
+        while True:
+            answer = perform(store, procedure.send(answer))
+    except StopIteration as done:
+        return done.value
 
 
 def statuses(store: Store) -> dict[str, str]:
@@ -46,12 +56,7 @@ def test_a_body_that_stops_while_its_run_is_retried_runs_again() -> None:
     last = step(store, procedure, 3)  # the gate is held, run and nodes are read, the rewrite is about to be sent
     cancelled = settling.CANCELLED
     store.commit([Settle(other.attempt, cancelled.status, cancelled.node)])
-    try:
-        wish = procedure.send(perform(store, last))
-        while True:
-            wish = procedure.send(perform(store, wish))
-    except StopIteration:
-        pass
+    go_on(store, procedure, perform(store, last))
     assert statuses(store) == {"a": "READY", "b": "READY"}
     assert reader.require_run(store, RUN).status is RunStatus.RUNNING
 
@@ -84,3 +89,38 @@ def test_a_rewrite_that_somebody_left_half_done_is_finished_by_another() -> None
     assert news is not None
     assert news.status is RunStatus.CANCELLED
     assert set(statuses(store).values()) == {"CANCELLED"}
+
+
+def test_a_reattempt_is_not_refused_for_what_it_has_done_itself() -> None:
+    """The node is PENDING when the plan is computed anew, because another one ended between two parts of it."""
+    store, other = failed_run_with_a_running_sibling()
+    procedure = gates.reattempt(RUN, 0)
+    last = step(store, procedure, 4)
+    cancelled = settling.CANCELLED
+    store.commit([Settle(other.attempt, cancelled.status, cancelled.node)])
+    receipts = perform(store, last)
+    assert isinstance(receipts[0], Refused)  # or there is nothing to compute anew, and this test is of no use
+    assert statuses(store)["a"] == "PENDING"
+    assert go_on(store, procedure, receipts).status is RunStatus.RUNNING
+    assert statuses(store)["a"] == "READY"
+
+
+def test_a_reattempt_that_somebody_left_half_done_is_finished_by_another() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    wide = Graph([NodeSpec(NodeId("a"), "a"), *(NodeSpec(NodeId(f"n{n}"), f"n{n}", ("a",)) for n in range(12_000))])
+    start(store, wide)
+    enlist(store)
+    store.commit([failed(claim(store)[0])])
+    carry_out(store, gates.finish(HeldGate(RUN, "failed", b"")))
+    index = wide.order.index("a")
+    procedure = gates.reattempt(RUN, index)
+    wish = next(procedure)
+    while statuses(store)["a"] != "PENDING":  # dies after the first chunk of its rewrite
+        wish = procedure.send(perform(store, wish))
+    assert 0 < Counter(statuses(store).values())["PENDING"] < 12_001
+    clock.advance(60)
+    news = carry_out(store, gates.finish(HeldGate(RUN, "reattempt", b'{"node":%d}' % index)))
+    assert news is not None
+    assert news.status is RunStatus.RUNNING
+    assert Counter(statuses(store).values()) == {"READY": 1, "PENDING": 12_000}

@@ -220,7 +220,7 @@ def test_lines_wait_for_a_store_in_trouble_with_the_settlement(tmp_path: Path) -
         eventually(run.logs)
         broken.set()
         go.touch()
-        eventually(lambda: engine._runner is not None and engine._runner._trouble)
+        eventually(lambda: engine._runner is not None and engine._runner._commits.trouble)
         assert [line.message for line in run.logs()] == ["begun"]
         broken.clear()
         eventually(lambda: run.status == "COMPLETED", seconds=20)

@@ -59,7 +59,7 @@ def test_an_engine_remembers_nothing_of_what_has_ended(engine: Engine) -> None:
     assert runner is not None
     eventually(lambda: runner.idle and not runner.desk.facts)
     assert runner.desk.held == {}
-    assert runner._attempts == {}
+    assert runner._time._attempts == {}
     assert not any(runner.desk._hungry.values())
     assert engine._watch.runs() == ()
 

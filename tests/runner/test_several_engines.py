@@ -147,7 +147,7 @@ def test_a_run_that_was_granted_and_cannot_be_served_keeps_nobody_from_working(
     server = open_sqlite(workflows=[Small], lease_seconds=1)
     runner = server._runner
     assert runner is not None
-    find = runner._find_facts
+    find = runner.find_facts
     gone = [odd.id]
 
     def find_some(run_id: RunId) -> RunFacts:
@@ -155,7 +155,7 @@ def test_a_run_that_was_granted_and_cannot_be_served_keeps_nobody_from_working(
             raise RunNotFound(run_id)
         return find(run_id)
 
-    monkeypatch.setattr(runner, "_find_facts", find_some)
+    monkeypatch.setattr(runner, "find_facts", find_some)
     assert usual.wait(10).status == "COMPLETED"
     eventually(lambda: [attempt.status for attempt in odd.node("first").attempts][:1] == ["RELEASED"])
     gone.clear()

@@ -150,7 +150,7 @@ def wait_for_release() -> None:
 def test_a_limit_on_threads_that_hang_stops_claiming_and_ends_with_them(
     open_engine: OpenEngine, release: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stepwell.runner.local.MAX_RUNAWAYS", 3)
+    monkeypatch.setattr("stepwell.runner.timekeeping.MAX_RUNAWAYS", 3)
     releases.append(release)
     w = Builder("runaways", on_failure="finish")
     w.fan_out(range(3), job=wait_for_release, args=lambda _: {}, timeout=0.1, depends_on=None)

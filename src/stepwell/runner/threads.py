@@ -58,8 +58,8 @@ class BodyThreads:
         """How many bodies for threads are held, ready and begun."""
         self._ready: deque[Held] = deque()
         """What has not begun. Who takes one out of it, a thread or somebody who gives it back, has it alone."""
-        self._calls: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        """Makes a thread that has nothing to do look whether something is ready; False: somebody wants to close."""
+        self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
+        """Makes a thread that has nothing to do look whether something is ready, or all is over."""
         self._lock = threading.Lock()
         self._count = 0
         self.lost = 0
@@ -110,7 +110,7 @@ class BodyThreads:
     def call(self, count: int) -> None:
         """So many became ready. Whoever is called runs all that it finds, so as many calls as threads are enough."""
         for _ in range(min(count, self._limit)):
-            self._calls.put(True)
+            self._calls.put(None)
         if self._count - self.lost >= self._limit:
             return
         with self._lock:
@@ -125,7 +125,7 @@ class BodyThreads:
             self._closed = True
             count = self._count
         for _ in range(count):
-            self._calls.put(False)
+            self._calls.put(None)
 
     def _work(self) -> None:
         held = self.take()

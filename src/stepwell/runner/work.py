@@ -113,6 +113,12 @@ class Held:
         """Its body need not begin."""
         return self.stop or self.over
 
+    def make_stop(self) -> None:
+        """Interrupt its body, where that is possible."""
+        interrupt = self.interrupt  # its body may end at this moment
+        if interrupt is not None:
+            interrupt()
+
     @property
     def spec(self) -> NodeSpec:
         return self.facts.specs[self.index]
