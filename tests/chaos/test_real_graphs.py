@@ -41,6 +41,6 @@ def test_a_real_graph_runs_in_a_legal_order(file: Path, engine: Engine) -> None:
             if name not in ids and all(parent in ids for parent in parents):
                 depends_on = [ids[parent] for parent in parents] or None
                 ids[name] = w.node(name, job=visit, args={"world": world, "parents": parents}, depends_on=depends_on)
-    run = engine.run(w, timeout=60)
+    run = engine.run(w, wait=60)
     assert ended.pop(world) == set(tasks)
     assert run.outputs == {ids[name]: len(parents) for name, parents in tasks.items()}

@@ -39,7 +39,7 @@ def test_a_wide_fan_never_holds_more_than_its_threads_and_the_queue(open_sqlite:
     w = Builder("wide")
     w.fan_out(range(5_000 if depth else 500), job=jobs.double)
     w.node("total", job=jobs.total)
-    run = engine.run(w, timeout=60)
+    run = engine.run(w, wait=60)
     assert run.output("total") == sum(2 * item for item in range(5_000 if depth else 500))
     assert most[0] <= 4 + depth
 
@@ -51,7 +51,7 @@ def test_async_bodies_have_a_limit_of_their_own(open_engine: OpenEngine) -> None
     w.fan_out(range(300), job=jobs.double_later, name="async", depends_on=None)
     w.fan_out(range(300), job=jobs.double, name="sync", depends_on=None)
     w.node("total", job=jobs.total, depends_on=list(w.graph().nodes))
-    assert engine.run(w, timeout=60).output("total") == 2 * sum(2 * item for item in range(300))
+    assert engine.run(w, wait=60).output("total") == 2 * sum(2 * item for item in range(300))
     assert most[0] <= 2 + 8
     assert most[1] <= 20 + 8
 
@@ -77,7 +77,7 @@ def test_a_fan_of_runs_that_wait_for_a_retry_does_not_hide_others(open_engine: O
         assert not run.status.terminal
     w = Builder("now")
     w.node("same", job=jobs.same, args={"item": 1})
-    assert engine.run(w, timeout=20).output("same") == 1
+    assert engine.run(w, wait=20).output("same") == 1
 
 
 def pressures(engine: Engine) -> list[BackpressureEvent]:
@@ -93,7 +93,7 @@ def test_a_fan_far_above_the_depth_ends_and_is_told_twice(open_sqlite: OpenEngin
     w = Builder("wide")
     w.fan_out(range(width), job=jobs.same)
     w.node("last", job=jobs.same, args={"item": "end"})
-    assert engine.run(w, timeout=110).output("last") == "end"
+    assert engine.run(w, wait=110).output("last") == "end"
     assert most[0] <= threads + 1
     assert engine.metrics.most_queued.thread <= 1
     eventually(lambda: len(heard) == 2)
@@ -112,7 +112,7 @@ def test_fans_within_fans_end_with_one_slot_of_each_kind(open_engine: OpenEngine
     for turn, job in enumerate((jobs.double, jobs.double_later, jobs.double)):
         w.fan_out(range(60), job=job, name=f"turn {turn}")
         w.node(f"join {turn}", job=jobs.same, args={"item": turn})
-    assert engine.run(w, timeout=60).output("join 2") == 2
+    assert engine.run(w, wait=60).output("join 2") == 2
     assert max(most) <= 1 + depth
 
 
@@ -141,7 +141,7 @@ def test_what_fits_presses_nobody(open_engine: OpenEngine) -> None:
     w = Builder("fits")
     w.fan_out(range(4), job=jobs.nap, args=lambda _: {"seconds": 0.05})
     w.node("last", job=jobs.nothing)
-    engine.run(w, timeout=60)
+    engine.run(w, wait=60)
     assert heard == []
     assert engine.metrics.blocks.total == 0
 
@@ -154,7 +154,7 @@ def test_a_listener_may_start_runs_while_there_is_no_room(open_engine: OpenEngin
     engine.on("backpressure", lambda event: started.append(engine.start(w)))
     wide = Builder("wide")
     wide.fan_out(range(50), job=jobs.double)
-    engine.run(wide, timeout=60)
+    engine.run(wide, wait=60)
     eventually(lambda: started)
     assert all(run.wait(60).output("same") == 1 for run in list(started))
 

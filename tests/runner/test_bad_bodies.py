@@ -140,8 +140,8 @@ def error_of(kind: str, body: Any) -> NodeError:
             return thread + 1
 
     with Engine("memory://", max_concurrent_nodes=1, close_seconds=1) as engine:
-        run = engine.run(Bad(), check=False, timeout=10)
-        assert engine.run(Good(), timeout=10).output("loop") == 2
+        run = engine.run(Bad(), check=False, wait=10)
+        assert engine.run(Good(), wait=10).output("loop") == 2
         assert (run.status, run.node("bad").status, run.output("beside")) == ("FAILED", "FAILED", 1)
         (tried,) = run.node("bad").attempts
         assert tried.error is not None
@@ -166,7 +166,7 @@ def test_a_task_that_a_body_made_may_not_end_the_loop_for_all() -> None:
             return 1
 
     with Engine("memory://", close_seconds=1) as engine:
-        run = engine.run(Bad(), check=False, timeout=10)
+        run = engine.run(Bad(), check=False, wait=10)
         assert str(run.node("bad").error) == "SystemExit: 3"
         assert run.output("beside") == 1
 
@@ -192,7 +192,7 @@ def test_whatever_happens_in_a_process_is_recorded_and_the_next_body_finds_one(s
         w = Builder(what, on_failure="finish")
         w.node("bad", job=job, args=args, isolation="process")
         w.node("good", job=jobs.same, args={"item": 1}, isolation="process", depends_on=None)
-        run = sqlite_engine.run(w, check=False, timeout=20)
+        run = sqlite_engine.run(w, check=False, wait=20)
         assert str(run.node("bad").error)[: len(message)] == message
         assert run.output("good") == 1
 

@@ -190,8 +190,8 @@ def test_an_interrupt_in_the_middle_of_a_commit_leaves_the_engine_usable(open_sq
     engine.store.commit = interrupt  # type: ignore[method-assign, assignment]
     with pytest.raises(KeyboardInterrupt):
         engine.run(tiny(), run_id="interrupted")
-    assert engine.run(tiny(), timeout=10).status == "COMPLETED"
-    assert engine.run(tiny(), run_id="interrupted", timeout=10).status == "COMPLETED"
+    assert engine.run(tiny(), wait=10).status == "COMPLETED"
+    assert engine.run(tiny(), run_id="interrupted", wait=10).status == "COMPLETED"
 
 
 def tiny() -> Builder:

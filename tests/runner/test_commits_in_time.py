@@ -168,7 +168,7 @@ def test_what_runs_at_most_once_is_committed_before_its_thread_runs_another_body
             time.sleep(0.02)
 
     for _ in range(5):
-        engine.run(Careful(), timeout=30)
+        engine.run(Careful(), wait=30)
     assert seen == ["COMPLETED"] * 5
 
 

@@ -52,7 +52,7 @@ def test_a_gate_that_cannot_be_finished_is_tried_now_and_then_and_harms_nobody(
     assert len(sweeps) < 40 * (time.monotonic() - before)
     w = Builder("other")
     w.node("same", job=jobs.same, args={"item": 1})
-    assert engine.run(w, timeout=10).output("same") == 1
+    assert engine.run(w, wait=10).output("same") == 1
     eventually(lambda: "a purpose of tomorrow" in caplog.text)
 
 

@@ -210,7 +210,7 @@ def test_a_graph_of_100_000_nodes_is_imported_in_seconds(open_engine: OpenEngine
     w.node("fail", job=jobs.fail)
     w.fan_out(range(50_000), job=jobs.same)
     engine = open_engine()
-    run = engine.run(w, check=False, timeout=60)
+    run = engine.run(w, check=False, wait=60)
     form = run.export_graph()
     node(form, "fail")["job"] = "tests.runner.jobs:nothing"
     for number in range(50_000):

@@ -45,7 +45,7 @@ def test_parents_in_threads_release_the_join_once(open_sqlite: OpenEngine, paren
         w = Builder(name)
         w.fan_out(range(parents), job=meet, args=lambda _, name=name: {"name": name}, depends_on=None)
         w.node("join", job=join, args={"name": name})
-        run = engine.run(w, timeout=20)
+        run = engine.run(w, wait=20)
         assert run.output("join") == parents
         assert entries[name] == 1
         assert [attempt.number for attempt in run.node("join").attempts] == [1]
@@ -63,7 +63,7 @@ def test_parents_on_the_loop_release_the_join_once(engine: Engine, parents: int)
             depends_on=None,
         )
         w.node("join", job=join, args={"name": name})
-        run = engine.run(w, timeout=30)
+        run = engine.run(w, wait=30)
         assert run.output("join") == parents
         assert entries[name] == 1
 

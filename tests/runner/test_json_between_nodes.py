@@ -86,4 +86,4 @@ def test_a_large_output_arrives_whole(sqlite_engine: Engine, isolation: Any) -> 
 def test_many_large_outputs_at_once_are_kept(sqlite_engine: Engine) -> None:
     w = Builder("many large")
     w.fan_out(range(60), job=jobs.large, args=lambda _: {"size": 512 * 1024})
-    assert sqlite_engine.run(w, timeout=30).status == "COMPLETED"
+    assert sqlite_engine.run(w, wait=30).status == "COMPLETED"

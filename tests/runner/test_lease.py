@@ -72,7 +72,7 @@ def test_a_lease_that_was_lost_is_taken_again_and_work_goes_on(engine: Engine) -
     from stepwell.model import Dismiss
 
     engine.store.commit([Dismiss(worker.id)])
-    assert engine.run(one(), timeout=10).status == "COMPLETED"
+    assert engine.run(one(), wait=10).status == "COMPLETED"
     assert [each.id for each in reader.list_workers(engine.store)] == [worker.id]
 
 

@@ -182,7 +182,7 @@ def test_a_body_that_says_too_much_is_cut_short_and_not_slowed_down(
     try:
         sqlite_engine.run(one(job, isolation=isolation, args={"lines": 1}))
         before = psutil.Process().memory_info().rss
-        run = sqlite_engine.run(one(job, isolation=isolation, args={"lines": 100_000}), timeout=60)
+        run = sqlite_engine.run(one(job, isolation=isolation, args={"lines": 100_000}), wait=60)
         grown = psutil.Process().memory_info().rss - before
     finally:
         logging.getLogger("shop.orders").propagate = True

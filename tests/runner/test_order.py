@@ -40,7 +40,7 @@ def test_ten_thousand_ready_nodes_begin_in_order(open_engine: OpenEngine, below_
     # A claim looks at every node of a run in memory, which is the specification and not fast.
     count = 2_000 if url == "memory://" else 10_000
     begun.clear()
-    run = open_engine(max_concurrent_nodes=1).run(many(count, below_one=below_one), timeout=600)
+    run = open_engine(max_concurrent_nodes=1).run(many(count, below_one=below_one), wait=600)
     assert begun == in_order(run.graph)
     assert begun != list(run.graph.nodes)
 
@@ -64,7 +64,7 @@ def test_levels_come_first_also_when_later_ones_are_ready(open_engine: OpenEngin
     for root in roots:
         w.node(f"below {root}", job=begin, depends_on=root)
     begun.clear()
-    run = open_engine(max_concurrent_nodes=1, queue_depth=1).run(w, timeout=120)
+    run = open_engine(max_concurrent_nodes=1, queue_depth=1).run(w, wait=120)
     above, below = begun[:50], begun[50:]
     assert above == list(run.graph.order[:50])
     assert sorted(below) == sorted(run.graph.order[50:])

@@ -32,7 +32,7 @@ def test_what_runs_may_end_and_nothing_new_starts_until_it_is_resumed(engine: En
     becomes(run, a="COMPLETED")
     assert run.output("a") == "a"
     # Something that starts later and ends proves that the engine had the time to start the rest of this one.
-    engine.run(Play().workflow(**CHAIN), timeout=30)
+    engine.run(Play().workflow(**CHAIN), wait=30)
     assert not play.entered["b"]
     is_paused(run, "paused")
     assert run.resume().wait(30).status == "COMPLETED"
@@ -46,7 +46,7 @@ def test_a_run_that_nobody_works_on_yet_is_paused_too(open_sqlite: OpenEngine) -
     run = open_sqlite(runner=None).start(workflow)
     run.pause()
     server = open_sqlite(workflows=[type(workflow)])
-    server.run(Play().workflow(**CHAIN), timeout=30)
+    server.run(Play().workflow(**CHAIN), wait=30)
     assert not play.entered
     is_paused(run, "paused")
     server.get(run.id).resume().wait(30).check()
@@ -122,7 +122,7 @@ def test_a_failed_node_is_retried_when_its_time_has_come_but_not_while_the_run_i
     due_at = run.node("a").due_at
     play.broken.clear()
     eventually(lambda: due_at is not None and time.time() > due_at)
-    engine.run(Play().workflow(**CHAIN), timeout=30)
+    engine.run(Play().workflow(**CHAIN), wait=30)
     assert play.entered["a"] == 1, "the retry is due, and nothing may come of it"
     run.resume().wait(30).check()
 

@@ -41,7 +41,7 @@ def test_what_a_body_started_is_killed_with_it(sqlite_engine: Engine, tmp_path: 
 
 def test_a_body_that_dies_is_noticed_though_its_child_lives_on(sqlite_engine: Engine, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
-    run = sqlite_engine.run(one(jobs.fork_and_vanish, args={"ledger": str(ledger)}), check=False, timeout=10)
+    run = sqlite_engine.run(one(jobs.fork_and_vanish, args={"ledger": str(ledger)}), check=False, wait=10)
     assert "ended with exit code 7" in str(run.node("body").error)
     psutil.Process(int(noted(ledger)[0])).kill()
 

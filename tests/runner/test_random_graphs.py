@@ -41,7 +41,7 @@ def test_every_graph_runs_in_a_legal_order_to_the_same_outputs(engines: dict[int
     for workers, engine in engines.items():
         world = f"{seed}-{workers}"
         drawn = random_graph(seed, world)
-        run = engine.run(drawn.builder, timeout=30)
+        run = engine.run(drawn.builder, wait=30)
         assert run.outputs == drawn.expected
         entries = worlds.pop(world).entries
         assert entries == {(run.id, node): 1 for node in drawn.expected}

@@ -140,7 +140,7 @@ def test_asking_for_nonsense_fails_the_attempt_and_nothing_else(engine: Engine, 
         def later(self) -> None:
             raise RetryLater(seconds)  # type: ignore[arg-type]
 
-    node = engine.run(Odd(), check=False, timeout=10).node("later")
+    node = engine.run(Odd(), check=False, wait=10).node("later")
     assert node.error is not None
     assert node.error.type == error
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from stepwell import Builder, Context, Engine, Retry, RunFailed, Workflow, step
+from stepwell import Builder, Context, Engine, InputError, Retry, RunFailed, RunStillActive, Workflow, step
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import in_time
@@ -55,6 +55,22 @@ def test_the_time_of_one_run_can_be_given_when_it_starts(engine: Engine) -> None
         return time.monotonic() - before
 
     in_time(0.8, seconds)
+    assert engine.run(w, timeout=0.2, check=False).row.reason == "deadline"
+
+
+def test_a_wrong_time_to_wait_is_refused_before_anything_starts(engine: Engine) -> None:
+    for wrong in (-1, "soon", float("nan")):
+        with pytest.raises(InputError, match="wait"):
+            engine.run(Slow(), wait=wrong)  # type: ignore[arg-type]
+    assert list(engine.runs()) == []
+
+
+def test_who_waits_no_longer_leaves_the_run_alone(engine: Engine) -> None:
+    w = Builder("nap")
+    w.node("nap", job=jobs.nap_on_the_loop, args={"seconds": 0.5})
+    with pytest.raises(RunStillActive, match="it goes on") as caught:
+        engine.run(w, wait=0.05)
+    assert engine.get(caught.value.run_id).wait(30).status == "COMPLETED"
 
 
 def test_a_run_that_waits_for_a_retry_ends_too(engine: Engine) -> None:

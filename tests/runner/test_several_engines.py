@@ -134,7 +134,7 @@ def test_one_workflow_defined_in_two_places_is_served_with_the_code_that_is_here
     assert shared.wait(10).output("work") == "there"
     w = Builder("after")
     w.node("double", job=jobs.double, args={"item": 4})
-    assert server.run(w, timeout=10).output("double") == 8
+    assert server.run(w, wait=10).output("double") == 8
     assert local.wait(10).output("work") == "there"
 
 

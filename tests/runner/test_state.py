@@ -18,7 +18,7 @@ from tests.runner.waiting import eventually
 
 
 def test_every_kind_of_body_sees_its_ancestors_and_returns_deltas(engine: Engine) -> None:
-    run = engine.run(Research(topic="wells"), timeout=60)
+    run = engine.run(Research(topic="wells"), wait=60)
     order = [node for node in Research.graph().order if node in ("web", "books", "people")]
     notes = {"web": ["web", "plan wells"], "books": ["books after wells"], "people": ["people 1"]}
     assert run.state == {
@@ -41,7 +41,7 @@ def test_every_kind_of_body_sees_its_ancestors_and_returns_deltas(engine: Engine
 
 
 def test_a_builder_has_a_state_too(engine: Engine) -> None:
-    run = engine.run(dynamic(), timeout=60)
+    run = engine.run(dynamic(), wait=60)
     assert sorted(run.output("read")) == ["a", "b", "c"]
     assert run.state == {"notes": run.output("read"), "count": 3}
 
@@ -57,7 +57,7 @@ with Engine(sys.argv[1], runner=None) as engine:
 
 def test_another_process_folds_the_state_of_a_stored_run(open_sqlite: OpenEngine, sqlite_url: str) -> None:
     engine = open_sqlite()
-    runs = [engine.run(Research(topic="wells"), timeout=60), engine.run(dynamic(), timeout=60)]
+    runs = [engine.run(Research(topic="wells"), wait=60), engine.run(dynamic(), wait=60)]
     command = [sys.executable, "-c", LOOK, sqlite_url, *(run.id for run in runs)]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     assert shown.splitlines() == [str(run.state) for run in runs]
@@ -90,7 +90,7 @@ def test_the_stores_end_with_the_same_bytes(open_sqlite: OpenEngine) -> None:
     found = set()
     for engine in (open_sqlite(max_concurrent_nodes=16), Engine("memory://", max_concurrent_nodes=3)):
         with engine:
-            found |= {encode(engine.run(states.Branches(), timeout=60).state) for _ in range(20)}
+            found |= {encode(engine.run(states.Branches(), wait=60).state) for _ in range(20)}
     assert len(found) == 1
 
 
@@ -115,7 +115,7 @@ def test_a_long_chain_that_looks_at_every_node_is_not_quadratic() -> None:
             return read(queries)
 
         engine.store.read = counting  # type: ignore[method-assign]
-        run = engine.run(states.counting(2_000), timeout=300)
+        run = engine.run(states.counting(2_000), wait=300)
         assert sum(reads) == 1_999
         assert run.state["count"] == 2_000
 
@@ -138,7 +138,7 @@ def test_a_careless_body_fails_with_advice(
     sqlite_engine: Engine, workflow: type[states.Careless], how: str, kind: str, message: str
 ) -> None:
     with pytest.raises(RunFailed, match=message) as caught:
-        sqlite_engine.run(workflow(how=how), timeout=60)
+        sqlite_engine.run(workflow(how=how), wait=60)
     assert (caught.value.node, caught.value.error_type) == ("spoil", kind)
     run = sqlite_engine.get(caught.value.run_id)
     assert run.state == {"notes": ["begin"], "total": 0}
@@ -148,7 +148,7 @@ def test_a_reducer_that_raises_fails_the_node_that_looks_and_a_better_one_is_use
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(RunFailed) as caught:
-        engine.run(states.Fragile(), timeout=60)
+        engine.run(states.Fragile(), wait=60)
     assert (caught.value.node, caught.value.error_type) == ("look", "StateError")
     for words in ("Fragile.State.total", "tests.runner.states:fussy", "2 is too much", "node 'give'", "run.retry()"):
         assert words in caught.value.error_message
@@ -164,12 +164,12 @@ def test_a_reducer_that_raises_fails_the_node_that_looks_and_a_better_one_is_use
 @pytest.mark.parametrize("how", ["look", "return"])
 def test_a_workflow_without_a_state_says_so(engine: Engine, how: str) -> None:
     with pytest.raises(RunFailed, match="Stateless declares no state: write `class State:`"):
-        engine.run(states.Stateless(how=how), timeout=60)
+        engine.run(states.Stateless(how=how), wait=60)
     assert engine.runs()[0].state == {}
 
 
 def test_a_superseded_attempt_contributes_nothing(engine: Engine) -> None:
-    run = engine.run(states.Again(), timeout=60)
+    run = engine.run(states.Again(), wait=60)
     assert run.state == {"notes": ["begin 1", "end 1 after begin 1"]}
     run.reattempt("end")
     run.wait(60).check()
@@ -180,7 +180,7 @@ def test_a_superseded_attempt_contributes_nothing(engine: Engine) -> None:
 def test_an_attempt_that_failed_contributes_nothing(engine: Engine) -> None:
     states.Again.fails = True
     with pytest.raises(RunFailed) as caught:
-        engine.run(states.Again(), timeout=60)
+        engine.run(states.Again(), wait=60)
     states.Again.fails = False
     run = engine.get(caught.value.run_id)
     run.retry()
@@ -189,7 +189,7 @@ def test_an_attempt_that_failed_contributes_nothing(engine: Engine) -> None:
 
 
 def test_an_output_without_a_delta_is_stored_as_it_always_was(engine: Engine) -> None:
-    run = engine.run(Research(topic="a\nb"), timeout=60)
+    run = engine.run(Research(topic="a\nb"), wait=60)
     stored = reader.get_stored_outputs(engine.store, run.id)
     index = Research.graph().index
     assert stored[index["write"]] == encode(run.output("write"))
@@ -201,7 +201,7 @@ def test_a_dynamic_run_that_was_repaired_keeps_its_state(open_sqlite: OpenEngine
     w = dynamic()
     w.node("broken", job="tests.define.states:missing")
     with pytest.raises(RunFailed) as caught:
-        engine.run(w, timeout=60)
+        engine.run(w, wait=60)
     run = engine.get(caught.value.run_id)
     form = run.export_graph()
     (broken,) = (node for node in form["nodes"].values() if node["name"] == "broken")

@@ -56,7 +56,7 @@ def test_starting_against_a_lock_that_is_not_released_says_so_and_works_later(tm
     with Engine(f"sqlite:///{tmp_path}/s.db?busy_seconds=0.1", close_seconds=1) as engine:
         with write_lock(tmp_path / "s.db"), pytest.raises(StoreBusy, match="held the write lock"):
             engine.start(one())
-        assert engine.run(one(), timeout=10).status == "COMPLETED"
+        assert engine.run(one(), wait=10).status == "COMPLETED"
         assert engine._runner is not None
         names = {thread.name for thread in threading.enumerate()}
         assert {"stepwell-lease", "stepwell-housekeeping"} <= names
@@ -163,7 +163,7 @@ def test_an_error_nobody_expected_does_not_stop_the_engine(open_sqlite: OpenEngi
     for run in runs:
         eventually(lambda run=run: run.status == "COMPLETED", seconds=15)
     assert broken
-    assert engine.run(one(), timeout=10).status == "COMPLETED"
+    assert engine.run(one(), wait=10).status == "COMPLETED"
 
 
 def test_a_start_that_the_store_cannot_take_harms_no_other_run(engine: Engine) -> None:

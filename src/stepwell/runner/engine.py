@@ -158,9 +158,14 @@ class Engine:
 
     # Starting
 
-    def run(self, workflow: Startable, *, check: bool = True, timeout: float | None = None, **options: Any) -> Run:
-        """Start a run and wait for its end; raises RunFailed or RunCancelled unless `check=False`."""
-        run = self.start(workflow, **options).wait(timeout)
+    def run(self, workflow: Startable, *, check: bool = True, wait: float | None = None, **options: Any) -> Run:
+        """Start a run and wait for its end, `wait` seconds at most; raises RunFailed or RunCancelled unless `check=False`.
+
+        The other options are those of `start`.
+        """
+        if wait is not None:
+            check_seconds("wait", wait)  # before anything is started
+        run = self.start(workflow, **options).wait(wait)
         return run.check() if check else run
 
     def start(

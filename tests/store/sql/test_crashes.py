@@ -116,7 +116,7 @@ def check_recovered(path: Path, url: str, expected: list[Any]) -> None:
     store.close()
     with Engine(url) as engine:
         for run in RUNS:
-            assert engine.run(fan(12), run_id=run, timeout=20).status is RunStatus.COMPLETED
+            assert engine.run(fan(12), run_id=run, wait=20).status is RunStatus.COMPLETED
             assert {attempt.index for attempt in reader.list_attempts(engine.store, run)} == set(range(13))
         audit(engine.store)
 
