@@ -23,6 +23,7 @@ StepwellError
 │   ├── RunStillActive         waiting ended before the run did
 │   └── ReplayMismatch         a replay differs from what was recorded; names node, attempt, effect and the difference
 ├── StateError                 a delta is refused, or cannot be folded into the state of a run
+├── MaskedResponse             a durable effect is not served again, because a secret in its response is not stored
 ├── EngineClosed               the engine no longer takes work
 ├── FrozenInstance             a body assigned to `self`
 ├── UnrecordedCall             a guarded body asked the clock, chance, the network or a program behind the record's back
@@ -34,6 +35,7 @@ StepwellError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .clock import utc_text
 
@@ -259,6 +261,14 @@ class StateError(StepwellError):
         super().__init__(message)
         self.field = field
         self.node = node
+
+
+class MaskedResponse(StepwellError):
+    """A durable effect was done by an earlier attempt and its response held a secret. `response` has `***` in its place."""
+
+    def __init__(self, message: str, *, response: Any = None) -> None:
+        super().__init__(message)
+        self.response = response
 
 
 class EngineClosed(StepwellError):

@@ -212,3 +212,16 @@ def behave(ctx: Context, folder: str) -> list[Any]:
     print("printed")
     Path(folder, "file").write_text("text")
     return [ctx.now().year > 2000, ctx.random.random() < 1, str(ctx.uuid()), ctx.effect("clock", wall_clock) > 0]
+
+
+def leave_open(ctx: Context) -> str:
+    """Ends while a thread of its own still asks."""
+    begun = threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        threading.Event().wait(2)
+
+    threading.Thread(target=ctx.effect, args=("slow", slow), daemon=True).start()
+    begun.wait(30)
+    return "left"

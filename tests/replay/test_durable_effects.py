@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stepwell import Builder, Context, Engine, RetryLater, Workflow, step
-from stepwell.errors import StoreFull
+from stepwell import Builder, Context, Engine, Retry, RetryLater, RunFailed, Workflow, secret, step
+from stepwell.errors import MaskedResponse, StoreFull
 from tests.replay import bodies
 from tests.replay.test_effects import ISOLATIONS, run_one
 from tests.runner.conftest import OpenEngine
@@ -155,3 +155,41 @@ def test_closing_does_not_hang_on_a_body_that_asks_durably(open_engine: OpenEngi
     assert ended.wait(30)
     assert type(seen[0]).__name__ == "Stopped"
     assert "may not write any more" in str(seen[0])
+
+
+def test_a_response_with_a_secret_is_not_served_with_stars_in_it(engine: Engine) -> None:
+    """A later attempt would work with `***`; it is told instead, and may take what there is."""
+    token = secret("tok-08cd4485e6873699")
+    calls: list[str] = []
+
+    def login() -> dict[str, str]:
+        calls.append("login")
+        return {"token": token, "user": "ada"}
+
+    class Login(Workflow):
+        tolerant: bool
+
+        @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+        def use(self, ctx: Context) -> Any:
+            try:
+                found = ctx.effect("login", login, durable=True)
+            except MaskedResponse as error:
+                if not self.tolerant:
+                    raise
+                return error.response
+            if ctx.attempt == 1:
+                raise ConnectionError("once more")
+            return found
+
+    with pytest.raises(RunFailed, match="was done by attempt 1, and its response held a secret, which is not stored"):
+        engine.run(Login(tolerant=False))
+    calls.clear()
+    run = engine.run(Login(tolerant=True))
+    assert run.output("use") == {"token": "***", "user": "ada"}
+    assert calls == ["login"]
+    assert [(each.attempt, each.masked, each.error is None) for each in run.effects()] == [
+        (1, True, True),
+        (2, False, False),
+    ]
+    assert "holds a secret" in next(line.message for line in run.logs() if line.level == "WARNING")
+    run.replay()

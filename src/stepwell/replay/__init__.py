@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .decorator import effect
-from .record import Effect, EffectError
+from .exceptions import EffectError
+from .record import Effect
 
 if TYPE_CHECKING:
     from .guarding import guard

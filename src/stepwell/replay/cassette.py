@@ -12,7 +12,8 @@ run), a `delta` to the state of the workflow, or a `stub`, the reason why it can
 is stored as its output.
 
 An effect has `index`, `name`, `occurrence`, `time`, `seconds`, `request` and `request_sha256`; `response` or `raised` and
-`response_sha256`; and if they apply `awaited`, `durable` and `from_attempt`.
+`response_sha256`, or `open` when its body ended without waiting for it; and if they apply `awaited`, `durable` and
+`from_attempt`.
 
 Known secrets are masked in all of it. Reading one executes and imports nothing.
 """
@@ -118,10 +119,8 @@ def _effect_data(effect: Effect) -> dict[str, Any]:
     }
     answer = effect.response if effect.error is None else effect.error.data()
     answered = "response" if effect.error is None else "raised"
-    for field, value, digest in (
-        ("request", effect.request, effect.request_hash),
-        (answered, answer, effect.response_hash),
-    ):
+    parts = [("request", effect.request, effect.request_hash), (answered, answer, effect.response_hash)]
+    for field, value, digest in parts[:1] if effect.open else parts:
         before = encode_checked(value)
         after = masked(before)  # a secret may have become known after it was recorded
         data[field] = value if after is before else decode(after)
@@ -130,5 +129,6 @@ def _effect_data(effect: Effect) -> dict[str, Any]:
         "awaited": effect.awaited,
         "durable": effect.durable,
         "from_attempt": effect.from_attempt,
+        "open": effect.open,
     }
     return data | {name: value for name, value in told.items() if value}

@@ -14,7 +14,8 @@ from ..graph.parse import parse
 from ..ids import RunId
 from ..model import RunStatus
 from .cassette import FORMAT, joined
-from .record import CLOCK, Effect, EffectError
+from .exceptions import MAX_GROUPS, EffectError
+from .record import CLOCK, Effect
 from .recorded import Recorded, RecordedNode
 
 DEEPEST = MAX_DEPTH + 10
@@ -147,8 +148,9 @@ class _Reading:
             self._report(path, "an object is needed")
             return None
         raised: dict[str, Any] | None = self._take(effect, path, "raised", dict, None, optional=True)
-        if (raised is None) == ("response" not in effect):
-            self._report(path, "either a response or raised is needed")
+        is_open = self._take(effect, path, "open", bool, False, optional=True)
+        if (raised is not None) + ("response" in effect) + is_open != 1:
+            self._report(path, "either a response, raised or open is needed")
         if effect.get("name") == CLOCK and not _times(effect.get("response")):
             self._report((*path, "response"), "a list of whole numbers is needed: microseconds")
         from_attempt = None if "from_attempt" not in effect else self._number(effect, path, "from_attempt", least=1)
@@ -161,16 +163,20 @@ class _Reading:
             effect.get("response"),
             None if raised is None else self._error(raised, (*path, "raised")),
             self._take(effect, path, "request_sha256", str, ""),
-            self._take(effect, path, "response_sha256", str, ""),
+            self._take(effect, path, "response_sha256", str, "", optional=is_open),
             self._number(effect, path, "occurrence"),
             self._take(effect, path, "time", (int, float), 0.0),
             self._take(effect, path, "seconds", (int, float), 0.0),
             self._take(effect, path, "durable", bool, False, optional=True),
             self._take(effect, path, "awaited", bool, False, optional=True),
             from_attempt,
+            open=is_open,
         )
 
-    def _error(self, raised: Mapping[str, Any], path: tuple[str | int, ...]) -> EffectError:
+    def _error(self, raised: Any, path: tuple[str | int, ...], groups: int = MAX_GROUPS) -> EffectError:
+        if not isinstance(raised, dict) or groups < 0:
+            self._report(path, "an object is needed" if groups >= 0 else "there are too many groups within groups")
+            return EffectError("", "", None, [])
         bases: list[Any] = self._take(raised, path, "bases", list, [])
         if not all(isinstance(each, str) for each in bases):
             self._report((*path, "bases"), "a list of strings is needed")
@@ -179,6 +185,11 @@ class _Reading:
             self._take(raised, path, "message", str, ""),
             self._take(raised, path, "args", list, None, optional=True),
             bases,
+            self._take(raised, path, "attributes", dict, {}, optional=True),
+            tuple(
+                self._error(each, (*path, "exceptions", place), groups - 1)
+                for place, each in enumerate(self._take(raised, path, "exceptions", list, [], optional=True))
+            ),
         )
 
     # What may stand in a field

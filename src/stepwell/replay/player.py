@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ..codec import decode, encode_checked, sha256
 from ..errors import ReplayMismatch
 from .difference import differences
-from .record import CLOCK, Asked, Effect, EffectError
+from .exceptions import exception_of
+from .record import CLOCK, Asked, Effect
 from .recorder import Asking, Call
 
 CANCELLED_WITHIN = 30.0
@@ -44,6 +44,7 @@ class Player(Asking):
         self.served = 0
         self.mismatch: ReplayMismatch | None = None
         """The first one. A body may catch what is raised in it, so whoever called the body looks here."""
+        self._over = threading.Event()
         for each in effects:
             if each.name == CLOCK:
                 self._check(each)
@@ -62,11 +63,16 @@ class Player(Asking):
     def checkpoint(self, label: str) -> None:
         """A replay names nothing."""
 
+    def leave(self) -> None:
+        """`finish` is asked instead, which says what differs."""
+
     def effect(self, call: Call) -> Any:
         asked = self._begin(call)
         if inspect.iscoroutinefunction(call.function):
             return self._later(asked)  # also a mismatch is raised when it is awaited, or others would never be
         found = self._found(asked)
+        if found.open:
+            return self._never(found)
         return self._awaited(found) if found.awaited else _answer(found)
 
     def _found(self, asked: Asked) -> Effect:
@@ -84,12 +90,15 @@ class Player(Asking):
 
     def finish(self) -> None:
         """The body has ended: raise the first mismatch, or what it was to ask for and did not."""
-        if self.mismatch is None and self._waiting:
-            left = min(self._waiting.values(), key=lambda each: each.index)
+        self._over.set()
+        with self._lock:
+            # What was left open was asked for by a thread or task that nobody waits for, so it may be late.
+            left = sorted((each for each in self._waiting.values() if not each.open), key=lambda each: each.index)
+        if self.mismatch is None and left:
             self._differs(
-                f"{left.name!r} was recorded and is not asked for any more",
-                effect=left.index,
-                diff=(f"request: {_shown(left.request)}", *self._more(len(self._waiting) - 1)),
+                f"{left[0].name!r} was recorded and is not asked for any more",
+                effect=left[0].index,
+                diff=(f"request: {_shown(left[0].request)}", *self._more(len(left) - 1)),
             )
         if self.mismatch is None and self._readings:
             asked = self._recorded_readings - len(self._readings)
@@ -102,7 +111,22 @@ class Player(Asking):
             # The body did that: its time was up, or another effect was faster. So it does it again.
             await asyncio.sleep(effect.seconds + CANCELLED_WITHIN)
             raise self._differs(f"{effect.name!r} was cancelled by its body, and now it is not", effect=effect.index)
+        if effect.open:
+            await asyncio.sleep(effect.seconds + CANCELLED_WITHIN)
+            raise self._waited(effect)
         return _answer(effect)
+
+    def _never(self, effect: Effect) -> NoReturn:
+        """In a thread of the body that it did not wait for."""
+        if self._over.wait(effect.seconds + CANCELLED_WITHIN):
+            raise SystemExit  # ends the thread without a word
+        raise self._waited(effect)
+
+    def _waited(self, effect: Effect) -> ReplayMismatch:
+        return self._differs(
+            f"{effect.name!r} was not answered before its body ended, and now the body waits for it",
+            effect=effect.index,
+        )
 
     def _check(self, effect: Effect) -> None:
         """A record that was changed afterwards must not pass for what was recorded."""
@@ -110,7 +134,7 @@ class Player(Asking):
         for part, value, expected in (
             ("request", effect.request, effect.request_hash),
             ("response", answer, effect.response_hash),
-        ):
+        )[: 1 if effect.open else 2]:
             found = sha256(encode_checked(value))
             if found != expected:
                 raise self._differs(
@@ -159,52 +183,6 @@ def _answer(effect: Effect) -> Any:
     response = effect.response
     # A copy: what the body does to it must not change the record.
     return response if type(response) in _PLAIN else decode(encode_checked(response))
-
-
-def exception_of(error: EffectError) -> BaseException:
-    """The exception that an effect raised, or one of its bases where its class is not there any more. Imports nothing."""
-    for name in (error.type, *error.bases):
-        made = _made(name, error)
-        if made is not None:
-            return made
-    return Exception(error.message)
-
-
-def _made(name: str, error: EffectError) -> BaseException | None:
-    module, _, _ = name.rpartition(".")
-    while module and module not in sys.modules:
-        module, _, _ = module.rpartition(".")
-    found: Any = sys.modules.get(module)
-    for part in name[len(module) + 1 :].split("."):
-        found = getattr(found, part, None)
-    if not (isinstance(found, type) and issubclass(found, BaseException)):
-        return None
-    args = (error.message,) if error.args is None else tuple(error.args)
-    made: BaseException
-    try:
-        made = found(*args)
-    except Exception:  # it is made from other arguments than it keeps
-        try:
-            made = found.__new__(found, *args)
-        except Exception:
-            return None
-    return made if _text(made) == error.message else _speaking(found, made, error.message)
-
-
-def _speaking(kind: type[BaseException], made: BaseException, message: str) -> BaseException:
-    """The same, saying what the original said."""
-    try:
-        made.__class__ = type(kind.__name__, (kind,), {"__str__": lambda self: message, "__module__": kind.__module__})
-    except TypeError:  # its layout is fixed
-        made.args = (message,)
-    return made
-
-
-def _text(error: BaseException) -> str | None:
-    try:
-        return str(error)
-    except Exception:
-        return None
 
 
 def _shown(value: Any) -> str:

@@ -11,9 +11,11 @@ An effect is a line of its attempt, of kind `effect`: one JSON object, keys sort
     from_attempt  the attempt whose durable effect was served instead of a call; else left out
     index         its place among the effects of the attempt, counted from 0 in the order in which they began
     key           SHA-256 of the canonical JSON of the request
+    masked        true: the response held a secret, in place of which `***` is stored; else left out
     name          as the body gave it
     occurrence    how many effects with this name and key began before it in this attempt
-    raised        instead of a response: {"args", "bases", "message", "type"} of the exception; args only if they are JSON
+    open          true: there was no answer when the body ended, so there is neither response nor digest; else left out
+    raised        instead of a response: what `exceptions.raised_data` makes of the exception
     request       what was asked
     response      what was answered
 
@@ -32,11 +34,12 @@ from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
 
 from ..clock import SECOND
-from ..codec import clean, decode, sha256, text
+from ..codec import decode, encode_checked, sha256, text
 from ..errors import StoreCorrupt
 from ..masking import MASK, mask
 from ..model import LineRow
 from ..model.lines import EFFECT, PAYLOAD
+from .exceptions import EffectError, error_of, raised_data
 
 FORMAT = 1
 LARGE = 16 * 1024
@@ -72,6 +75,7 @@ class Asked(NamedTuple):
         raised: bool = False,
         awaited: bool = False,
         durable: bool = False,
+        masked: bool = False,
         from_attempt: int | None = None,
     ) -> list[Line]:
         """The lines of its record, payloads first. `answer` is the response or what was raised: canonical JSON, masked."""
@@ -89,35 +93,32 @@ class Asked(NamedTuple):
             f'{{"at":{self.at},{_AWAITED if awaited else ""}"digest":"{sha256(data)}",{_DURABLE if durable else ""}'
             f'"duration":{(ended - self.started) // 1_000},"format":{FORMAT},'
             f"{'' if from_attempt is None else _FROM % from_attempt}"
-            f'"index":{self.index},"key":"{sha256(asked)}","name":{encode_basestring(self.name)},"occurrence":{self.occurrence}'
+            f'"index":{self.index},"key":"{sha256(asked)}",{_MASKED if masked else ""}'
+            f'"name":{encode_basestring(self.name)},"occurrence":{self.occurrence}'
             f"{response + request if raised else request + response}}}"
         )
         return [*payloads, (EFFECT, line.encode())]
 
+    def left_open(self, ended: int) -> Line:
+        """Its record when the body ended without waiting for the answer."""
+        record = {
+            "at": self.at,
+            "duration": (ended - self.started) // 1_000,
+            "format": FORMAT,
+            "index": self.index,
+            "key": self.key,
+            "name": self.name,
+            "occurrence": self.occurrence,
+            "open": True,
+            "request": decode(self.request),
+        }
+        return EFFECT, encode_checked(record)
+
 
 _AWAITED = '"awaited":true,'
 _DURABLE = '"durable":true,'
+_MASKED = '"masked":true,'
 _FROM = '"from_attempt":%d,'
-
-
-class EffectError(NamedTuple):
-    """The exception that an effect raised."""
-
-    type: str
-    """`module.Name` of its class."""
-    message: str
-    args: list[Any] | None
-    """What it was made with; None when that is not JSON."""
-    bases: list[str]
-    """`module.Name` of all its classes, the first its own."""
-
-    def __str__(self) -> str:
-        return f"{self.type.removeprefix('builtins.')}: {self.message}"
-
-    def data(self) -> dict[str, Any]:
-        """As it was recorded."""
-        found = {"bases": self.bases, "message": self.message, "type": self.type}
-        return found if self.args is None else {**found, "args": self.args}
 
 
 class Effect(NamedTuple):
@@ -139,6 +140,10 @@ class Effect(NamedTuple):
     durable: bool
     awaited: bool
     from_attempt: int | None
+    masked: bool = False
+    """Its response is not the whole one: `***` stands for a secret."""
+    open: bool = False
+    """Its body ended without waiting for the answer, so there is none."""
 
     @property
     def match(self) -> tuple[str, str, int]:
@@ -176,25 +181,25 @@ def _effect(row: LineRow, record: dict[str, Any], payloads: Mapping[str, bytes],
             )
         return decode(payloads[digest])
 
-    raised = record.get("raised")
+    raised, is_open = record.get("raised"), record.get("open", False)
     return Effect(
         node,
         row.number,
         record["index"],
         record["name"],
         part("request", record["key"]),
-        part("response", record["digest"]) if raised is None else None,
-        None
-        if raised is None
-        else EffectError(raised["type"], raised["message"], raised.get("args"), raised.get("bases", [])),
+        part("response", record["digest"]) if raised is None and not is_open else None,
+        None if raised is None else error_of(raised),
         record["key"],
-        record["digest"],
+        record.get("digest", ""),
         record["occurrence"],
         record["at"] / SECOND,
         record["duration"] / SECOND,
         record.get("durable", False),
         record.get("awaited", False),
         record.get("from_attempt"),
+        record.get("masked", False),
+        is_open,
     )
 
 
@@ -208,16 +213,7 @@ def clock_lines(readings: list[int]) -> list[Line]:
 
 def raised_text(error: BaseException) -> str:
     """An exception as canonical JSON, masked."""
-    bases = [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__[:-1]]
-    try:
-        message = str(error)
-    except Exception as trouble:
-        message = f"(no message: its __str__ raised {type(trouble).__name__})"
-    record: dict[str, Any] = {"bases": bases, "message": clean(message), "type": bases[0]}
-    try:
-        return masked_text(text({**record, "args": list(error.args)}))
-    except Exception:  # its arguments are not data
-        return masked_text(text(record))
+    return masked_text(text(raised_data(error)))
 
 
 def masked(data: bytes) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -15,11 +16,13 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple, Protocol
 
 from ..codec import encode, read_back, text
-from ..errors import InputError, NotJson
+from ..errors import InputError, MaskedResponse, NotJson
 from ..model import LineRow
 from ..model.lines import CHECKPOINT
 from .current import inside
-from .record import Asked, Effect, Line, effects_of, masked, masked_text, raised_text
+from .record import CLOCK, Asked, Effect, Line, effects_of, masked, masked_text, raised_text
+
+log = logging.getLogger("stepwell")
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 _DATA = _PLAIN | {float, list, dict}
@@ -85,6 +88,8 @@ class Asking:
         name = call.name
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"an effect needs a name, not {name!r}: ctx.effect('charge card', charge, amount)")
+        if name == CLOCK:
+            raise InputError(f"effects may not be called {name!r}: what ctx.now() gave is recorded under this name")
         try:
             if not name.isascii():
                 text(name)
@@ -105,13 +110,15 @@ class Asking:
 class Recorder(Asking):
     """The effects of one attempt: called, recorded, and for durable ones of later attempts served instead of called."""
 
-    __slots__ = ("_attempt", "_earlier", "_last", "_sink")
+    __slots__ = ("_attempt", "_earlier", "_last", "_open", "_sink")
 
     def __init__(self, node: str, attempt: int, sink: Sink) -> None:
         super().__init__(node)
         self._attempt = attempt
         self._sink = sink
         self._last = 0
+        self._open: dict[int, Asked] = {}
+        """What was asked and not answered. Who takes one out, whoever answers it or the end of the body, records it."""
         self._earlier: Earlier | None = None
 
     def now(self) -> int:
@@ -124,58 +131,92 @@ class Recorder(Asking):
     def checkpoint(self, label: str) -> None:
         self._sink.keep([(CHECKPOINT, masked(encode(label)))])
 
+    def leave(self) -> None:
+        """The body has ended: what it asked and did not wait for is recorded as that. What is answered later is not."""
+        for index in sorted(self._open):
+            asked = self._open.pop(index, None)
+            if asked is not None:
+                self._sink.keep([asked.left_open(perf_counter_ns())])
+
     def effect(self, call: Call) -> Any:
         """The response; a coroutine that gives it when the function is one, or returns something to be awaited."""
         if inside.get():
             return call.function(*call.args, **call.kwargs)
         asked = self._begin(call)
+        self._open[asked.index] = asked
         if inspect.iscoroutinefunction(call.function):
             return self._asynchronous(call, asked)
-        served = self._served(asked) if call.durable else None
-        if served is not None:
-            self._serve(asked, served)
-            return _given(served.response) if served.awaited else served.response
+        if call.durable and self._attempt > 1:
+            served = self._found(asked)
+            if served is not None:
+                response = self._serve(asked, served)
+                return _given(response) if served.awaited else response
         try:
             result = call.perform()
-        except Exception as error:
+        except BaseException as error:
             self._raised(asked, error)
             raise
         if type(result) not in _DATA and inspect.isawaitable(result):
             return self._awaiting(call, asked, result)
         lines, response = self._returned(call, asked, result)
-        (self._sink.append if call.durable else self._sink.keep)(lines)
+        if call.durable:
+            self._sink.append(lines)
+            self._open.pop(asked.index, None)
+        else:
+            self._keep(asked, lines)
         return response
 
     async def _asynchronous(self, call: Call, asked: Asked) -> Any:
-        if call.durable:
-            served = await asyncio.to_thread(self._served, asked)
+        if call.durable and self._attempt > 1:
+            try:
+                await asyncio.to_thread(self._earlier_ones().load)
+            except asyncio.CancelledError as error:
+                self._raised(asked, error, awaited=True)
+                raise
+            served = self._found(asked)
             if served is not None:
-                self._serve(asked, served, awaited=True)
-                return served.response
+                return self._serve(asked, served, awaited=True)
         return await self._awaiting(call, asked, call.perform())
 
     async def _awaiting(self, call: Call, asked: Asked, result: Awaitable[Any]) -> Any:
         token = inside.set(True)
         try:
             value = await result
-        except (Exception, asyncio.CancelledError) as error:
+        except GeneratorExit:  # thrown away with its loop, from any context: there is nothing to reset or to record
+            raise
+        except BaseException as error:
+            inside.reset(token)
             # Nothing is awaited here: a cancelled body has no time for it, and a failed effect is not served again.
             self._raised(asked, error, awaited=True)
             raise
-        finally:
-            inside.reset(token)
+        inside.reset(token)
         lines, response = self._returned(call, asked, value, awaited=True)
         if call.durable:
-            await asyncio.to_thread(self._sink.append, lines)
+            await self._append(asked, lines)
+            self._open.pop(asked.index, None)
         else:
-            self._sink.keep(lines)
+            self._keep(asked, lines)
         return response
+
+    async def _append(self, asked: Asked, lines: list[Line]) -> None:
+        """Store a response that a later attempt is to be given, also when the body is cancelled at this moment.
+
+        Then two lines of the effect are stored: what a later attempt is given, and after it what the body saw.
+        """
+        storing = asyncio.ensure_future(asyncio.to_thread(self._sink.append, lines))
+        storing.add_done_callback(_hear)
+        try:
+            await asyncio.shield(storing)
+        except asyncio.CancelledError as error:
+            self._raised(asked, error, awaited=True)
+            await asyncio.wait([storing])  # or the end of the attempt would come first, and it could not be stored
+            raise
 
     def _returned(self, call: Call, asked: Asked, result: Any, *, awaited: bool = False) -> tuple[list[Line], Any]:
         """The record, and what the body gets: what a replay would give it, which JSON has gone through."""
         try:
             written = text(result)
-            stored = masked_text(written if call.stored is None else text(call.stored(result)))
+            kept = written if call.stored is None else text(call.stored(result))
         except NotJson as error:
             trouble = NotJson(
                 f"effect {call.name!r} of node {self._node!r} was done, and what it returned cannot be recorded: "
@@ -184,25 +225,51 @@ class Recorder(Asking):
             )
             self._raised(asked, trouble, awaited=awaited)
             raise trouble from None
-        lines = asked.answered(stored, perf_counter_ns(), awaited=awaited, durable=call.durable)
+        stored = masked_text(kept)
+        masked = stored != kept
+        if masked and call.durable:
+            log.warning(
+                "the response of durable effect %r of node %r holds a secret, which is not stored: a later attempt of "
+                "the node could not be given it",
+                call.name,
+                self._node,
+            )
+        lines = asked.answered(stored, perf_counter_ns(), awaited=awaited, durable=call.durable, masked=masked)
         return lines, result if type(result) in _PLAIN else read_back(written)
 
     def _raised(self, asked: Asked, error: BaseException, *, awaited: bool = False) -> None:
-        self._sink.keep(asked.answered(raised_text(error), perf_counter_ns(), raised=True, awaited=awaited))
+        self._keep(asked, asked.answered(raised_text(error), perf_counter_ns(), raised=True, awaited=awaited))
 
-    def _serve(self, asked: Asked, served: Effect, *, awaited: bool = False) -> None:
+    def _keep(self, asked: Asked, lines: list[Line]) -> None:
+        if self._open.pop(asked.index, None) is not None:
+            self._sink.keep(lines)
+
+    def _serve(self, asked: Asked, served: Effect, *, awaited: bool = False) -> Any:
         """Recorded here too, so that what this attempt was told can be read from its own record."""
-        answer, awaited = text(served.response), awaited or served.awaited
-        self._sink.keep(asked.answered(answer, perf_counter_ns(), awaited=awaited, from_attempt=served.attempt))
+        awaited = awaited or served.awaited
+        if served.masked:
+            error = MaskedResponse(
+                f"durable effect {asked.name!r} of node {self._node!r} was done by attempt {served.attempt}, and its response "
+                "held a secret, which is not stored, so this attempt cannot be given it. Ask without durable=True what may "
+                "be asked again, have the function return nothing secret, or catch this error: its `response` has *** in "
+                "place of the secret",
+                response=served.response,
+            )
+            self._raised(asked, error, awaited=awaited)
+            raise error
+        answer = text(served.response)
+        self._keep(asked, asked.answered(answer, perf_counter_ns(), awaited=awaited, from_attempt=served.attempt))
+        return served.response
 
-    def _served(self, asked: Asked) -> Effect | None:
-        """The durable effect of an earlier attempt that answers this one: each is used once, the oldest first."""
-        if self._attempt == 1:
-            return None
+    def _found(self, asked: Asked) -> Effect | None:
+        """The durable effect of an earlier attempt that answers this one."""
+        return self._earlier_ones().take(asked.name, asked.key)
+
+    def _earlier_ones(self) -> Earlier:
         with _lock:
             if self._earlier is None:
                 self._earlier = Earlier(self._sink)
-        return self._earlier.take(asked.name, asked.key)
+            return self._earlier
 
 
 class Earlier:
@@ -214,11 +281,16 @@ class Earlier:
         self._waiting: dict[tuple[str, str], list[Effect]] | None = None
 
     def take(self, name: str, key: str) -> Effect | None:
+        """Each is used once, the oldest first."""
+        waiting = self.load().get((name, key))
+        with self._loading:
+            return waiting.pop(0) if waiting else None
+
+    def load(self) -> dict[tuple[str, str], list[Effect]]:
         with self._loading:
             if self._waiting is None:
                 self._waiting = self._load()
-            waiting = self._waiting.get((name, key))
-            return waiting.pop(0) if waiting else None
+            return self._waiting
 
     def _load(self) -> dict[tuple[str, str], list[Effect]]:
         rows = tuple(self._sink.earlier())
@@ -232,3 +304,9 @@ class Earlier:
 
 async def _given(value: Any) -> Any:
     return value
+
+
+def _hear(storing: asyncio.Future[None]) -> None:
+    """Or asyncio would complain that nobody looked at the error, when the body was cancelled."""
+    if not storing.cancelled():
+        storing.exception()

@@ -33,6 +33,10 @@ class Outside(Protocol):
 
     def checkpoint(self, label: str) -> None: ...
 
+    def leave(self) -> None:
+        """The body has ended."""
+        ...
+
 
 class Repeatable:
     """What `ctx` gives a body instead of the clock, chance and the network.
@@ -130,6 +134,11 @@ class Repeatable:
         if not isinstance(label, str) or not label.strip() or len(label) > MAX_LABEL or not label.isprintable():
             raise InputError(f"the label of a checkpoint needs 1 to {MAX_LABEL} printable characters, not {label!r}")
         self._answering().checkpoint(label)
+
+    def leave(self) -> None:
+        """The body has ended."""
+        if self._outside is not None:
+            self._outside.leave()
 
     def perform(self, call: Call) -> Any:
         """The same for those who write recorders for a library, such as `stepwell.replay.httpx`."""

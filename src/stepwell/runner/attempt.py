@@ -87,6 +87,7 @@ class Attempt:
         """The body returned: completed, unless the result cannot be kept."""
         try:
             held, context = self.held, self.context
+            context.leave()
             name = held.spec.name
             if held.facts.seen is not None:
                 context.check_state()
@@ -101,6 +102,7 @@ class Attempt:
 
     def raised(self, error: BaseException) -> Settle:
         """The body raised."""
+        self.context.leave()
         return self.told(Raised.of(error), self._outcome())
 
     def told(self, raised: Raised, outcome: bytes | None) -> Settle:
@@ -112,6 +114,7 @@ class Attempt:
         return self.failed(failure, raised.type, message, raised.traceback, outcome)
 
     def timed_out(self) -> Settle:
+        self.context.leave()
         message = f"the body did not end within {self.held.spec.timeout:g} s"
         failure = Failure(_names(TimeoutError), timed_out=True)
         return self.failed(failure, "TimeoutError", message, outcome=self._outcome())

@@ -444,10 +444,12 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
         result = guarded_call(invoke, name) if request["guarded"] else invoke()
         if asyncio.iscoroutine(result):
             result = asyncio.run(result)
+        context.leave()
         context.check_state()
         output = kept_output(result, name, bodies, context.workflow)
         return "returned", (output, kept_outcome(context.outcome, name))
     except BaseException as error:
+        context.leave()
         return "raised", (Raised.of(error), _outcome(context))
     finally:
         speak(None)
