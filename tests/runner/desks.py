@@ -23,7 +23,8 @@ from stepwell.model import (
     Settled,
 )
 from stepwell.runner.attempt import Attempt
-from stepwell.runner.desk import Desk, Flight, Landing, Limits, Submission
+from stepwell.runner.desk import Desk
+from stepwell.runner.flights import Flight, Landing, Limits, Submission
 from stepwell.runner.work import Held, RunFacts
 
 

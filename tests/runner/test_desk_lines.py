@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from stepwell.errors import StoreError
 from stepwell.model import Append, Appended, Claim, Claimed, Receipt, Refusal, Refused, Settle, Settled
-from stepwell.runner.desk import Desk, Flight
+from stepwell.runner.desk import Desk
+from stepwell.runner.flights import Flight
 from stepwell.runner.work import Held
 from tests.runner import desks
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from stepwell.runner.desk import MAX_RUNS_NAMED, Desk, Flight
+from stepwell.runner.desk import MAX_RUNS_NAMED, Desk
+from stepwell.runner.flights import Flight
 from tests.runner.desks import claims, desk, end, facts, granted, hold, land, lanes
 
 

@@ -19,7 +19,8 @@ from ..ids import RunId
 from ..model import Claimed, Op, Receipt, Settle
 from ..store import Store
 from .capture import prick_ears
-from .desk import Desk, Flight, Landing, Submission
+from .desk import Desk
+from .flights import Flight, Landing, Submission
 from .pulse import Pulse
 from .work import Held, RunFacts
 

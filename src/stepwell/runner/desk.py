@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..graph import suspect_lane
 from ..ids import AttemptId, ClaimId, RunId, WorkerId
@@ -37,6 +36,7 @@ from ..model import (
     Settle,
     Settled,
 )
+from .flights import Asked, Flight, Landing, Limits, Pace, Submission
 from .lines import Lines
 from .metrics import Counters
 from .pressure import KINDS, Pressure
@@ -50,92 +50,6 @@ MAX_RUNS_NAMED = 256
 """How many runs one claim names at most."""
 LINES = {kind: (f"{kind}!", kind) for kind in KINDS}
 """Of each kind of body. Careful ones come first: while others are claimed ahead no slot would ever be free for them."""
-AHEAD_WINDOW = 50_000
-"""Claim ahead as much as finished within this many microseconds."""
-
-
-class Limits(NamedTuple):
-    threads: int = 8
-    loop: int = 1_000
-    processes: int = 2
-    queue_depth: int = 1_024
-
-    def of(self, kind: str) -> int:
-        return {"thread": self.threads, "loop": self.loop, "process": self.processes}[kind]
-
-
-@dataclass(slots=True, eq=False)
-class Submission:
-    """Ops that somebody waits for: committed together, in one batch with others'."""
-
-    ops: list[Op]
-    facts: tuple[RunFacts, ...] = ()
-    receipts: list[Receipt] | None = None
-    error: BaseException | None = None
-    done: Callable[[], None] = lambda: None
-
-
-class Asked(NamedTuple):
-    """What one claim asks for: up to so many nodes of each line, counted together, of these runs; none: of all it serves.
-
-    A line is a kind of body, with "!" when its nodes must not be claimed ahead of a free slot.
-    """
-
-    lines: tuple[tuple[str, int], ...]
-    runs: tuple[RunId, ...] = ()
-    suspect: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Flight:
-    """A batch on its way to the store."""
-
-    ops: list[Op]
-    submissions: list[Submission]
-    settling: list[Held]
-    claims: list[Asked] = field(default_factory=list)
-    """What its claims ask for; they stand at the end of the batch."""
-    lines: int = 0
-    """How many lines of bodies it brings; they stand before the settlements, which would fence them."""
-    since: int = 0
-    """When it was sent."""
-
-
-@dataclass(slots=True)
-class Landing:
-    """What follows from a commit."""
-
-    begin: list[Held] = field(default_factory=list)
-    news: dict[RunId, RunNews] = field(default_factory=dict)
-    answered: list[Submission] = field(default_factory=list)
-    settled: list[tuple[Held, Settle, bool]] = field(default_factory=list)
-    """What was settled, and whether the store accepted it."""
-    lease_lost: bool = False
-    enough: bool = False
-    """There was nothing more to say when it had landed."""
-
-
-class Pace:
-    """How many bodies finished lately: what may be claimed ahead of free slots."""
-
-    __slots__ = ("_before", "_current", "_since")
-
-    def __init__(self) -> None:
-        self._since = self._current = self._before = 0
-
-    def count(self, now: int) -> None:
-        self._turn(now)
-        self._current += 1
-
-    def recent(self, now: int) -> int:
-        self._turn(now)
-        return self._current + self._before
-
-    def _turn(self, now: int) -> None:
-        age = now - self._since
-        if age >= AHEAD_WINDOW:
-            self._before = self._current if age < 2 * AHEAD_WINDOW else 0
-            self._since, self._current = now, 0
 
 
 class Desk:

@@ -39,7 +39,7 @@ from ..store import Store, open_store, reader
 from .checking import check_seconds, checked_workflows
 from .chores import Due
 from .code import Code, Outdated
-from .desk import Limits
+from .flights import Limits
 from .gates import GATE_LEASE, delete, enact, finish, go_over, load
 from .housekeeping import Housekeeping
 from .lineage import begin_fork

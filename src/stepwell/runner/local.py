@@ -23,7 +23,8 @@ from .attempt import Attempt, settle
 from .capture import close_ears, open_ears
 from .chores import Chores, Due
 from .committing import GroupCommit, now
-from .desk import Desk, Landing, Limits
+from .desk import Desk
+from .flights import Landing, Limits
 from .lease import Lease
 from .loop import LoopThread
 from .metrics import EngineMetrics, snapshot

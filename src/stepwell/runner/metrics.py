@@ -13,7 +13,8 @@ from ..model import AttemptStatus, NodeStatus, Settle
 from .pressure import KINDS
 
 if TYPE_CHECKING:
-    from .desk import Desk, Flight
+    from .desk import Desk
+    from .flights import Flight
     from .lease import Lease
     from .work import Held
 

@@ -19,7 +19,8 @@ from ...kernel.settling import CANCELLED
 from ...model import AttemptStatus, Claimed, Gate, Refused, RunNews, Settle
 from ...runner.attempt import Attempt, settle
 from ...runner.chores import Chores
-from ...runner.desk import Desk, Flight, Limits
+from ...runner.desk import Desk
+from ...runner.flights import Flight, Limits
 from ...runner.housekeeping import Housekeeping
 from ...runner.lease import Tenancy
 from ...runner.procedure import Commit, Procedure, Wish
