@@ -64,6 +64,73 @@ def test_files_and_runs_that_are_not_there_or_no_cassettes(shop: Shop) -> None:
     assert "cannot be written" in shop("export", "books-1", "no/such/folder.json", code=2).err
 
 
+VAULT = """
+import stepwell
+from stepwell import Context, Workflow, step
+
+TOKEN = stepwell.secret("s3cr3t-of-" + "the-vault")
+
+def fetch(token: str) -> str:
+    return f"opened with {token}"
+
+class Vault(Workflow):
+    @step(side_effects="recordable")
+    def unlock(self, ctx: Context) -> dict:
+        return {"answer": ctx.effect("fetch", fetch, TOKEN), "token": TOKEN, "cents": CENTS}
+"""
+DOORS = """
+from stepwell import Builder
+
+def doors() -> Builder:
+    w = Builder("doors")
+    w.node("unlock", job="vault_jobs:unlock", side_effects="pure")
+    return w
+"""
+JOBS = """
+import stepwell
+
+TOKEN = stepwell.secret("s3cr3t-of-" + "the-vault")
+
+def unlock() -> str:
+    return TOKEN
+"""
+
+
+def test_what_is_exported_holds_no_secret_that_the_code_of_the_run_names(shop: Shop) -> None:
+    shop.write("vault.py", VAULT.replace("CENTS", "1"))
+    shop("run", "vault:Vault", "--run-id", "vault-1")
+    shop("export", "vault-1", "vault.cassette.json")
+    assert "s3cr3t" not in (shop.folder / "vault.cassette.json").read_text(encoding="utf-8")
+    assert "1 node executed, 1 effect served" in shop("replay", "vault.cassette.json").out
+    shop.write("vault.py", VAULT.replace("CENTS", "2"))
+    for what in ("vault-1", "vault.cassette.json"):
+        ended = shop("replay", what, code=1)
+        assert "$.cents: recorded 1, now 2" in ended.err
+        assert "s3cr3t" not in ended.err + ended.out
+        assert "$.token" not in ended.err
+
+
+def test_the_jobs_of_a_dynamic_run_are_its_code_too(shop: Shop) -> None:
+    shop.write("doors.py", DOORS)
+    shop.write("vault_jobs.py", JOBS)
+    shop("run", "doors:doors", "--run-id", "doors-1")
+    shop("export", "doors-1", "doors.cassette.json")
+    assert "s3cr3t" not in (shop.folder / "doors.cassette.json").read_text(encoding="utf-8")
+
+
+def test_without_its_code_a_run_is_exported_only_when_that_is_asked_for(shop: Shop) -> None:
+    shop.write("vault.py", VAULT.replace("CENTS", "1"))
+    shop("run", "vault:Vault", "--run-id", "vault-1")
+    shop.write("vault.py", "raise RuntimeError('half of a deploy')")
+    ended = shop("export", "vault-1", "vault.cassette.json", code=2)
+    assert "importing vault raised RuntimeError: half of a deploy" in ended.err
+    assert "--missing-code-ok" in ended.err
+    assert not (shop.folder / "vault.cassette.json").exists()
+    shop("export", "vault-1", "vault.cassette.json", "--missing-code-ok")
+    assert (shop.folder / "vault.cassette.json").exists()
+    assert "not masked" in " ".join(shop("export", "--help").out.split())
+
+
 LABELS = """
 from stepwell import Context, Workflow, step
 

@@ -193,3 +193,24 @@ def test_a_response_with_a_secret_is_not_served_with_stars_in_it(engine: Engine)
     ]
     assert "holds a secret" in next(line.message for line in run.logs() if line.level == "WARNING")
     run.replay()
+
+
+def test_what_became_a_secret_after_it_was_asked_is_still_found(engine: Engine) -> None:
+    calls: list[str] = []
+    password = "correct horse 4711"
+
+    def charge(given: str) -> str:
+        calls.append(given)
+        return "paid"
+
+    class Charge(Workflow):
+        @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+        def use(self, ctx: Context) -> Any:
+            paid = ctx.effect(f"charge {password}", charge, password, durable=True)
+            secret(password)
+            if ctx.attempt == 1:
+                raise ConnectionError("once more")
+            return paid
+
+    run = engine.run(Charge())
+    assert (run.output("use"), calls) == ("paid", [password])

@@ -229,12 +229,19 @@ def export(
     context: typer.Context,
     run: RunArgument,
     file: Annotated[str, typer.Argument(metavar="FILE", help="As in orders.cassette.json; it is replaced.")],
+    missing_code_ok: Annotated[
+        bool,
+        typer.Option(
+            "--missing-code-ok",
+            help="Also when the code of the run cannot be imported; secrets that only this code names are then not masked.",
+        ),
+    ] = False,
     store: Store = None,
 ) -> None:
-    """Write what is recorded of a run into a file that can be replayed anywhere."""
+    """Write what is recorded of a run into a file that can be replayed anywhere, without the secrets that its code names."""
     from . import replaying
 
-    replaying.export(_place(context, store), run, file)
+    replaying.export(_place(context, store), run, file, missing_code_ok=missing_code_ok)
 
 
 @app.command()

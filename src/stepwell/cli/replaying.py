@@ -31,10 +31,10 @@ def replay(place: Place, what: str, *, as_json: bool) -> None:
         raise typer.Exit(ExitCode.RUN_FAILED)
 
 
-def export(place: Place, text: str, file: str) -> None:
+def export(place: Place, text: str, file: str, *, missing_code_ok: bool) -> None:
     with place.store() as store:
         run = Engine(store, runner=None).get(find_run(store, text).id)
-        path = run.export(file)
+        path = run.export(file, missing_code_ok=missing_code_ok)
     say(f"wrote {path}; `{place.command(f'replay {path}')}` replays it with the code as it is then")
 
 

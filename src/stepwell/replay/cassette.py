@@ -24,13 +24,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..codec import decode, encode_checked, sha256
+from ..codec import decode, sha256
 from ..errors import InputError
 from ..graph import Graph
 from ..masking import mask
 from ..model.outputs import delta_of, output_of, with_delta
 from ..version import __version__
-from .record import Effect, masked
+from .record import Effect, masked, masked_asking, masked_part
 from .recorded import Recorded, RecordedNode
 
 FORMAT = 1
@@ -39,6 +39,7 @@ FORMAT = 1
 def to_cassette(recorded: Recorded) -> dict[str, Any]:
     """A recorded run as data that `json.dump` takes."""
     graphs = {graph.digest: graph for graph in (recorded.graph, *(node.graph for node in recorded.nodes))}
+    _check_names(recorded)
     return {
         "cassette": FORMAT,
         "stepwell": __version__,
@@ -76,9 +77,19 @@ def masked_output(stored: bytes) -> bytes:
     return joined(masked(output), None if delta is None else masked(delta))
 
 
+def _check_names(recorded: Recorded) -> None:
+    ids = {recorded.run_id, *(node.run_id for node in recorded.nodes)}
+    names = [("workflow", recorded.workflow), ("target", recorded.target or ""), *(("id", run_id) for run_id in ids)]
+    for what, name in names:
+        if mask(name) != name:
+            raise InputError(
+                f"the {what} of this run holds a value that is marked as a secret, so it cannot be exported: "
+                f"by another {what} it would be another run"
+            )
+
+
 def _graph_data(graph: Graph) -> Any:
-    text = graph.document.decode()
-    if mask(text) != text:
+    if masked(graph.document) is not graph.document:
         raise InputError(
             "the graph of this run holds a value that is marked as a secret, so it cannot be exported: a graph is kept as "
             "it is, or it would be another graph. Let the body read the secret itself instead of giving it in args="
@@ -105,7 +116,7 @@ def _node_data(recorded: Recorded, node: RecordedNode) -> dict[str, Any]:
         data["run"] = {"id": node.run_id, "input": decode(masked(node.input))}
     if node.stub is not None:
         data["stub"] = node.stub
-    data["effects"] = [_effect_data(effect) for effect in node.effects]
+    data["effects"] = [_effect_data(effect) for effect in masked_asking(node.effects)]
     return data
 
 
@@ -121,10 +132,8 @@ def _effect_data(effect: Effect) -> dict[str, Any]:
     answered = "response" if effect.error is None else "raised"
     parts = [("request", effect.request, effect.request_hash), (answered, answer, effect.response_hash)]
     for field, value, digest in parts[:1] if effect.open else parts:
-        before = encode_checked(value)
-        after = masked(before)  # a secret may have become known after it was recorded
-        data[field] = value if after is before else decode(after)
-        data[f"{'request' if field == 'request' else 'response'}_sha256"] = digest if after is before else sha256(after)
+        data[field], hashed = masked_part(value, digest)
+        data[f"{'request' if field == 'request' else 'response'}_sha256"] = hashed
     told: Mapping[str, Any] = {
         "awaited": effect.awaited,
         "durable": effect.durable,

@@ -10,6 +10,7 @@ from typing import Any
 from ..codec import json_path
 from ..graph import Graph
 from ..graph.document import node_document
+from .record import masked_value
 
 SHOWN_UP_TO = 20
 """Places that are shown."""
@@ -30,15 +31,15 @@ def differences(recorded: Any, now: Any) -> tuple[str, ...]:
 
 
 def graph_differences(recorded: Graph, now: Graph) -> tuple[str, ...]:
-    """What became of the nodes of a graph."""
+    """What became of the nodes of a graph. Secrets in their arguments are not shown."""
     before, after = ({spec.id: node_document(spec) for spec in graph} for graph in (recorded, now))
     gone = [f"{node}: it is gone" for node in before if node not in after]
     joined = [f"{node}: it is new" for node in after if node not in before]
     changed = [
         f"{node}: {line.removeprefix('$.')}"
         for node, document in before.items()
-        if node in after
-        for line in differences(document, after[node])
+        if node in after and document != after[node]
+        for line in differences(masked_value(document), masked_value(after[node])) or ("a secret in it is another one",)
     ]
     found = [*gone, *joined, *changed] or ["the same nodes, declared in another order"]
     return tuple(found) if len(found) <= SHOWN_UP_TO else (*found[:SHOWN_UP_TO], "and more")

@@ -125,7 +125,8 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 headers[name] = value if boundary is None else value.replace(boundary[1], "boundary")
         if boundary is not None:
             content = content.replace(boundary[1].encode(), b"boundary")
-        asked: dict[str, Any] = {"method": request.method, "url": _without_password(request.url), **_body(content)}
+        body = _without_secrets(_body(content))
+        asked: dict[str, Any] = {"method": request.method, "url": _without_password(request.url), **body}
         return {**asked, "headers": headers} if headers else asked
 
     def _sync_transport(self) -> httpx.BaseTransport:
@@ -156,11 +157,16 @@ def _unpacked(data: dict[str, Any]) -> httpx.Response:
 
 def _stored(data: dict[str, Any]) -> dict[str, Any]:
     """What may be stored of a response."""
-    kept = {**data, "headers": [each for each in data["headers"] if each[0].lower() not in SECRET_HEADERS]}
-    if "base64" in data:  # a secret would not be recognised behind the encoding
-        content = mask(base64.b64decode(data["base64"]).decode("latin-1")).encode("latin-1")
-        kept["base64"] = base64.b64encode(content).decode()
-    return kept
+    headers = [each for each in data["headers"] if each[0].lower() not in SECRET_HEADERS]
+    return _without_secrets({**data, "headers": headers})
+
+
+def _without_secrets(data: dict[str, Any]) -> dict[str, Any]:
+    """What is bytes is masked here: behind the encoding a secret would not be recognised."""
+    if "base64" not in data:
+        return data
+    content = mask(base64.b64decode(data["base64"]).decode("latin-1")).encode("latin-1")
+    return {**data, "base64": base64.b64encode(content).decode()}
 
 
 def _body(content: bytes) -> dict[str, str]:

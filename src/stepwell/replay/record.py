@@ -12,7 +12,7 @@ An effect is a line of its attempt, of kind `effect`: one JSON object, keys sort
     index         its place among the effects of the attempt, counted from 0 in the order in which they began
     key           SHA-256 of the canonical JSON of the request
     masked        true: the response held a secret, in place of which `***` is stored; else left out
-    name          as the body gave it
+    name          as the body gave it, but for secrets
     occurrence    how many effects with this name and key began before it in this attempt
     open          true: there was no answer when the body ended, so there is neither response nor digest; else left out
     raised        instead of a response: what `exceptions.raised_data` makes of the exception
@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ..clock import SECOND
 from ..codec import decode, encode_checked, sha256, text
 from ..errors import StoreCorrupt
-from ..masking import MASK, mask
+from ..masking import MASK, hidden, holds_secret, mask
 from ..model import LineRow
 from ..model.lines import EFFECT, PAYLOAD
 from .exceptions import EffectError, error_of, raised_data
@@ -219,23 +219,67 @@ def raised_text(error: BaseException) -> str:
 def masked(data: bytes) -> bytes:
     """Canonical JSON without the secrets that are known here; the same object when there are none in it."""
     written = data.decode()
-    hidden = masked_text(written)
-    return data if hidden is written else hidden.encode()
+    without = masked_text(written)
+    return data if without is written else without.encode()
 
 
 def masked_text(written: str) -> str:
     """The same for its text."""
-    if mask(written) == written:
+    if not holds_secret(written):
         return written
-    return text(_masked(decode(written)))  # value by value: a masked text need not be JSON any more
+    # Value by value: a masked text need not be JSON any more. Whether it is needed, the text tells without fail: in it a
+    # value is escaped once more, and that is looked for too.
+    without = text(masked_value(decode(written)))
+    return written if without == written else without
 
 
-def _masked(value: Any) -> Any:
+def masked_value(value: Any) -> Any:
+    """The same for what it stands for."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):
-        return {mask(key): _masked(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_masked(item) for item in value]
+        return {mask(key): masked_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [masked_value(item) for item in value]
+    if value is None or isinstance(value, bool):
+        return value
     # A number is hidden whole: a part of it would still be a number, and another one.
-    return value if value is None or mask(written := str(value)) == written else MASK
+    return MASK if holds_secret(str(value)) else value
+
+
+def masked_part(value: Any, digest: str) -> tuple[Any, str]:
+    """A recorded value without secrets that became known after it was recorded, and its hash.
+
+    The hash of one that was changed since stays as it is, which tells so.
+    """
+    before = encode_checked(value)
+    after = masked(before)
+    if after is before:
+        return value, digest
+    return decode(after), sha256(after) if sha256(before) == digest else digest
+
+
+def masked_asking(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    """The effects of an attempt, what was asked without secrets that became known after it was recorded.
+
+    What can be told apart no longer is counted anew, as it is when a body asks it now.
+    """
+    if not hidden():
+        return effects
+    without = tuple(map(_masked_asking, effects))
+    if without == effects:
+        return effects
+    found: list[Effect] = []
+    begun: dict[tuple[str, str], int] = {}
+    counted: dict[int, int] = {}  # an effect that was cancelled while it was being stored has two records
+    for effect in sorted(without, key=lambda each: each.index):
+        asked = effect.name, effect.request_hash
+        occurrence = counted.setdefault(effect.index, max(effect.occurrence, begun.get(asked, 0)))
+        begun[asked] = occurrence + 1
+        found.append(effect._replace(occurrence=occurrence))
+    return tuple(found)
+
+
+def _masked_asking(effect: Effect) -> Effect:
+    request, digest = masked_part(effect.request, effect.request_hash)
+    return effect._replace(name=mask(effect.name), request=request, request_hash=digest)

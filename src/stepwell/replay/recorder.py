@@ -20,7 +20,7 @@ from ..errors import InputError, MaskedResponse, NotJson
 from ..model import LineRow
 from ..model.lines import CHECKPOINT
 from .current import inside
-from .record import CLOCK, Asked, Effect, Line, effects_of, masked, masked_text, raised_text
+from .record import CLOCK, Asked, Effect, Line, effects_of, masked, masked_asking, masked_text, raised_text
 
 log = logging.getLogger("stepwell")
 
@@ -257,7 +257,7 @@ class Recorder(Asking):
             )
             self._raised(asked, error, awaited=awaited)
             raise error
-        answer = text(served.response)
+        answer = masked_text(text(served.response))
         self._keep(asked, asked.answered(answer, perf_counter_ns(), awaited=awaited, from_attempt=served.attempt))
         return served.response
 
@@ -295,7 +295,7 @@ class Earlier:
     def _load(self) -> dict[tuple[str, str], list[Effect]]:
         rows = tuple(self._sink.earlier())
         found: dict[tuple[str, str], list[Effect]] = {}
-        effects = effects_of(rows, {row.node: "" for row in rows})
+        effects = masked_asking(tuple(effects_of(rows, {row.node: "" for row in rows})))  # as it is asked for now
         for each in sorted(effects, key=lambda effect: (effect.attempt, effect.index)):
             if each.durable and each.error is None:
                 found.setdefault((each.name, each.request_hash), []).append(each)

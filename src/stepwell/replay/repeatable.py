@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import InputError
+from ..masking import mask
 from .recorder import Call
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Repeatable:
         if not callable(function):
             raise InputError(f"effect {name!r}: a function is needed and then its arguments, not {function!r}")
         asked = _arguments(args, kwargs) if request is _FROM_ARGUMENTS else request
-        return self._answering().effect(Call(name, function, args, kwargs, asked, durable))
+        return self._answering().effect(Call(_masked(name), function, args, kwargs, asked, durable))
 
     def checkpoint(self, label: str) -> None:
         """Name how the run stands when this node has completed: `run.checkpoint(label)` and `run.fork(label)` find it.
@@ -143,7 +144,8 @@ class Repeatable:
     def perform(self, call: Call) -> Any:
         """The same for those who write recorders for a library, such as `stepwell.replay.httpx`."""
         self._check_effects_allowed(call.name)
-        return self._answering().effect(call)
+        name = _masked(call.name)
+        return self._answering().effect(call if name == call.name else call._replace(name=name))
 
     def _answering(self) -> Outside:
         if self._outside is None:
@@ -154,6 +156,11 @@ class Repeatable:
 
     def _digest(self, purpose: str) -> bytes:
         return sha256(f"{self.seed}\0{self._identity}\0{purpose}".encode("utf-8", "surrogatepass")).digest()
+
+
+def _masked(name: str) -> str:
+    """Before it is counted, so that whoever answers counts by the names that are recorded."""
+    return mask(name) if isinstance(name, str) else name  # what is no name is refused by who answers
 
 
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

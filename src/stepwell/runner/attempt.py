@@ -164,7 +164,7 @@ class Raised(NamedTuple):
             clean(_traceback(error))[:MAX_TRACEBACK],
             error.seconds if isinstance(error, RetryLater) else None,
             isinstance(error, Stopped),
-            error.reason if isinstance(error, MissingJob) and error.run_id is None else None,
+            mask(error.reason) if isinstance(error, MissingJob) and error.run_id is None else None,
         )
 
 

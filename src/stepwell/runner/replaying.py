@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ..codec import decode
 from ..define import Bodies, Workflow, bodies_for, load_target
-from ..errors import InputError, MissingJob, ReplayMismatch, UnrecordedCall
+from ..errors import DefinitionError, InputError, MissingJob, ReplayMismatch, UnrecordedCall
 from ..graph import Graph, NodeSpec
 from ..ids import AttemptId, Digest, RunId
 from ..masking import mask
@@ -26,6 +26,7 @@ from ..replay.cassette import cassette_text, masked_output, parts
 from ..replay.current import enter, inside
 from ..replay.difference import differences, graph_differences
 from ..replay.player import Player, Subject
+from ..replay.record import masked_asking
 from ..replay.recorded import Recorded, RecordedNode, read_recorded
 from ..replay.repeatable import Outside
 from ..store import Store
@@ -35,6 +36,9 @@ from .context import Context
 from .lines import Lines
 from .seeing import ReadOutputs
 from .work import Held, RunFacts
+
+MISSING_UP_TO = 10
+"""Addresses that an error lists."""
 
 
 class Replayed(NamedTuple):
@@ -77,10 +81,14 @@ def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
     return replay(recorded, Today(today, code.bodies(workflow, target, graph)), started)
 
 
-def export_run(store: Store, code: Code, run_id: RunId, file: str | Path) -> Path:
+def export_run(store: Store, code: Code, run_id: RunId, file: str | Path, *, missing_code_ok: bool = False) -> Path:
     """Write a cassette. A file that is there stays as it was until the new one is whole."""
     path = Path(file)
-    text = cassette_text(read_recorded(store, run_id, lambda digest: code.graph(digest, run_id)))
+    recorded = read_recorded(store, run_id, lambda digest: code.graph(digest, run_id))
+    missing = _missing_code(code, recorded)
+    if missing and not missing_code_ok:
+        raise _unmaskable(run_id, missing)
+    text = cassette_text(recorded)
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         beside.write_text(text, encoding="utf-8", newline="\n")
@@ -90,6 +98,35 @@ def export_run(store: Store, code: Code, run_id: RunId, file: str | Path) -> Pat
     finally:
         beside.unlink(missing_ok=True)
     return path
+
+
+def _unmaskable(run_id: RunId, missing: list[str]) -> InputError:
+    more = [f"and {len(missing) - MISSING_UP_TO:,} more"] if len(missing) > MISSING_UP_TO else []
+    lines = "".join(f"  - {mask(reason)}\n" for reason in (*missing[:MISSING_UP_TO], *more))
+    return InputError(
+        f"the code of run {run_id} cannot be imported, so the secrets that it names are not known and would not be masked; "
+        f"nothing was written:\n{lines}"
+        f"  export it where its code is, or with missing_code_ok=True (--missing-code-ok) if that code names no secrets"
+    )
+
+
+def _missing_code(code: Code, recorded: Recorded) -> list[str]:
+    """Import what a run names, as an engine does that runs it, so that its secrets are known; what is missing, and why."""
+    missing: list[str] = []
+    bodies = Bodies()
+    try:
+        bodies = code.bodies(recorded.workflow, recorded.target, recorded.graph)
+        bodies.state  # noqa: B018  # it is imported when it is asked for
+    except DefinitionError as error:
+        missing.append(str(error))
+    done = (node.graph.in_order[node.index] for node in recorded.nodes)
+    jobs = {spec.job: spec for spec in (*recorded.graph, *done) if spec.job is not None}
+    for spec in jobs.values():
+        try:
+            bodies.find(spec)
+        except MissingJob as error:
+            missing.append(error.reason)
+    return missing
 
 
 def replay_cassette(recorded: Recorded, workflow: type[Workflow] | None = None) -> Replayed:
@@ -184,7 +221,7 @@ class _Replay:
         if player is not None and player.mismatch is not None:
             return player.mismatch
         if isinstance(error, MissingJob):
-            return subject.differs(f"its job is missing: {error.reason}")
+            return subject.differs(f"its job is missing: {mask(error.reason)}")
         if isinstance(error, UnrecordedCall):
             return subject.differs(mask(str(error)))
         raised = Raised.of(error)
@@ -236,7 +273,8 @@ class ReplayedContext(Context):
         self._effects = node.effects
 
     def _open_outside(self) -> Outside:
-        return Player(self._subject, self._effects)
+        # What its body asks is masked, with the secrets that are known now.
+        return Player(self._subject, masked_asking(self._effects))
 
     def player(self) -> Player | None:
         """Who answered its body; None when there was nothing to ask and it did not."""
@@ -259,11 +297,11 @@ def _compare(subject: Subject, attempt: Attempt, result: object, recorded: bytes
     if settlement.status is not AttemptStatus.COMPLETED or settlement.output is None:
         error = decode(settlement.error or b"{}")
         raise subject.differs(f"its body returned what cannot be kept: {error.get('message')}")
-    output = settlement.output
-    # A cassette has no secrets in it, so a body that returns one is compared without it.
-    if output == recorded or masked_output(output) == recorded:
+    if settlement.output == recorded:
         return
-    for part, then, now in zip(("output", "delta"), parts(recorded), parts(output), strict=True):
+    # A cassette has no secrets in it, so a body that returns one is compared without it; nor are they shown.
+    before, after = masked_output(recorded), masked_output(settlement.output)
+    for part, then, now in zip(("output", "delta"), parts(before), parts(after), strict=True):
         if then != now:
             diff = differences(*(None if each is None else decode(each) for each in (then, now)))
             raise subject.differs(f"its {part} is not the one that was recorded", diff=diff)

@@ -247,16 +247,17 @@ class Run(Controls):
     def _load_graph(self, digest: Digest) -> Graph:
         return self._engine.code.graph(digest, self.id)
 
-    def export(self, file: str | Path) -> Path:
+    def export(self, file: str | Path, *, missing_code_ok: bool = False) -> Path:
         """Write what a replay needs of this run into one JSON file, a cassette: a test that later code is tried with.
 
             run.export("tests/orders.cassette.json")
 
-        Known secrets are masked. A file of this name is replaced.
+        Known secrets are masked. Its code is imported for them; when that cannot be, InputError says so and nothing is
+        written, unless `missing_code_ok`. A file of this name is replaced.
         """
         from .replaying import export_run
 
-        return export_run(self._engine.store, self._engine.code, self.id, file)
+        return export_run(self._engine.store, self._engine.code, self.id, file, missing_code_ok=missing_code_ok)
 
     def __iter__(self) -> Iterator[NodeView]:
         return iter(self.nodes())
