@@ -47,6 +47,8 @@ _INNER = (
     "tempfile",
     "http.cookiejar",
 )
+# httpx draws what separates the parts of an upload, and the nonce of a digest. No request is known by either of them.
+_DRAWING = (*_INNER, "httpx._multipart", "httpx._auth")
 
 Given: TypeAlias = Callable[[], tuple[Any, ...] | None]
 """Tells the arguments of a call, as far as they are known."""
@@ -181,14 +183,16 @@ def _fill() -> None:
     _of_module("time", "time", "time_ns", instead=_CLOCK)
     for name in ("clock_gettime", "clock_gettime_ns"):
         _reading_a_clock(name)
-    for name in ("localtime", "gmtime", "ctime", "asctime"):
+    for name in ("localtime", "gmtime", "asctime"):
         _asking_the_clock(name, 0)
+    _asking_the_clock("ctime", 0, _DRAWING)
     _asking_the_clock("strftime", 1)
     for name in ("now", "utcnow", "today"):
         _when(name, _dates)
     for name in ("random", "getrandbits"):
         _when(name, _global_generator)
-    _of_module("os", "urandom", "getrandom", instead=_CHANCE)
+    _of_module("os", "urandom", instead=_CHANCE, exempt=_DRAWING)
+    _of_module("os", "getrandom", instead=_CHANCE)
     for name in ("uuid1", "uuid4", "uuid6", "uuid7"):
         if hasattr(uuid, name):
             _python(getattr(uuid, name).__code__, _always(f"uuid.{name}", "use ctx.uuid()", _INNER))
