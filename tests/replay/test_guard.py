@@ -7,21 +7,23 @@ import asyncio
 import contextlib
 import datetime as dates
 import logging
+import multiprocessing
 import os
 import queue
 import random
 import secrets
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from pathlib import Path
-from time import localtime, strftime
+from time import CLOCK_REALTIME, localtime, strftime
 from time import time as wall_clock
 from typing import Any
 
@@ -39,6 +41,10 @@ class Later(datetime):
     """A class of somebody's own."""
 
 
+NO_TIME = None
+A_TIME = 0
+DATAGRAMS = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("time.time", lambda: time.time()),
     ("time.time", lambda: wall_clock()),
@@ -46,6 +52,16 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("time.localtime without a time", lambda: localtime()),
     ("time.gmtime without a time", lambda: time.gmtime()),
     ("time.strftime without a time", lambda: strftime("%Y")),
+    ("time.ctime without a time", lambda: time.ctime()),
+    ("time.localtime without a time", lambda: localtime(None)),
+    ("time.gmtime without a time", lambda: time.gmtime(NO_TIME)),
+    ("time.ctime without a time", lambda no_time=None: time.ctime(no_time)),
+    ("time.localtime without a time", lambda: time.localtime(*())),
+    ("time.localtime without a time", lambda *times: time.localtime(*times)),
+    ("time.clock_gettime of the wall clock", lambda: time.clock_gettime(time.CLOCK_REALTIME)),
+    ("time.clock_gettime of the wall clock", lambda: time.clock_gettime(0)),
+    ("time.clock_gettime_ns of the wall clock", lambda: time.clock_gettime_ns(CLOCK_REALTIME)),
+    ("time.clock_gettime_ns of the wall clock", lambda clock=0: time.clock_gettime_ns(clock)),
     ("datetime.now", lambda: datetime.now()),
     ("datetime.now", lambda: dates.datetime.now(dates.UTC)),
     ("date.today", lambda: date.today()),
@@ -63,6 +79,12 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("secrets.token_hex", lambda: secrets.token_hex(4)),
     ("socket.create_connection", lambda: socket.create_connection(("127.0.0.1", 9))),
     ("socket.gethostbyname", lambda: socket.gethostbyname("localhost")),
+    ("socket.gethostbyaddr", lambda: socket.gethostbyaddr("127.0.0.1")),
+    ("socket.getfqdn", lambda: socket.getfqdn("127.0.0.1")),
+    ("socket.getnameinfo", lambda: socket.getnameinfo(("127.0.0.1", 9), 0)),
+    ("socket.sendto", lambda: DATAGRAMS.sendto(b"x", ("127.0.0.1", 9))),
+    ("socket.sendmsg", lambda: DATAGRAMS.sendmsg([b"x"], [], 0, ("127.0.0.1", 9))),
+    ("multiprocessing.process.BaseProcess.start", lambda: multiprocessing.get_context("spawn").Process().start()),
     ("subprocess.run", lambda: subprocess.run(["true"], check=False)),
     ("os.system", lambda: os.system("true")),
     ("os.fork", lambda: os.fork()),
@@ -72,7 +94,12 @@ ALLOWED: list[Callable[[], Any]] = [
     lambda: time.sleep(0),
     lambda: time.monotonic(),
     lambda: time.perf_counter(),
+    lambda: time.clock_gettime(time.CLOCK_MONOTONIC),
+    lambda: time.clock_gettime_ns(time.CLOCK_PROCESS_CPUTIME_ID),
     lambda: time.localtime(0),
+    lambda: time.gmtime(*(0,)),
+    lambda: time.ctime(A_TIME),
+    lambda then=0: time.localtime(None or then),
     lambda: time.strftime("%Y", (2026, 1, 1, 0, 0, 0, 0, 1, 0)),
     lambda: datetime.fromisoformat("2026-01-15"),
     lambda: datetime.fromtimestamp(0),
@@ -108,6 +135,86 @@ def test_it_refuses_and_names_the_function_the_line_and_what_to_use(function: st
 def test_it_leaves_alone_what_is_harmless(call: Callable[[], Any]) -> None:
     with guard():
         call()
+
+
+def test_what_an_expression_gives_to_a_function_of_c_is_not_seen() -> None:
+    times: list[Any] = [None, time.CLOCK_REALTIME]
+    with guard():
+        found = [time.localtime(times[0]), time.gmtime(*times[:1]), time.clock_gettime(times[1])]
+    assert all(found)
+
+
+@pytest.fixture
+def connection() -> Iterator[socket.socket]:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as near,
+        server.accept()[0] as far,
+    ):
+        far.sendall(b"hello")
+        yield near
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        lambda connection: connection.send(b"x"),
+        lambda connection: connection.sendall(b"x"),
+        lambda connection: connection.sendmsg([b"x"]),
+        lambda connection: connection.recv(1),
+        lambda connection: connection.recv_into(bytearray(1)),
+        lambda connection: connection.makefile("rb").read(1),
+    ],
+)
+def test_a_connection_that_was_there_is_no_way_to_the_network(
+    connection: socket.socket, talk: Callable[[socket.socket], Any]
+) -> None:
+    with pytest.raises(UnrecordedCall, match=r"called socket\."), guard():
+        talk(connection)
+
+
+def test_nor_is_one_with_tls(connection: socket.socket) -> None:
+    context = ssl.create_default_context()
+    with context.wrap_socket(connection, server_hostname="localhost", do_handshake_on_connect=False) as talking:
+        for talk in (lambda: talking.send(b"x"), lambda: talking.write(b"x"), lambda: talking.recv(1)):
+            with pytest.raises(UnrecordedCall, match=r"called ssl\.SSLSocket\."), guard():
+                talk()
+
+
+def test_sockets_inside_a_process_are_nobodys_network() -> None:
+    near, far = socket.socketpair()
+    with near, far, guard():
+        near.sendall(b"x")
+        assert far.recv(1) == b"x"
+
+
+def test_what_stepwell_does_by_way_of_a_library_is_no_concern_of_the_body(tmp_path: Path) -> None:
+    """As a driver of a database that looks at the clock while a durable effect is stored."""
+    library = tmp_path / "site-packages" / "driver.py"
+    ours = tmp_path / "storing.py"
+    found = {"driver": library, "stepwell.storing": ours}
+    library.parent.mkdir()
+    library.write_text("import time\ndef store(): return time.time()")
+    ours.write_text("def keep(store): return store()")
+    loaded: dict[str, dict[str, Any]] = {name: {"__name__": name} for name in found}
+    for name, file in found.items():
+        exec(compile(file.read_text(), str(file), "exec"), loaded[name])
+    keep, store = loaded["stepwell.storing"]["keep"], loaded["driver"]["store"]
+    with guard():
+        assert keep(store) > 0
+    with pytest.raises(UnrecordedCall, match="through driver"), guard():
+        store()
+
+
+@pytest.mark.parametrize("job", [secrets.token_hex, os.urandom])
+def test_a_body_may_itself_be_what_is_refused(open_engine: OpenEngine, job: Callable[..., Any]) -> None:
+    error = (
+        run_one(open_engine(guard=True), job, **({"nbytes": 4} if job is secrets.token_hex else {"size": 4}))
+        .node("body")
+        .error
+    )
+    assert error is not None
+    assert error.type == "UnrecordedCall"
 
 
 def test_a_refusal_that_is_swallowed_is_raised_in_the_end() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from stepwell import Engine
-from stepwell.errors import InputError
+from stepwell.errors import InputError, ReplayMismatch
 from stepwell.model.lines import EFFECT, PAYLOAD
 from stepwell.replay.httpx import RecordingTransport
 from stepwell.store import reader
@@ -28,6 +28,9 @@ class Service(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path.startswith("/number/"):
             self.answer(self.path.removeprefix("/number/").encode())
+        elif self.path == "/digest" and "Authorization" not in self.headers:
+            challenge = 'Digest realm="shop", nonce="abc", qop="auth", algorithm=MD5'
+            self.answer(b"who?", ("WWW-Authenticate", challenge), status=401)
         elif self.path == "/gzip":
             self.answer(gzip.compress(b"compressed"), ("Content-Encoding", "gzip"))
         else:
@@ -36,11 +39,12 @@ class Service(BaseHTTPRequestHandler):
             )
 
     def do_POST(self) -> None:
-        self.answer(self.rfile.read(int(self.headers["Content-Length"])))
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(str(len(content)).encode() if self.path == "/size" else content)
 
-    def answer(self, content: bytes, *headers: tuple[str, str]) -> None:
+    def answer(self, content: bytes, *headers: tuple[str, str], status: int = 200) -> None:
         self.server.requests.append(self.path)  # type: ignore[attr-defined]
-        self.send_response(200)
+        self.send_response(status)
         for header in headers:
             self.send_header(*header)
         self.send_header("Content-Length", str(len(content)))
@@ -130,10 +134,36 @@ def test_a_password_in_a_url_is_not_stored(engine: Engine, url_of_service: str) 
     assert recorded.request["url"] == f"{url_of_service}/json"
 
 
-def test_a_guarded_body_may_use_it(open_engine: OpenEngine, url_of_service: str) -> None:
-    engine = open_engine(guard=True)
-    assert run_one(engine, services.fetch, url=url_of_service).check().effects()
-    assert run_one(engine, services.fetch_side_by_side, url=url_of_service).check().effects()
+@pytest.mark.parametrize("job", services.EVERYTHING)
+def test_a_guarded_body_may_use_it_and_is_replayed_without_the_service(
+    open_engine: OpenEngine, server: Any, url_of_service: str, job: Callable[..., Any]
+) -> None:
+    run = run_one(open_engine(guard=True), job, side_effects="recordable", url=url_of_service).check()
+    asked = len(server.requests)
+    assert len(run.effects()) == asked > 0
+    assert run.replay().effects == asked
+    assert len(server.requests) == asked
+
+
+def test_a_cookie_is_not_stored_so_a_body_that_returns_it_differs(open_engine: OpenEngine, url_of_service: str) -> None:
+    run = run_one(open_engine(guard=True), services.fetch, side_effects="recordable", url=url_of_service).check()
+    with pytest.raises(ReplayMismatch) as caught:
+        run.replay()
+    assert caught.value.diff == ('$[4].session: recorded "from-server", now nothing',)
+
+
+def test_an_error_is_replayed_too(open_engine: OpenEngine) -> None:
+    run = run_one(open_engine(guard=True), services.fetch_from_nobody, side_effects="recordable").check()
+    assert run.replay().effects == 1
+
+
+def test_a_guarded_body_that_draws_for_itself_is_refused_beside_httpx(
+    open_engine: OpenEngine, url_of_service: str
+) -> None:
+    error = run_one(open_engine(guard=True), services.draw_by_itself, url=url_of_service).node("body").error
+    assert error is not None
+    assert error.message.startswith("node 'body' called os.urandom at ")
+    assert "through" not in error.message
 
 
 def test_outside_of_bodies_it_only_sends(server: Any, url_of_service: str) -> None:

@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 import apsw
 import pytest
 
-from stepwell import Builder, Engine, Run, Workflow, step
+from stepwell import Builder, Context, Engine, Run, Workflow, step
 from stepwell.errors import ReplayMismatch
 from tests.replay import replayed
 from tests.replay.replayed import CHANGED, RAN, Flaky, Impure, Opaque, Order, Patient, Tally
@@ -136,6 +137,44 @@ def test_it_works_inside_a_loop(engine: Engine) -> None:
         return len(run.replay().executed)
 
     assert asyncio.run(inside()) == 4
+
+
+ASKED_BY: ContextVar[str] = ContextVar("asked_by", default="nobody")
+
+
+class Looping(Workflow):
+    """Its bodies, which are no coroutines, run loops of their own."""
+
+    @step(side_effects="recordable")
+    def gather(self, ctx: Context) -> int:
+        async def later() -> int:
+            found: int = await ctx.effect("stock", replayed.stock, "lamp")
+            return found
+
+        return asyncio.run(later())
+
+    @step(side_effects="pure")
+    async def after(self, gather: int) -> int:
+        await asyncio.sleep(0)
+        return gather + 1
+
+    @step(side_effects="pure")
+    def told(self) -> str:
+        return ASKED_BY.get()
+
+
+def test_bodies_may_run_loops_of_their_own_wherever_the_replay_was_asked_for(engine: Engine) -> None:
+    run = engine.run(Looping())
+    assert run.replay().executed == ("gather", "after", "told")
+
+    async def inside() -> tuple[str, ...]:
+        found = run.replay().executed
+        ASKED_BY.set("somebody")
+        with pytest.raises(ReplayMismatch, match="told"):
+            run.replay()
+        return found
+
+    assert asyncio.run(inside()) == ("gather", "after", "told")
 
 
 def test_what_executes_nothing_says_so(engine: Engine) -> None:

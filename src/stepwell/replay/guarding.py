@@ -5,62 +5,30 @@ by: `from time import time` and `datetime.now` of a class that cannot be patched
 anybody's modules is replaced, and other threads are not touched. A context variable tells whether the code that calls is that
 of a guarded body, so on the event loop only its own tasks are affected.
 
-What it cannot see: calls that C code makes by itself (`map(time.time, ...)`, a generator of numpy), threads that a body
-starts without its context, and programs that were started before. It takes the place of another profiler while it watches.
+A profiler belongs to one thread. What a body has another thread do is seen when it is handed over: to an executor, to a
+thread that is started, to another loop. It is replaced by something that watches that thread until it is done.
+
+What it cannot see: calls that C code makes by itself (`map(time.time, ...)`, a generator of numpy), what is handed to a thread
+of others in another way, and programs that were started before. It takes the place of another profiler while it watches.
 """
 
 from __future__ import annotations
 
 import asyncio
-import dis
-import random
-import socket
-import subprocess
+import contextlib
+import functools
 import sys
-import sysconfig
 import threading
-import time
-import uuid
-from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
-from datetime import date
-from types import CodeType, FrameType, TracebackType
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Coroutine, Iterator
+from contextvars import Context, ContextVar
+from types import BuiltinFunctionType, FrameType, TracebackType
+from typing import Any
 
 from ..errors import UnrecordedCall
+from .arguments import arguments_of
+from .culprits import Culprit, culprit
 from .current import inside
-
-
-class Refused(NamedTuple):
-    """Something a guarded body may not call."""
-
-    function: str
-    instead: str
-    exempt: tuple[str, ...]
-    """Modules that may call it for themselves."""
-
-
-_CLOCK = "ask ctx.now()"
-_CHANCE = "use ctx.random, or ctx.uuid() for an id"
-_NETWORK = "wrap it: ctx.effect('name', function, ...), or give httpx the transport of stepwell.replay.httpx"
-_PROCESS = "wrap it: ctx.effect('name', function, ...)"
-
-_ALWAYS = ("stepwell", "logging", "importlib", "_frozen_importlib", "_frozen_importlib_external", "zipimport")
-# Their own timeouts and names, which a body does not get to see. http.cookiejar asks which cookies have expired.
-_INNER = (
-    *_ALWAYS,
-    "asyncio",
-    "threading",
-    "concurrent",
-    "queue",
-    "selectors",
-    "multiprocessing",
-    "tempfile",
-    "http.cookiejar",
-)
-
-Check: TypeAlias = Callable[[Any, FrameType], Refused | None]
-"""Looks at a function that is about to be called in a frame."""
+from .refusals import ALWAYS, BUILTINS, FUNCTIONS, Entry, Refused
 
 _guarding: ContextVar[guard | None] = ContextVar("stepwell_guard", default=None)
 _watched = threading.local()
@@ -72,16 +40,21 @@ class guard:
         with guard("charge"):
             time.time()         # UnrecordedCall: node 'charge' called time.time at shop.py:12 ...
 
-    A refusal that the body swallowed is raised again at the end.
+    A refusal that the body swallowed is raised again at the end. `everywhere`: also in threads that it starts without its
+    context, and in what it leaves behind, for as long as that goes on.
     """
 
-    def __init__(self, node: str = "(none)") -> None:
+    def __init__(self, node: str = "(none)", *, everywhere: bool = False) -> None:
         self._node = node
+        self.everywhere = everywhere
+        self.over = False
+        """Whether nothing is refused any more."""
         self._refused: UnrecordedCall | None = None
 
     def __enter__(self) -> guard:
+        self.over = False
         self._token = _guarding.set(self)
-        _watch()
+        _watch(_see)
         return self
 
     def __exit__(
@@ -89,12 +62,13 @@ class guard:
     ) -> None:
         _unwatch()
         _guarding.reset(self._token)
+        self.over = not self.everywhere
         if self._refused is not None and (error is None or not _stems_from(error, self._refused)):
             raise self._refused from error
 
     def refuse(self, refused: Refused, frame: FrameType) -> UnrecordedCall | None:
         """What to raise in this frame, which is about to call it; None when somebody exempt calls it."""
-        found = _culprit(frame, refused.exempt)
+        found = culprit(frame, refused.exempt)
         if found is None:
             return None
         error = UnrecordedCall(
@@ -108,9 +82,16 @@ class guard:
         return error
 
 
-async def guarded(coroutine: Coroutine[Any, Any, Any], node: str) -> Any:
-    """The same for a coroutine, and for all tasks that it makes."""
-    with guard(node):
+def guarded_call(call: Callable[[], Any], node: str, *, everywhere: bool = False) -> Any:
+    """Call a body under guard; the coroutine of an `async def` is guarded wherever it runs, with all tasks that it makes."""
+    watching = guard(node, everywhere=everywhere)
+    with watching:
+        result = call()
+    return _guarded(result, watching) if asyncio.iscoroutine(result) else result
+
+
+async def _guarded(coroutine: Coroutine[Any, Any, Any], watching: guard) -> Any:
+    with watching:
         return await coroutine
 
 
@@ -126,11 +107,21 @@ def _stems_from(error: BaseException, refused: UnrecordedCall) -> bool:
 # Watching a thread
 
 
-def _watch() -> None:
+@contextlib.contextmanager
+def watched_thread() -> Iterator[None]:
+    """Until it is left, what bodies have left behind in this thread is watched too, also between bodies."""
+    _watch(_see)
+    try:
+        yield
+    finally:
+        _unwatch()
+
+
+def _watch(see: Callable[[FrameType, str, Any], None]) -> None:
     depth = getattr(_watched, "depth", 0)
     if depth == 0:
         _watched.before = sys.getprofile()
-        sys.setprofile(_see)
+    sys.setprofile(see if depth == 0 else _see)
     _watched.depth = depth + 1
 
 
@@ -140,177 +131,163 @@ def _unwatch() -> None:
         sys.setprofile(_watched.before)
 
 
-def _watch_on_soon() -> None:
-    """Python does not call a profiler again that has raised. That this body did it is known, but a loop has other tasks."""
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    again = loop.call_soon(_watch_again)
-    ready = getattr(loop, "_ready", None)
-    if ready and ready[-1] is again:
-        ready.rotate(1)  # before any other task
+def _watch_on(frame: FrameType) -> None:
+    """Python does not call a profiler again that has raised, and who is refused may catch it and go on.
 
+    But it tells a tracer of the exception, before anybody can catch it. So for that moment there is one.
+    """
+    see, tracer = sys.getprofile(), sys.gettrace()
+    traced = [(each, each.f_trace) for each in (frame, frame.f_back) if each is not None]
 
-def _watch_again() -> None:
-    if getattr(_watched, "depth", 0):
-        sys.setprofile(_see)
+    def again(at: FrameType, event: str, argument: Any) -> None:
+        sys.settrace(tracer)
+        for each, before in traced:
+            each.f_trace = before
+        sys.setprofile(see)
+
+    for each, _ in traced:
+        each.f_trace = again
+    sys.settrace(again)
 
 
 def _see(frame: FrameType, event: str, called: Any) -> None:
     if event == "c_call":
-        check = _BUILTINS.get(called.__name__)
-        refused = None if check is None else check(called, frame)
+        check = BUILTINS.get(called.__name__)
+        if check is not None:
+            refused = check(called, functools.partial(arguments_of, frame))
+            if refused is not None:
+                _meet(refused, frame, frame)
     elif event == "call":
-        found = _FUNCTIONS.get(frame.f_code)
-        refused = None if found is None else found(frame)
-    else:
-        return
-    if refused is None:
-        return
-    watching = _guarding.get()
-    if watching is None or inside.get():
-        return
-    caller = frame if event == "c_call" else frame.f_back
-    error = None if caller is None else watching.refuse(refused, caller)
+        entry = _ENTRIES.get(frame.f_code.co_name)
+        if entry is not None:
+            refused = entry(frame)
+            if refused is not None and frame.f_back is not None:
+                _meet(refused, frame.f_back, frame)
+
+
+def _meet(refused: Refused, caller: FrameType, frame: FrameType) -> None:
+    watching = _active()
+    error = None if watching is None else watching.refuse(refused, caller)
     if error is not None:
-        _watch_on_soon()
+        _watch_on(frame)
         raise error
 
 
-# What is refused
+def _active() -> guard | None:
+    """Who guards the code that runs now; inside an effect nobody does."""
+    watching = _guarding.get()
+    return None if watching is None or watching.over or inside.get() else watching
 
 
-def _of_module(name: str, *functions: str, instead: str, exempt: tuple[str, ...] = _INNER) -> None:
-    """Functions of a module that are written in C."""
-    module = sys.modules[name]
-    for function in functions:
-        known = getattr(module, function, None)
-        if known is not None:
-            refused = Refused(f"{name.removeprefix('_')}.{function}", instead, exempt)
-            _when(known.__name__, _same(known, refused))
+# What a body has other threads do
 
 
-def _same(known: Any, refused: Refused) -> Check:
-    return lambda called, frame: refused if called == known else None
+class _Handed:
+    """A function that a guarded body has another thread call: that is watched, too, while it does."""
+
+    def __init__(self, function: Callable[..., Any], watching: guard, handed_by: Culprit, *, carries: bool) -> None:
+        self._function = function
+        self._watching = watching
+        self._handed_by = handed_by
+        self._carries = carries
+        """Whether it is guarded by itself; otherwise only what runs in the body's context is."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        handed_by = self._handed_by
+        assert handed_by is not None, "the variable is for those who look who called"
+        token = _guarding.set(self._watching) if self._carries else None
+        _watch(self._see)
+        try:
+            self._check(*_behind(self._function, args))
+            return self._function(*args, **kwargs)
+        finally:
+            _unwatch()
+            if token is not None:
+                _guarding.reset(token)
+
+    def _see(self, frame: FrameType, event: str, called: Any) -> None:
+        if self._watching.over:
+            sys.setprofile(None)  # the body has ended, and this goes on: a thread of some library, perhaps for ever
+        else:
+            _see(frame, event, called)
+
+    def _check(self, function: Any, args: tuple[Any, ...]) -> None:
+        """A function written in C that was handed over as such is called by C, which nobody sees."""
+        check = BUILTINS.get(function.__name__) if isinstance(function, BuiltinFunctionType) else None
+        refused = None if check is None else check(function, lambda: args)
+        if refused is not None and self._carries:
+            error = self._watching.refuse(refused._replace(exempt=()), sys._getframe(1))
+            if error is not None:
+                raise error
 
 
-def _when(name: str, check: Check) -> None:
-    before = _BUILTINS.get(name)
-    _BUILTINS[name] = check if before is None else lambda called, frame: before(called, frame) or check(called, frame)
+def _behind(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """What is called in the end, and with what, when this is: `asyncio.to_thread` wraps it twice."""
+    if isinstance(function, functools.partial):
+        return _behind(function.func, (*function.args, *args))
+    if isinstance(getattr(function, "__self__", None), Context) and args:
+        return _behind(args[0], args[1:])
+    return function, args
 
 
-def _asking_the_clock(name: str, arguments: int) -> None:
-    """A function of `time` that is given a time; called with no more than so many arguments it asks the clock for one."""
-    known, refused = getattr(time, name), Refused(f"time.{name} without a time", _CLOCK, _INNER)
-
-    def check(called: Any, frame: FrameType) -> Refused | None:
-        return refused if called == known and _arguments(frame) <= arguments else None
-
-    _when(name, check)
+async def _handed(coroutine: Coroutine[Any, Any, Any], handed_by: Culprit) -> Any:
+    """The same for a coroutine. The task that a loop makes of it has the body's context."""
+    with watched_thread():
+        return await coroutine
 
 
-def _arguments(frame: FrameType) -> int:
-    """How many arguments a frame is about to call something with, as far as its bytecode says."""
-    code, at = frame.f_code.co_code, frame.f_lasti
-    return code[at + 1] if dis.opname[code[at]] in ("CALL", "PRECALL") else sys.maxsize
+def _hands_over(module: str, argument: str) -> Callable[[FrameType], None]:
+    """A function of a module, one of whose arguments another thread will call."""
+
+    def hand_over(frame: FrameType) -> None:
+        if frame.f_globals.get("__name__") != module:
+            return
+        watching = _active()
+        handed_by = None if watching is None else culprit(frame, ALWAYS)
+        if watching is None or handed_by is None or _goes_to_a_process(frame):
+            return
+        given = frame.f_locals
+        function = given[argument]
+        if asyncio.iscoroutine(function):
+            given[argument] = _handed(function, handed_by)
+        elif callable(function) and not isinstance(function, _Handed):
+            given[argument] = _Handed(function, watching, handed_by, carries=True)
+
+    return hand_over
 
 
-def _python(code: CodeType, function: str, instead: str, exempt: tuple[str, ...]) -> None:
-    refused = Refused(function, instead, exempt)
-    _FUNCTIONS[code] = lambda frame: refused
+def _goes_to_a_process(frame: FrameType) -> bool:
+    pools = sys.modules.get("multiprocessing.pool")
+    owner = frame.f_locals.get("self")
+    return pools is not None and isinstance(owner, pools.Pool) and not isinstance(owner, pools.ThreadPool)
 
 
-_BUILTINS: dict[str, Check] = {}
-"""Functions written in C, by the name they were given where they were written."""
-_FUNCTIONS: dict[CodeType, Callable[[FrameType], Refused | None]] = {}
+def _starts(frame: FrameType) -> None:
+    """`Thread.start`. A thread of a pool serves everybody, so it is watched only while it does what this body gave it."""
+    watching = _active() if frame.f_code is threading.Thread.start.__code__ else None
+    if watching is None or _serves_many(frame):
+        return
+    handed_by, thread = culprit(frame, ALWAYS), frame.f_locals["self"]
+    if handed_by is not None:
+        vars(thread)["run"] = _Handed(thread.run, watching, handed_by, carries=watching.everywhere)
 
 
-def _dates(called: Any, frame: FrameType) -> Refused | None:
-    owner = called.__self__
-    if isinstance(owner, type) and issubclass(owner, date):
-        return Refused(f"{owner.__name__}.{called.__name__}", _CLOCK, _INNER)
-    return None
-
-
-def _global_generator(called: Any, frame: FrameType) -> Refused | None:
-    if called.__self__ is _SHARED:
-        return Refused(f"random.{called.__name__}", _CHANCE, _INNER)
-    return None
-
-
-def _sockets(called: Any, frame: FrameType) -> Refused | None:
-    if isinstance(called.__self__, socket.SocketType):
-        return Refused(f"socket.{called.__name__}", _NETWORK, _ALWAYS)
-    return None
-
-
-def _unseeded(frame: FrameType) -> Refused | None:
-    return _UNSEEDED if frame.f_locals.get("a") is None else None
-
-
-_SHARED = random.random.__self__  # type: ignore[attr-defined]  # the generator behind the functions of the module
-_UNSEEDED = Refused("random.seed without a seed", _CHANCE, _INNER)
-
-
-def _fill() -> None:
-    _of_module("time", "time", "time_ns", instead=_CLOCK)
-    for name, arguments in (("localtime", 0), ("gmtime", 0), ("ctime", 0), ("asctime", 0), ("strftime", 1)):
-        _asking_the_clock(name, arguments)
-    for name in ("now", "utcnow", "today"):
-        _when(name, _dates)
-    for name in ("random", "getrandbits"):
-        _when(name, _global_generator)
-    _of_module("os", "urandom", "getrandom", instead=_CHANCE)
-    for name in ("uuid1", "uuid4"):
-        _python(getattr(uuid, name).__code__, f"uuid.{name}", "use ctx.uuid()", _INNER)
-    _FUNCTIONS[random.Random.seed.__code__] = _unseeded
-    for name in ("connect", "connect_ex", "sendto"):
-        _when(name, _sockets)
-    _of_module("_socket", "getaddrinfo", "gethostbyname", "gethostbyname_ex", instead=_NETWORK, exempt=_ALWAYS)
-    _python(subprocess.Popen.__init__.__code__, "subprocess.Popen", _PROCESS, _ALWAYS)
-    names = ("system", "fork", "forkpty", "posix_spawn", "posix_spawnp", "execv", "execve", "startfile")
-    _of_module("os", *names, instead=_PROCESS, exempt=_ALWAYS)
-
-
-_fill()
-
-
-# Who calls
-
-
-_STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
-_SITES = ("site-packages", "dist-packages")
-
-
-class Culprit(NamedTuple):
-    where: str
-    called: str | None
-    """The function of the standard library that it called, which called what is refused."""
-    through: str | None
-    """The library it went through."""
-
-
-def _culprit(frame: FrameType, exempt: tuple[str, ...]) -> Culprit | None:
-    """Who tried; None when it is the business of somebody exempt."""
-    at: FrameType | None = frame
-    called = through = library = None
-    while at is not None:
-        module, file = at.f_globals.get("__name__", ""), at.f_code.co_filename
-        where = f"{file}:{at.f_lineno}"
-        if _belongs(module, exempt if through is None else ("stepwell",)):
-            break  # or the body was called from here, and nobody but a library is left to name
-        if any(site in file for site in _SITES):
-            through, library = through or module.partition(".")[0], library or where
-        elif not file.startswith((*_STANDARD, "<frozen")):
-            return Culprit(where, called, through)
-        elif through is None:
-            called = f"{module}.{at.f_code.co_qualname}"
-            if called.startswith("random.Random."):  # what the module offers are methods of a hidden generator
-                called = f"random.{at.f_code.co_name}" if at.f_code.co_name != "__init__" else "random.Random"
+def _serves_many(frame: FrameType) -> bool:
+    at = frame.f_back
+    while at is not None and at.f_globals.get("__name__") == "multiprocessing.dummy":
         at = at.f_back
-    return None if library is None else Culprit(library, called, through)
+    return at is not None and at.f_globals.get("__name__") in _POOLS
 
 
-def _belongs(module: str, packages: tuple[str, ...]) -> bool:
-    return any(module == package or module.startswith(f"{package}.") for package in packages)
+_POOLS = ("concurrent.futures.thread", "multiprocessing.pool", "anyio._backends._asyncio")
+_HANDING: dict[str, Callable[[FrameType], None]] = {
+    "start": _starts,
+    "submit": _hands_over("concurrent.futures.thread", "fn"),
+    "run_coroutine_threadsafe": _hands_over("asyncio.tasks", "coro"),
+    "run_sync_in_worker_thread": _hands_over("anyio._backends._asyncio", "func"),
+    **dict.fromkeys(
+        ("apply_async", "_map_async", "imap", "imap_unordered"), _hands_over("multiprocessing.pool", "func")
+    ),
+}
+"""Functions written in Python that have another thread do something, by name."""
+_ENTRIES: dict[str, Entry] = {**FUNCTIONS, **_HANDING}

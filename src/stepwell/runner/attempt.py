@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -40,6 +39,8 @@ class Attempt:
     """An attempt at work: what the body is called with, and what its end means."""
 
     __slots__ = ("_frozen_at", "_ledger", "_lines", "context", "guarded", "held")
+    guarded_everywhere = False
+    """Whether it is guarded also in threads that do not have its context, and in what it leaves behind."""
 
     def __init__(
         self,
@@ -81,7 +82,10 @@ class Attempt:
         body = facts.bodies.find(spec)
         if not self.guarded:
             return body.invoke(facts.input, self.context, outputs)
-        return guarded_call(partial(body.invoke, facts.input, self.context, outputs), spec.name)
+        from ..replay.guarding import guarded_call  # it looks at sockets and subprocesses, which few programs load
+
+        invoke = partial(body.invoke, facts.input, self.context, outputs)
+        return guarded_call(invoke, spec.name, everywhere=self.guarded_everywhere)
 
     def returned(self, result: object) -> Settle:
         """The body returned: completed, unless the result cannot be kept."""
@@ -166,15 +170,6 @@ class Raised(NamedTuple):
             isinstance(error, Stopped),
             mask(error.reason) if isinstance(error, MissingJob) and error.run_id is None else None,
         )
-
-
-def guarded_call(call: Callable[[], Any], node: str) -> Any:
-    """Call a body under guard; the coroutine of an `async def` is guarded wherever it runs."""
-    from ..replay.guarding import guard, guarded
-
-    with guard(node):
-        result = call()
-    return guarded(result, node) if asyncio.iscoroutine(result) else result
 
 
 def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome: bytes | None = None) -> Settle:

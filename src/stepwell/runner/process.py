@@ -35,7 +35,7 @@ from ..replay.current import enter
 from ..replay.record import Line
 from ..replay.recorder import Recorder, Sink
 from ..replay.repeatable import Outside, Repeatable
-from .attempt import Attempt, Raised, guarded_call, kept_outcome, kept_output, settle
+from .attempt import Attempt, Raised, kept_outcome, kept_output, settle
 from .capture import open_ears, speak
 from .context import RunInfo, check_effects_allowed, checked_key, no_state
 from .pipe import Pipe, PipeSink, PipeVoice
@@ -441,7 +441,7 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
         body = bodies.find(spec)
         outputs = {name: decode(output) for name, output in request["needs"].items()}
         invoke = partial(body.invoke, input, context, outputs)
-        result = guarded_call(invoke, name) if request["guarded"] else invoke()
+        result = _guarded(invoke, name) if request["guarded"] else invoke()
         if asyncio.iscoroutine(result):
             result = asyncio.run(result)
         context.leave()
@@ -455,6 +455,12 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
         speak(None)
         enter(None)
         voice.finish()
+
+
+def _guarded(invoke: Callable[[], Any], name: str) -> Any:
+    from ..replay.guarding import guarded_call
+
+    return guarded_call(invoke, name)
 
 
 def _outcome(context: ChildContext) -> bytes | None:

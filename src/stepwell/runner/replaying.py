@@ -1,4 +1,4 @@
-"""Replay: the bodies of a run once more, in order, in this thread, with everything they ask answered from the record.
+"""Replay: the bodies of a run once more, in order, in one thread, with everything they ask answered from the record.
 
 There is no engine in it and nothing is stored. Only completed attempts are replayed: what a failed one had done before it
 failed need not be repeatable, and nothing stands on it.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,7 +143,11 @@ def replay(recorded: Recorded, today: Today, started: float | None = None) -> Re
     started = time.perf_counter() if started is None else started
     _check_graph(recorded, today)
     # In a context of its own: whoever asks for a replay may be a body himself.
-    return contextvars.copy_context().run(_Replay(recorded, today.bodies).perform, started)
+    context, replaying = contextvars.copy_context(), _Replay(recorded, today.bodies)
+    # Somebody replays inside `async def`, or in a notebook. To bodies, which may run loops themselves, that is no concern.
+    if asyncio._get_running_loop() is not None:
+        return _in_a_thread(lambda: context.run(replaying.perform, started))
+    return context.run(replaying.perform, started)
 
 
 def _check_graph(recorded: Recorded, today: Today) -> None:
@@ -200,7 +204,7 @@ class _Replay:
         inputs = tuple((index, self._outputs[index]) for index in sorted(needed) if index in self._outputs)
         held = Held(AttemptId(""), facts, node.index, node.attempt, 0, inputs, node.generation)
         context = ReplayedContext(held, self._read, self._lines, subject, node)
-        attempt = Attempt(held, self._read, self._lines, guarded=True, context=context)
+        attempt = ReplayedAttempt(held, self._read, self._lines, guarded=True, context=context)
         enter(context)
         player: Player | None = None
         try:
@@ -292,6 +296,13 @@ class ReplayedContext(Context):
         """Nobody looks."""
 
 
+class ReplayedAttempt(Attempt):
+    """Whatever its body does has been done already, so nothing of it may happen again, wherever it is done."""
+
+    __slots__ = ()
+    guarded_everywhere = True
+
+
 def _compare(subject: Subject, attempt: Attempt, result: object, recorded: bytes) -> None:
     settlement = attempt.returned(result)
     if settlement.status is not AttemptStatus.COMPLETED or settlement.output is None:
@@ -308,7 +319,7 @@ def _compare(subject: Subject, attempt: Attempt, result: object, recorded: bytes
 
 
 class _Loop:
-    """Where `async def` bodies run, one after the other."""
+    """Where `async def` bodies run, one after the other. It is watched also when it ends tasks that they left behind."""
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
@@ -317,30 +328,24 @@ class _Loop:
         """What a body returned, awaited if it is a coroutine."""
         if not asyncio.iscoroutine(result):
             return result
-        if asyncio._get_running_loop() is not None:
-            return _in_a_thread(result)
+        from ..replay.guarding import watched_thread
+
         if self._runner is None:
             self._runner = asyncio.Runner()
-        return self._runner.run(result, context=contextvars.copy_context())
+        with watched_thread():
+            return self._runner.run(result, context=contextvars.copy_context())
 
     def close(self) -> None:
         if self._runner is not None:
-            self._runner.close()
+            from ..replay.guarding import watched_thread
+
+            with watched_thread():
+                self._runner.close()
 
 
-def _in_a_thread(coroutine: Any) -> Any:
-    """This thread has a loop that runs: somebody replays inside `async def`, or in a notebook."""
-    context, answers, errors = contextvars.copy_context(), [], []
-
-    def run() -> None:
-        try:
-            answers.append(asyncio.run(coroutine))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=context.run, args=(run,), name="stepwell-replay")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return answers[0]
+def _in_a_thread(perform: Callable[[], Replayed]) -> Replayed:
+    thread = ThreadPoolExecutor(1, thread_name_prefix="stepwell-replay")
+    try:
+        return thread.submit(perform).result()
+    finally:
+        thread.shutdown(wait=False)  # who interrupts it does not want to wait

@@ -1,0 +1,216 @@
+"""What a guarded body may not call, and what it uses instead."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from datetime import date
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeAlias
+
+from .arguments import UNKNOWN
+
+
+class Refused(NamedTuple):
+    """Something a guarded body may not call."""
+
+    function: str
+    instead: str
+    exempt: tuple[str, ...]
+    """Modules that may call it for themselves."""
+
+
+_CLOCK = "ask ctx.now()"
+_CHANCE = "use ctx.random, or ctx.uuid() for an id"
+_NETWORK = "wrap it: ctx.effect('name', function, ...), or give httpx the transport of stepwell.replay.httpx"
+_PROCESS = "wrap it: ctx.effect('name', function, ...)"
+_THREAD = "start it with threading.Thread, which is watched, or wrap it: ctx.effect('name', function, ...)"
+
+ALWAYS = ("stepwell", "logging", "importlib", "_frozen_importlib", "_frozen_importlib_external", "zipimport")
+"""Modules that may call everything for themselves."""
+# Their own timeouts and names, which a body does not get to see. http.cookiejar asks which cookies have expired.
+_INNER = (
+    *ALWAYS,
+    "asyncio",
+    "threading",
+    "concurrent",
+    "queue",
+    "selectors",
+    "multiprocessing",
+    "tempfile",
+    "http.cookiejar",
+)
+# httpx draws what separates the parts of an upload, and the nonce of a digest. No request is known by either of them.
+_DRAWING = (*_INNER, "httpx._multipart", "httpx._auth")
+
+Given: TypeAlias = Callable[[], tuple[Any, ...] | None]
+"""Tells the arguments of a call, as far as they are known."""
+Check: TypeAlias = Callable[[Any, Given], Refused | None]
+"""Looks at a function written in C that is about to be called."""
+Entry: TypeAlias = Callable[[FrameType], Refused | None]
+"""Looks at the frame of a function written in Python that begins."""
+
+BUILTINS: dict[str, Check] = {}
+"""Functions written in C, by the name they were given where they were written."""
+FUNCTIONS: dict[str, Entry] = {}
+"""Functions written in Python, by the same. By name and not by code: a code object takes long to hash."""
+
+
+def _of_module(name: str, *functions: str, instead: str, exempt: tuple[str, ...] = _INNER, shown: str = "") -> None:
+    """Functions of a module that are written in C."""
+    module = sys.modules.get(name)
+    for function in functions:
+        known = getattr(module, function, None)
+        if known is not None:
+            refused = Refused(f"{shown or name}.{function}", instead, exempt)
+            _when(known.__name__, _same(known, refused))
+
+
+def _same(known: Any, refused: Refused) -> Check:
+    return lambda called, given: refused if called == known else None
+
+
+def _when(name: str, check: Check) -> None:
+    before = BUILTINS.get(name)
+    BUILTINS[name] = check if before is None else lambda called, given: before(called, given) or check(called, given)
+
+
+def _python(code: CodeType, entry: Entry) -> None:
+    before = FUNCTIONS.get(code.co_name)
+
+    def check(frame: FrameType) -> Refused | None:
+        if frame.f_code is code:
+            return entry(frame)
+        return None if before is None else before(frame)
+
+    FUNCTIONS[code.co_name] = check
+
+
+def _always(function: str, instead: str, exempt: tuple[str, ...]) -> Entry:
+    refused = Refused(function, instead, exempt)
+    return lambda frame: refused
+
+
+# The clock
+
+
+def _asking_the_clock(name: str, arguments: int, exempt: tuple[str, ...] = _INNER) -> None:
+    """A function of `time` that takes a time after so many arguments; without one, or with None, it asks the clock."""
+    known, refused = getattr(time, name), Refused(f"time.{name} without a time", _CLOCK, exempt)
+
+    def check(called: Any, given: Given) -> Refused | None:
+        if called != known:
+            return None
+        values = given()
+        return refused if values is not None and (len(values) <= arguments or values[arguments] is None) else None
+
+    _when(name, check)
+
+
+_WALL_CLOCKS = {
+    getattr(time, name) for name in ("CLOCK_REALTIME", "CLOCK_TAI", "CLOCK_REALTIME_COARSE") if hasattr(time, name)
+} | ({5, 8} if sys.platform == "linux" else set())  # the coarse one and the one for alarms, which Python does not name
+
+
+def _reading_a_clock(name: str) -> None:
+    """Which clock is asked is told by the argument. Those that only count seconds are left alone."""
+    known, refused = getattr(time, name, None), Refused(f"time.{name} of the wall clock", _CLOCK, _INNER)
+
+    def check(called: Any, given: Given) -> Refused | None:
+        if called != known:
+            return None
+        values = given()
+        return refused if values and values[0] is not UNKNOWN and values[0] in _WALL_CLOCKS else None
+
+    if known is not None:
+        _when(name, check)
+
+
+def _dates(called: Any, given: Given) -> Refused | None:
+    owner = called.__self__
+    if isinstance(owner, type) and issubclass(owner, date):
+        return Refused(f"{owner.__name__}.{called.__name__}", _CLOCK, _INNER)
+    return None
+
+
+# Chance
+
+_SHARED = random.random.__self__  # type: ignore[attr-defined]  # the generator behind the functions of the module
+_UNSEEDED = Refused("random.seed without a seed", _CHANCE, _INNER)
+
+
+def _global_generator(called: Any, given: Given) -> Refused | None:
+    if called.__self__ is _SHARED:
+        return Refused(f"random.{called.__name__}", _CHANCE, _INNER)
+    return None
+
+
+def _unseeded(frame: FrameType) -> Refused | None:
+    return _UNSEEDED if frame.f_locals.get("a") is None else None
+
+
+# The network
+
+
+def _sockets(called: Any, given: Given) -> Refused | None:
+    if isinstance(called.__self__, socket.SocketType):
+        return Refused(f"socket.{called.__name__}", _NETWORK, ALWAYS)
+    return None
+
+
+def _connected(called: Any, given: Given) -> Refused | None:
+    """What is said on a connection that was there before. Pairs of sockets inside a process are nobody's network."""
+    owner = called.__self__
+    if isinstance(owner, socket.SocketType) and owner.family in _NETWORKS:
+        return Refused(f"socket.{called.__name__}", _NETWORK, (*ALWAYS, *_PAIRED))
+    return None
+
+
+_NETWORKS = (socket.AF_INET, socket.AF_INET6)
+_PAIRED = (
+    ("asyncio", "socket") if sys.platform == "win32" else ()
+)  # there such a pair is a connection, and loops have one
+
+
+def _fill() -> None:
+    _of_module("time", "time", "time_ns", instead=_CLOCK)
+    for name in ("clock_gettime", "clock_gettime_ns"):
+        _reading_a_clock(name)
+    for name in ("localtime", "gmtime", "asctime"):
+        _asking_the_clock(name, 0)
+    _asking_the_clock("ctime", 0, _DRAWING)
+    _asking_the_clock("strftime", 1)
+    for name in ("now", "utcnow", "today"):
+        _when(name, _dates)
+    for name in ("random", "getrandbits"):
+        _when(name, _global_generator)
+    _of_module("os", "urandom", instead=_CHANCE, exempt=_DRAWING)
+    _of_module("os", "getrandom", instead=_CHANCE)
+    for name in ("uuid1", "uuid4", "uuid6", "uuid7"):
+        if hasattr(uuid, name):
+            _python(getattr(uuid, name).__code__, _always(f"uuid.{name}", "use ctx.uuid()", _INNER))
+    _python(random.Random.seed.__code__, _unseeded)
+    for name in ("connect", "connect_ex", "sendto"):
+        _when(name, _sockets)
+    for name in ("send", "sendall", "sendmsg", "recv", "recv_into", "recvfrom", "recvfrom_into", "recvmsg", "_accept"):
+        _when(name, _connected)
+    for name in ("send", "write", "read"):  # their calls of C are those of a class that nobody can tell from files
+        _python(getattr(ssl.SSLSocket, name).__code__, _always(f"ssl.SSLSocket.{name}", _NETWORK, ALWAYS))
+    hosts = ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo")
+    _of_module("_socket", *hosts, instead=_NETWORK, exempt=ALWAYS, shown="socket")
+    _python(subprocess.Popen.__init__.__code__, _always("subprocess.Popen", _PROCESS, ALWAYS))
+    programs = ("system", "fork", "forkpty", "posix_spawn", "posix_spawnp", "execv", "execve", "startfile")
+    _of_module(os.__name__, *programs, instead=_PROCESS, exempt=ALWAYS)
+    _of_module("_posixsubprocess", "fork_exec", instead=_PROCESS, exempt=ALWAYS)  # as multiprocessing does
+    threads = ("start_new_thread", "start_new", "start_joinable_thread")
+    _of_module("_thread", *threads, instead=_THREAD)
+
+
+_fill()
