@@ -8,7 +8,6 @@ class State:
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
@@ -18,6 +17,7 @@ from ..errors import DefinitionError, NotJson, StateError
 from ..kernel.folding import Channel, copied
 from ..model.outputs import with_delta
 from ..reducers import add, last
+from ..words import briefly
 from .address import address_of
 from .parameters import STATE
 from .reducing import NOTHING, Refused, begun, delta_annotation, refusal, starts_at
@@ -40,8 +40,8 @@ class Delta:
         self.fields = fields
 
     def __repr__(self) -> str:
-        output = [] if self.output is None else [reprlib.repr(self.output)]
-        return f"Delta({', '.join([*output, *(f'{name}={reprlib.repr(each)}' for name, each in self.fields.items())])})"
+        output = [] if self.output is None else [briefly(self.output)]
+        return f"Delta({', '.join([*output, *(f'{name}={briefly(each)}' for name, each in self.fields.items())])})"
 
 
 class Field(NamedTuple):
@@ -227,7 +227,7 @@ def _reader(name: str) -> property:
 
 
 def _repr(self: Any) -> str:
-    fields = ", ".join(f"{name}={reprlib.repr(value)}" for name, value in self._stepwell_values.items())
+    fields = ", ".join(f"{name}={briefly(value)}" for name, value in self._stepwell_values.items())
     return f"{type(self).__name__}({fields})"
 
 

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from ..replay.player import Player, Subject
 from ..replay.recorded import Recorded, RecordedNode, read_recorded
 from ..replay.repeatable import Outside
 from ..store import Store
+from ..words import shown
 from .attempt import Attempt, Raised
 from .code import Code
 from .context import Context
@@ -79,17 +81,27 @@ def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
 
 def export_run(store: Store, code: Code, run_id: RunId, file: str | Path) -> Path:
     """Write a cassette. A file that is there stays as it was until the new one is whole."""
-    path = Path(file)
+    path = _checked_path(file)
     text = cassette_text(read_recorded(store, run_id, lambda digest: code.graph(digest, run_id)))
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    # Its name is short, so that a long name which fits can be written too.
+    beside = path.with_name(f".{os.getpid()}-{threading.get_ident()}.part")
     try:
         beside.write_text(text, encoding="utf-8", newline="\n")
         beside.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: it cannot be written: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise InputError(
+            f"{shown(str(path))}: it cannot be written: {getattr(error, 'strerror', None) or error}"
+        ) from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError, ValueError):  # where it could not be written there is none, and that was said
+            beside.unlink(missing_ok=True)
     return path
+
+
+def _checked_path(file: object) -> Path:
+    if isinstance(file, str | Path) and Path(file).name:
+        return Path(file)
+    raise InputError(f"export({shown(file)}): the path of a file is needed, as in orders.cassette.json")
 
 
 def replay_cassette(recorded: Recorded, workflow: type[Workflow] | None = None) -> Replayed:
