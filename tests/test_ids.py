@@ -67,4 +67,4 @@ def test_a_run_id_people_can_live_with_is_taken(text: str) -> None:
 def test_a_run_id_that_would_make_trouble_is_refused_with_advice(text: str) -> None:
     with pytest.raises(InputError, match="use 1 to 200 letters, digits") as caught:
         checked_run_id(text)
-    assert repr(text) in str(caught.value)
+    assert repr(text)[:80] in str(caught.value)

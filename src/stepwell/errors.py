@@ -38,6 +38,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .clock import utc_text
+from .words import shown
 
 MAX_SHOWN = 100
 """Problems that a message shows; a graph of a million nodes can have as many of them."""
@@ -160,7 +161,7 @@ class RunNotFound(RunError):
     """There is no run with this id in this store."""
 
     def __init__(self, run_id: str, hint: str = "") -> None:
-        told = f"no run {run_id!r} in this store; `stepwell ls` lists the runs there are"
+        told = f"no run {shown(run_id)} in this store; `stepwell ls` lists the runs there are"
         super().__init__(f"{told}; {hint}" if hint else told, run_id=run_id)
 
 

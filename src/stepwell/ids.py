@@ -9,6 +9,7 @@ from collections import deque
 from typing import NewType
 
 from .errors import InputError
+from .words import shown
 
 RunId = NewType("RunId", str)
 NodeId = NewType("NodeId", str)
@@ -81,6 +82,7 @@ def checked_run_id(text: str) -> RunId:
     """A run id that people and file systems can live with, or an error that says what is allowed."""
     if not isinstance(text, str) or not _RUN_ID.match(text):
         raise InputError(
-            f"run id {text!r} is not allowed: use 1 to 200 letters, digits or . _ : @ + -, beginning with a letter or digit"
+            f"run id {shown(text)} is not allowed: use 1 to 200 letters, digits or . _ : @ + -, beginning with a letter or "
+            f"digit"
         )
     return RunId(text)

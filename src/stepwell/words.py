@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from datetime import UTC, datetime
 
 from .clock import SECOND
 
 LINE_UP_TO = 300
+SHOWN_UP_TO = 80
 _SCALES = ((3_600, "m", 60, "s", 1), (86_400, "h", 3_600, "m", 60), (math.inf, "d", 86_400, "h", 3_600))
 
 
@@ -33,6 +35,27 @@ def iso(time: int | None) -> str | None:
 
 def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def shown(value: object) -> str:
+    """A value that somebody gave, as an error message shows it: never long, whatever it is.
+
+    >>> shown("x"), shown(10**5_000)
+    ("'x'", 'a value of type int that cannot be shown')
+    """
+    try:
+        text = repr(value)
+    except Exception:  # a whole number of too many digits, or a `__repr__` that raises
+        return f"a value of type {type(value).__name__} that cannot be shown"
+    return text if len(text) <= SHOWN_UP_TO else f"{text[:SHOWN_UP_TO]}..."
+
+
+def briefly(value: object) -> str:
+    """The same of data, of which only a few items are looked at."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # a whole number of too many digits in it
+        return shown(value)
 
 
 def one_line(message: str) -> str:

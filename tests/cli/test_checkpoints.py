@@ -73,3 +73,34 @@ def test_what_is_not_there_is_one_clear_line(imported: Shop, at: str) -> None:
     assert "checkpoint" in ended.err
     assert "Traceback" not in ended.err
     assert imported("checkpoints", "import-8", code=3).err.count("\n") <= 3
+
+
+YEARS = """
+from stepwell import Context, Workflow, step
+
+class Years(Workflow):
+    @step
+    def load(self, ctx: Context) -> None:
+        ctx.checkpoint("2024")
+        ctx.checkpoint("1")
+
+    @step
+    def index(self) -> None: ...
+"""
+
+
+def test_a_label_of_digits_wins_over_the_number(shop: Shop) -> None:
+    shop.write("years.py", YEARS)
+    shop("run", "years:Years", "--run-id", "years-7")
+    assert "run years-7 at 3" in shop("checkpoints", "years-7", "2024").out
+    assert "run years-7 at 3" in shop("checkpoints", "years-7", "1").out
+    assert "run years-7 at 2" in shop("checkpoints", "years-7", "2").out
+    assert "forked from years-7 at 3:" in shop("fork", "years-7", "--no-wait", "--at", "2024").err
+    assert "forked from years-7 at 2:" in shop("fork", "years-7", "--no-wait", "--at", "2").err
+    for odd in ("9" * 5_000, "\u0663"):  # too many digits, and one that is not ours
+        shop("checkpoints", "years-7", odd, code=2)
+        shop("fork", "years-7", "--no-wait", "--at", odd, code=2)
+
+
+def test_a_name_that_is_too_long_for_a_file_is_no_run(shop: Shop) -> None:
+    shop("replay", "x" * 3_000, code=3)

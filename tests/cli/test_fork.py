@@ -73,6 +73,35 @@ def test_runs_side_by_side(ordered: Shop) -> None:
     ordered("diff", "order-7", "nobody", code=3)
 
 
+COUNTED = """
+from typing import Annotated
+from stepwell import Delta, Workflow, step
+from stepwell.reducers import add
+
+class Counted(Workflow):
+    amount: int
+
+    class State:
+        total: Annotated[int, add]
+
+    @step
+    def count(self) -> Delta:
+        return Delta(7, total=self.amount)
+"""
+
+
+def test_a_difference_in_the_state_is_told_as_such(shop: Shop) -> None:
+    shop.write("counted.py", COUNTED)
+    for amount in (1, 2):
+        shop("run", "counted:Counted", "-i", f"amount={amount}", "--run-id", f"run-{amount}")
+    ended = shop("diff", "run-1", "run-2", code=1)
+    assert "delta of count:\n  $.total: 1 / 2\n" in ended.out
+    assert "the same outputs, 1 delta differs; 1 node with a difference, 0 without" in ended.out
+    record = shop("diff", "run-1", "run-2", "--json", code=1).json
+    assert (record["same_outputs"], record["same_deltas"]) == (True, False)
+    assert record["nodes"][0]["differs"] == ["delta"]
+
+
 def test_of_many_differences_some_are_shown(shop: Shop) -> None:
     shop("run", "shop:fan", "-i", "width=60", "--run-id", "wide")
     shop("run", "shop:fan", "-i", "width=2", "--run-id", "narrow")

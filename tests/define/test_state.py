@@ -160,6 +160,23 @@ def test_a_graph_names_the_state_of_a_builder_and_one_without_is_what_it_was() -
     assert states.Research.graph().state is None  # the class itself says it
 
 
+class Unsorted:
+    numbers: Annotated[list[int], union] = [3, 1, 3]  # noqa: RUF012
+    words: Annotated[list[str], union] = ("b", "a")  # type: ignore[assignment]
+    kept: Annotated[list[int], append] = [3, 1, 3]  # noqa: RUF012
+
+
+def test_the_default_of_a_union_is_sorted_and_has_each_item_once() -> None:
+    state = definition_of(_with(Unsorted)).bodies.state
+    assert state is not None
+    assert {name: field.default for name, field in state.fields.items()} == {
+        "numbers": [1, 3],
+        "words": ["a", "b"],
+        "kept": [3, 1, 3],
+    }
+    assert Unsorted.numbers == [3, 1, 3]
+
+
 class Kinds:
     items: Annotated[list[int], append]
     lists: Annotated[list[list[int]], extend]

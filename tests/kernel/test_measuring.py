@@ -107,6 +107,44 @@ def test_behind_a_closed_gate_nothing_waits_for_a_worker() -> None:
     assert found.queue_latency.most == 2.0
 
 
+def test_the_queue_was_longest_before_somebody_took_from_it() -> None:
+    wide = graph(a="", b="", c="", d="a b", e="a", f="d e")
+    index = wide.index
+    journal = told(
+        (0, "created", None, None),
+        (1, "claimed", index["a"], None),
+        (2, "completed", index["a"], "COMPLETED"),
+        (3, "failed", index["b"], "WAITING"),
+        (4, "claimed", index["c"], None),
+        (5, "woken", index["b"], "READY"),
+        (6, "claimed", index["b"], None),
+        (7, "completed", index["b"], "COMPLETED"),
+        (8, "claimed", index["d"], None),
+    )
+
+    def most(length: int) -> int:
+        found = measure(run_row(wide, "RUNNING", seq=length), wide, {}, journal[:length], NOW)
+        return found.most_queued
+
+    assert [most(length) for length in range(1, len(journal) + 1)] == [3] * len(journal)
+    assert metrics(*CHAIN, status="COMPLETED").most_queued == 1
+
+
+def test_what_a_gate_holds_back_is_not_queued() -> None:
+    of = graph(a="", b="a", c="a", d="a")
+    index = of.index
+    journal = told(
+        (0, "created", None, None),
+        (1, "claimed", index["a"], None),
+        (2, "gate", None, "pause"),
+        (3, "run", None, "PAUSED"),
+        (4, "completed", index["a"], "COMPLETED"),
+        (5, "run", None, "RUNNING"),
+    )
+    found = [measure(run_row(of, "RUNNING", seq=n), of, {}, journal[:n], NOW).most_queued for n in range(1, 7)]
+    assert found == [1, 1, 1, 1, 1, 3]
+
+
 def test_a_run_that_has_not_begun_has_no_time() -> None:
     found = metrics()
     assert (found.wall_seconds, found.average_active, found.attempts) == (0.0, 0.0, 0)

@@ -105,6 +105,7 @@ GRAPH = FORM["run"]["graph"]
         (set_at("run", 7), r"\$\.run: an object is needed"),
         (set_at("run", "seed", 7), r"\$\.run\.seed: a string is needed"),
         (set_at("run", "seed", "-7"), r"\$\.run\.seed: a whole number"),
+        (set_at("run", "seed", "9" * 5_000), r"\$\.run\.seed: a whole number"),
         (set_at("run", "status", "DONE"), r"no status 'DONE'"),
         (set_at("run", "graph", "0"), r"\$\.run\.graph: this graph is not among"),
         (set_at("graphs", GRAPH, 0, "id", "other"), r"\$\.graphs.*it was changed"),

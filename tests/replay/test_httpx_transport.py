@@ -182,6 +182,12 @@ def test_it_sends_with_the_transport_it_is_given() -> None:
         assert client.get("http://nowhere/").status_code == 418
 
 
+@pytest.mark.parametrize("headers", ["accept", b"accept", None, 5, [5], [None]])
+def test_headers_are_a_list_of_names(headers: Any) -> None:
+    with pytest.raises(InputError, match=r'headers=.*: a list of names is needed, as in \["accept"\]'):
+        RecordingTransport(headers=headers)
+
+
 def test_headers_with_secrets_cannot_be_chosen() -> None:
     with pytest.raises(InputError, match="never recorded"):
         RecordingTransport(headers=["Authorization"])

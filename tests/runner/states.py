@@ -193,6 +193,76 @@ class Fragile(Workflow):
         return state.total
 
 
+class Sums(Workflow):
+    """Each delta is a number that JSON can keep, and their sum is none."""
+
+    class State:
+        total: Annotated[float, add]
+        count: Annotated[int, add]
+
+    @step
+    def first(self) -> Delta:
+        return Delta(total=1e308, count=9 * 10**4_299)
+
+    @step
+    def second(self) -> Delta:
+        return Delta(total=1e308)
+
+    @step
+    def look(self, state: State) -> int:
+        return state.count
+
+
+class LargeCount(Sums, name="large-count"):
+    @step
+    def second(self) -> Delta:
+        return Delta(count=9 * 10**4_299)
+
+
+def half(current: str, new: str) -> str:
+    return current + new[0].encode("utf-16", "surrogatepass")[2:4].decode("utf-16", "surrogatepass")
+
+
+class Halves(Workflow):
+    """Its reducer gives half of a character."""
+
+    class State:
+        text: Annotated[str, half] = ""
+
+    @step
+    def give(self) -> Delta:
+        return Delta(text="\U0001f600")
+
+    @step
+    def look(self, state: State) -> int:
+        return len(state.text)
+
+
+def paired(current: list[Any], new: int) -> Any:
+    """Tuples in a tuple, each of which is there once, as people write it who do not think of JSON."""
+    pair = (new, str(new))
+    return (*current, pair) if pair not in current else current
+
+
+class Pairs(Workflow):
+    looks: bool
+
+    class State:
+        pairs: Annotated[list[list[Any]], paired] = []  # noqa: RUF012
+
+    @step
+    def first(self) -> Delta:
+        return Delta(pairs=1)
+
+    @step
+    def second(self, ctx: Context) -> Delta:
+        return Delta(ctx.state.pairs if self.looks else None, pairs=1)
+
+    @step
+    def third(self, ctx: Context) -> Delta:
+        return Delta(ctx.state.pairs if self.looks else None, pairs=2)
+
+
 class Again(Workflow):
     """Every attempt returns another delta, and what it saw."""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import pytest
 
-from stepwell import Builder, Engine, Workflow, step
+from stepwell import Builder, Delta, Engine, Workflow, step
 from stepwell.errors import RunNotFound
+from stepwell.reducers import add
 from stepwell.runner import comparing
 from tests.runner.conftest import OpenEngine
 
@@ -41,6 +44,45 @@ def test_a_run_and_its_fork(engine: Engine) -> None:
     assert [pair.id for pair in found.pairs] == ["reduced", "load", "note"]
     assert engine.compare(run.id, fork) == engine.compare(run, fork.id) == found
     assert run.diff(run).same_outputs
+
+
+class Counted(Workflow):
+    amount: int
+    output: int = 7
+
+    class State:
+        total: Annotated[int, add]
+
+    @step
+    def count(self) -> Delta:
+        return Delta(self.output, total=self.amount)
+
+    @step
+    def note(self) -> Delta | None:
+        return Delta(total=1) if self.amount > 2 else None
+
+
+def test_a_delta_is_told_apart_from_the_output(engine: Engine) -> None:
+    one, two, three = (engine.run(Counted(amount=amount)) for amount in (1, 2, 3))
+    found = one.diff(two)
+    assert (found.same_outputs, found.same_deltas) == (True, False)
+    (pair,) = found.different
+    assert (pair.differs, pair.output) == (("delta",), ())
+    assert [str(change) for change in pair.delta] == ["$.total: 1 / 2"]
+    assert pair.first is not None
+    assert pair.second is not None
+    assert pair.first.output == pair.second.output
+    assert str(found).splitlines()[0].endswith(": the same outputs, different deltas")
+    assert str(found).endswith("count: delta\n  delta $.total: 1 / 2")
+    note = {pair.id: pair for pair in one.diff(three).pairs}["note"]
+    assert [str(change) for change in note.delta] == ['$: only in the second: {"total":1}']
+    assert one.diff(engine.run(Counted(amount=1))).same_deltas
+
+
+def test_an_output_that_differs_beside_equal_deltas(engine: Engine) -> None:
+    found = engine.run(Counted(amount=1)).diff(engine.run(Counted(amount=1, output=8)))
+    assert (found.same_outputs, found.same_deltas) == (False, True)
+    assert [(pair.differs, *map(str, pair.output)) for pair in found.different] == [(("output",), "$: 7 / 8")]
 
 
 def test_a_run_that_failed_and_one_that_did_not(engine: Engine) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
+from typing import ClassVar
 
 import pytest
 
-from stepwell import Builder, Context, Engine, Retry, RunNotFound, Workflow, step
-from stepwell.ids import WorkerId
-from stepwell.model import Enlisted, Refusal, Refused
+from stepwell import Builder, Context, Engine, Retry, Run, RunNotFound, Workflow, step, task
+from stepwell.ids import AttemptId, WorkerId
+from stepwell.kernel.audit import folding
+from stepwell.model import AttemptStatus, Enlisted, NodeStatus, Refusal, Refused, Settle
 from stepwell.runner.lease import Tenancy
-from stepwell.runner.metrics import EngineMetrics
+from stepwell.runner.metrics import Counters, EngineMetrics
+from stepwell.runner.work import Held
+from stepwell.store import reader
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -56,6 +60,77 @@ def test_an_engine_counts_what_it_did(engine: Engine) -> None:
     assert set(json.loads(json.dumps(found.to_dict()))) == set(EngineMetrics._fields)
 
 
+def test_an_engine_knows_how_long_its_steps_took(engine: Engine) -> None:
+    runs = [engine.run(Flaky()) for _ in range(3)]
+    eventually(lambda: engine._runner is not None and engine._runner.idle)
+    found = engine.metrics
+    journals = [reader.list_journal(engine.store, run.id) for run in runs]
+    own = [entry for journal in journals for entry in journal if entry.kind in ("claimed", "completed", "failed")]
+    assert found.steps == len(own) == found.claimed + found.executed
+    stored = sum(run.metrics.step_latency.total for run in runs) / found.executed
+    assert found.step_seconds == pytest.approx(stored, abs=0.05)
+    assert 0 < found.step_seconds < sum(run.metrics.wall_seconds for run in runs)
+
+
+def test_what_never_began_or_was_fenced_is_no_step_that_took_time() -> None:
+    counters = Counters()
+    held = Held(AttemptId("c.0"), None, 0, 1, 0, (), claimed_at=5)  # type: ignore[arg-type]
+    end = Settle(held.attempt, AttemptStatus.FAILED, NodeStatus.FAILED)
+    counters.unusual(held, end, 12, recorded=True)
+    held.begun = True
+    counters.unusual(held, end, 12, recorded=False)
+    assert counters.step_time == 0
+    counters.unusual(held, end, 12, recorded=True)
+    assert counters.step_time == 7
+
+
+class Wide(Workflow):
+    fails: ClassVar[bool] = True
+
+    @step
+    def begin(self) -> None: ...
+
+    @task(depends_on=begin)
+    def a(self) -> None: ...
+
+    @task(depends_on=begin)
+    def b(self) -> None:
+        if self.fails:
+            raise ConnectionError
+
+    @task(depends_on=begin)
+    def c(self) -> None: ...
+
+    @step(depends_on=[a, b, c])
+    def end(self) -> None: ...
+
+
+def longest_queue(run: Run, engine: Engine) -> int:
+    """As the audit of the journal tells it, entry by entry."""
+    journal = reader.list_journal(engine.store, run.id)
+    told = folding([run.graph], journal)
+    before = [next(told).nodes.count(NodeStatus.READY) for _ in journal]
+    return max(count for count, entry in zip(before, journal, strict=True) if entry.kind == "claimed")
+
+
+def test_the_longest_queue_is_the_one_that_the_journal_tells_of(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = engine.run(Wide(), check=False)
+    monkeypatch.setattr(Wide, "fails", False)
+    healed = engine.run(Wide())
+    runs = [
+        failed.retry().wait(30),
+        healed,
+        healed.fork("b").wait(30),
+        healed.fork("begin").wait(30),
+        engine.run(Flaky()),
+    ]
+    healed.reattempt("end").wait(30)
+    assert [run.metrics.most_queued for run in runs] == [longest_queue(run, engine) for run in runs]
+    assert healed.metrics.most_queued == 3
+
+
 def test_every_process_sees_the_same_numbers_of_a_run(open_sqlite: OpenEngine) -> None:
     run = open_sqlite().run(Flaky())
     assert open_sqlite(runner=None).get(run.id).metrics == run.metrics
@@ -64,6 +139,7 @@ def test_every_process_sees_the_same_numbers_of_a_run(open_sqlite: OpenEngine) -
 def test_an_engine_that_only_looks_has_done_nothing(open_engine: OpenEngine) -> None:
     found = open_engine(runner=None).metrics
     assert (found.executed, found.commits, found.active.total) == (0, 0, 0)
+    assert (found.steps, found.step_seconds) == (0, 0.0)
 
 
 def test_a_run_that_is_going_on_is_measured_as_it_stands(open_engine: OpenEngine) -> None:

@@ -161,6 +161,37 @@ def test_a_reducer_that_raises_fails_the_node_that_looks_and_a_better_one_is_use
     assert run.state == {"total": 2}
 
 
+@pytest.mark.parametrize(
+    ("workflow", "field", "reducer", "node", "problem", "advice"),
+    [
+        (states.Sums, "total", "add", "second", "inf is not a JSON number", "give the field another reducer"),
+        (states.LargeCount, "count", "add", "second", "Exceeds the limit", "give the field another reducer"),
+        (states.Halves, "text", "tests.runner.states:half", "give", "half of a surrogate pair", "correct the reducer"),
+    ],
+)
+def test_a_fold_that_json_cannot_keep_is_refused_with_its_field_and_node(
+    engine: Engine, workflow: Any, field: str, reducer: str, node: str, problem: str, advice: str
+) -> None:
+    with pytest.raises(RunFailed) as caught:
+        engine.run(workflow(), wait=60)
+    assert (caught.value.node, caught.value.error_type) == ("look", "StateError")
+    run = engine.get(caught.value.run_id)
+    for look in (lambda: run.state, run.checkpoint):
+        with pytest.raises(StateError) as refused:
+            look()
+        assert (refused.value.field, refused.value.node) == (field, node)
+        for words in (f"{workflow.__qualname__}.State.{field}, {reducer}, gave what", problem, advice, "run.retry()"):
+            assert words.replace("LargeCount", "Sums") in str(refused.value)
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_reducer_is_given_what_json_gives_back_whoever_looked_before(engine: Engine, looks: bool) -> None:
+    run = engine.run(states.Pairs(looks=looks), wait=60)
+    assert run.state == {"pairs": [[1, "1"], [1, "1"], [2, "2"]]}
+    assert run.checkpoint().state == run.state
+    assert run.output("third") == ([[1, "1"], [1, "1"]] if looks else None)
+
+
 @pytest.mark.parametrize("how", ["look", "return"])
 def test_a_workflow_without_a_state_says_so(engine: Engine, how: str) -> None:
     with pytest.raises(RunFailed, match="Stateless declares no state: write `class State:`"):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stepwell import Engine, Workflow, step
+from stepwell import Builder, Context, DefinitionError, Engine, RunNotFound, Workflow, step
 from stepwell.errors import InputError
 from stepwell.store import open_store, reader
 
@@ -16,8 +17,11 @@ NO_SECONDS = [NAN, math.inf, -math.inf, 1e300, 10**30, 10**5_000, "1", -1, True,
 
 
 class Small(Workflow):
+    size: int = 0
+
     @step
-    def only(self) -> None: ...
+    def only(self, ctx: Context) -> None:
+        ctx.checkpoint("2024")
 
 
 @pytest.fixture
@@ -40,6 +44,15 @@ def test_how_long_to_wait(looking: Engine, value: Any) -> None:
     run = looking.start(Small())
     with pytest.raises(InputError, match=r"timeout=.*: a number of seconds from 0 below 2\*\*40 is needed"):
         run.wait(timeout=value)
+
+
+@pytest.mark.parametrize("value", [each for each in NO_SECONDS if each is not None], ids=range(len(NO_SECONDS) - 1))
+def test_how_long_bodies_may_take_when_an_engine_is_closed(value: Any) -> None:
+    with Engine("memory://") as engine:
+        run = engine.run(Small())
+        with pytest.raises(InputError, match=r"timeout=.*: a number of seconds from 0 below 2\*\*40 is needed"):
+            engine.close(value)
+        assert engine.run(Small()).diff(run).same_outputs
 
 
 def test_waiting_for_thousands_of_years_is_allowed() -> None:
@@ -117,3 +130,150 @@ def test_the_number_of_an_attempt(looking: Engine, attempt: Any) -> None:
     for ask in (run.logs, run.effects):
         with pytest.raises(InputError, match=r"attempt=.*: a whole number from 1 is needed"):
             ask(attempt=attempt)
+
+
+HUGE = 10**5_000
+NO_TEXT = [None, True, -1, HUGE, NAN, b"", [], {}, (), {1: 2}, object(), Small, Small(), print]
+NUMBERED = range(len(NO_TEXT))
+
+
+@pytest.mark.parametrize("value", NO_TEXT, ids=NUMBERED)
+def test_the_name_of_a_node(looking: Engine, value: Any) -> None:
+    run = looking.start(Small())
+    asks = [run.output, run.node, run.index_of, run.reattempt]
+    if value is not None:
+        asks += [run.logs, run.effects, run.why]
+    for ask in asks:
+        with pytest.raises(InputError, match="is no node: its name or id, which is a text, is needed") as refused:
+            ask(value)
+        assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("value", [each for each in NO_TEXT if each not in (None, -1)], ids=NUMBERED[:-2])
+def test_where_a_run_is_forked_or_looked_at(looking: Engine, value: Any) -> None:
+    run = looking.start(Small())
+    for ask in (run.fork, run.checkpoint):
+        with pytest.raises(
+            InputError, match=r"has no checkpoint .*: a seq of its journal, which is a whole number, or"
+        ):
+            ask(value)
+    assert run.forks() == []
+
+
+@pytest.mark.parametrize("value", [5, True, NAN, "x", b"x", [1], {1: 2}, object(), HUGE, [("size", 1)]], ids=range(10))
+def test_what_a_fork_changes_in_the_input(looking: Engine, value: Any) -> None:
+    run = looking.start(Small())
+    with pytest.raises(InputError, match=r"input=.*: a dict of inputs by name is needed"):
+        run.fork(input=value)
+    assert run.forks() == []
+    assert run.fork(input={}).input == run.input
+
+
+def test_a_number_is_a_seq_and_a_text_a_label() -> None:
+    with Engine("memory://") as engine:
+        run = engine.run(Small())
+        assert run.checkpoint("2024").label == "2024"
+        assert run.fork("2024").origin == run.fork(run.checkpoint("2024").step).origin
+        with pytest.raises(InputError, match="has no checkpoint 2024"):
+            run.fork(2024)
+
+
+@pytest.mark.parametrize("value", NO_TEXT, ids=NUMBERED)
+def test_which_run_is_compared(looking: Engine, value: Any) -> None:
+    run = looking.start(Small())
+    for ask in (run.diff, lambda other: looking.compare(other, run), lambda other: looking.compare(run, other)):
+        with pytest.raises(InputError, match="is no run: a run or its id is needed"):
+            ask(value)
+
+
+@pytest.mark.parametrize("value", NO_TEXT, ids=NUMBERED)
+def test_the_id_of_a_run(looking: Engine, value: Any) -> None:
+    for ask in (looking.get, looking.adopt, looking.wait, looking.delete):
+        with pytest.raises(InputError, match="is no id of a run, which is a text"):
+            ask(value)
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite:///odd.db"])
+@pytest.mark.parametrize("value", ["", "\ud800", "a\0b", "x" * 100_000], ids=range(4))
+def test_an_id_that_no_run_can_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, value: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Engine(url, runner=None) as engine:
+        for ask in (engine.get, engine.adopt, engine.wait):
+            with pytest.raises(RunNotFound) as refused:
+                ask(value)  # type: ignore[arg-type]
+            assert len(str(refused.value)) < 300
+        assert engine.runs(workflow=value) == []
+        with pytest.raises(InputError, match="is not allowed: use 1 to 200 letters"):
+            engine.start(Small(), run_id=value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"limit": value} for value in (None, True, -1, 0, 10**30, NAN, "1", [])),
+        *({"workflow": value} for value in (True, 5, [], Small)),
+        *({"status": value} for value in ("", "DONE", 5, [], HUGE, "\ud800")),
+    ],
+    ids=lambda options: str([*options])[:40],
+)
+def test_which_runs_are_listed(looking: Engine, options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(InputError, match=f"{name}=.* needed"):
+        looking.runs(**options)
+
+
+@pytest.mark.parametrize("value", [None, True, 5, NAN, "x", b"x", {}, object(), Small, Small()], ids=range(10))
+def test_what_is_started_together(looking: Engine, value: Any) -> None:
+    with pytest.raises(InputError, match="is no list of what is to be run"):
+        looking.start_many(value)
+
+
+@pytest.mark.parametrize("value", NO_TEXT, ids=NUMBERED)
+def test_an_event(looking: Engine, value: Any) -> None:
+    with pytest.raises(InputError, match="there are: run, node"):
+        looking.on(value, print)
+
+
+@pytest.mark.parametrize("value", [None, True, 5, NAN, object(), HUGE], ids=range(6))
+def test_what_is_fanned_out(value: Any) -> None:
+    with pytest.raises(DefinitionError, match="items are needed, one for each node"):
+        Builder("wide").fan_out(value, job=dict)
+
+
+def test_a_number_that_cannot_be_shown(looking: Engine) -> None:
+    """Python refuses to write whole numbers of more than 4,300 digits, which must not hide what was wrong."""
+
+    class Named(Small, name="named"):
+        title: str = ""
+
+    run = looking.start(Small())
+    for ask in (lambda: Named(title=HUGE), lambda: run.import_graph(HUGE), lambda: looking.on("run", HUGE)):  # type: ignore[arg-type]
+        with pytest.raises((InputError, DefinitionError), match="that cannot be shown"):
+            ask()
+    for build in (
+        lambda: Builder(HUGE),  # type: ignore[arg-type]
+        lambda: Builder("x", timeout=HUGE),
+        lambda: Builder("x", on_failure=HUGE),  # type: ignore[arg-type]
+        lambda: Builder("x", state=HUGE),  # type: ignore[arg-type]
+        lambda: Builder("x").node("a", job=HUGE),  # type: ignore[arg-type]
+        lambda: Builder("x").node("a", job=dict, args=HUGE),  # type: ignore[arg-type]
+        lambda: Builder("x").node("a", job=dict, depends_on=HUGE),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(DefinitionError, match="that cannot be shown"):
+            build()
+
+
+@pytest.mark.parametrize(
+    "value", [*NO_TEXT, "", ".", "\ud800", "a\0b", "x" * 256, "file.txt/x.json", "folder"], ids=range(21)
+)
+def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.txt").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    with Engine("memory://") as engine:
+        run = engine.run(Small())
+        with pytest.raises(InputError, match=r"it cannot be written|the path of a file is needed") as refused:
+            run.export(value)
+        assert len(str(refused.value)) < 300
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["file.txt", "folder"]
+        assert run.export("x" * 255).is_file()

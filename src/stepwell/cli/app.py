@@ -341,7 +341,7 @@ def diff(
     as_json: AsJson = False,
     store: Store = None,
 ) -> None:
-    """Compare two runs: inputs, nodes, outputs, attempts and times; exit code 1 if their outputs differ."""
+    """Compare two runs: inputs, nodes, outputs, attempts and times; exit code 1 if outputs or deltas differ."""
     from .comparing import diff as command
 
     command(_place(context, store), first, second, whole=whole, as_json=as_json)

@@ -10,7 +10,7 @@ from ..replay.checkpoint import Checkpoint, Label
 from ..runner import Engine
 from .opening import Place
 from .records import json_text
-from .stored import find_run
+from .stored import find_run, place_in
 from .streams import say
 from .words import count, plain
 
@@ -24,7 +24,7 @@ def checkpoints(place: Place, text: str, at: str | None, *, as_json: bool) -> No
         if at is None:
             _list(place, run.id, run.checkpoints(), as_json=as_json)
         else:
-            found = run.checkpoint(int(at) if at.isdecimal() else at)
+            found = run.checkpoint(place_in(run, at))
             say(json_text(found.data())) if as_json else _show(found)
 
 

@@ -19,7 +19,7 @@ from .words import count, duration, plain
 ROWS = 40
 """Nodes that are shown one by one, unless all are asked for."""
 DIFFERENT = 1
-"""The exit code when the outputs differ."""
+"""The exit code when outputs or deltas differ."""
 _ABSENT = "-"
 
 
@@ -31,7 +31,7 @@ def diff(place: Place, first: str, second: str, *, whole: bool, as_json: bool) -
         say(json_text(_record(found)))
     else:
         _print(found, whole=whole)
-    if not found.same_outputs:
+    if not (found.same_outputs and found.same_deltas):
         raise typer.Exit(DIFFERENT)
 
 
@@ -60,6 +60,7 @@ def _print(found: Comparison, *, whole: bool) -> None:
         screen.print(made)
     for pair in shown:
         _print_changes(f"output of {plain(pair.name)}", pair.output)
+        _print_changes(f"delta of {plain(pair.name)}", pair.delta)
     say(_summary(found, len(shown)))
 
 
@@ -73,13 +74,18 @@ def _print_changes(what: str, changes: Iterable[Change]) -> None:
 
 def _summary(found: Comparison, shown: int) -> str:
     different = len(found.different)
-    outputs = sum("output" in pair.differs for pair in found.pairs)
     alike = len(found.pairs) - different
-    told = f"{count(outputs, 'output')} differ" if outputs != 1 else "1 output differs"
-    line = (
-        f"\n{told if outputs else 'the same outputs'}; {count(different, 'node')} with a difference, {alike:,} without"
-    )
+    told = _differing(found, "output") or "the same outputs"
+    if deltas := _differing(found, "delta"):
+        told += f", {deltas}"
+    line = f"\n{told}; {count(different, 'node')} with a difference, {alike:,} without"
     return line if shown >= different else f"{line}; --all and --json show more than {shown:,}"
+
+
+def _differing(found: Comparison, what: str) -> str:
+    """How many nodes have another one; empty if none has."""
+    number = sum(what in pair.differs for pair in found.pairs)
+    return f"{count(number, what)} differ{'s' if number == 1 else ''}" if number else ""
 
 
 def _attempts(pair: Pair) -> str:
@@ -98,6 +104,7 @@ def _record(found: Comparison) -> dict[str, Any]:
     """The keys are a promise, as in `records`."""
     return {
         "same_outputs": found.same_outputs,
+        "same_deltas": found.same_deltas,
         "first": _side_record(found.first),
         "second": _side_record(found.second),
         "input": [change._asdict() for change in found.input],
@@ -111,6 +118,7 @@ def _record(found: Comparison) -> dict[str, Any]:
                 "second": _facts_record(pair.second),
                 "ratio": pair.ratio,
                 "output": [change._asdict() for change in pair.output],
+                "delta": [change._asdict() for change in pair.delta],
             }
             for pair in found.pairs
         ],
@@ -136,4 +144,5 @@ def _facts_record(facts: NodeFacts | None) -> dict[str, Any] | None:
         "attempts": facts.attempts,
         "seconds": facts.seconds,
         "output_sha256": facts.output,
+        "delta_sha256": facts.delta,
     }

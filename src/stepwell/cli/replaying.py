@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from os.path import isfile  # which a name that no file can have does not trouble
 
 import typer
 
@@ -39,7 +39,7 @@ def export(place: Place, text: str, file: str, *, missing_code_ok: bool) -> None
 
 
 def _replayed(place: Place, what: str) -> Replayed:
-    if Path(what).is_file() or what.endswith(".json"):
+    if isfile(what) or what.endswith(".json"):
         return replay_cassette(load_cassette(what))
     with place.store() as store:
         return Engine(store, runner=None).get(find_run(store, what).id).replay()

@@ -20,6 +20,8 @@ from .words import plain
 if TYPE_CHECKING:
     from ..runner import Run
 
+LONGEST_SEQ = 18
+"""Digits of a number that a journal could reach."""
 SHORTEST_PREFIX = 4
 _FEW = 5
 _TELLING = (NodeStatus.FAILED, NodeStatus.INTERRUPTED, NodeStatus.RUNNING, NodeStatus.WAITING)
@@ -40,6 +42,13 @@ def find_run(store: Store, text: str) -> RunRow:
         more = f"\n  and {len(found) - _FEW:,} more" if len(found) > _FEW else ""
         raise InputError(f"{text!r} begins the ids of {len(found):,} runs; give more of it:{shown}{more}")
     return found[0]
+
+
+def place_in(run: Run, at: str | None) -> int | str | None:
+    """Where in a run somebody means: digits are a `seq`, unless a body gave a checkpoint such a label."""
+    if at is None or not (at.isascii() and at.isdigit()) or len(at) > LONGEST_SEQ or run.step_of(at) is not None:
+        return at
+    return int(at)
 
 
 def check_node(run: Run, node: str) -> None:

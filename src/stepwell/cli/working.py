@@ -24,7 +24,7 @@ from .advising import advise, advised, next_steps
 from .exits import ExitCode, complain, report
 from .inputs import changed_input, import_module, make_startable, workflows_in
 from .opening import Place
-from .stored import StoredRun, check_node, find_run
+from .stored import StoredRun, check_node, find_run, place_in
 from .streams import say
 from .words import count, duration, one_line, plain
 
@@ -71,11 +71,10 @@ def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_i
     """A new run that begins with what another has done."""
     with place.store() as store:
         row = find_run(store, text)
-        where = int(at) if at is not None and at.isdecimal() else at
-        if isinstance(where, str):
-            run = Engine(store, runner=None).get(row.id)
-            if run.step_of(where) is None:
-                check_node(run, where)
+        run = Engine(store, runner=None).get(row.id)
+        where = place_in(run, at)
+        if isinstance(where, str) and run.step_of(where) is None:
+            check_node(run, where)
     changes = changed_input(row.id, row.target, pairs)
     if not wait:
         with place.store() as store:

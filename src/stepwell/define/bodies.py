@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import DefinitionError, MissingJob
 from ..graph import Graph, NodeSpec
+from ..words import shown
 from .address import find
 from .builder import Builder
 from .invoke import Body, Job, JobBody, MethodBody
@@ -115,7 +116,7 @@ def definition_of(thing: Workflow | Builder) -> Definition:
 def _cannot_run(thing: object) -> TypeError:
     if isinstance(thing, type) and issubclass(thing, Workflow):
         return TypeError(f"{thing.__name__} is a class; what is run is an instance with its input: {call_of(thing)}")
-    return TypeError(f"{thing!r} cannot be run: give an instance of a Workflow class, or a Builder")
+    return TypeError(f"{shown(thing)} cannot be run: give an instance of a Workflow class, or a Builder")
 
 
 def load_target(target: str) -> Target:

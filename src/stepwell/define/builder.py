@@ -10,6 +10,7 @@ from ..errors import DefinitionError, GraphError
 from ..graph import DEFAULT_QUEUE, NO_ARGS, Graph, NodeSpec, OnLost, Problem, Retry, SideEffects
 from ..ids import NodeId
 from ..place import Place, caller
+from ..words import shown
 from .address import address_of, is_address
 from .decorators import PREVIOUS, Previous
 from .jobs import NamedJob, named_job
@@ -138,8 +139,10 @@ class Builder:
         known = self._job(job, place)
         if args is not None and not callable(args):
             raise DefinitionError(
-                f"args={args!r}: a function is needed that makes the args of one item", where=str(place)
+                f"args={shown(args)}: a function is needed that makes the args of one item", where=str(place)
             )
+        if not isinstance(items, Iterable):
+            raise DefinitionError(f"fan_out({shown(items)}): items are needed, one for each node", where=str(place))
         naming: Callable[[Item], str] | None = name if callable(name) else None
         prefix = known.short_name if name is None else name
         members = FanOut(
@@ -267,7 +270,7 @@ class Builder:
                 waiting += reversed(each.parents if isinstance(each, FanOut) and not each else list(each))
             else:
                 raise DefinitionError(
-                    f"depends_on={each!r}: names, ids, what fan_out returned, or a list of these is needed",
+                    f"depends_on={shown(each)}: names, ids, what fan_out returned, or a list of these is needed",
                     where=str(place),
                 )
         return tuple(found)
@@ -292,7 +295,7 @@ class Builder:
 
 def _checked_state(declared: object, place: Place) -> StateType:
     if not isinstance(declared, type):
-        raise DefinitionError(f"state={declared!r}: a class that declares a state is needed", where=str(place))
+        raise DefinitionError(f"state={shown(declared)}: a class that declares a state is needed", where=str(place))
     if not is_address(address_of(declared)):
         raise DefinitionError(
             f"state={declared.__qualname__}: only its name is stored, and no other process finds a class inside a function "
@@ -305,7 +308,7 @@ def _checked_state(declared: object, place: Place) -> StateType:
 def _checked_args(name: str, args: Mapping[str, Any], place: Place, own: tuple[str, ...]) -> Mapping[str, Any]:
     """A copy of the args, so that what the caller does to them later changes nothing."""
     if not isinstance(args, Mapping):
-        raise DefinitionError(f"the args of {name!r} are {args!r}, but a dict is needed", where=str(place))
+        raise DefinitionError(f"the args of {name!r} are {shown(args)}, but a dict is needed", where=str(place))
     for word in own:
         if word in args:
             raise DefinitionError(

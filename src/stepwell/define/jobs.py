@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..errors import DefinitionError
+from ..words import shown
 from .address import address_of, is_address, loaded
 from .parameters import yields
 
@@ -27,11 +28,13 @@ def named_job(job: Callable[..., Any] | str) -> NamedJob:
     """The address of a job. An address is only checked for its form: writing a workflow imports nothing."""
     if isinstance(job, str):
         if not is_address(job):
-            raise DefinitionError(f"job={job!r}: the form package.module:function is needed, or the function itself")
+            raise DefinitionError(
+                f"job={shown(job)}: the form package.module:function is needed, or the function itself"
+            )
         return NamedJob(job, None, False)
     if not callable(job) or not hasattr(job, "__qualname__") or not isinstance(getattr(job, "__module__", None), str):
         raise DefinitionError(
-            f"job={job!r}: a function of a module is needed, or its address package.module:function; "
+            f"job={shown(job)}: a function of a module is needed, or its address package.module:function; "
             f"fixed arguments go into args="
         )
     address = address_of(job)
@@ -43,7 +46,7 @@ def named_job(job: Callable[..., Any] | str) -> NamedJob:
     known = loaded(address)
     if known is not None and known is not job:
         raise DefinitionError(
-            f"job={job!r}: its name {address} leads to something else ({known!r}), which another process would run "
+            f"job={shown(job)}: its name {address} leads to something else ({known!r}), which another process would run "
             f"instead; give the function that has this name"
         )
     if yields(job):

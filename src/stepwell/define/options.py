@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from ..errors import DefinitionError
 from ..graph import MAX_NAME, Body, OnLost, Retry, SideEffects
 from ..place import Place
+from ..words import shown
 
 MAX_SECONDS = 2**40
 """Some 35,000 years: in microseconds still a number that stores can keep."""
@@ -77,7 +78,7 @@ def checked_run_options(on_failure: OnFailure, timeout: float | None, place: Pla
 def checked_name(name: str, place: Place) -> str:
     """A name that any terminal can show: one that holds control characters could command it."""
     if not _is_text(name):
-        raise DefinitionError(f"{name!r} cannot be a name: some text is needed", where=str(place))
+        raise DefinitionError(f"{shown(name)} cannot be a name: some text is needed", where=str(place))
     if len(name) > MAX_NAME or not name.isprintable():
         raise DefinitionError(
             f"{reprlib.repr(name)} cannot be a name: 1 to {MAX_NAME} printable characters are needed, and no line ends",
@@ -103,7 +104,7 @@ def _checked_timeout(seconds: float | None, place: Place) -> float | None:
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < MAX_SECONDS:
-        raise DefinitionError(f"timeout={seconds!r}: a positive number of seconds is needed", where=str(place))
+        raise DefinitionError(f"timeout={shown(seconds)}: a positive number of seconds is needed", where=str(place))
     return float(seconds)
 
 
@@ -119,4 +120,4 @@ def _is_text(value: object) -> bool:
 
 def _check_choice(option: str, value: str, choices: tuple[str, ...], place: Place) -> None:
     if value not in choices:
-        raise DefinitionError(f"{option}={value!r}: one of {', '.join(choices)} is needed", where=str(place))
+        raise DefinitionError(f"{option}={shown(value)}: one of {', '.join(choices)} is needed", where=str(place))

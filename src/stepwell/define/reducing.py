@@ -37,6 +37,11 @@ def starts_at(reducer: Reducer) -> Any:
     return _EMPTY[reducer]() if reducer in _EMPTY else NOTHING
 
 
+def begun(reducer: Reducer, default: Any) -> Any:
+    """A default as the reducer itself would have left it: the items of a `union` are sorted, each is there once."""
+    return union([], default) if reducer is union else default
+
+
 def refusal(reducer: Reducer, annotation: Any) -> str | None:
     """Why a field of this type cannot have this reducer; None when it can."""
     kinds = _kinds(annotation)

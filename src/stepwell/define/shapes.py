@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import collections.abc
-import reprlib
 from collections.abc import Callable, Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, NewType, Union, get_args, get_origin
 
 from ..codec import encode
 from ..errors import NotJson
+from ..words import briefly
 
 _LISTS = (list, collections.abc.Sequence)
 _DICTS = (dict, collections.abc.Mapping)
@@ -136,7 +136,7 @@ def _not_json(value: Any, path: str) -> Sequence[str]:
 
 
 def _refusal(path: str, text: str, value: object) -> str:
-    return f"{path}: {text} is needed, got {reprlib.repr(value)} ({type(value).__name__})"
+    return f"{path}: {text} is needed, got {briefly(value)} ({type(value).__name__})"
 
 
 def _shown_type(annotation: Any) -> str:

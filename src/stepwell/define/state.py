@@ -8,8 +8,7 @@ class State:
 
 from __future__ import annotations
 
-import reprlib
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -17,10 +16,11 @@ from ..codec import encode
 from ..errors import DefinitionError, NotJson, StateError
 from ..kernel.folding import Channel, copied
 from ..model.outputs import with_delta
-from ..reducers import last
+from ..reducers import add, last
+from ..words import briefly
 from .address import address_of
 from .parameters import STATE
-from .reducing import NOTHING, Refused, delta_annotation, refusal, starts_at
+from .reducing import NOTHING, Refused, begun, delta_annotation, refusal, starts_at
 from .shapes import Shape, Unsupported, shape_of
 
 Report = Callable[[str, str], None]
@@ -40,8 +40,8 @@ class Delta:
         self.fields = fields
 
     def __repr__(self) -> str:
-        output = [] if self.output is None else [reprlib.repr(self.output)]
-        return f"Delta({', '.join([*output, *(f'{name}={reprlib.repr(each)}' for name, each in self.fields.items())])})"
+        output = [] if self.output is None else [briefly(self.output)]
+        return f"Delta({', '.join([*output, *(f'{name}={briefly(each)}' for name, each in self.fields.items())])})"
 
 
 class Field(NamedTuple):
@@ -69,7 +69,7 @@ class StateType:
         self.declared = declared
         self.fields = fields
         self.channels = {
-            name: Channel(field.default, field.reducer, None if field.is_ours else field.shape.problems)
+            name: Channel(field.default, field.reducer, _checked_after_folding(field), field.is_ours)
             for name, field in fields.items()
         }
         self._view = _view_type(declared, fields)
@@ -93,8 +93,7 @@ class StateType:
             if field is None:
                 problems.append(f"{name}: there is no such field; there are {', '.join(self.fields)}")
                 continue
-            found = list(field.delta.problems(value, name))
-            problems += found or _not_json(value, name)
+            problems += _unfit(field.delta, value, name)
         if problems:
             lines = "\n".join(f"  - {problem}" for problem in problems)
             raise StateError(f"node {node!r} returned a Delta that {self.name} refuses:\n{lines}", node=node)
@@ -176,10 +175,20 @@ def _field(declared: type, name: str, annotation: Any, report: Callable[[str], N
     except (Unsupported, Refused) as error:
         report(f"a field of a state cannot be {error}" if isinstance(error, Unsupported) else str(error))
         return None
-    problems = [problem] if problem else shape.problems(default, "its default") or _not_json(default, "its default")
+    problems = [problem] if problem else _unfit(shape, default, "its default")
     for each in problems:
         report(each)
-    return None if problems else Field(shape, delta, copied(default), reducer)
+    return None if problems else Field(shape, delta, begun(reducer, copied(default)), reducer)
+
+
+def _checked_after_folding(field: Field) -> Callable[[Any, str], Sequence[str]] | None:
+    """Of our reducers `add` alone can make what JSON cannot keep of values that it can: a sum may be too large."""
+    return partial(_unfit, field.shape) if field.reducer is add or not field.is_ours else None
+
+
+def _unfit(shape: Shape, value: Any, name: str) -> Sequence[str]:
+    """Why a value cannot be kept where this shape is asked for."""
+    return shape.problems(value, name) or _not_json(value, name)
 
 
 def _not_json(value: Any, name: str) -> list[str]:
@@ -218,7 +227,7 @@ def _reader(name: str) -> property:
 
 
 def _repr(self: Any) -> str:
-    fields = ", ".join(f"{name}={reprlib.repr(value)}" for name, value in self._stepwell_values.items())
+    fields = ", ".join(f"{name}={briefly(value)}" for name, value in self._stepwell_values.items())
     return f"{type(self).__name__}({fields})"
 
 

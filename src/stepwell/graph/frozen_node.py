@@ -7,13 +7,13 @@ which looks at every graph, wherever it comes from.
 from __future__ import annotations
 
 import re
-import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from ..codec import encode, json_path
 from ..errors import NotJson
 from ..ids import NodeId
+from ..words import briefly
 from .check import Problem
 from .document import node_from_document
 from .spec import MAX_NAME, NodeSpec
@@ -66,7 +66,7 @@ def read_node(
 def shown(value: object) -> str:
     """A value that was not expected, in the words of JSON and not too long."""
     words = {None: "null", True: "true", False: "false"}
-    return words[value] if value is None or isinstance(value, bool) else reprlib.repr(value)
+    return words[value] if value is None or isinstance(value, bool) else briefly(value)
 
 
 def _needed(what: str, value: object) -> list[Complaint]:

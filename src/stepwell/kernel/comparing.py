@@ -28,6 +28,8 @@ class NodeFacts(NamedTuple):
     """How long its ended attempts took together."""
     output: str | None
     """A hash of the bytes of its output; None until it has completed."""
+    delta: str | None = None
+    """A hash of what it changed in the state; None when it changed nothing."""
 
 
 class Side(NamedTuple):
@@ -66,9 +68,12 @@ class Pair(NamedTuple):
     first: NodeFacts | None
     second: NodeFacts | None
     differs: tuple[str, ...]
-    """In what: `missing` (from one run), `status`, `output`, `attempts`. How long it took always differs a little."""
+    """In what: `output`, `delta` (to the state), `missing` (from one run), `status`, `attempts`. How long it took always
+    differs a little."""
     output: tuple[Change, ...] = ()
-    """Where the outputs differ; of the first nodes only whose outputs do."""
+    """Where the outputs differ; of the first nodes only whose outputs or deltas do."""
+    delta: tuple[Change, ...] = ()
+    """Where the deltas differ, of the same nodes."""
 
     @property
     def ratio(self) -> float | None:
@@ -79,7 +84,7 @@ class Pair(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two runs side by side; see `same_outputs` for whether they came to the same."""
+    """Two runs side by side; see `same_outputs` and `same_deltas` for whether they came to the same."""
 
     first: Side
     second: Side
@@ -94,17 +99,24 @@ class Comparison(NamedTuple):
         return not any("output" in pair.differs for pair in self.pairs)
 
     @property
+    def same_deltas(self) -> bool:
+        """Whether every node changed the same in the state; always, where there is none."""
+        return not any("delta" in pair.differs for pair in self.pairs)
+
+    @property
     def different(self) -> tuple[Pair, ...]:
         return tuple(pair for pair in self.pairs if pair.differs)
 
     def __str__(self) -> str:
         told = "the same outputs" if self.same_outputs else "different outputs"
-        lines = [f"{self.first.run_id} and {self.second.run_id}: {told}"]
+        deltas = "" if self.same_deltas else ", different deltas"
+        lines = [f"{self.first.run_id} and {self.second.run_id}: {told}{deltas}"]
         lines += [f"input {change}" for change in self.input]
         lines += [f"graph {change}" for change in self.graph]
         for pair in self.different[:MOST_CHANGES]:
             lines.append(f"{pair.name}: {', '.join(pair.differs)}")
             lines += [f"  {change}" for change in pair.output]
+            lines += [f"  delta {change}" for change in pair.delta]
         return "\n".join(lines)
 
 
@@ -112,7 +124,7 @@ def compare(first: Side, second: Side) -> Comparison:
     """Nodes are the same if they have the same id."""
     ids = [*first.nodes, *(node for node in second.nodes if node not in first.nodes)]
     pairs = [_pair(node, first, second) for node in ids]
-    rank = {"output": 0, "missing": 1, "status": 2, "attempts": 3}
+    rank = {"output": 0, "delta": 1, "missing": 2, "status": 3, "attempts": 4}
     pairs.sort(key=lambda pair: min((rank[each] for each in pair.differs), default=len(rank)))
     return Comparison(
         first, second, tuple(pairs), json_changes(first.input, second.input), _graph_changes(first, second)
@@ -125,6 +137,8 @@ def _pair(node: NodeId, first: Side, second: Side) -> Pair:
     differs = []
     if (one.output if one else None) != (other.output if other else None):
         differs.append("output")
+    if (one.delta if one else None) != (other.delta if other else None):
+        differs.append("delta")
     if one is None or other is None:
         differs.append("missing")
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ..codec import MAX_DEPTH
 from ..graph import Graph
 
 
@@ -18,7 +19,9 @@ class Channel(NamedTuple):
     default: Any
     reduce: Callable[[Any, Any], Any]
     problems: Callable[[Any, str], Iterable[str]] | None = None
-    """What is wrong with a value of the field and its name; None for a reducer that is known to do no harm."""
+    """What is wrong with a value of the field and its name; None for a reducer that makes nothing wrong of what is right."""
+    ours: bool = True
+    """Its reducer changes at most the list or object it is given and nothing in it, and returns plain data."""
 
 
 Channels = Mapping[str, Channel]
@@ -73,12 +76,14 @@ def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[Step]) ->
             if channel is None:
                 continue
             if name not in touched:  # a reducer may change what it is given, and `before` is somebody else's
-                values[name] = copied(values[name]) if channel.problems else _shallow(values[name])
+                values[name] = _shallow(values[name]) if channel.ours else copied(values[name])
                 touched.add(name)
             try:
-                values[name] = channel.reduce(values[name], new)
+                reduced = channel.reduce(values[name], new)
             except Exception as error:
                 raise Unfoldable(name, node, new, f"raised {type(error).__name__}: {error}") from error
+            # After every step: a reducer must be given the same whether or not somebody looked at the state in between.
+            values[name] = reduced if channel.ours else plain(reduced)
     return touched
 
 
@@ -104,6 +109,31 @@ def copied(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [copied(item) if isinstance(item, dict | list | tuple) else item for item in value]
     return value
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """What JSON would give back: lists for tuples, and no subclasses. What it cannot keep stays, for others to refuse.
+
+    >>> plain({"pairs": [(1, "a")]})
+    {'pairs': [[1, 'a']]}
+    """
+    kind = type(value)
+    if kind in _PLAIN or depth > MAX_DEPTH:
+        return value
+    if isinstance(value, dict):
+        if kind is dict and _PLAIN.issuperset(map(type, value.values())):
+            return value
+        return {key: plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        if _PLAIN.issuperset(map(type, value)):
+            return value if kind is list else list(value)
+        return [plain(item, depth + 1) for item in value]
+    return next((made(value) for base, made in _SCALARS.items() if isinstance(value, base)), value)
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_SCALARS: Mapping[type, Callable[[Any], Any]] = {str: str.__str__, int: int.__int__, float: float.__float__}
+"""The type that an Enum of numbers or texts is kept as, and how to get at it."""
 
 
 class Lineage(NamedTuple):

@@ -20,6 +20,7 @@ _FAILURES = frozenset({"failed", "timed_out"})
 _EXECUTED = frozenset({"completed", *_FAILURES})
 """How the journal calls the end of an attempt whose body had its say."""
 _SATISFIED = frozenset(str(status) for status in SATISFIED_NODES)
+_UNSTARTED = frozenset({str(NodeStatus.PENDING), str(NodeStatus.READY)})
 _MOVING = frozenset({str(RunStatus.PENDING), str(RunStatus.RUNNING)})
 
 
@@ -63,6 +64,8 @@ class RunMetrics(NamedTuple):
     """The most attempts that were claimed and not settled at once."""
     queued: int
     """Nodes READY now: waiting in the store for a worker."""
+    most_queued: int
+    """The most that were READY at once."""
     executed: int
     """Nodes with an attempt whose body ran to an end, good or bad."""
     attempts: int
@@ -107,6 +110,7 @@ def measure(
         counts.get(NodeStatus.RUNNING, 0),
         history.most_active,
         counts.get(NodeStatus.READY, 0),
+        history.most_ready(),
         len(history.executed),
         len(history.queued),
         history.retries,
@@ -125,6 +129,7 @@ class _History:
 
     def __init__(self, graph: Graph) -> None:
         self._children = graph.children
+        self._queue = _Queue(graph)
         self._opened_at = 0
         """When the run was created, or its gate last opened: nothing was to be had before."""
         self._ready_at: dict[int, int] = {}
@@ -143,6 +148,7 @@ class _History:
 
     def add(self, entry: JournalRow) -> None:
         _, at, kind, index, _, status = entry
+        self._queue.add(kind, index, status)
         if index is None:
             if kind == "created" or (kind == "run" and status in _MOVING):
                 self._opened_at = at
@@ -156,6 +162,9 @@ class _History:
                 self._ready_at[child] = at
         elif status == NodeStatus.READY:
             self._ready_at[index] = at
+
+    def most_ready(self) -> int:
+        return self._queue.most()
 
     def _claimed(self, index: int, at: int) -> None:
         self.queued.append(max(0, at - max(self._opened_at, self._ready_at.get(index, 0))))
@@ -171,3 +180,62 @@ class _History:
         if kind in _EXECUTED:
             self.executed.add(index)
             self.lasted.append(lasted)
+
+
+class _Queue:
+    """Which nodes were READY, as it follows from the journal: see `kernel/audit.py`.
+
+    Only claims take from it while a gate is open, so it was longest just before one of them, or is now.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._children = graph.children
+        self._missing = [len(own) for own in graph.parents]
+        """Of each node, how many of its parents are not satisfied."""
+        self._satisfied: set[int] = set()
+        self._unstarted = {index for index in range(len(graph.parents)) if index not in graph.removed}
+        """PENDING or READY."""
+        self._ready = {index for index in self._unstarted if not self._missing[index]}
+        self._open = True
+        self._most = 0
+
+    def add(self, kind: str, index: int | None, status: str | None) -> None:
+        if index is None:
+            if kind == "gate":
+                self._open = False
+            elif kind == "run":
+                self._turn(status in _MOVING)
+        elif kind == "claimed":
+            self._most = max(self._most, len(self._ready))
+            self._leave(index)
+        elif status is not None:
+            self._move(index, status)
+
+    def most(self) -> int:
+        return max(self._most, len(self._ready)) if self._open else self._most
+
+    def _turn(self, is_open: bool) -> None:
+        """What became READY or ceased to be while a gate was closed does so when it opens."""
+        self._open = is_open
+        if is_open:
+            self._ready = {index for index in self._unstarted if not self._missing[index]}
+
+    def _leave(self, index: int) -> None:
+        self._ready.discard(index)
+        self._unstarted.discard(index)
+
+    def _move(self, index: int, status: str) -> None:
+        if (status in _SATISFIED) is not (index in self._satisfied):
+            self._satisfy(index, status in _SATISFIED)
+        self._leave(index)
+        if status in _UNSTARTED:
+            self._unstarted.add(index)
+            if status == NodeStatus.READY and not self._missing[index]:
+                self._ready.add(index)
+
+    def _satisfy(self, index: int, satisfied: bool) -> None:
+        (self._satisfied.add if satisfied else self._satisfied.discard)(index)
+        for child in self._children[index]:
+            self._missing[child] += -1 if satisfied else 1
+            if self._open and not self._missing[child] and child in self._unstarted:
+                self._ready.add(child)

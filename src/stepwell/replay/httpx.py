@@ -20,6 +20,7 @@ import httpx
 
 from ..errors import InputError
 from ..masking import mask
+from ..words import shown
 from .current import current
 from .recorder import Call
 
@@ -57,7 +58,7 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         durable: bool = False,
         **options: Any,
     ) -> None:
-        self._headers = tuple(sorted({name.lower() for name in headers}))
+        self._headers = _names(headers)
         if secret := SECRET_HEADERS.intersection(self._headers):
             raise InputError(f"headers={sorted(secret)}: these hold secrets, which are never recorded; name others")
         if transport is not None and options:
@@ -174,6 +175,14 @@ def _body(content: bytes) -> dict[str, str]:
         return {"body": content.decode("utf-8")}
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(content).decode()}
+
+
+def _names(headers: Any) -> tuple[str, ...]:
+    if isinstance(headers, Iterable) and not isinstance(headers, str | bytes):
+        given = list(headers)
+        if all(isinstance(name, str) for name in given):
+            return tuple(sorted({name.lower() for name in given}))
+    raise InputError(f'headers={shown(headers)}: a list of names is needed, as in ["accept"]')
 
 
 def _without_password(url: httpx.URL) -> str:

@@ -72,7 +72,8 @@ class _Reading:
         if status not in RunStatus.__members__:
             self._report((*at, "status"), f"there is no status {status!r}")
         seed = self._take(run, at, "seed", str, "0")
-        if not (seed.isascii() and seed.isdigit() and int(seed) < 2**64):
+        # Its length first: a number of too many digits cannot even be read.
+        if not (seed.isascii() and seed.isdigit() and len(seed) <= 20 and int(seed) < 2**64):
             self._report((*at, "seed"), "a whole number from 0 to 2**64 - 1 is needed, as a string")
         target = self._take(run, at, "target", str, None, optional=True)
         workflow = self._take(run, at, "workflow", str, "")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..define import Workflow
 from ..errors import InputError
+from ..model import RunStatus
+from ..words import shown
 
 MAX_SECONDS = 2**40
 """Some 35,000 years: in microseconds still a number that stores can keep."""
 MAX_KEY = 1_000
-_SHOWN = 80
+_LARGEST = 2**63 - 1
 
 
 def check_seconds(name: str, value: Any, *, positive: bool = False) -> None:
@@ -40,7 +42,52 @@ def check_text(name: str, value: Any) -> None:
 
 def check_attempt(value: Any) -> None:
     if value is not None:
-        check_whole("attempt", value, 1, 2**63 - 1, "a whole number from 1")
+        check_whole("attempt", value, 1, _LARGEST, "a whole number from 1")
+
+
+def check_step(run_id: str, value: Any) -> None:
+    """Where in a run: whether it has such an entry or label is for others to say."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST
+    if not (value is None or isinstance(value, str) or is_whole):
+        raise InputError(
+            f"run {run_id} has no checkpoint {shown(value)}: a seq of its journal, which is a whole number, or a name is needed"
+        )
+
+
+def check_node_name(value: Any) -> None:
+    if not isinstance(value, str):
+        raise InputError(f"{shown(value)} is no node: its name or id, which is a text, is needed")
+
+
+def checked_changes(value: Any) -> dict[str, Any]:
+    """What is to be changed in the input of a run."""
+    if value is None:
+        return {}
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return dict(value)
+    raise _wrong("input", value, 'a dict of inputs by name is needed, as in {"express": True}')
+
+
+def check_page(limit: Any, workflow: Any) -> None:
+    """Which runs are listed."""
+    check_whole("limit", limit, 1, _LARGEST, "a whole number from 1")
+    if workflow is not None and not isinstance(workflow, str):
+        raise _wrong("workflow", workflow, "the name of a workflow is needed")
+
+
+def checked_status(value: Any) -> RunStatus:
+    if isinstance(value, str) and value in RunStatus.__members__:
+        return RunStatus(value)
+    raise _wrong("status", value, f"one of {', '.join(RunStatus)} is needed")
+
+
+def checked_list(workflows: Any) -> Iterable[Any]:
+    """Whether each of them can be run is seen when its turn comes."""
+    if isinstance(workflows, Iterable) and not isinstance(workflows, str | bytes | Mapping):
+        return workflows
+    raise InputError(
+        f"{shown(workflows)} is no list of what is to be run, as in [Order(id=1), Order(id=2)], which is needed"
+    )
 
 
 def checked_workflows(workflows: Any) -> list[type[Workflow]]:
@@ -50,7 +97,7 @@ def checked_workflows(workflows: Any) -> list[type[Workflow]]:
         if not wrong:
             return given
         workflows = wrong[0]
-    raise InputError(f"{_shown(workflows)} is no list of Workflow classes, which is needed, as in [OrderWorkflow]")
+    raise InputError(f"{shown(workflows)} is no list of Workflow classes, which is needed, as in [OrderWorkflow]")
 
 
 def _is_number(value: object) -> bool:
@@ -58,12 +105,4 @@ def _is_number(value: object) -> bool:
 
 
 def _wrong(name: str, value: object, needed: str) -> InputError:
-    return InputError(f"{name}={_shown(value)}: {needed}")
-
-
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # a whole number of too many digits
-        text = f"a {type(value).__name__} that is too long to show"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return InputError(f"{name}={shown(value)}: {needed}")

@@ -1,4 +1,4 @@
-"""Reading two runs to compare them. Of their outputs only hashes are kept, and some of those that differ are read again."""
+"""Reading two runs to compare them. Of outputs and deltas only hashes are kept; some of those that differ are read again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from ..codec import sha256
 from ..graph import Graph
 from ..kernel.comparing import Comparison, NodeFacts, Pair, Side, compare, json_changes
 from ..model import AttemptRow, AttemptStatus, ListAttempts, RunRow
+from ..model.outputs import delta_of, output_of
 from ..store import Store, reader
 
 SHOWN_OUTPUTS = 20
-"""Nodes whose different outputs are looked into."""
+"""Nodes whose different outputs and deltas are looked into."""
 _PAGE = 1_000
 
 
@@ -32,10 +33,11 @@ def compare_runs(first: Source, second: Source) -> Comparison:
     shown = 0
     pairs: list[Pair] = []
     for pair in found.pairs:
-        if "output" in pair.differs and shown < SHOWN_OUTPUTS:
+        if not {"output", "delta"}.isdisjoint(pair.differs) and shown < SHOWN_OUTPUTS:
             shown += 1
-            outputs = (_output(store, side, pair) for (store, *_), side in zip((first, second), sides, strict=True))
-            pairs.append(pair._replace(output=json_changes(*outputs)))
+            given = [_given(store, side, pair) for (store, *_), side in zip((first, second), sides, strict=True)]
+            outputs, deltas = zip(*given, strict=True)
+            pairs.append(pair._replace(output=json_changes(*outputs), delta=json_changes(*deltas)))
         else:
             pairs.append(pair)
     return found._replace(pairs=tuple(pairs))
@@ -44,11 +46,11 @@ def compare_runs(first: Source, second: Source) -> Comparison:
 def _side(source: Source) -> Side:
     store, run_id, graph_of = source
     row = reader.require_run(store, run_id)
-    outputs, seconds = _attempts(store, row)
+    hashes, seconds = _attempts(store, row)
     nodes = reader.all_nodes(store, run_id)
     graph = graph_of(reader.require_run(store, run_id))  # after the rows: going over to another graph only adds numbers
     facts = {
-        node.id: NodeFacts(node.status, node.attempt, seconds.get(node.index), outputs.get(node.index))
+        node.id: NodeFacts(node.status, node.attempt, seconds.get(node.index), *hashes.get(node.index, (None, None)))
         for node in sorted(nodes, key=lambda node: graph.ranks[node.index])
         if node.index not in graph.removed
     }
@@ -56,9 +58,9 @@ def _side(source: Source) -> Side:
     return Side(row.id, row.workflow, row.status, taken, row.input, graph, facts)
 
 
-def _attempts(store: Store, row: RunRow) -> tuple[dict[int, str], dict[int, float]]:
-    """By node: a hash of its output, and how long its ended attempts took together."""
-    outputs: dict[int, str] = {}
+def _attempts(store: Store, row: RunRow) -> tuple[dict[int, tuple[str, str | None]], dict[int, float]]:
+    """By node: hashes of its output and of its delta, and how long its ended attempts took together."""
+    hashes: dict[int, tuple[str, str | None]] = {}
     seconds: dict[int, float] = {}
     query = ListAttempts(row.id, limit=_PAGE)
     while True:
@@ -68,15 +70,22 @@ def _attempts(store: Store, row: RunRow) -> tuple[dict[int, str], dict[int, floa
                 taken = (attempt.ended_at - attempt.started_at) / SECOND
                 seconds[attempt.index] = seconds.get(attempt.index, 0.0) + taken
             if attempt.status is AttemptStatus.COMPLETED:
-                outputs[attempt.index] = sha256(attempt.output or b"null")
+                output, delta = _parts(attempt.output)
+                hashes[attempt.index] = sha256(output), None if delta is None else sha256(delta)
         if len(page) < _PAGE:
-            return outputs, seconds
+            return hashes, seconds
         query = query._replace(after=(page[-1].index, page[-1].number))
 
 
-def _output(store: Store, side: Side, pair: Pair) -> bytes | None:
+def _parts(stored: bytes | None) -> tuple[bytes, bytes | None]:
+    """What a node that completed returned: its output, and its delta if it had one."""
+    return (b"null", None) if not stored else (output_of(stored), delta_of(stored))
+
+
+def _given(store: Store, side: Side, pair: Pair) -> tuple[bytes | None, bytes | None]:
+    """The output and the delta of a node, once more."""
     facts = side.nodes.get(pair.id)
     if facts is None or facts.output is None:
-        return None
+        return None, None
     index = side.graph.index[pair.id]
-    return reader.get_outputs(store, side.run_id, (index,)).get(index) or b"null"
+    return _parts(reader.get_stored_outputs(store, side.run_id, (index,)).get(index))

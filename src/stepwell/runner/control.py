@@ -14,7 +14,7 @@ from ..kernel.plans import NotNow
 from ..model import Gate, NodeStatus, RunNews, RunRow, RunStatus
 from ..model.origin import Origin, origin_of
 from ..store import Store, reader
-from .checking import check_seconds
+from .checking import check_seconds, check_step, checked_changes
 from .forking import fork_arguments
 from .gates import ask, preview
 from .lineage import forks_of
@@ -164,6 +164,8 @@ class Controls:
 
             again = run.fork("charge", input={"express": True})
         """
+        check_step(self.id, at)
+        changes = checked_changes(input)
         row = reader.require_run(self._engine.store, self.id)
         seq, before = row.seq, None
         if isinstance(at, int):
@@ -176,7 +178,7 @@ class Controls:
                 before = self.index_of(at)
             else:
                 seq = step
-        made = self._engine.fork(row, fork_arguments(self.id, seq, before), dict(input or {}), run_id)
+        made = self._engine.fork(row, fork_arguments(self.id, seq, before), changes, run_id)
         return type(self)(self._engine, made)  # type: ignore[call-arg]
 
     @property

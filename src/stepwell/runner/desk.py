@@ -217,10 +217,12 @@ class Desk:
             if recorded := isinstance(receipt, Settled):
                 landing.news[receipt.run.run_id] = receipt.run
             if op.status is not AttemptStatus.COMPLETED or not recorded:
-                self.counters.unusual(held, op, recorded=recorded)
+                self.counters.unusual(held, op, now, recorded=recorded)
+            else:
+                self.counters.step_time += now - held.claimed_at
             landing.settled.append((held, op, recorded))
         for asked, receipt in zip(flight.claims, receipts[at:], strict=True):
-            self._take(asked, receipt, landing)
+            self._take(asked, receipt, landing, now)
         if self.closing:
             for held in landing.begin:
                 self.finished(held, Settle(held.attempt, AttemptStatus.RELEASED, NodeStatus.READY), now)
@@ -388,7 +390,7 @@ class Desk:
             if not isinstance(receipt, Created) or receipt.run_id != op.run_id:
                 self.forget(op.run_id)
 
-    def _take(self, asked: Asked, receipt: Receipt, landing: Landing) -> None:
+    def _take(self, asked: Asked, receipt: Receipt, landing: Landing, now: int) -> None:
         if isinstance(receipt, Refused):
             assert receipt.reason is Refusal.LEASE_EXPIRED, f"a claim was refused: {receipt}"
             landing.lease_lost, self.leased = True, False
@@ -400,7 +402,7 @@ class Desk:
         strange: list[Grant] = []
         for grant in receipt.grants:
             if self.knows(grant):
-                begun.append(self._hold(grant, self.facts[grant.run_id], suspect=asked.suspect))
+                begun.append(self._hold(grant, self.facts[grant.run_id], now, suspect=asked.suspect))
             else:
                 strange.append(grant)
         landing.begin += begun
@@ -435,7 +437,7 @@ class Desk:
         for run in runs:
             self._hungry[line].pop(run, None)
 
-    def _hold(self, grant: Grant, facts: RunFacts, *, suspect: bool) -> Held:
+    def _hold(self, grant: Grant, facts: RunFacts, now: int, *, suspect: bool) -> Held:
         held = Held(
             grant.attempt,
             facts,
@@ -445,6 +447,7 @@ class Desk:
             grant.inputs,
             grant.generation,
             suspect,
+            now,
         )
         self.held[grant.attempt] = held
         facts.held += 1

@@ -36,7 +36,7 @@ from ..model import (
 )
 from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
-from .checking import check_seconds, checked_workflows
+from .checking import check_page, check_seconds, checked_list, checked_status, checked_workflows
 from .chores import Due
 from .code import Code, Outdated
 from .flights import Limits
@@ -47,7 +47,7 @@ from .local import LocalRunner
 from .metrics import IDLE, EngineMetrics
 from .procedure import Procedure, carry_out
 from .recent import Recent
-from .run import Run
+from .run import Run, as_run
 from .serving import Serving
 from .starting import check_home, check_limits, create_op, facts_of, refuse_while_importing_main
 from .versions import Versions
@@ -148,6 +148,8 @@ class Engine:
 
     def close(self, timeout: float | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
+        if timeout is not None:
+            check_seconds("timeout", timeout)  # before anything is closed
         if self._closed:
             return
         self._closed = True
@@ -190,7 +192,7 @@ class Engine:
         """Start many runs, hundreds in one commit."""
         runs: list[Run] = []
         chunk: list[tuple[Definition, Create]] = []
-        for workflow in workflows:
+        for workflow in checked_list(workflows):
             definition = self.code.definition_of(workflow)
             chunk.append((definition, create_op(definition, priority=priority)))
             if len(chunk) == RUNS_PER_COMMIT:
@@ -266,13 +268,14 @@ class Engine:
 
     def compare(self, first: Run | str, second: Run | str) -> Comparison:
         """Two runs side by side; see `Run.diff`."""
-        return (self.get(first) if isinstance(first, str) else first).diff(second)
+        return as_run(self, first).diff(second)
 
     def runs(
         self, *, limit: int = 100, workflow: str | None = None, status: RunStatus | str | None = None
     ) -> list[Run]:
         """The newest runs."""
-        statuses = () if status is None else (RunStatus(status),)
+        check_page(limit, workflow)
+        statuses = () if status is None else (checked_status(status),)
         page = reader.list_runs(self.store, ListRuns(limit, workflow=workflow, statuses=statuses))
         return [Run(self, row.id) for row in page.runs]
 
@@ -290,6 +293,7 @@ class Engine:
         """Wait for the end of a run. Without a runner, somebody else must be working on it."""
         if timeout is not None:
             check_seconds("timeout", timeout)
+        reader.check_run_id(run_id)
         self._work()  # also who only waits must notice what others do
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._watch.waiting(run_id) as waiter:

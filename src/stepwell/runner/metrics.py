@@ -36,6 +36,7 @@ class Counters:
         "ops",
         "retries",
         "settled",
+        "step_time",
         "unbegun",
     )
 
@@ -43,6 +44,8 @@ class Counters:
         self.commits = self.commits_failed = self.ops = self.commit_time = 0
         self.claims = self.claimed = 0
         self.settled = self.unbegun = self.failures = self.retries = self.fenced = 0
+        self.step_time = 0
+        """How long the attempts that were executed took together, from the answer to their claim to that to their end."""
         self.most_held = dict.fromkeys(KINDS, 0)
         """Of each kind of body, the most attempts at once; only looked at where there is no slot left."""
 
@@ -53,11 +56,12 @@ class Counters:
         self.claims += len(flight.claims)
         self.settled += len(flight.settling)
 
-    def unusual(self, held: Held, op: Settle, *, recorded: bool) -> None:
+    def unusual(self, held: Held, op: Settle, now: int, *, recorded: bool) -> None:
         """A settlement that is no recorded completion."""
         self.fenced += not recorded
         if recorded:
             self.unbegun += not held.begun
+            self.step_time += now - held.claimed_at if held.begun else 0
             self.failures += op.status in _FAILURES
             self.retries += op.node is NodeStatus.WAITING
 
@@ -83,8 +87,12 @@ class EngineMetrics(NamedTuple):
     """Attempts in memory beyond these, claimed ahead. `queue_depth` bounds them for each kind."""
     most_queued: ByKind
     """The most that ever were."""
+    steps: int
+    """Entries that it added to the journals of runs by claiming nodes and recording the ends of attempts."""
     executed: int
     """Attempts whose body ran here and whose end was recorded."""
+    step_seconds: float
+    """How long one of these took on average, from its claim to its settlement."""
     failures: int
     """Those of them that failed or timed out."""
     retries: int
@@ -115,13 +123,15 @@ class EngineMetrics(NamedTuple):
 
 
 _NONE = ByKind(0, 0, 0)
-IDLE = EngineMetrics(_NONE, _NONE, _NONE, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, _NONE, ByKind(0.0, 0.0, 0.0), 0, 0)
+IDLE = EngineMetrics(_NONE, _NONE, _NONE, 0, 0, 0.0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, _NONE, ByKind(0.0, 0.0, 0.0), 0, 0)
 """Of an engine that has no runner."""
 
 
 def snapshot(desk: Desk, lease: Lease, now: int) -> EngineMetrics:
     """The lock of the desk is held."""
     counters, pressure = desk.counters, desk.pressure
+    recorded = counters.settled - counters.fenced
+    executed = recorded - counters.unbegun
 
     def each(number: Callable[[str], int | float]) -> ByKind:
         return ByKind(*map(number, KINDS))
@@ -130,7 +140,9 @@ def snapshot(desk: Desk, lease: Lease, now: int) -> EngineMetrics:
         each(lambda kind: min(desk.count(kind), desk.limits.of(kind))),
         each(lambda kind: max(0, desk.count(kind) - desk.limits.of(kind))),
         each(lambda kind: max(0, counters.most_held[kind] - desk.limits.of(kind))),
-        counters.settled - counters.fenced - counters.unbegun,
+        counters.claimed + recorded,
+        executed,
+        counters.step_time / (executed or 1) / SECOND,
         counters.failures,
         counters.retries,
         counters.fenced,

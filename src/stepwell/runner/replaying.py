@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..codec import decode
 from ..define import Bodies, Workflow, bodies_for, load_target
-from ..errors import DefinitionError, InputError, MissingJob, ReplayMismatch, UnrecordedCall
+from ..errors import MissingJob, ReplayMismatch, UnrecordedCall
 from ..graph import Graph, NodeSpec
 from ..ids import AttemptId, Digest, RunId
 from ..masking import mask
 from ..model import AttemptStatus
-from ..replay.cassette import cassette_text, masked_output, parts
+from ..replay.cassette import masked_output, parts
 from ..replay.current import enter, inside
 from ..replay.difference import differences, graph_differences
 from ..replay.player import Player, Subject
@@ -36,9 +34,6 @@ from .context import Context
 from .lines import Lines
 from .seeing import ReadOutputs
 from .work import Held, RunFacts
-
-MISSING_UP_TO = 10
-"""Addresses that an error lists."""
 
 
 class Replayed(NamedTuple):
@@ -79,54 +74,6 @@ def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
     workflow, target, graph = recorded.workflow, recorded.target, recorded.graph
     today = None if graph.follows is None else code.today(workflow, target)
     return replay(recorded, Today(today, code.bodies(workflow, target, graph)), started)
-
-
-def export_run(store: Store, code: Code, run_id: RunId, file: str | Path, *, missing_code_ok: bool = False) -> Path:
-    """Write a cassette. A file that is there stays as it was until the new one is whole."""
-    path = Path(file)
-    recorded = read_recorded(store, run_id, lambda digest: code.graph(digest, run_id))
-    missing = _missing_code(code, recorded)
-    if missing and not missing_code_ok:
-        raise _unmaskable(run_id, missing)
-    text = cassette_text(recorded)
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(text, encoding="utf-8", newline="\n")
-        beside.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: it cannot be written: {error.strerror or error}") from None
-    finally:
-        beside.unlink(missing_ok=True)
-    return path
-
-
-def _unmaskable(run_id: RunId, missing: list[str]) -> InputError:
-    more = [f"and {len(missing) - MISSING_UP_TO:,} more"] if len(missing) > MISSING_UP_TO else []
-    lines = "".join(f"  - {mask(reason)}\n" for reason in (*missing[:MISSING_UP_TO], *more))
-    return InputError(
-        f"the code of run {run_id} cannot be imported, so the secrets that it names are not known and would not be masked; "
-        f"nothing was written:\n{lines}"
-        f"  export it where its code is, or with missing_code_ok=True (--missing-code-ok) if that code names no secrets"
-    )
-
-
-def _missing_code(code: Code, recorded: Recorded) -> list[str]:
-    """Import what a run names, as an engine does that runs it, so that its secrets are known; what is missing, and why."""
-    missing: list[str] = []
-    bodies = Bodies()
-    try:
-        bodies = code.bodies(recorded.workflow, recorded.target, recorded.graph)
-        bodies.state  # noqa: B018  # it is imported when it is asked for
-    except DefinitionError as error:
-        missing.append(str(error))
-    done = (node.graph.in_order[node.index] for node in recorded.nodes)
-    jobs = {spec.job: spec for spec in (*recorded.graph, *done) if spec.job is not None}
-    for spec in jobs.values():
-        try:
-            bodies.find(spec)
-        except MissingJob as error:
-            missing.append(error.reason)
-    return missing
 
 
 def replay_cassette(recorded: Recorded, workflow: type[Workflow] | None = None) -> Replayed:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..clock import SECOND
 from ..codec import decode
 from ..define import Bodies
-from ..errors import RunCancelled, RunConflict, RunFailed, RunNotFound, RunStillActive
+from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunNotFound, RunStillActive
 from ..graph import Graph, to_frozen
 from ..ids import Digest, RunId
 from ..kernel.ancestry import Ancestry
@@ -22,9 +22,10 @@ from ..model import AttemptRow, GetRun, ListAttempts, ListMarks, ListNodes, Node
 from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time, latest_progress
 from ..replay.record import Effect, effects_of
 from ..store import reader
+from ..words import shown
 from . import explaining
 from .auditing import audit_run
-from .checking import check_attempt
+from .checking import check_attempt, check_node_name, check_step
 from .code import Code
 from .comparing import Source, compare_runs
 from .control import Controls, Steering
@@ -124,6 +125,7 @@ class Run(Controls):
         return final_state(self.id, self._engine.graph_of(row), state, outputs)
 
     def index_of(self, node: str) -> int:
+        check_node_name(node)
         graph = self.graph
         if node in graph.index:
             return graph.index[node]
@@ -143,7 +145,7 @@ class Run(Controls):
             if named
             else f"there are: {known}{' ...' if len(graph) > 10 else ''}"
         )
-        raise KeyError(f"run {self.id} has no node {node!r}: {why}")
+        raise KeyError(f"run {self.id} has no node {shown(node)}: {why}")
 
     def nodes(self, *, removed: bool = False) -> list[NodeView]:
         """Every node, in order, with its attempts; `removed=True`: also those that only earlier versions had."""
@@ -230,6 +232,7 @@ class Run(Controls):
         """
         from .checkpoints import checkpoint
 
+        check_step(self.id, at)
         return checkpoint(self._engine.store, self.id, self._load_graph, self._engine.bodies_of, at)
 
     def checkpoints(self) -> list[Label]:
@@ -255,7 +258,7 @@ class Run(Controls):
         Known secrets are masked. Its code is imported for them; when that cannot be, InputError says so and nothing is
         written, unless `missing_code_ok`. A file of this name is replaced.
         """
-        from .replaying import export_run
+        from .cassettes import export_run
 
         return export_run(self._engine.store, self._engine.code, self.id, file, missing_code_ok=missing_code_ok)
 
@@ -308,7 +311,7 @@ class Run(Controls):
 
         print(run.fork("charge", input={"express": True}).wait().diff(run))
         """
-        theirs = Run(self._engine, RunId(other)) if isinstance(other, str) else other
+        theirs = as_run(self._engine, other)
         return compare_runs(*(Source(run._engine.store, run.id, run._engine.graph_of) for run in (self, theirs)))
 
     def audit(self) -> list[str]:
@@ -339,6 +342,15 @@ class Run(Controls):
             error_message=error.message + (_LOOK_FIRST if first.status is NodeStatus.INTERRUPTED else ""),
             others=len(broken) - 1,
         )
+
+
+def as_run(engine: Home, given: Run | str) -> Run:
+    """A run that somebody named by its id, or has."""
+    if isinstance(given, str):
+        return Run(engine, RunId(given))
+    if not isinstance(given, Run):
+        raise InputError(f"{shown(given)} is no run: a run or its id is needed")
+    return given
 
 
 _LOOK_FIRST = "; look whether it did its work before you retry it, which runs it once more"

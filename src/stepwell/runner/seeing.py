@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +14,7 @@ from ..graph import Graph
 from ..ids import RunId
 from ..kernel.folding import Step, Unfoldable, ancestors, copied, fold, in_order, lineage, start
 from ..model.outputs import delta_of
+from ..words import briefly
 from .recent import Recent
 
 ReadOutputs = Callable[[RunId, tuple[int, ...]], Mapping[int, bytes]]
@@ -87,15 +87,16 @@ def folded(
 
 
 def _explained(run_id: RunId, state: StateType, error: Unfoldable) -> StateError:
-    reducer = state.fields[error.field].reducer_name
+    field = state.fields[error.field]
+    advice = "give the field another reducer" if field.is_ours else "correct the reducer"
     cause = error.__cause__
     frames = traceback.extract_tb(cause.__traceback__)[1:] if cause is not None else []
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return StateError(
-        f"the state of run {run_id} cannot be folded: the reducer of {state.name}.{error.field}, {reducer}, "
+        f"the state of run {run_id} cannot be folded: the reducer of {state.name}.{error.field}, {field.reducer_name}, "
         f"{error.problem}{where}\n"
-        f"  at the delta of node {error.node!r}: {error.field}={reprlib.repr(error.value)}\n"
-        f"  correct the reducer, so that it takes every value that nodes return for the field, and `run.retry()`",
+        f"  at the delta of node {error.node!r}: {error.field}={briefly(error.value)}\n"
+        f"  {advice}, so that it takes every value that nodes return for the field, and `run.retry()`",
         field=error.field,
         node=error.node,
     )

@@ -11,6 +11,7 @@ from ..define import Definition
 from ..errors import DefinitionError, InputError
 from ..ids import checked_run_id, new_run_id
 from ..model import Create
+from ..words import shown
 from .checking import check_seconds, check_text, check_whole
 from .work import RunFacts
 
@@ -73,9 +74,11 @@ def check_limits(*, lease_seconds: float, close_seconds: float, queue_depth: int
 def check_home(url: object, runner: object) -> None:
     """What an engine works on, and how."""
     if url is not None and not isinstance(url, str) and not callable(getattr(url, "commit", None)):
-        raise InputError(f"Engine({url!r}): a store or its URL is needed, as in sqlite:///orders.db")
+        raise InputError(f"Engine({shown(url)}): a store or its URL is needed, as in sqlite:///orders.db")
     if runner not in ("local", None):
-        raise InputError(f"runner={runner!r}: 'local', or None for an engine that only starts and looks, is needed")
+        raise InputError(
+            f"runner={shown(runner)}: 'local', or None for an engine that only starts and looks, is needed"
+        )
 
 
 def refuse_while_importing_main() -> None:

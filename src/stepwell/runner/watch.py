@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..errors import InputError
 from ..ids import NodeId, RunId
 from ..model import AttemptStatus, NodeStatus, RunNews, RunStatus, Settle
+from ..words import shown
 from .pressure import BackpressureEvent
 from .work import Held
 
@@ -96,10 +97,12 @@ class Events:
         self._listeners: dict[str, list[Callable[[Any], None]]] = {"run": [], "node": [], "backpressure": []}
 
     def on(self, event: str, callback: Callable[[Any], None]) -> None:
-        if event not in self._listeners:
-            raise InputError(f"no event {event!r}; there are: {', '.join(self._listeners)}")
+        if not isinstance(event, str) or event not in self._listeners:
+            raise InputError(f"no event {shown(event)}; there are: {', '.join(self._listeners)}")
         if not callable(callback):
-            raise InputError(f"on({event!r}, {callback!r}): a function of one argument is needed, which is the event")
+            raise InputError(
+                f"on({event!r}, {shown(callback)}): a function of one argument is needed, which is the event"
+            )
         self._listeners[event].append(callback)
 
     def runs(self, news: Iterable[RunNews]) -> None:

@@ -95,6 +95,8 @@ class Held:
     inputs: tuple[tuple[int, bytes], ...]
     generation: int = 0
     suspect: bool = False
+    claimed_at: int = 0
+    """When its claim was answered, on the clock of the desk."""
     begun: bool = False
     stop: bool = False
     """It was asked to stop."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-from ..errors import RunNotFound
+from ..errors import InputError, RunNotFound
 from ..ids import AttemptId, Digest, RunId, WorkerId
 from ..model import (
     AttemptRow,
@@ -35,21 +35,35 @@ from ..model import (
     WorkerRow,
 )
 from ..model.outputs import output_of
+from ..words import shown
 from .port import Store
 
 
 def get_run(store: Store, run_id: str) -> RunRow | None:
+    if not run_id.isprintable():  # half of a character, which no store could be asked for
+        return None
     return cast("RunRow | None", store.read([GetRun(RunId(run_id))])[0])
 
 
 def require_run(store: Store, run_id: str) -> RunRow:
+    check_run_id(run_id)
     row = get_run(store, run_id)
     if row is None:
         raise RunNotFound(run_id)
     return row
 
 
+def check_run_id(run_id: object) -> None:
+    """Refuse what cannot be the id of a run before a store is asked for it."""
+    if not isinstance(run_id, str):
+        raise InputError(f"{shown(run_id)} is no id of a run, which is a text")
+
+
 def list_runs(store: Store, query: ListRuns) -> RunPage:
+    if not (
+        query.workflow or ""
+    ).isprintable():  # a name that no workflow can have, and that some stores cannot be asked for
+        return RunPage((), None)
     return cast(RunPage, store.read([query])[0])
 
 
