@@ -120,6 +120,8 @@ class _Reading:
         graph = graphs.get(name) if isinstance(name, str) else None
         if graph is None or index >= len(graph.order):
             self._report((*path, "graph"), "this graph is not among the graphs, or has no such node")
+        elif len(graph.order) > len(recorded.graph.order):  # a run keeps every node that it ever had
+            self._report((*path, "graph"), "this graph has nodes that the graph of the run has not")
         done_in: dict[str, Any] = self._take(node, path, "run", dict, None, optional=True) or {}
         run_id, input = recorded.run_id, recorded.input
         if done_in:
