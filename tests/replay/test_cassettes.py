@@ -13,8 +13,9 @@ import pytest
 
 import stepwell
 from stepwell import Builder, Context, Engine
-from stepwell.codec import encode, sha256
+from stepwell.codec import decode, encode, sha256
 from stepwell.errors import BadCassette, DefinitionError, InputError, ReplayMismatch
+from stepwell.graph import Graph, NodeSpec
 from stepwell.replay.loading import load_cassette, read_cassette
 from stepwell.runner.replaying import replay_cassette
 from tests.replay import replayed
@@ -95,6 +96,20 @@ def set_at(*path: Any) -> Callable[[dict[str, Any]], None]:
 
 
 GRAPH = FORM["run"]["graph"]
+GIVEN = {"index": 0, "output": 1, "sha256": sha256(b"1")}
+
+
+def test_a_node_of_another_graph_is_one_of_the_run() -> None:
+    larger = Graph([NodeSpec(f"n{number}", f"n{number}", job="m:f") for number in range(99)])
+
+    def change(form: dict[str, Any]) -> None:
+        form["graphs"][larger.digest] = decode(larger.document)
+        form["nodes"][0]["graph"] = larger.digest
+
+    with pytest.raises(
+        BadCassette, match=r"\$\.nodes\[0\]\.graph: this graph has nodes that the graph of the run has not"
+    ):
+        read_cassette(changed(change))
 
 
 @pytest.mark.parametrize(
@@ -116,6 +131,10 @@ GRAPH = FORM["run"]["graph"]
         (set_at("nodes", 0, "output", {"cents": 1}), r"\$\.nodes\[0\]\.output: it was changed"),
         (set_at("nodes", 0, "effects", None), r"\$\.nodes\[0\]\.effects: a list"),
         (set_at("nodes", 1, "effects", [{}]), r"\$\.nodes\[1\]\.effects\[0\]\.index: it is missing"),
+        (set_at("nodes", 1, "given", {}), r"\$\.nodes\[1\]\.given: a list"),
+        (set_at("nodes", 1, "given", [3]), r"\$\.nodes\[1\]\.given\[0\]: an object is needed"),
+        (set_at("nodes", 1, "given", [GIVEN | {"index": 99}]), r"\.given\[0\]\.index: the graph has no node"),
+        (set_at("nodes", 1, "given", [GIVEN | {"output": 2}]), r"\.given\[0\]\.output: it was changed"),
         (set_at("nodes", []), None),
     ],
 )

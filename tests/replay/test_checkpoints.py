@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import pytest
 
-from stepwell import Context, Delta, Engine, NodeStatus, Retry, Run, Workflow, step, task
+from stepwell import Builder, Context, Delta, Engine, NodeStatus, Retry, Run, Workflow, step, task
 from stepwell.codec import encode
 from stepwell.errors import InputError
 from stepwell.reducers import add, append
-from stepwell.replay.checkpoint import idempotency_key
+from stepwell.replay.checkpoint import Frontiers, idempotency_key
+from stepwell.runner import moving_state
 from stepwell.store import reader
 from tests.runner.conftest import OpenEngine
 
@@ -235,3 +236,208 @@ def test_looking_at_a_healed_run(open_sqlite: OpenEngine) -> None:
     after = [healed.checkpoint(step).data() for step in range(1, healed.row.seq + 1)]
     assert [encode(each) for each in after[:steps]] == [encode(each) for each in before], "the past stays as it was"
     assert any(item["node"] == "between" for each in after for item in each["frontier"])
+
+
+def versions() -> tuple[type[Workflow], type[Workflow]]:
+    """In the later one a node has another name, one is gone, and one stands before the others."""
+
+    def version(number: int) -> type[Workflow]:
+        class Healed(Workflow):
+            class State:
+                log: Annotated[list[str], append]
+
+            if number == 2:
+
+                @task(depends_on=None, side_effects="recordable")
+                def earlier(self, ctx: Context) -> Delta:
+                    return Delta(ctx.effect("ask", lambda: 0), log="earlier")
+
+            if number == 1:
+
+                @task(depends_on=None, side_effects="recordable")
+                def zebra(self, ctx: Context) -> Delta:
+                    ctx.checkpoint("named")
+                    return Delta(ctx.effect("ask", lambda: 1), log="zebra")
+
+                @task(depends_on=None, side_effects="recordable")
+                def gone(self, ctx: Context) -> Delta:
+                    return Delta(ctx.effect("ask", lambda: 2), log="gone")
+
+            else:
+
+                @task(depends_on=None, side_effects="recordable", was="zebra")
+                def ant(self, ctx: Context) -> Delta:
+                    ctx.checkpoint("named")
+                    return Delta(ctx.effect("ask", lambda: 1), log="ant")
+
+            @task(depends_on=None, side_effects="recordable")
+            def middle(self, ctx: Context) -> Delta:
+                return Delta(ctx.effect("ask", lambda: 3), log="middle")
+
+            @task(depends_on=middle, side_effects="recordable")
+            def last(self, ctx: Context) -> None:
+                ctx.effect("ask", lambda: 4)
+                if "last" in FAIL:
+                    raise ValueError("broken")
+
+        return Healed
+
+    return version(1), version(2)
+
+
+def test_a_heal_changes_nothing_in_the_checkpoints_before_it(open_sqlite: OpenEngine) -> None:
+    old, new = versions()
+    FAIL.add("last")
+    with open_sqlite(workflows=[old]) as engine:
+        run = engine.run(old(), run_id="healed", check=False)
+        steps = run.row.seq
+        before = [run.checkpoint(step) for step in range(1, steps + 1)]
+        labels = run.checkpoints()
+    FAIL.clear()
+    healed = open_sqlite(workflows=[new]).get("healed").retry(accept=True).wait(60).check()
+    assert healed.row.heals == 1
+    assert {effect.node for effect in before[-1].effects} == {"zebra", "gone", "middle", "last"}
+    assert [healed.checkpoint(step) for step in range(1, steps + 1)] == before
+    assert [healed.checkpoint(each.idempotency_key) for each in before] == before
+    assert (labels[0].label, labels[0].node) == ("named", "zebra")
+    assert healed.checkpoints()[: len(labels)] == labels
+    now = healed.checkpoint()
+    assert {effect.node for effect in now.effects} == {"ant", "gone", "middle", "last", "earlier"}
+    assert now.effects[-1].node == "gone", "what is no longer there comes last"
+
+
+def test_two_nodes_that_had_one_name_keep_their_effects_apart(open_sqlite: OpenEngine) -> None:
+    """The first was removed, then the second got its name."""
+
+    def version(number: int) -> type[Workflow]:
+        class Healed(Workflow):
+            if number == 1:
+
+                @task(depends_on=None, side_effects="recordable")
+                def a(self, ctx: Context) -> str:
+                    return ctx.effect("ask", lambda: "first")
+
+            if number < 3:
+
+                @task(depends_on=None, side_effects="recordable")
+                def b(self, ctx: Context) -> str:
+                    return ctx.effect("ask", lambda: "second")
+
+            else:
+
+                @task(depends_on=None, side_effects="recordable", was="b")
+                def a(self, ctx: Context) -> str:
+                    return ctx.effect("ask", lambda: "second")
+
+            @task(depends_on=None)
+            def last(self) -> None:
+                if "last" in FAIL:
+                    raise ValueError("broken")
+
+        return Healed
+
+    FAIL.add("last")
+    with open_sqlite(workflows=[version(1)]) as engine:
+        engine.run(version(1)(), run_id="healed", check=False)
+    with open_sqlite(workflows=[version(2)]) as engine:
+        engine.get("healed").retry(accept=True).wait(60)
+    FAIL.clear()
+    healed = open_sqlite(workflows=[version(3)]).get("healed").retry(accept=True).wait(60).check()
+    told = [(effect.node, effect.response) for effect in healed.checkpoint().effects]
+    assert told == [("a", "second"), ("a", "first")]
+    report = healed.replay()
+    assert report.executed == ("a",)
+
+
+def found_by_key(run: Run) -> list[str]:
+    """The keys of all checkpoints of a run, each of which finds the checkpoint it is of."""
+    each_of_them = [run.checkpoint(step) for step in range(1, run.row.seq + 1)]
+    for each in each_of_them:
+        run._engine.checkpoint_keys.clear()  # looked for, and not remembered
+        assert run.checkpoint(each.idempotency_key) == each
+    return [each.idempotency_key for each in each_of_them]
+
+
+@pytest.mark.parametrize("ahead", [0, 1, moving_state.AHEAD])
+def test_a_key_finds_its_checkpoint_whatever_happened(
+    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    monkeypatch.setattr(moving_state, "AHEAD", ahead)
+    old, new = versions()
+    FAIL.add("last")
+    with open_sqlite(workflows=[old]) as engine:
+        engine.run(old(), run_id="healed", check=False)
+    FAIL.clear()
+    engine = open_sqlite(workflows=[new, Wide])
+    healed = engine.get("healed").retry(accept=True).wait(60).check()
+    healed.reattempt("earlier").wait(60).check()
+    found_by_key(healed)
+    found_by_key(healed.fork("ant").wait(60).check())
+    wide = engine.run(Wide(), check=False)
+    wide.retry().wait(60)
+    assert len(set(found_by_key(wide))) == wide.row.seq
+
+
+class Wide(Workflow, on_failure="finish"):
+    """Two chains beside each other, one of which is retried, fails, and is retried by hand: deltas come out of order."""
+
+    class State:
+        log: Annotated[list[str], append]
+
+    @task(depends_on=None)
+    def one(self) -> Delta:
+        return Delta(log="one")
+
+    @task(depends_on=one, retry=Retry(2, base_delay=0))
+    def two(self, ctx: Context) -> Delta:
+        if ctx.attempt < 4:
+            raise ValueError("not yet")
+        return Delta(log="two")
+
+    @task(depends_on=two)
+    def three(self) -> Delta:
+        return Delta(log="three")
+
+    @task(depends_on=None)
+    def left(self) -> Delta:
+        return Delta(log="left")
+
+    @task(depends_on=left)
+    def middle(self) -> Delta:
+        return Delta(log="middle")
+
+    @task(depends_on=middle)
+    def right(self) -> Delta:
+        return Delta(log="right")
+
+
+def test_looking_for_a_key_looks_at_each_node_a_few_times_only(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = Builder("fan")
+    builder.fan_out(range(300), job=unchanged, depends_on=None)
+    run = engine.run(builder)
+    last = run.checkpoint()
+    looked: list[int] = []
+    item = Frontiers.item
+
+    def counted(self: Frontiers, index: int, folded: Any) -> Any:
+        looked.append(index)
+        return item(self, index, folded)
+
+    monkeypatch.setattr(Frontiers, "item", counted)
+    assert run.checkpoint(last.idempotency_key) == last
+    assert 300 <= len(looked) <= 4 * 300
+    looked.clear()
+    assert run.checkpoint(last.idempotency_key) == last
+    assert looked == [], "it was remembered where that is, and at the end there is no frontier"
+
+
+def unchanged(item: int) -> int:
+    return item
+
+
+def test_a_key_that_was_remembered_wrongly_is_looked_for(engine: Engine) -> None:
+    run = engine.run(Order())
+    there = run.checkpoint("paid")
+    for wrong in (1, 10_000):
+        run._engine.checkpoint_keys[there.idempotency_key] = wrong
+        assert run.checkpoint(there.idempotency_key) == there

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from stepwell import Engine, Run, Workflow, step, task
+from stepwell import Context, Engine, Run, Workflow, step, task
 from stepwell.errors import InputError, RunConflict, RunNotFound
 from stepwell.ids import RunId, new_run_id
 from stepwell.model import Create, Delete, GateState, Op, Receipt, Share
@@ -207,7 +207,7 @@ def test_a_fork_that_nobody_finished_is_finished_by_who_works(open_engine: OpenE
     run = engine.run(Trip(city="Oslo"))
     DONE.clear()
     row, name = run.row, new_run_id()
-    place = fork_arguments(run.id, row.seq, run.index_of("bill"))
+    place = fork_arguments(row, row.seq, run.index_of("bill"))
     engine.store.commit([Create(name, row.workflow, row.target, row.digest, row.input, row.seed, fork=place)])
     fork = engine.adopt(name).wait(60).check()
     assert DONE == ["bill"]
@@ -287,3 +287,25 @@ def test_the_fork_of_a_healed_run_is_retried_without_what_was_removed(open_sqlit
     assert DONE == ["mended"]
     assert fork.output("last") == 2
     assert fork.audit() == run.audit() == []
+
+
+class Payment(Workflow):
+    order: int = 7
+
+    @step
+    def pay(self, ctx: Context) -> str:
+        return ctx.idempotency_key
+
+    @step(idempotency_key=lambda self: f"order-{self.order}")
+    def pay_order(self, ctx: Context) -> str:
+        return ctx.idempotency_key
+
+
+def test_a_node_that_runs_in_a_fork_has_a_new_key_unless_it_has_its_own(open_engine: OpenEngine) -> None:
+    """Its own key names the operation, whichever run asks for it; the engine's names the run."""
+    run = open_engine().run(Payment(), run_id="first")
+    again = run.fork("pay", run_id="second").wait(30).check()
+    assert (run.output("pay"), again.output("pay")) == ("first:pay", "second:pay")
+    assert run.output("pay_order") == again.output("pay_order") == "order-7"
+    other = run.fork("pay", input={"order": 8}).wait(30).check()
+    assert other.output("pay_order") == "order-8"

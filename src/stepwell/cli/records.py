@@ -71,7 +71,7 @@ def full_record(run: StoredRun, *, tracebacks: bool) -> dict[str, Any]:
         "result": run.result(),
         "heals": run.row.heals,
         "metrics": run.metrics().to_dict(),
-        "forks": [fork.id for fork in reader.all_runs(run.store, origin=run.row.id)],
+        "forks": [fork.id for fork in reader.forks(run.store, run.row)],
         "nodes": [_node_record(node, tracebacks=tracebacks) for node in run.nodes()],
         "removed_nodes": [_node_record(node, tracebacks=tracebacks) for node in run.removed_nodes()],
     }

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 from rich.text import Text
 
 from ..clock import SECOND
 from ..kernel.measuring import RunMetrics
-from ..model import FAILED_NODES, NODE_FAILED, AttemptStatus, ListRuns, RunRow, RunStatus
+from ..model import FAILED_NODES, NODE_FAILED, AttemptStatus, RunRow, RunStatus
 from ..model.origin import origin_of
+from ..store import reader
 from ..store.living import living
 from .advising import next_steps
 from .drawing import Screen, print_tree
@@ -63,7 +65,7 @@ def _print_head(screen: Screen, run: StoredRun, now: int) -> None:
         Text.assemble((row.workflow, "bold"), "  ", coloured(row.status), f" {word} {duration(taken)}" if taken else "")
     )
     screen.facts(_facts(row, now))
-    forks = run.store.read([ListRuns(_NAMES + 1, origin=row.id)])[0].runs
+    forks = list(islice(reader.forks(run.store, row), _NAMES + 1))
     if forks:
         named = ", ".join(fork.id for fork in forks[:_NAMES])
         screen.facts([("forks", f"{named}{' ...' if len(forks) > _NAMES else ''}")])

@@ -27,3 +27,19 @@ def origin_of(row: RunRow) -> Origin | None:
         return None
     found = decode(row.fork)
     return Origin(found["origin"], found["seq"], found["before"])
+
+
+def made_from(fork: RunRow, origin: RunId, created_at: int) -> bool:
+    """Whether a fork was made from this run, and not from one that had its id before and was deleted."""
+    if fork.fork is None:
+        return False
+    found = decode(fork.fork)
+    if found["origin"] != origin:
+        return False
+    # A fork of an earlier version does not say when its origin was created; a run that came after the fork is not it.
+    told = found.get("created_at")
+    return created_at <= fork.created_at if told is None else bool(created_at == told)
+
+
+def is_origin(row: RunRow, fork: RunRow) -> bool:
+    return made_from(fork, row.id, row.created_at)

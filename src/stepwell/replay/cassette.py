@@ -8,8 +8,9 @@
 
 A seed is a string, because programs in other languages would round it. `graph` names one of the graphs. A node has its
 number in the graph, and where they differ from those of the run a `graph`, a `run` (id and input: a fork shares it with that
-run), a `delta` to the state of the workflow, or a `stub`, the reason why it cannot be run again. `sha256` is the hash of what
-is stored as its output.
+run), a `delta` to the state of the workflow, a `stub`, the reason why it cannot be run again, or `given`: the outputs above it
+that were other ones when it began, each with `index`, `output`, `delta` and `sha256`. `sha256` is the hash of what is stored as
+an output.
 
 An effect has `index`, `name`, `occurrence`, `time`, `seconds`, `request` and `request_sha256`; `response` or `raised` and
 `response_sha256`, or `open` when its body ended without waiting for it; and if they apply `awaited`, `durable` and
@@ -98,26 +99,30 @@ def _graph_data(graph: Graph) -> Any:
 
 
 def _node_data(recorded: Recorded, node: RecordedNode) -> dict[str, Any]:
-    stored = masked_output(node.output)
-    output, delta = parts(stored)
     data: dict[str, Any] = {
         "index": node.index,
         "id": recorded.graph.order[node.index],
         "attempt": node.attempt,
         "generation": node.generation,
-        "output": decode(output),
+        **_output_data(node.output),
     }
-    if delta is not None:
-        data["delta"] = decode(delta)
-    data["sha256"] = sha256(stored)
     if node.graph.digest != recorded.graph.digest:
         data["graph"] = node.graph.digest
     if (node.run_id, node.input) != (recorded.run_id, recorded.input):
         data["run"] = {"id": node.run_id, "input": decode(masked(node.input))}
     if node.stub is not None:
         data["stub"] = node.stub
+    if node.given:
+        data["given"] = [{"index": index, **_output_data(output)} for index, output in node.given]
     data["effects"] = [_effect_data(effect) for effect in masked_asking(node.effects)]
     return data
+
+
+def _output_data(stored: bytes) -> dict[str, Any]:
+    kept = masked_output(stored)
+    output, delta = parts(kept)
+    data = {"output": decode(output)} | ({} if delta is None else {"delta": decode(delta)})
+    return {**data, "sha256": sha256(kept)}
 
 
 def _effect_data(effect: Effect) -> dict[str, Any]:

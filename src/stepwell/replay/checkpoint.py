@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..clock import utc_text
 from ..codec import encode_checked, sha256
 from ..graph import Graph
 from ..kernel.audit import Folded
-from ..model import ACTIVE_NODES, NodeStatus
+from ..model import ACTIVE_NODES, JournalRow, NodeStatus
 from .record import Effect
 
 VERSION = 1
@@ -90,8 +91,18 @@ def idempotency_key(run_id: str, step: int, frontier: Sequence[WorkItem], state:
     >>> idempotency_key("r-1", 3, [], None)[:23]
     'sha256:eb0044b9a4d7bed4'
     """
-    items = [[item.node, str(item.order_key), item.attempt] for item in frontier]
-    return KEY_BEGINS + sha256(encode_checked([run_id, step, items, state]))
+    return joined_key(run_id, step, map(_counting, frontier), encode_checked(state))
+
+
+def joined_key(run_id: str, step: int, items: Iterable[bytes], state: bytes) -> str:
+    """The same of parts that are canonical JSON already."""
+    parts = (encode_checked(run_id), b"%d" % step, b"[" + b",".join(items) + b"]", state)
+    return KEY_BEGINS + sha256(b"[" + b",".join(parts) + b"]")
+
+
+def _counting(item: WorkItem) -> bytes:
+    """What counts of a work item for the key."""
+    return encode_checked([item.node, str(item.order_key), item.attempt])
 
 
 class Frontiers:
@@ -103,9 +114,9 @@ class Frontiers:
 
     def of(self, folded: Folded) -> tuple[WorkItem, ...]:
         active = [index for index, status in enumerate(folded.nodes) if status in ACTIVE_NODES]
-        return tuple(sorted((self._item(index, folded) for index in active), key=_in_order))
+        return tuple(sorted((self.item(index, folded) for index in active), key=_in_order))
 
-    def _item(self, index: int, folded: Folded) -> WorkItem:
+    def item(self, index: int, folded: Folded) -> WorkItem:
         graph, status = self._graph, folded.nodes[index]
         node = graph.order[index]
         latest = 0
@@ -127,6 +138,47 @@ class Frontiers:
                 for parent in parents:
                     children[parent] = children.get(parent, 0) + 1
         return self._edges
+
+
+class MovingFrontier:
+    """A frontier that is followed through the journal, as far as it counts for keys: only what an entry touches changes."""
+
+    def __init__(self, graph: Graph, folded: Folded) -> None:
+        self._graph = graph
+        self._frontiers = Frontiers(graph)
+        self._there: dict[int, tuple[int, int, str, int]] = {}
+        self._order: list[tuple[int, int, str, int]] = []
+        self.items: list[bytes] = []
+        """Canonical JSON, in order."""
+        active = [index for index, status in enumerate(folded.nodes) if status in ACTIVE_NODES]
+        for place, counting in sorted(self._place(index, folded) for index in active):
+            self._there[place[-1]] = place
+            self._order.append(place)
+            self.items.append(counting)
+
+    def follow(self, entry: JournalRow, folded: Folded) -> None:
+        """An entry about a node moves that node; one that completes also lets those below it begin."""
+        if entry.index is None:
+            return
+        self._look_at(entry.index, folded)
+        if entry.kind == "completed":
+            for child in self._graph.children[entry.index]:
+                self._look_at(child, folded)
+
+    def _look_at(self, index: int, folded: Folded) -> None:
+        if index in self._there:
+            at = bisect_left(self._order, self._there.pop(index))
+            del self._order[at], self.items[at]
+        if folded.nodes[index] in ACTIVE_NODES:
+            place, counting = self._place(index, folded)
+            at = bisect_left(self._order, place)
+            self._order.insert(at, place)
+            self.items.insert(at, counting)
+            self._there[index] = place
+
+    def _place(self, index: int, folded: Folded) -> tuple[tuple[int, int, str, int], bytes]:
+        item = self._frontiers.item(index, folded)
+        return (*_in_order(item), index), _counting(item)
 
 
 def _in_order(item: WorkItem) -> tuple[int, int, str]:

@@ -122,16 +122,18 @@ class _Reading:
         graph = graphs.get(name) if isinstance(name, str) else None
         if graph is None or index >= len(graph.order):
             self._report((*path, "graph"), "this graph is not among the graphs, or has no such node")
+        elif len(graph.order) > len(recorded.graph.order):  # a run keeps every node that it ever had
+            self._report((*path, "graph"), "this graph has nodes that the graph of the run has not")
         done_in: dict[str, Any] = self._take(node, path, "run", dict, None, optional=True) or {}
         run_id, input = recorded.run_id, recorded.input
         if done_in:
             run_id = RunId(self._take(done_in, (*path, "run"), "id", str, ""))
             input = self._encoded(self._take(done_in, (*path, "run"), "input", dict, {}), (*path, "run", "input"))
-        output = self._encoded(self._take(node, path, "output", _JSON, None), (*path, "output"))
-        delta = self._encoded(node["delta"], (*path, "delta")) if "delta" in node else None
-        stored = joined(output, delta)
-        if sha256(stored) != self._take(node, path, "sha256", str, ""):
-            self._report((*path, "output"), "it was changed: its SHA-256 is not the one that was recorded")
+        stored = self._output(node, path)
+        given = [
+            self._given(each, (*path, "given", place), recorded.graph)
+            for place, each in enumerate(self._take(node, path, "given", list, None, optional=True) or [])
+        ]
         stub = self._take(node, path, "stub", str, None, optional=True)
         numbers = self._number(node, path, "attempt", least=1), self._number(node, path, "generation")
         effects = [
@@ -141,7 +143,25 @@ class _Reading:
         if graph is None or len(self.problems) > before:
             return None
         kept = tuple(effect for effect in effects if effect is not None)
-        return RecordedNode(index, run_id, input, graph, *numbers, stored, kept, stub)
+        return RecordedNode(index, run_id, input, graph, *numbers, stored, kept, stub, tuple(given))
+
+    def _given(self, given: Any, path: tuple[str | int, ...], graph: Graph) -> tuple[int, bytes]:
+        """What a node was given of one above it."""
+        if not isinstance(given, dict):
+            self._report(path, "an object is needed")
+            return 0, b"null"
+        index = self._number(given, path, "index")
+        if index >= len(graph.order):
+            self._report((*path, "index"), "the graph has no node with this number")
+        return index, self._output(given, path)
+
+    def _output(self, form: Mapping[str, Any], path: tuple[str | int, ...]) -> bytes:
+        output = self._encoded(self._take(form, path, "output", _JSON, None), (*path, "output"))
+        delta = self._encoded(form["delta"], (*path, "delta")) if "delta" in form else None
+        stored = joined(output, delta)
+        if sha256(stored) != self._take(form, path, "sha256", str, ""):
+            self._report((*path, "output"), "it was changed: its SHA-256 is not the one that was recorded")
+        return stored
 
     def _effect(self, effect: Any, path: tuple[str | int, ...], node: str, attempt: int) -> Effect | None:
         """Whether it is what was recorded is looked at when it is served, where the node and the effect are told."""

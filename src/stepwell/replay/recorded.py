@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..codec import decode
 from ..errors import RunNotFound
 from ..graph import Graph
 from ..ids import Digest, RunId
@@ -23,8 +22,10 @@ from ..model import (
     RunStatus,
 )
 from ..model.lines import EFFECT, PAYLOAD
+from ..model.origin import is_origin, origin_of
 from ..store import Store, reader
 from .record import Effect, effects_of
+from .superseded import Given, Superseded
 
 _ALL = 2**40
 
@@ -47,6 +48,8 @@ class RecordedNode(NamedTuple):
     effects: tuple[Effect, ...]
     stub: str | None = None
     """Why it cannot be run again, if that is so."""
+    given: Given = ()
+    """Outputs of nodes above it that it was given, by index, where the run has other ones now."""
 
 
 class Recorded(NamedTuple):
@@ -66,31 +69,41 @@ class Recorded(NamedTuple):
 def read_recorded(store: Store, run_id: str, load: LoadGraph) -> Recorded:
     """What is recorded of a run, read at one moment; `load` gives a stored graph."""
     row = reader.require_run(store, run_id)
-    found = _Reading(store, row, load)
+    found = _Reading(store, row.id, load)
     row, graph = found.row, load(found.row.digest)
     nodes = sorted(found.nodes(None), key=lambda node: (graph.ranks[node.index], node.index))
     return Recorded(row.id, row.workflow, row.target, row.status, graph, row.input, row.seed, tuple(nodes))
 
 
+class _Began(NamedTuple):
+    """What the journal tells of how attempts began, by (index, number)."""
+
+    graphs: Mapping[tuple[int, int], Graph]
+    """The graph that the run had then; nothing where it has had one only."""
+    seqs: Mapping[tuple[int, int], int]
+    shared: set[tuple[int, int]]
+    """Those that a fork shares."""
+
+
 class _Reading:
     """One run, read at one moment."""
 
-    def __init__(self, store: Store, row: RunRow, load: LoadGraph) -> None:
+    def __init__(self, store: Store, run_id: RunId, load: LoadGraph, *, with_journal: bool = False) -> None:
         self._store = store
         self._load = load
         self._journal: tuple[JournalRow, ...] = ()
         queries = (
-            GetRun(row.id),
-            ListAttempts(row.id, limit=_ALL),
-            ListLines(row.id, kind=EFFECT, limit=_ALL),
-            ListLines(row.id, kind=PAYLOAD, limit=_ALL),
+            GetRun(run_id),
+            ListAttempts(run_id, limit=_ALL),
+            ListLines(run_id, kind=EFFECT, limit=_ALL),
+            ListLines(run_id, kind=PAYLOAD, limit=_ALL),
         )
-        found: list[Any] = store.read(queries)
-        if found[0] is not None and _moved(found[0]):
-            *found, self._journal = store.read([*queries, ListJournal(row.id, limit=_ALL)])
+        found: list[Any] = [None] if with_journal else store.read(queries)
+        if with_journal or (found[0] is not None and _moved(found[0])):
+            *found, self._journal = store.read([*queries, ListJournal(run_id, limit=_ALL)])
         run, attempts, effects, payloads = found
         if run is None:
-            raise RunNotFound(row.id)
+            raise RunNotFound(run_id)
         self.row: RunRow = run
         self._attempts: tuple[AttemptRow, ...] = attempts
         self._lines: tuple[LineRow, ...] = (*payloads, *effects)
@@ -99,36 +112,34 @@ class _Reading:
         """The completed attempts, now or as they were at a `seq`."""
         effects = self._effects()
         completed = self._completed(seq)
-        graphs, shared = self._graphs()
-        present = self._load(self.row.digest)
-        origins = self._origin_nodes() if shared else {}
+        began = self._began()
+        superseded = Superseded(self._attempts, self._journal)
+        origins = self._origin_nodes() if began.shared else {}
         found: list[RecordedNode] = []
         generations: dict[int, int] = {}
         for attempt in self._attempts:
             place = (attempt.index, attempt.number)
             if place in completed:
-                if place in shared:
-                    found.append(origins.get(attempt.index) or self._stub(attempt))
-                else:
-                    generation = generations.get(attempt.index, 0)
-                    found.append(self._node(attempt, graphs.get(place, present), generation, effects.get(place, ())))
+                node = self._node(attempt, began, generations.get(attempt.index, 0), effects.get(place, ()))
+                if place in began.shared:
+                    node = _shared(node, origins.get(node.index))
+                given = dict(superseded.above(node.graph, node.index, began.seqs.get(place, 0))) | dict(node.given)
+                found.append(node._replace(given=tuple(sorted(given.items()))) if given else node)
             if attempt.status is AttemptStatus.SUPERSEDED:
                 generations[attempt.index] = generations.get(attempt.index, 0) + 1
         return found
 
-    def _node(self, row: AttemptRow, graph: Graph, generation: int, effects: Iterable[Effect]) -> RecordedNode:
+    def _node(self, row: AttemptRow, began: _Began, generation: int, effects: Iterable[Effect]) -> RecordedNode:
         assert row.output is not None, "a completed attempt has an output"
         run = self.row
+        graph = began.graphs.get((row.index, row.number))
+        graph = self._load(run.digest) if graph is None else graph
         return RecordedNode(row.index, run.id, run.input, graph, row.number, generation, row.output, tuple(effects))
-
-    def _stub(self, row: AttemptRow) -> RecordedNode:
-        graph = self._load(self.row.digest)
-        return self._node(row, graph, 0, ())._replace(stub="shared with a run that was deleted")
 
     def _completed(self, seq: int | None) -> set[tuple[int, int]]:
         if seq is None:
             return {(row.index, row.number) for row in self._attempts if row.status is AttemptStatus.COMPLETED}
-        history = reader.list_journal(self._store, self.row.id)[:seq]
+        history = self._journal[:seq]
         digests = [Digest(digest) for digest in earlier_graphs(history)]
         graphs: dict[str, Graph] = {digest: self._load(digest) for digest in digests}
         last = graphs[digests[-1]] if digests else self._first_graph()
@@ -152,28 +163,42 @@ class _Reading:
                 found.setdefault((index, effect.attempt), []).append(effect)
         return found
 
-    def _graphs(self) -> tuple[Mapping[tuple[int, int], Graph], set[tuple[int, int]]]:
-        """The graph under which each attempt began, where there were several, and the attempts that a fork shares."""
+    def _began(self) -> _Began:
         digests = [Digest(digest) for digest in earlier_graphs(self._journal)] or [self.row.digest]
         graphs: dict[tuple[int, int], Graph] = {}
-        shared: set[tuple[int, int]] = set()
+        seqs: dict[tuple[int, int], int] = {}
+        shared: dict[tuple[int, int], int] = {}
         heals = 0
         for entry in self._journal:
             heals += entry.kind == "healed"
             if entry.index is not None and entry.kind == "claimed":
-                graphs[entry.index, entry.attempt or 1] = self._load(digests[heals])
+                place = (entry.index, entry.attempt or 1)
+                graphs[place], seqs[place] = self._load(digests[heals]), entry.seq
             elif entry.index is not None and entry.kind == "shared":
-                shared.add((entry.index, 1))
-        return graphs, shared
+                shared[entry.index, 1] = entry.seq
+        # To a fork all that it shares was done before it began.
+        seqs.update(dict.fromkeys(shared, max(shared.values(), default=0)))
+        return _Began(graphs, seqs, set(shared))
 
     def _origin_nodes(self) -> Mapping[int, RecordedNode]:
-        """What the origin of a fork had done, by index; nothing when it was deleted."""
-        assert self.row.fork is not None
-        arguments: dict[str, Any] = decode(self.row.fork)
-        row = reader.get_run(self._store, arguments["origin"])
-        if row is None:
+        """What the origin of a fork had done, by index; nothing when it was deleted, whoever has its id now."""
+        origin = origin_of(self.row)
+        assert origin is not None
+        try:
+            found = _Reading(self._store, origin.run_id, self._load, with_journal=True)
+        except RunNotFound:
             return {}
-        return {node.index: node for node in _Reading(self._store, row, self._load).nodes(arguments["seq"])}
+        if found.row.purpose == "delete" or not is_origin(found.row, self.row):
+            return {}
+        return {node.index: node for node in found.nodes(origin.seq)}
+
+
+def _shared(own: RecordedNode, theirs: RecordedNode | None) -> RecordedNode:
+    """A node that a fork shares: what came of it is in the fork, how it was done is known to the origin."""
+    if theirs is None:
+        return own._replace(effects=(), stub="shared with a run that was deleted")
+    effects = tuple(effect._replace(attempt=theirs.attempt) for effect in own.effects)
+    return theirs._replace(output=own.output, effects=effects)
 
 
 def _moved(row: RunRow) -> bool:

@@ -75,10 +75,10 @@ class Attempt:
         facts, spec = held.facts, held.spec
         outputs: dict[str, Any] = {}
         if spec.needs:
-            order = facts.graph.order
+            specs = facts.specs
             outputs = dict.fromkeys(spec.needs)
             for index, output in held.inputs:
-                outputs[order[index]] = decode(output_of(output))
+                outputs[specs[index].id] = decode(output_of(output))
         body = facts.bodies.find(spec)
         if not self.guarded:
             return body.invoke(facts.input, self.context, outputs)

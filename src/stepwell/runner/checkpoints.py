@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..clock import SECOND
@@ -25,9 +25,21 @@ from ..model import (
 )
 from ..model.lines import CHECKPOINT, EFFECT, PAYLOAD
 from ..model.outputs import delta_of
-from ..replay.checkpoint import KEY_BEGINS, VERSION, Checkpoint, Frontiers, Label, WorkItem, idempotency_key
+from ..replay.checkpoint import (
+    KEY_BEGINS,
+    VERSION,
+    Checkpoint,
+    Frontiers,
+    Label,
+    MovingFrontier,
+    WorkItem,
+    idempotency_key,
+    joined_key,
+)
 from ..replay.record import Effect, effects_of
 from ..store import Store
+from .moving_state import MovingState
+from .recent import Recent
 from .seeing import final_state
 
 _ALL = 2**40
@@ -35,6 +47,8 @@ _COMPLETING = ("completed", "shared")
 
 LoadGraph = Callable[[Digest], Graph]
 FindBodies = Callable[[RunRow], Bodies]
+KnownKeys = Recent[str, int]
+"""The steps of checkpoints by their keys, as far as they were met; what it says is looked at before it is believed."""
 
 
 def labels(store: Store, run_id: RunId, load: LoadGraph) -> list[Label]:
@@ -45,8 +59,15 @@ def labels(store: Store, run_id: RunId, load: LoadGraph) -> list[Label]:
     if not lines:
         return []
     nodes = tuple(sorted({line.node for line in lines}))
-    (entries,) = store.read([ListJournal(run_id, limit=_ALL, kinds=_COMPLETING, indexes=nodes)])
-    return _labels(lines, entries, load(run.digest))
+    entries, heals = store.read(
+        [
+            ListJournal(run_id, limit=_ALL, kinds=_COMPLETING, indexes=nodes),
+            ListJournal(run_id, limit=_ALL, kinds=("healed",)),
+        ]
+    )
+    # A heal between the two readings changes no entry that came before it.
+    graphs = _graphs(heals, run, load)
+    return _labels(lines, sorted((*entries, *heals), key=lambda entry: entry.seq), graphs)
 
 
 def labelled(store: Store, run_id: RunId, load: LoadGraph, label: str) -> int | None:
@@ -54,11 +75,13 @@ def labelled(store: Store, run_id: RunId, load: LoadGraph, label: str) -> int | 
     return max((each.step for each in labels(store, run_id, load) if each.label == label), default=None)
 
 
-def checkpoint(store: Store, run_id: RunId, load: LoadGraph, bodies: FindBodies, at: int | str | None) -> Checkpoint:
+def checkpoint(
+    store: Store, run_id: RunId, load: LoadGraph, bodies: FindBodies, at: int | str | None, known: KnownKeys
+) -> Checkpoint:
     """How a run stands now, or stood at a `seq`, a label, or the checkpoint with an idempotency key."""
     history = _History(store, run_id, load, bodies)
     if isinstance(at, str) and at.startswith(KEY_BEGINS):
-        return history.with_key(at)
+        return history.with_key(at, known)
     last = history.run.seq
     if isinstance(at, str):
         return history.at(history.step_of(at))
@@ -86,10 +109,8 @@ class _History:
         self._attempts: tuple[AttemptRow, ...] = found[1]
         self._journal: tuple[JournalRow, ...] = found[2]
         self._lines: tuple[LineRow, ...] = (*found[3], *found[4])
-        self._graph = load(self.run.digest)
-        digests = [Digest(digest) for digest in earlier_graphs(self._journal)] or [self.run.digest]
-        self._graphs = [load(digest) for digest in digests]
-        self._labels = _labels(found[5], self._journal, self._graph)
+        self._graphs = _graphs(self._journal, self.run, load)
+        self._labels = _labels(found[5], self._journal, self._graphs)
         self._state = self._found_state(bodies)
 
     def step_of(self, label: str) -> int:
@@ -102,23 +123,34 @@ class _History:
     def at(self, step: int) -> Checkpoint:
         for entry, graph, folded in self._walk():
             if entry.seq == step:
-                return self._made(entry, Frontiers(graph).of(folded), self._state_of(graph, folded))
+                return self._made(entry, graph, Frontiers(graph).of(folded), self._state_of(graph, folded))
         raise InputError(f"the journal of run {self.run.id} ends before {step}")
 
-    def with_key(self, key: str) -> Checkpoint:
-        """Looked for from the beginning: keys are not stored."""
-        frontiers: Frontiers | None = None
-        before: Graph | None = None
-        state: dict[str, Any] | None = None
+    def with_key(self, key: str, known: KnownKeys) -> Checkpoint:
+        """Looked for from the beginning, once: keys are not stored, but those that were met on the way are remembered."""
+        step = known.get(key)
+        if step is not None and step <= self.run.seq:
+            found = self.at(step)
+            if found.idempotency_key == key:
+                return found
+        return self.at(self._step_with(key, known))
+
+    def _step_with(self, key: str, known: KnownKeys) -> int:
+        states: MovingState | None = None
+        frontier: MovingFrontier | None = None
         for entry, graph, folded in self._walk():
-            if graph is not before:
-                frontiers, before = Frontiers(graph), graph
-            assert frontiers is not None
-            if entry.kind != "claimed" or entry.seq == 1:  # nothing else leaves the state as it was for certain
-                state = self._state_of(graph, folded)
-            items = frontiers.of(folded)
-            if idempotency_key(self.run.id, entry.seq, items, state) == key:
-                return self._made(entry, items, state)
+            if states is None or entry.kind == "healed":
+                states = MovingState(self.run.id, graph, self._state, self._attempts, folded)
+            else:
+                states.follow(entry, folded)
+            if frontier is None or entry.kind in ("healed", "run"):  # when a gate opens, any node may have become READY
+                frontier = MovingFrontier(graph, folded)
+            else:
+                frontier.follow(entry, folded)
+            found = joined_key(self.run.id, entry.seq, frontier.items, states.text())
+            known[found] = entry.seq
+            if found == key:
+                return entry.seq
         raise InputError(f"no checkpoint of run {self.run.id} has the idempotency key {key}")
 
     def _walk(self) -> Iterator[tuple[JournalRow, Graph, Folded]]:
@@ -131,7 +163,9 @@ class _History:
                 graph = next(graphs)
             yield entry, graph, folded
 
-    def _made(self, entry: JournalRow, frontier: tuple[WorkItem, ...], state: dict[str, Any] | None) -> Checkpoint:
+    def _made(
+        self, entry: JournalRow, graph: Graph, frontier: tuple[WorkItem, ...], state: dict[str, Any] | None
+    ) -> Checkpoint:
         run = self.run
         return Checkpoint(
             VERSION,
@@ -140,25 +174,28 @@ class _History:
             state,
             frontier,
             run.seed,
-            tuple(self._effects(entry.seq)),
+            tuple(self._effects(entry.seq, graph)),
             idempotency_key(run.id, entry.seq, frontier, state),
             entry.at / SECOND,
             next((each.label for each in reversed(self._labels) if each.step == entry.seq), None),
         )
 
-    def _effects(self, step: int) -> list[Effect]:
-        """Of the attempts that had ended, in order: claims of one moment have none."""
+    def _effects(self, step: int, graph: Graph) -> list[Effect]:
+        """Of the attempts that had ended, by the names and in the order of that time."""
         ended = {
             (entry.index, entry.attempt)
             for entry in self._journal[:step]
             if entry.kind in ENDED_BY or entry.kind == "shared"
         }
-        rows = [row for row in self._lines if (row.node, row.number) in ended]
-        graph = self._graph
-        return sorted(
-            effects_of(rows, graph.order),
-            key=lambda effect: (graph.ranks[graph.index[effect.node]], effect.node, effect.attempt, effect.index),
-        )
+        by_node: dict[int, list[LineRow]] = {}
+        for row in self._lines:
+            if (row.node, row.number) in ended:
+                by_node.setdefault(row.node, []).append(row)
+        found: list[Effect] = []
+        for index in sorted(by_node, key=lambda index: (graph.ranks[index], graph.order[index], index)):
+            effects = effects_of(by_node[index], {index: graph.order[index]})
+            found += sorted(effects, key=lambda effect: (effect.attempt, effect.index))
+        return found
 
     def _found_state(self, bodies: FindBodies) -> StateType | None:
         """The type of the state; its code is needed only if there is something to fold."""
@@ -180,14 +217,22 @@ class _History:
         return final_state(self.run.id, graph, self._state, outputs)
 
 
-def _labels(lines: tuple[LineRow, ...], journal: tuple[JournalRow, ...], graph: Graph) -> list[Label]:
+def _graphs(journal: Iterable[JournalRow], run: RunRow, load: LoadGraph) -> list[Graph]:
+    """The graphs that a run has had, in order."""
+    return [load(Digest(digest)) for digest in earlier_graphs(journal) or [run.digest]]
+
+
+def _labels(lines: Iterable[LineRow], journal: Iterable[JournalRow], graphs: list[Graph]) -> list[Label]:
     """A label stands for the entry that its attempt completed with. An attempt that did not complete names nothing."""
     given: dict[tuple[int | None, int | None], list[str]] = {}
     for line in lines:
         given.setdefault((line.node, line.number), []).append(decode(line.data))
-    return [
-        Label(label, entry.seq, entry.at / SECOND, graph.order[entry.index], entry.attempt or 1)
-        for entry in journal
-        if entry.kind in _COMPLETING and entry.index is not None
-        for label in given.get((entry.index, entry.attempt), ())
-    ]
+    found: list[Label] = []
+    heals = 0
+    for entry in journal:
+        heals += entry.kind == "healed"
+        if entry.kind in _COMPLETING and entry.index is not None:
+            named = given.get((entry.index, entry.attempt), ())
+            node = graphs[heals].order[entry.index] if named else ""
+            found += [Label(label, entry.seq, entry.at / SECOND, node, entry.attempt or 1) for label in named]
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..codec import decode
@@ -72,14 +72,21 @@ class Outputs(Mapping[str, Any]):
     def _by_name(self) -> dict[str, int]:
         """Ancestors by id and by name; a name that several have stands for none of them."""
         if self._ancestors is None:
-            graph = self._held.facts.graph
-            above = ancestors(graph, self._held.index)
-            by_name: dict[str, list[int]] = {}
-            for index in above:
-                by_name.setdefault(self._held.facts.specs[index].name, []).append(index)
-            self._ancestors = {name: found[0] for name, found in by_name.items() if len(found) == 1}
-            self._ancestors |= {graph.order[index]: index for index in above}
+            facts = self._held.facts
+            above = ancestors(facts.graph, self._held.index)
+            # Code of today asks for nodes that were renamed since by the names they have now.
+            self._ancestors = {} if facts.specs is facts.graph.in_order else _by_name(facts.specs, above)
+            self._ancestors |= _by_name(facts.graph.in_order, above)
         return self._ancestors
+
+
+def _by_name(specs: Sequence[NodeSpec], indexes: Sequence[int]) -> dict[str, int]:
+    named: dict[str, list[int]] = {}
+    for index in indexes:
+        named.setdefault(specs[index].name, []).append(index)
+    return {name: found[0] for name, found in named.items() if len(found) == 1} | {
+        specs[index].id: index for index in indexes
+    }
 
 
 class RunInfo(NamedTuple):
@@ -126,11 +133,11 @@ class Context(Repeatable):
 
     @property
     def node_id(self) -> NodeId:
-        return self._held.spec.id
+        return self._held.facts.graph.order[self._held.index]
 
     @property
     def node_name(self) -> str:
-        return self._held.spec.name
+        return self._held.facts.graph.in_order[self._held.index].name
 
     @property
     def attempt(self) -> int:

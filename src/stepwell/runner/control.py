@@ -17,7 +17,6 @@ from ..store import Store, reader
 from .checking import check_seconds, check_step, checked_changes
 from .forking import fork_arguments
 from .gates import ask, preview
-from .lineage import forks_of
 from .procedure import carry_out
 
 Self = TypeVar("Self", bound="Controls")
@@ -178,7 +177,7 @@ class Controls:
                 before = self.index_of(at)
             else:
                 seq = step
-        made = self._engine.fork(row, fork_arguments(self.id, seq, before), changes, run_id)
+        made = self._engine.fork(row, fork_arguments(row, seq, before), changes, run_id)
         return type(self)(self._engine, made)  # type: ignore[call-arg]
 
     @property
@@ -188,8 +187,8 @@ class Controls:
 
     def forks(self: Self) -> list[Self]:
         """The runs that were forked from this one, newest first."""
-        found = forks_of(self._engine.store, self.id)
-        return [type(self)(self._engine, row.id) for row in found]  # type: ignore[call-arg]
+        row = reader.require_run(self._engine.store, self.id)
+        return [type(self)(self._engine, fork.id) for fork in reader.forks(self._engine.store, row)]  # type: ignore[call-arg]
 
     def delete(self) -> None:
         """Forget an ended run: its rows, attempts, outputs and journal."""

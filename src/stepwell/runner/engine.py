@@ -109,6 +109,8 @@ class Engine:
         """Digests of graphs that are known to be in the store."""
         worker = new_worker_id() if runner == "local" else None
         self.code = Code(self.store, given)
+        self.checkpoint_keys: Recent[str, int] = Recent(20_000)
+        """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
         self._serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
         self._close_seconds = close_seconds

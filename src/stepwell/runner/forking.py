@@ -23,6 +23,7 @@ from ..model import (
     Share,
     Shared,
 )
+from ..model.origin import is_origin
 from .lookup import all_nodes, journal, load_graph
 from .procedure import Commit, Procedure, Read
 
@@ -32,9 +33,12 @@ ORIGIN_DELETED = "origin_deleted"
 """Why a fork was cancelled that could not begin."""
 
 
-def fork_arguments(origin: RunId, seq: int, before: int | None) -> bytes:
-    """From where a fork begins: what was done at `seq`, without the node `before` and what is below it."""
-    return encode({"origin": origin, "seq": seq, "before": before})
+def fork_arguments(origin: RunRow, seq: int, before: int | None) -> bytes:
+    """From where a fork begins: what was done at `seq`, without the node `before` and what is below it.
+
+    When the origin was created tells it from a run that gets its id after it was deleted.
+    """
+    return encode({"origin": origin.id, "created_at": origin.created_at, "seq": seq, "before": before})
 
 
 def share_all(gate: Gate, run: RunRow) -> Procedure[Plan | None]:
@@ -45,7 +49,7 @@ def share_all(gate: Gate, run: RunRow) -> Procedure[Plan | None]:
     arguments = decode(gate.arguments)
     origin, before = RunId(arguments["origin"]), arguments["before"]
     (theirs,) = yield Read([GetRun(origin)])
-    if theirs is None or theirs.purpose == "delete":
+    if theirs is None or theirs.purpose == "delete" or not is_origin(theirs, run):
         return (yield from _give_up(run.id))
     graph = yield from load_graph(run.id, run.digest)
     folded = yield from _at(origin, graph, arguments["seq"])
@@ -62,6 +66,9 @@ def share_all(gate: Gate, run: RunRow) -> Procedure[Plan | None]:
             return None
         if not isinstance(receipt, Shared) or receipt.rows < len(op.rows):  # deleted in this moment, or about to be
             return (yield from _give_up(run.id))
+    (theirs,) = yield Read([GetRun(origin)])
+    if theirs is not None and not is_origin(theirs, run):  # what was shared may be that of another run
+        return (yield from _give_up(run.id))
     nodes = yield from all_nodes(run.id)
     return Plan([*_others(nodes, graph, folded, left)], Finish(RunStatus.PENDING, open_gate=True))
 

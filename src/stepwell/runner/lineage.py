@@ -1,15 +1,15 @@
-"""Runs and their forks: how one is made, and which a run has."""
+"""How a fork is made."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 from ..clock import SECOND
+from ..codec import decode
 from ..errors import RunBusy, RunConflict
 from ..ids import RunId
 from ..model import Create, Created, GetRun, HeldGate, Refused, RunRow, RunStatus
-from ..model.origin import origin_of
+from ..model.origin import made_from, origin_of
 from ..store import Store, reader
 from .forking import ORIGIN_DELETED
 from .gates import GATE_LEASE, finish, load
@@ -60,12 +60,12 @@ def _check_same(row: RunRow, create: Create) -> None:
         raise RunConflict(f"run {row.id} exists already and is no fork", run_id=row.id)
     assert wanted is not None
     # Of a run that goes on, what was done before a node may be more when it is asked for again.
-    if found != (wanted if wanted.before is None else wanted._replace(seq=found.seq)):
+    same_place = found == (wanted if wanted.before is None else wanted._replace(seq=found.seq))
+    if not same_place:
         raise RunConflict(
             f"run {row.id} exists already: forked from {found}, and not from where it was asked for", run_id=row.id
         )
-
-
-def forks_of(store: Store, run_id: RunId) -> Iterator[RunRow]:
-    """The runs that were forked from this one, newest first."""
-    return reader.all_runs(store, origin=run_id)
+    if not made_from(row, wanted.run_id, decode(create.fork or b"{}")["created_at"]):
+        raise RunConflict(
+            f"run {row.id} exists already: forked from another run {found.run_id}, which was deleted", run_id=row.id
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from ..replay.player import Player, Subject
 from ..replay.record import masked_asking
 from ..replay.recorded import Recorded, RecordedNode, read_recorded
 from ..replay.repeatable import Outside
+from ..replay.superseded import Given
 from ..store import Store
 from .attempt import Attempt, Raised
 from .code import Code
@@ -111,7 +113,7 @@ class _Replay:
         self._recorded = recorded
         self._bodies = bodies
         self._outputs = {node.index: node.output for node in recorded.nodes}
-        self._facts: dict[tuple[str, str], RunFacts] = {}
+        self._facts: dict[tuple[str, str, Given], RunFacts] = {}
         self._lines = Lines()
         self._loop = _Loop()
 
@@ -146,12 +148,15 @@ class _Replay:
     def _execute(self, node: RecordedNode, spec: NodeSpec) -> int:
         """Run one body again; how many effects it was served."""
         subject = Subject(self._recorded.run_id, spec.name, node.attempt)
+        read = self._reading(node)
         facts = self._facts_of(node)
-        needed = {facts.graph.index[each] for each in facts.specs[node.index].needs}
-        inputs = tuple((index, self._outputs[index]) for index in sorted(needed) if index in self._outputs)
+        needed = [node.graph.index[each] for each in node.graph.in_order[node.index].needs]
+        # Those that were removed first: another node may have the name of one now, and code of today asks for that one.
+        needed.sort(key=lambda index: (index not in self._recorded.graph.removed, index))
+        inputs = tuple(read(node.run_id, tuple(needed)).items())
         held = Held(AttemptId(""), facts, node.index, node.attempt, 0, inputs, node.generation)
-        context = ReplayedContext(held, self._read, self._lines, subject, node)
-        attempt = ReplayedAttempt(held, self._read, self._lines, guarded=True, context=context)
+        context = ReplayedContext(held, read, self._lines, subject, node)
+        attempt = ReplayedAttempt(held, read, self._lines, guarded=True, context=context)
         enter(context)
         player: Player | None = None
         try:
@@ -181,36 +186,39 @@ class _Replay:
             diff=raised.traceback.rstrip().splitlines()[-6:],
         )
 
-    def _read(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
-        return {index: self._outputs[index] for index in indexes if index in self._outputs}
+    def _reading(self, node: RecordedNode) -> ReadOutputs:
+        """Reads outputs as they were when an attempt began."""
+        outputs = ChainMap(dict(node.given), self._outputs) if node.given else self._outputs
+
+        def read(run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
+            return {index: outputs[index] for index in indexes if index in outputs}
+
+        return read
 
     def _facts_of(self, node: RecordedNode) -> RunFacts:
-        """What its body is told of the run: as it was when the attempt began, and under the names that nodes have now."""
-        recorded = self._recorded
-        graph = recorded.graph if _stands_alike(node.index, node.graph, recorded.graph) else node.graph
-        facts = self._facts.get((graph.digest, node.run_id))
+        """What its body is told of the run, by the graph that it had when the attempt began."""
+        recorded, graph = self._recorded, node.graph
+        place = (graph.digest, node.run_id, node.given)
+        facts = self._facts.get(place)
         if facts is None:
-            facts = RunFacts(
+            facts = self._facts[place] = RunFacts(
                 node.run_id, recorded.workflow, recorded.target, graph, node.input, recorded.seed, self._bodies
             )
-            if graph is not recorded.graph:
-                facts.specs = tuple(map(_renamed, graph.in_order, recorded.graph.in_order))
-            self._facts[graph.digest, node.run_id] = facts
+            if graph.digest != recorded.graph.digest:
+                facts.specs = _renamed(graph, recorded.graph)
         return facts
 
 
-def _stands_alike(index: int, then: Graph, now: Graph) -> bool:
-    """Whether a node takes the outputs of the same nodes in two graphs of a run."""
-    if then is now:
-        return True
-    own, theirs = then.in_order[index], now.in_order[index]
-    return set(then.parents[index]) == set(now.parents[index]) and {then.index[each] for each in own.needs} == {
-        now.index[each] for each in theirs.needs
-    }
-
-
-def _renamed(then: NodeSpec, now: NodeSpec) -> NodeSpec:
-    return then._replace(id=now.id, name=now.name)
+def _renamed(then: Graph, now: Graph) -> tuple[NodeSpec, ...]:
+    """The nodes of an earlier graph under the names that they have now: those the code of today has."""
+    return tuple(
+        spec._replace(
+            id=now.order[index],
+            name=now.in_order[index].name,
+            needs=tuple(now.order[then.index[need]] for need in spec.needs),
+        )
+        for index, spec in enumerate(then.in_order)
+    )
 
 
 class ReplayedContext(Context):

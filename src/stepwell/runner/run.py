@@ -34,6 +34,7 @@ from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
 
 if TYPE_CHECKING:
     from ..replay.checkpoint import Checkpoint, Label
+    from .checkpoints import KnownKeys
     from .replaying import Replayed
 
 __all__ = ["AttemptView", "Home", "LogRecord", "NodeError", "NodeView", "Run"]
@@ -45,6 +46,7 @@ class Home(Steering, Protocol):
     """What a run needs of the engine it was got from."""
 
     code: Code
+    checkpoint_keys: KnownKeys
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
     def bodies_of(self, row: RunRow) -> Bodies: ...
@@ -233,7 +235,8 @@ class Run(Controls):
         from .checkpoints import checkpoint
 
         check_step(self.id, at)
-        return checkpoint(self._engine.store, self.id, self._load_graph, self._engine.bodies_of, at)
+        engine = self._engine
+        return checkpoint(engine.store, self.id, self._load_graph, engine.bodies_of, at, engine.checkpoint_keys)
 
     def checkpoints(self) -> list[Label]:
         """The checkpoints that bodies gave names to with `ctx.checkpoint()`, in order."""

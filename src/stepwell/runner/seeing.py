@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ..codec import decode
@@ -74,12 +74,18 @@ def folded(
     indexes: Iterable[int],
     stored: Mapping[int, bytes],
 ) -> dict[str, Any]:
-    specs = graph.in_order
-    steps = []
-    for index in indexes:
-        delta = delta_of(stored[index]) if index in stored else None  # a skipped node has no output
-        if delta is not None:
-            steps.append(Step(specs[index].name, decode(delta)))
+    """The state after these nodes; one that was skipped has no output."""
+    steps = [step for index in indexes if index in stored and (step := step_of(graph, index, stored[index]))]
+    return fold_steps(run_id, state, before, steps)
+
+
+def step_of(graph: Graph, index: int, output: bytes) -> Step | None:
+    """What a node did to the state; None if it left it alone."""
+    delta = delta_of(output)
+    return None if delta is None else Step(graph.in_order[index].name, decode(delta))
+
+
+def fold_steps(run_id: RunId, state: StateType, before: Mapping[str, Any], steps: Collection[Step]) -> dict[str, Any]:
     try:
         return fold(state.channels, before, steps)
     except Unfoldable as error:

@@ -47,6 +47,7 @@ class RunFacts:
         self.seed = seed
         self.bodies = bodies
         self.specs: tuple[NodeSpec, ...] = graph.in_order
+        """The nodes by number, under the names that the code knows them by: in a replay perhaps other ones than in `graph`."""
         self.heals = 0
         """How often the run had gone over to another graph when this was true of it."""
         self.seen: Seen | None = None

@@ -34,6 +34,7 @@ from ..model import (
     Unfinished,
     WorkerRow,
 )
+from ..model.origin import is_origin
 from ..model.outputs import output_of
 from ..words import shown
 from .port import Store
@@ -83,6 +84,11 @@ def all_runs(
         if page.cursor is None:
             return
         before = page.cursor
+
+
+def forks(store: Store, row: RunRow) -> Iterator[RunRow]:
+    """The runs that were forked from this one, newest first; not those of a run that had its id before."""
+    return (fork for fork in all_runs(store, origin=row.id) if is_origin(row, fork))
 
 
 def all_nodes(store: Store, run_id: str, *statuses: NodeStatus) -> list[NodeRow]:

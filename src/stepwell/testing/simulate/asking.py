@@ -94,7 +94,7 @@ def fork(run_id: RunId, name: RunId) -> Asked:
         seq = rng.randint(1, run.seq)
     elif where == "node":
         before = rng.choice(nodes).index
-    place = fork_arguments(run_id, seq, before)
+    place = fork_arguments(run, seq, before)
     create = Create(name, run.workflow, None, run.digest, run.input, run.seed, run.on_failure, fork=place)
     yield from create_fork(create)
     return None
