@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from stepwell.clock import ManualClock
+from stepwell.errors import RunBusy
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import NodeId
 from stepwell.kernel import settling
@@ -124,3 +127,15 @@ def test_a_reattempt_that_somebody_left_half_done_is_finished_by_another() -> No
     assert news is not None
     assert news.status is RunStatus.RUNNING
     assert Counter(statuses(store).values()) == {"READY": 1, "PENDING": 12_000}
+
+
+@pytest.mark.parametrize("purpose", ["import", "heal"])
+def test_a_run_that_has_just_gone_over_is_looked_at_again(purpose: str) -> None:
+    """Whoever sweeps may finish what a dead worker left between two looks: the run, and then its nodes."""
+    store = MemoryStore(ManualClock())
+    before = graph(a="", b="a")
+    start(store, before)
+    row = reader.require_run(store, RUN)
+    carry_out(store, gates.go_over(row, before, graph(a="", b="a", c="b"), purpose="import", pinned=True))
+    with pytest.raises(RunBusy, match="just going over to another graph"):
+        carry_out(store, gates.go_over(row, before, graph(a="", b="a", c="b", d="c"), purpose=purpose, pinned=True))

@@ -106,6 +106,8 @@ def go_over(
     if arranged.document == current.document:
         return None
     nodes = yield from all_nodes(run.id)
+    if len(nodes) > len(current.order):  # somebody has just finished what a dead worker left, perhaps this very change
+        raise RunBusy(f"run {run.id} is just going over to another graph; try again in a moment", run_id=run.id)
     hindrance = _hindrance(purpose, run, current, arranged, nodes, accept=accept)
     if isinstance(hindrance, NotNow):  # no need to close the gate to be told so
         raise RunConflict(f"run {run.id}: {hindrance.message}", run_id=run.id)
