@@ -6,6 +6,7 @@ import html
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from urllib.parse import quote, quote_plus
 
@@ -135,3 +136,31 @@ def test_registering_needs_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False False\n"
+
+
+def service_account(*, quotes: int) -> str:
+    """A key file as it stands in a `.env` file."""
+    fields = {f"field_{number}": "value" for number in range(quotes // 4)}
+    return json.dumps(fields, separators=(",", ":")).replace('"', '\\"')
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (service_account(quotes=60), service_account(quotes=60).replace("\\", "\\\\").replace('"', "\\u0022")[:-1]),
+        (service_account(quotes=60), service_account(quotes=60)[:-1] * 20),
+        ("\\\n" * 12 + "x", ("\\" * 16 + "n") * 12),
+        ("\\$" * 12 + "x", ("\\" * 16 + "$") * 400),
+        ('"' * 20 + "end", '\\"' * 100_000),
+        ('"' * 20 + "end", "\\" * 300_000),
+        ("\\" * 50 + "end", "\\" * 300_000),
+        ("%25%5C" * 8 + "end", "%25" * 100_000),
+        ("a b" * 20 + "end", "a+b" * 100_000),
+        ("\U0001f600" * 10 + "end", "\\ud83d\\ude00" * 20_000),
+    ],
+)
+def test_no_text_takes_long_to_look_through(value: str, text: str) -> None:
+    masking.hide([value])
+    before = time.process_time()
+    masking.mask(text)
+    assert time.process_time() - before < 5

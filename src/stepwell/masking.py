@@ -100,7 +100,6 @@ class _Form(NamedTuple):
 _LEVELS = 4
 """How often a text may have been escaped: JSON in a field of JSON, in a line that shows it, and once more when it is kept."""
 _NEVER_ESCAPED = frozenset(string.ascii_letters + string.digits + "-._")
-_MAY_FOLLOW_A_BACKSLASH = frozenset("\"'/")
 _SHORT = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 _ENTITIES = {
     "&": ("&amp;",),
@@ -118,46 +117,51 @@ def _form(value: str) -> _Form:
     Decided for each character: which of them are escaped, and in hexadecimal digits of which case, is another choice in every
     library, and in a URL another in each of its parts.
     """
-    parts: list[_Form] = []
-    for backslashes, character in _PARTS.findall(value):
-        if backslashes:
-            parts.append(_backslashes(len(backslashes)))
-        if character:
-            parts.append(_character(character, after_backslash=bool(backslashes)))
-    return _Form("".join(part.pattern for part in parts), sum(part.longest for part in parts))
+    parts = [_part(len(run), character) for run, character in _PARTS.findall(value) if run or character]
+    start = r"(?<!\\)" if value.startswith("\\") else ""  # or each of many would be tried as the first of them
+    return _Form(start + "".join(part.pattern for part in parts), sum(part.longest for part in parts))
 
 
-def _character(character: str, *, after_backslash: bool) -> _Form:
-    if character in _NEVER_ESCAPED:
-        return _Form(re.escape(character), 1)
+def _part(backslashes: int, character: str) -> _Form:
+    """So many backslashes, and then a character.
+
+    Backslashes in a text are taken all at once, never in another way: otherwise there would be very many ways to try.
+    """
+    plain, escaped = _plain(character), _escaped(character)
+    written = f"(?:{_RUN}(?:{'|'.join((*escaped, *plain))})|{'|'.join(plain)})" if escaped else "".join(plain)
+    longest = max(len("%25252541") * len(character.encode("utf-8", "surrogatepass")), 2**_LEVELS) if escaped else 1
+    if not backslashes:
+        return _Form(written, longest)
+    most = (backslashes + 1) * 2**_LEVELS
+    run = f"{_BACKSLASH}{{{backslashes},{most}}}+(?:{'|'.join((*escaped, *plain))})"
+    return _Form(f"(?:{run}|(?:{_RUN}u005[cC]){{{backslashes}}}{written})", most + longest)
+
+
+def _plain(character: str) -> list[str]:
+    """How a character is written without a backslash."""
+    if not character or character in _NEVER_ESCAPED:
+        return [character and re.escape(character)]
     encoded = character.encode("utf-8", "surrogatepass")
-    written = [*_ENTITIES.get(character, ()), "".join(map(_percent, encoded)), re.escape(character)]
-    if character in _MAY_FOLLOW_A_BACKSLASH and not after_backslash:
-        written = [f"{_BACKSLASH}{{0,{2**_LEVELS - 1}}}(?:{'|'.join(written)})"]
-    written += _escapes(character)
+    found = [*_ENTITIES.get(character, ()), "".join(map(_percent, encoded)), re.escape(character)]
     if character == " ":
-        written.append(r"\+")
+        found.append(r"\+")
     if not character.isascii():  # of bytes that are no text each is looked at as a character
-        written.append(re.escape(encoded.decode("latin-1")))
-    return _Form(f"(?:{'|'.join(written)})", max(len("%25252541") * len(encoded), 2**_LEVELS))
+        found.append(re.escape(encoded.decode("latin-1")))
+    return found
 
 
-def _backslashes(count: int) -> _Form:
-    """So many, and those that escape what follows. Each by itself, they would be looked for in very many ways."""
-    most = (count + 1) * 2**_LEVELS
-    return _Form(f"(?:{_BACKSLASH}{{{count},{most}}}|(?:{_ESCAPE}u005[cC]){{{count}}})", most)
-
-
-def _escapes(character: str) -> list[str]:
-    """Those that begin with a backslash."""
+def _escaped(character: str) -> list[str]:
+    """How it is written after a backslash, besides."""
+    if not character or character in _NEVER_ESCAPED:
+        return []
     code, units = ord(character), character.encode("utf-16-be", "surrogatepass").hex()
-    found = ["".join(f"{_ESCAPE}u{_digits(units[at : at + 4])}" for at in range(0, len(units), 4))]
+    found = [_RUN.join(f"u{_digits(units[at : at + 4])}" for at in range(0, len(units), 4))]
     if code < 0x100:
-        found.append(f"{_ESCAPE}x{_digits(f'{code:02x}')}")
+        found.append(f"x{_digits(f'{code:02x}')}")
     if code > 0xFFFF:
-        found.append(f"{_ESCAPE}U{_digits(f'{code:08x}')}")
+        found.append(f"U{_digits(f'{code:08x}')}")
     if character in _SHORT:
-        found.append(_ESCAPE + _SHORT[character])
+        found.append(_SHORT[character])
     return found
 
 
@@ -171,5 +175,5 @@ def _digits(digits: str) -> str:
 
 
 _BACKSLASH = rf"(?:\\|{_percent(0x5C)})"
-_ESCAPE = f"{_BACKSLASH}{{1,{2 ** (_LEVELS - 1)}}}"
+_RUN = f"{_BACKSLASH}{{1,{2**_LEVELS}}}+"
 """What an escape begins with."""
