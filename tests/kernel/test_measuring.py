@@ -27,7 +27,9 @@ def metrics(
     claims = [entry.at for entry in journal if entry.kind == "claimed"]
     row = run_row(OF, status, seq=len(journal), started_at=claims[0] if claims else None)
     row = row._replace(ended_at=journal[-1].at if row.status.terminal else None)
-    return measure(row, OF, {NodeStatus.RUNNING: 1, NodeStatus.READY: 2}, journal, NOW + int((now - 100) * SECOND))
+    return measure(
+        row, lambda _: OF, {NodeStatus.RUNNING: 1, NodeStatus.READY: 2}, journal, NOW + int((now - 100) * SECOND)
+    )
 
 
 CHAIN = (
@@ -123,7 +125,7 @@ def test_the_queue_was_longest_before_somebody_took_from_it() -> None:
     )
 
     def most(length: int) -> int:
-        found = measure(run_row(wide, "RUNNING", seq=length), wide, {}, journal[:length], NOW)
+        found = measure(run_row(wide, "RUNNING", seq=length), lambda _: wide, {}, journal[:length], NOW)
         return found.most_queued
 
     assert [most(length) for length in range(1, len(journal) + 1)] == [3] * len(journal)
@@ -141,7 +143,9 @@ def test_what_a_gate_holds_back_is_not_queued() -> None:
         (4, "completed", index["a"], "COMPLETED"),
         (5, "run", None, "RUNNING"),
     )
-    found = [measure(run_row(of, "RUNNING", seq=n), of, {}, journal[:n], NOW).most_queued for n in range(1, 7)]
+    found = [
+        measure(run_row(of, "RUNNING", seq=n), lambda _: of, {}, journal[:n], NOW).most_queued for n in range(1, 7)
+    ]
     assert found == [1, 1, 1, 1, 1, 3]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import os
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 from time import time as wall_clock
 from typing import Any
 
-from stepwell import Context, RetryLater, effect
+from stepwell import Context, RetryLater, Stopped, effect
 from tests.runner.ledger import note
 
 
@@ -225,3 +226,34 @@ def leave_open(ctx: Context) -> str:
     threading.Thread(target=ctx.effect, args=("slow", slow), daemon=True).start()
     begun.wait(30)
     return "left"
+
+
+def leave_a_thread_that_pays(ctx: Context) -> None:
+    """Its thread is answered when another body runs in this process."""
+
+    def slow() -> str:
+        time.sleep(0.4)
+        return "of another run"
+
+    asking = lambda: ctx.effect("charge", slow, durable=True, request=7)  # noqa: E731
+    threading.Thread(target=_ignoring_stops, args=(asking,), daemon=True).start()
+    time.sleep(0.1)
+
+
+def pay_at_last(ctx: Context) -> str:
+    if ctx.attempt == 1:
+        time.sleep(0.7)
+        raise ConnectionError("once more")
+    paid: str = ctx.effect("charge", str, "its own", durable=True, request=7)
+    return paid
+
+
+def _ignoring_stops(ask: Any) -> None:
+    with contextlib.suppress(Stopped):
+        ask()
+
+
+async def leave_a_lambda_open(ctx: Context) -> int:
+    asyncio.ensure_future(ctx.effect("slow", lambda seconds: asyncio.sleep(seconds), 60))  # noqa: PLW0108, RUF006
+    await asyncio.sleep(0.05)
+    return 1

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import httpx
 import pytest
 
 from stepwell import Builder, Context, Engine, Retry, RetryLater, RunFailed, Workflow, secret, step
 from stepwell.errors import MaskedResponse, StoreFull
+from stepwell.replay.httpx import RecordingTransport
 from tests.replay import bodies
 from tests.replay.test_effects import ISOLATIONS, run_one
 from tests.runner.conftest import OpenEngine
@@ -214,3 +216,18 @@ def test_what_became_a_secret_after_it_was_asked_is_still_found(engine: Engine) 
 
     run = engine.run(Charge())
     assert (run.output("use"), calls) == ("paid", [password])
+
+
+def test_nor_is_a_secret_in_the_bytes_of_a_response(engine: Engine) -> None:
+    token = secret("tok-08cd4485e6873699")
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=b"\xff\xfe" + token.encode()))
+    http = httpx.Client(transport=RecordingTransport(transport, durable=True))
+
+    class Fetch(Workflow):
+        @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+        def fetch(self, ctx: Context) -> None:
+            http.get("https://x.example/")
+            raise ConnectionError("once more")
+
+    with pytest.raises(RunFailed, match="its response held a secret, which is not stored"):
+        engine.run(Fetch())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import urllib.error
 from collections.abc import Callable
 from pathlib import Path
@@ -187,3 +188,45 @@ def test_groups_within_groups_without_end_are_told(engine: Engine, tmp_path: Any
     cassette["nodes"][0]["effects"][0]["raised"] = inner
     with pytest.raises(BadCassette, match="too many groups within groups"):
         read_cassette(json.dumps(cassette).encode())
+
+
+class Stamped(Exception):
+    """Asks the clock when it is made."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.at = time.time()
+
+
+class Made(Exception):
+    """Neither `__new__` nor `__init__` take what it keeps."""
+
+    def __new__(cls, one: str, other: str) -> Made:
+        return super().__new__(cls, one, other)
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} and {other}")
+
+
+def stamp() -> None:
+    raise Stamped("slow down")
+
+
+class Limited(Workflow):
+    @step(side_effects="recordable")
+    def ask(self, ctx: Context) -> Any:
+        try:
+            ctx.effect("ask", stamp)
+        except Stamped as error:
+            return error.at
+        return None
+
+
+def test_what_an_exception_does_when_it_is_made_is_not_held_against_the_body(engine: Engine) -> None:
+    assert engine.run(Limited()).replay().effects == 1
+
+
+def test_a_class_that_makes_itself_is_still_of_its_class() -> None:
+    made = again(Made("this", "that"))
+    assert isinstance(made, Made)
+    assert str(made) == "this and that"

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
 
-from stepwell import Context, Engine, InputError, Retry, RunFailed, Workflow, step
+from stepwell import (
+    Context,
+    Engine,
+    InputError,
+    ReplayMismatch,
+    Retry,
+    RunFailed,
+    Stopped,
+    StoreError,
+    Workflow,
+    step,
+)
 from stepwell.replay.loading import read_cassette
+from stepwell.runner.recording import Ledger
 from stepwell.runner.replaying import replay_cassette
 from tests.replay import bodies
 from tests.replay.test_effects import ISOLATIONS, run_one
+from tests.runner.conftest import OpenEngine
 
 GO = threading.Event()
 
@@ -166,3 +180,100 @@ def test_the_name_under_which_the_time_is_recorded_is_refused(engine: Engine) ->
                 ctx.effect("stepwell.now", abs, -1)
 
     engine.run(Named())
+
+
+def test_what_a_thread_left_behind_does_is_no_record_of_the_next_body(open_engine: OpenEngine) -> None:
+    engine = open_engine(max_processes=1)
+    run_one(engine, bodies.leave_a_thread_that_pays, "process", side_effects="recordable")
+    run = run_one(engine, bodies.pay_at_last, "process", side_effects="recordable", retry=Retry(2, base_delay=0))
+    assert run.output("body") == "its own"
+    assert [(each.attempt, each.response) for each in run.effects()] == [(2, "its own")]
+    run.replay()
+
+
+def test_a_body_that_has_ended_asks_nothing_more(engine: Engine) -> None:
+    over, told = threading.Event(), threading.Event()
+
+    class Late(Workflow):
+        @step
+        def leave(self, ctx: Context) -> None:
+            def ask() -> None:
+                over.wait(30)
+                for late in (lambda: ctx.effect("late", CALLS.append, "late"), ctx.now):
+                    with pytest.raises(Stopped, match="has ended"):
+                        late()
+                told.set()
+
+            threading.Thread(target=ask, daemon=True).start()
+
+    CALLS.clear()
+    run = engine.run(Late())
+    over.set()
+    assert told.wait(30)
+    assert (CALLS, run.effects()) == ([], [])
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_what_is_awaited_without_being_async_is_left_open_as_that(engine: Engine, isolation: Any) -> None:
+    run = run_one(engine, bodies.leave_a_lambda_open, isolation, side_effects="recordable")
+    (effect,) = run.effects()
+    assert effect.awaited
+    assert effect.open is (isolation == "thread")  # the loop of a process ends with its body, and cancels what is left
+    before = time.monotonic()
+    run.replay()
+    assert time.monotonic() - before < 10
+
+
+CHANGED = threading.Event()
+
+
+class Breaking(Workflow):
+    @step(side_effects="recordable")
+    async def leave(self, ctx: Context) -> int:
+        asyncio.ensure_future(asyncio.to_thread(ctx.effect, "slow", GO.wait, 30))  # noqa: RUF006
+        await asyncio.sleep(0.05)
+        if CHANGED.is_set():
+            raise ValueError("new bug")
+        return 1
+
+
+def test_a_replay_that_differs_does_not_wait_for_what_was_never_answered(engine: Engine) -> None:
+    GO.clear()
+    CHANGED.clear()
+    try:
+        run = engine.run(Breaking())
+    finally:
+        GO.set()
+    CHANGED.set()
+    before = time.monotonic()
+    with pytest.raises(ReplayMismatch, match="new bug"):
+        run.replay()
+    assert time.monotonic() - before < 10
+
+
+def test_an_effect_that_fails_before_it_is_done_is_recorded_as_failed(engine: Engine, monkeypatch: Any) -> None:
+    """A store that cannot be read for a moment is asked again; any other trouble is what the body saw."""
+    read, troubles = Ledger._earlier, [ValueError("odd"), StoreError("away")]
+
+    def earlier(self: Ledger, held: Any) -> Any:
+        if troubles:
+            raise troubles.pop()
+        return read(self, held)
+
+    monkeypatch.setattr(Ledger, "_earlier", earlier)
+
+    class Pay(Workflow):
+        @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+        def pay(self, ctx: Context) -> str:
+            if ctx.attempt == 1:
+                raise ConnectionError("once more")
+            try:
+                ctx.effect("pay", abs, -1, durable=True)
+            except ValueError as error:
+                return str(error)
+            return "paid"
+
+    run = engine.run(Pay())
+    assert run.output("pay") == "odd"
+    assert [(each.open, str(each.error)) for each in run.effects()] == [(False, "ValueError: odd")]
+    run.replay()

@@ -11,6 +11,7 @@ from ..clock import SECOND
 from ..codec import decode
 from ..errors import InputError, RunNotFound, StoreCorrupt
 from ..graph import Graph
+from ..ids import Digest
 from ..kernel.measuring import RunMetrics, measure
 from ..model import SATISFIED_NODES, AttemptRow, ListNodes, NodeRow, NodeStatus, RunRow
 from ..model.lines import Mark, Progress, latest_progress
@@ -106,9 +107,12 @@ class StoredRun:
 
     @cached_property
     def graph(self) -> Graph:
-        document = reader.get_graph(self.store, self.row.digest)
+        return self._load(self.row.digest)
+
+    def _load(self, digest: Digest) -> Graph:
+        document = reader.get_graph(self.store, digest)
         if document is None:
-            raise StoreCorrupt(f"the graph {self.row.digest} of run {self.row.id} is missing from the store")
+            raise StoreCorrupt(f"the graph {digest} of run {self.row.id} is missing from the store")
         return Graph.load(document)
 
     @property
@@ -119,7 +123,7 @@ class StoredRun:
 
     def metrics(self) -> RunMetrics:
         history = reader.get_history(self.store, self.row.id)
-        return measure(history.row, self.graph, history.counts, history.journal, history.now)
+        return measure(history.row, self._load, history.counts, history.journal, history.now)
 
     def counts(self) -> dict[NodeStatus, int]:
         if self.row.heals:

@@ -6,14 +6,15 @@ its worker for a thread is in it: when a body began is not stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
 from ..clock import SECOND
 from ..graph import Graph
-from ..ids import RunId
+from ..ids import Digest, RunId
 from ..model import SATISFIED_NODES, AttemptStatus, JournalRow, NodeStatus, RunRow, RunStatus
+from .audit import earlier_graphs
 
 _ENDS = frozenset(status.lower() for status in AttemptStatus if status is not AttemptStatus.RUNNING)
 _FAILURES = frozenset({"failed", "timed_out"})
@@ -94,11 +95,18 @@ class RunMetrics(NamedTuple):
 
 
 def measure(
-    row: RunRow, graph: Graph, counts: Mapping[NodeStatus, int], journal: Sequence[JournalRow], now: int
+    row: RunRow,
+    load: Callable[[Digest], Graph],
+    counts: Mapping[NodeStatus, int],
+    journal: Sequence[JournalRow],
+    now: int,
 ) -> RunMetrics:
-    """The metrics of a run from rows read at one moment; `now` is the time of the store then."""
-    history = _History(graph)
+    """The metrics of a run from rows read at one moment; `now` is the time of the store then, `load` gives a stored graph."""
+    graphs = iter([load(Digest(digest)) for digest in earlier_graphs(journal)] or [load(row.digest)])
+    history = _History(next(graphs))
     for entry in journal:
+        if entry.kind == "healed":
+            history.go_over(next(graphs))
         history.add(entry)
     wall = 0 if row.started_at is None else max(0, (now if row.ended_at is None else row.ended_at) - row.started_at)
     spent = history.spent + sum(max(0, now - began) for began in history.running.values())
@@ -146,6 +154,11 @@ class _History:
         self.lasted: list[int] = []
         self.queued: list[int] = []
 
+    def go_over(self, graph: Graph) -> None:
+        """From now on the run has this graph."""
+        self._children = graph.children
+        self._queue.go_over(graph)
+
     def add(self, entry: JournalRow) -> None:
         _, at, kind, index, _, status = entry
         self._queue.add(kind, index, status)
@@ -189,15 +202,23 @@ class _Queue:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._children = graph.children
-        self._missing = [len(own) for own in graph.parents]
-        """Of each node, how many of its parents are not satisfied."""
+        self._nodes = 0
         self._satisfied: set[int] = set()
-        self._unstarted = {index for index in range(len(graph.parents)) if index not in graph.removed}
+        self._unstarted: set[int] = set()
         """PENDING or READY."""
-        self._ready = {index for index in self._unstarted if not self._missing[index]}
         self._open = True
         self._most = 0
+        self.go_over(graph)
+        self._turn(True)
+
+    def go_over(self, graph: Graph) -> None:
+        """The run has this graph now. Its gate is closed meanwhile, so what is READY follows when it opens."""
+        self._children = graph.children
+        self._missing = [sum(parent not in self._satisfied for parent in own) for own in graph.parents]
+        """Of each node, how many of its parents are not satisfied."""
+        self._unstarted |= set(range(self._nodes, len(graph.parents)))
+        self._unstarted -= graph.removed
+        self._nodes = len(graph.parents)
 
     def add(self, kind: str, index: int | None, status: str | None) -> None:
         if index is None:

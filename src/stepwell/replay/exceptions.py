@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
 from ..codec import clean, text
@@ -142,11 +143,19 @@ def _made(kind: type[BaseException], error: EffectError) -> BaseException | None
     except Exception:  # it is made from other arguments than it keeps
         pass
     try:
-        made = _remembered(kind, error).__new__(_remembered(kind, error), *args)
+        made = _bare(_remembered(kind, error), args)
         made.args = args
         vars(made).update(error.attributes)
     except Exception:
         return None
+    return made
+
+
+def _bare(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    """As Python itself makes it, with nothing done that the class or its bases would do."""
+    made: BaseException = next(
+        new for base in kind.__mro__ if isinstance(new := vars(base).get("__new__"), BuiltinFunctionType)
+    )(kind, *args)
     return made
 
 

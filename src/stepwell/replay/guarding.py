@@ -53,6 +53,7 @@ class guard:
 
     def __enter__(self) -> guard:
         self.over = False
+        self._thread = threading.get_ident()
         self._token = _guarding.set(self)
         _watch(_see)
         return self
@@ -60,9 +61,12 @@ class guard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _unwatch()
-        _guarding.reset(self._token)
         self.over = not self.everywhere
+        if kind is GeneratorExit and threading.get_ident() != self._thread:
+            return  # a coroutine that somebody throws away, elsewhere: there is nothing to undo here
+        _unwatch()
+        with contextlib.suppress(ValueError):  # the same in another context
+            _guarding.reset(self._token)
         if self._refused is not None and (error is None or not _stems_from(error, self._refused)):
             raise self._refused from error
 
@@ -128,7 +132,10 @@ def _watch(see: Callable[[FrameType, str, Any], None]) -> None:
 def _unwatch() -> None:
     _watched.depth -= 1
     if _watched.depth == 0:
-        sys.setprofile(_watched.before)
+        before = _watched.before
+        sys.setprofile(before if callable(before) else None)
+        if hasattr(before, "enable"):  # a profiler written in C, such as cProfile's, is set by itself
+            before.enable()
 
 
 def _watch_on(frame: FrameType) -> None:

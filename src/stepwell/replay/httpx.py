@@ -114,7 +114,7 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             await self._async.aclose()
 
     def _call(self, send: Any, request: httpx.Request) -> Call:
-        return Call(EFFECT_NAME, send, (), {}, self._asked(request), self._durable, _stored)
+        return Call(EFFECT_NAME, send, (), {}, self._asked(request), self._durable, _stored, _without_secrets)
 
     def _asked(self, request: httpx.Request) -> dict[str, Any]:
         """What identifies a request. The boundary between parts is drawn by chance, so it does not count."""
@@ -158,8 +158,7 @@ def _unpacked(data: dict[str, Any]) -> httpx.Response:
 
 def _stored(data: dict[str, Any]) -> dict[str, Any]:
     """What may be stored of a response."""
-    headers = [each for each in data["headers"] if each[0].lower() not in SECRET_HEADERS]
-    return _without_secrets({**data, "headers": headers})
+    return {**data, "headers": [each for each in data["headers"] if each[0].lower() not in SECRET_HEADERS]}
 
 
 def _without_secrets(data: dict[str, Any]) -> dict[str, Any]:

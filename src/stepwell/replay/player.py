@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..codec import decode, encode_checked, sha256
 from ..errors import ReplayMismatch
+from .current import inside
 from .difference import differences
 from .exceptions import exception_of
 from .record import CLOCK, Asked, Effect
@@ -64,14 +65,15 @@ class Player(Asking):
         """A replay names nothing."""
 
     def leave(self) -> None:
-        """`finish` is asked instead, which says what differs."""
+        """Who waits for what was never answered need not wait any more. What differs, `finish` says."""
+        self._over.set()
 
     def effect(self, call: Call) -> Any:
         asked = self._begin(call)
         if inspect.iscoroutinefunction(call.function):
             return self._later(asked)  # also a mismatch is raised when it is awaited, or others would never be
         found = self._found(asked)
-        if found.open:
+        if found.open and not found.awaited:
             return self._never(found)
         return self._awaited(found) if found.awaited else _answer(found)
 
@@ -90,7 +92,7 @@ class Player(Asking):
 
     def finish(self) -> None:
         """The body has ended: raise the first mismatch, or what it was to ask for and did not."""
-        self._over.set()
+        self.leave()
         with self._lock:
             # What was left open was asked for by a thread or task that nobody waits for, so it may be late.
             left = sorted((each for each in self._waiting.values() if not each.open), key=lambda each: each.index)
@@ -179,7 +181,12 @@ _CANCELLED = "asyncio.exceptions.CancelledError"
 
 def _answer(effect: Effect) -> Any:
     if effect.error is not None:
-        raise exception_of(effect.error)
+        token = inside.set(True)  # what its class does when it is made is none of the body's business
+        try:
+            error = exception_of(effect.error)
+        finally:
+            inside.reset(token)
+        raise error
     response = effect.response
     # A copy: what the body does to it must not change the record.
     return response if type(response) in _PLAIN else decode(encode_checked(response))

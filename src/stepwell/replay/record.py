@@ -99,9 +99,9 @@ class Asked(NamedTuple):
         )
         return [*payloads, (EFFECT, line.encode())]
 
-    def left_open(self, ended: int) -> Line:
+    def left_open(self, ended: int, *, awaited: bool) -> Line:
         """Its record when the body ended without waiting for the answer."""
-        record = {
+        record: dict[str, Any] = {
             "at": self.at,
             "duration": (ended - self.started) // 1_000,
             "format": FORMAT,
@@ -112,6 +112,8 @@ class Asked(NamedTuple):
             "open": True,
             "request": decode(self.request),
         }
+        if awaited:
+            record["awaited"] = True
         return EFFECT, encode_checked(record)
 
 

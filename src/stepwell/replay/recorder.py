@@ -16,7 +16,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple, Protocol
 
 from ..codec import encode, read_back, text
-from ..errors import InputError, MaskedResponse, NotJson
+from ..errors import InputError, MaskedResponse, NotJson, Stopped
 from ..model import LineRow
 from ..model.lines import CHECKPOINT
 from .current import inside
@@ -61,6 +61,8 @@ class Call(NamedTuple):
     durable: bool = False
     stored: Callable[[Any], Any] | None = None
     """Makes of a response what may be stored of it."""
+    hide: Callable[[Any], Any] | None = None
+    """Masks in that what cannot be found in its text."""
 
     def perform(self) -> Any:
         token = inside.set(True)
@@ -110,7 +112,7 @@ class Asking:
 class Recorder(Asking):
     """The effects of one attempt: called, recorded, and for durable ones of later attempts served instead of called."""
 
-    __slots__ = ("_attempt", "_earlier", "_last", "_open", "_sink")
+    __slots__ = ("_attempt", "_awaited", "_earlier", "_last", "_left", "_open", "_sink")
 
     def __init__(self, node: str, attempt: int, sink: Sink) -> None:
         super().__init__(node)
@@ -119,10 +121,14 @@ class Recorder(Asking):
         self._last = 0
         self._open: dict[int, Asked] = {}
         """What was asked and not answered. Who takes one out, whoever answers it or the end of the body, records it."""
+        self._awaited: set[int] = set()
+        """Which of them are awaited."""
+        self._left = False
         self._earlier: Earlier | None = None
 
     def now(self) -> int:
         """The wall clock in microseconds. It never goes back within an attempt."""
+        self._check_there()
         with _lock:
             self._last = max(self._last, time.time_ns() // 1_000)
             self._sink.read_clock(self._last)
@@ -133,30 +139,43 @@ class Recorder(Asking):
 
     def leave(self) -> None:
         """The body has ended: what it asked and did not wait for is recorded as that. What is answered later is not."""
+        self._left = True
         for index in sorted(self._open):
             asked = self._open.pop(index, None)
             if asked is not None:
-                self._sink.keep([asked.left_open(perf_counter_ns())])
+                self._sink.keep([asked.left_open(perf_counter_ns(), awaited=index in self._awaited)])
+
+    def _check_there(self) -> None:
+        if self._left:
+            raise Stopped(
+                f"node {self._node!r}, attempt {self._attempt}, has ended: what its threads and tasks still ask is not recorded"
+            )
 
     def effect(self, call: Call) -> Any:
         """The response; a coroutine that gives it when the function is one, or returns something to be awaited."""
         if inside.get():
             return call.function(*call.args, **call.kwargs)
+        self._check_there()
         asked = self._begin(call)
         self._open[asked.index] = asked
         if inspect.iscoroutinefunction(call.function):
+            self._awaited.add(asked.index)
             return self._asynchronous(call, asked)
+        try:
+            return self._asked(call, asked)
+        except BaseException as error:
+            self._raised(asked, error)
+            raise
+
+    def _asked(self, call: Call, asked: Asked) -> Any:
         if call.durable and self._attempt > 1:
             served = self._found(asked)
             if served is not None:
                 response = self._serve(asked, served)
                 return _given(response) if served.awaited else response
-        try:
-            result = call.perform()
-        except BaseException as error:
-            self._raised(asked, error)
-            raise
+        result = call.perform()
         if type(result) not in _DATA and inspect.isawaitable(result):
+            self._awaited.add(asked.index)
             return self._awaiting(call, asked, result)
         lines, response = self._returned(call, asked, result)
         if call.durable:
@@ -170,12 +189,14 @@ class Recorder(Asking):
         if call.durable and self._attempt > 1:
             try:
                 await asyncio.to_thread(self._earlier_ones().load)
-            except asyncio.CancelledError as error:
+                served = self._found(asked)
+                if served is not None:
+                    return self._serve(asked, served, awaited=True)
+            except GeneratorExit:
+                raise
+            except BaseException as error:
                 self._raised(asked, error, awaited=True)
                 raise
-            served = self._found(asked)
-            if served is not None:
-                return self._serve(asked, served, awaited=True)
         return await self._awaiting(call, asked, call.perform())
 
     async def _awaiting(self, call: Call, asked: Asked, result: Awaitable[Any]) -> Any:
@@ -190,9 +211,16 @@ class Recorder(Asking):
             self._raised(asked, error, awaited=True)
             raise
         inside.reset(token)
-        lines, response = self._returned(call, asked, value, awaited=True)
+        try:
+            lines, response = self._returned(call, asked, value, awaited=True)
+            if call.durable:
+                await self._append(asked, lines)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self._raised(asked, error, awaited=True)
+            raise
         if call.durable:
-            await self._append(asked, lines)
             self._open.pop(asked.index, None)
         else:
             self._keep(asked, lines)
@@ -216,17 +244,17 @@ class Recorder(Asking):
         """The record, and what the body gets: what a replay would give it, which JSON has gone through."""
         try:
             written = text(result)
-            kept = written if call.stored is None else text(call.stored(result))
+            kept = result if call.stored is None else call.stored(result)
+            shown = kept if call.hide is None else call.hide(kept)
+            whole = written if shown is result else text(shown)
         except NotJson as error:
-            trouble = NotJson(
+            raise NotJson(
                 f"effect {call.name!r} of node {self._node!r} was done, and what it returned cannot be recorded: "
                 f"{error.message}; have its function return JSON-able data",
                 path=error.path,
-            )
-            self._raised(asked, trouble, awaited=awaited)
-            raise trouble from None
-        stored = masked_text(kept)
-        masked = stored != kept
+            ) from None
+        stored = masked_text(whole)
+        masked = stored != whole or shown != kept
         if masked and call.durable:
             log.warning(
                 "the response of durable effect %r of node %r holds a secret, which is not stored: a later attempt of "
@@ -248,15 +276,13 @@ class Recorder(Asking):
         """Recorded here too, so that what this attempt was told can be read from its own record."""
         awaited = awaited or served.awaited
         if served.masked:
-            error = MaskedResponse(
+            raise MaskedResponse(
                 f"durable effect {asked.name!r} of node {self._node!r} was done by attempt {served.attempt}, and its response "
                 "held a secret, which is not stored, so this attempt cannot be given it. Ask without durable=True what may "
                 "be asked again, have the function return nothing secret, or catch this error: its `response` has *** in "
                 "place of the secret",
                 response=served.response,
             )
-            self._raised(asked, error, awaited=awaited)
-            raise error
         answer = masked_text(text(served.response))
         self._keep(asked, asked.answered(answer, perf_counter_ns(), awaited=awaited, from_attempt=served.attempt))
         return served.response

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from ..errors import InputError
+from ..errors import InputError, Stopped
 from ..masking import mask
 from .recorder import Call
 
@@ -138,8 +138,9 @@ class Repeatable:
 
     def leave(self) -> None:
         """The body has ended."""
-        if self._outside is not None:
-            self._outside.leave()
+        if self._outside is None:
+            self._outside = _GONE
+        self._outside.leave()
 
     def perform(self, call: Call) -> Any:
         """The same for those who write recorders for a library, such as `stepwell.replay.httpx`."""
@@ -156,6 +157,21 @@ class Repeatable:
 
     def _digest(self, purpose: str) -> bytes:
         return sha256(f"{self.seed}\0{self._identity}\0{purpose}".encode("utf-8", "surrogatepass")).digest()
+
+
+class _Gone:
+    """Answers threads and tasks of a body that has ended, if they are the first to ask."""
+
+    def _refuse(self, *asked: Any) -> NoReturn:
+        raise Stopped("the body has ended: what its threads and tasks still ask is not recorded")
+
+    now = effect = checkpoint = _refuse
+
+    def leave(self) -> None:
+        """It has."""
+
+
+_GONE = _Gone()
 
 
 def _masked(name: str) -> str:

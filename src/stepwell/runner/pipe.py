@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ..errors import Stopped
 from ..model import LineRow
 from ..replay.record import Line
 from .lines import Voice
@@ -14,23 +15,30 @@ from .pulse import Pulse
 
 
 class Pipe:
-    """The child's end of the pipe, which several threads of a body may write to."""
+    """The child's end of the pipe, for one body, several threads of which may write to it."""
 
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._lock = threading.Lock()
         self._asking = threading.Lock()
-        self.recv = pipe.recv
+        self._closed = False
 
     def send(self, message: Any) -> None:
         with self._lock:
-            self._pipe.send(message)
+            if self._closed:
+                raise Stopped("the body has ended: nothing of what its threads still do is recorded")
+            self._connection.send(message)
 
     def ask(self, message: Any) -> Any:
         """Send a question and wait for its answer; several threads may ask, one after the other."""
         with self._asking:
             self.send(message)
-            return self.recv()
+            return self._connection.recv()
+
+    def close(self) -> None:
+        """Nothing may follow: it would be taken for what the next body says. Who has asked is answered first."""
+        with self._asking, self._lock:
+            self._closed = True
 
 
 class PipeSink:

@@ -340,8 +340,7 @@ class ChildContext(Repeatable):
             declared = None if self.bodies is None else self.bodies.state
             if declared is None:
                 raise no_state(self.workflow)
-            self._pipe.send(("state", None))
-            kind, value = self._pipe.recv()
+            kind, value = self._pipe.ask(("state", None))
             if kind == "broken":
                 message, field, node = value
                 raise StateError(message, field=field, node=node)
@@ -407,12 +406,11 @@ def serve(connection: Connection) -> None:
         os.setpgid(0, 0)  # Ctrl-C is for the parent to decide on, and what a body starts is killed with it
     threading.Thread(target=_die_with_the_parent, daemon=True).start()
     multiprocessing.current_process().daemon = False  # or bodies could not use multiprocessing themselves
-    pipe = Pipe(connection)
     open_ears()
     try:
-        pipe.send(("ready", None))
+        connection.send(("ready", None))
         while True:
-            pipe.send(_answer(pipe, pipe.recv()))
+            connection.send(_answer(Pipe(connection), connection.recv()))
     except (EOFError, BrokenPipeError):
         return
 
@@ -455,6 +453,7 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
         speak(None)
         enter(None)
         voice.finish()
+        pipe.close()
 
 
 def _guarded(invoke: Callable[[], Any], name: str) -> Any:

@@ -44,6 +44,15 @@ class Ledger:
 
     def earlier(self, held: Held) -> list[LineRow]:
         """The effects of earlier attempts at a node, since a completed one was last superseded."""
+        while True:
+            try:
+                return self._earlier(held)
+            except StoreError:
+                if held.over or held.stop:
+                    raise
+                self._never.wait(TRY_AGAIN_SECONDS)
+
+    def _earlier(self, held: Held) -> list[LineRow]:
         run_id, index = held.facts.run_id, held.index
         attempts = reader.list_attempts(self._store, run_id, index) if held.generation else []
         begin = max((row.number for row in attempts if row.status is AttemptStatus.SUPERSEDED), default=0)

@@ -169,6 +169,8 @@ class _Replay:
         except BaseException as error:  # also SystemExit: what a body raises ends the body, not who replays it
             player = context.player()
             raise self._difference(subject, player, error) from error
+        finally:
+            context.leave()
         _compare(subject, attempt, result, node.output)
         return 0 if player is None else player.served
 

@@ -307,7 +307,7 @@ class Run(Controls):
         print(run.metrics.retries, run.metrics.step_latency.p95)
         """
         history = reader.get_history(self._engine.store, self.id)
-        return measure(history.row, self._engine.graph_of(history.row), history.counts, history.journal, history.now)
+        return measure(history.row, self._load_graph, history.counts, history.journal, history.now)
 
     def diff(self, other: Run | str) -> Comparison:
         """This run and another side by side: input, graph, and of every node status, output, attempts and time.
