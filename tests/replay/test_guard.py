@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import cProfile
 import datetime as dates
 import logging
 import multiprocessing
@@ -32,6 +33,7 @@ import pytest
 from stepwell import Context, Engine, NodeStatus, Workflow, step
 from stepwell.errors import UnrecordedCall
 from stepwell.replay import guard
+from stepwell.replay.guarding import guarded_call
 from tests.replay import bodies
 from tests.replay.test_effects import ISOLATIONS, run_one
 from tests.runner.conftest import OpenEngine
@@ -341,3 +343,39 @@ def test_guarded_bodies_beside_each_other(open_engine: OpenEngine) -> None:
         "later": NodeStatus.COMPLETED,
         "latest": failed,
     }
+
+
+def test_another_profiler_goes_on_when_the_guard_is_left() -> None:
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        with guard("n"):
+            pass
+        sorted([2, 1])
+    finally:
+        profile.disable()
+    assert sys.getprofile() is None
+    profile.create_stats()
+    assert any("sorted" in str(key) for key in profile.stats)  # type: ignore[attr-defined]
+
+
+def test_a_guarded_coroutine_may_be_thrown_away_in_another_thread() -> None:
+    async def body() -> None:
+        await asyncio.sleep(60)
+
+    coroutine = guarded_call(body, "n")
+    thread = threading.Thread(target=begin, args=(coroutine,))
+    thread.start()
+    thread.join()
+    coroutine.close()
+    assert sys.getprofile() is None
+
+
+def begin(coroutine: Any) -> None:
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(coroutine)
+    loop.call_later(0.01, loop.stop)
+    loop.run_forever()
+    assert not task.done()
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    loop.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -18,6 +18,7 @@ from stepwell.runner.work import Held
 from stepwell.store import reader
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
+from tests.runner.steered import Play
 from tests.runner.waiting import eventually
 
 
@@ -233,3 +234,25 @@ def test_a_lease_is_lost_once_however_many_say_so() -> None:
     tenancy.lost(1)
     tenancy.answered(Refused(Refusal.LEASE_EXPIRED), 2)
     assert tenancy.losses == 1
+
+
+ROOTS = {"first": None, "g1": None, "g2": None, "g3": None, "last": ("first", "g1", "g2", "g3")}
+
+
+@pytest.mark.parametrize(
+    "later",
+    [ROOTS, {**ROOTS, "x1": None, "x2": None, "x3": None}, {**ROOTS, "g1": "first", "g2": "first", "g3": "first"}],
+    ids=["the same", "more roots", "other parents"],
+)
+def test_the_longest_queue_of_a_healed_run_is_that_of_its_frontiers(open_sqlite: OpenEngine, later: Any) -> None:
+    play = Play(broken="last")
+    before = open_sqlite(max_concurrent_nodes=1, queue_depth=0)
+    run = before.run(play.workflow(**ROOTS), run_id="r", check=False)
+    assert run.metrics.most_queued == 4
+    before.close()
+    play.broken.clear()
+    after = open_sqlite(workflows=[type(play.workflow(**later))], max_concurrent_nodes=1, queue_depth=0)
+    healed = after.get("r").retry().wait(30)
+    assert healed.row.heals == (later is not ROOTS)
+    frontiers = [healed.checkpoint(seq).frontier for seq in range(1, healed.row.seq + 1)]
+    assert healed.metrics.most_queued == max(sum(item.status == "READY" for item in items) for items in frontiers)
