@@ -150,7 +150,7 @@ def test_what_is_not_there_is_refused(engine: Engine, at: Any) -> None:
         run.checkpoint(at)
 
 
-@pytest.mark.parametrize("label", ["", " ", "two\nlines", "x" * 201, 7, None])
+@pytest.mark.parametrize("label", ["", " ", "two\nlines", "x" * 201, "sha256:ab", 7, None])
 def test_a_label_is_some_text(engine: Engine, label: Any) -> None:
     class Named(Workflow):
         @step

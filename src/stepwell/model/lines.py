@@ -17,6 +17,8 @@ PAYLOAD = "payload"
 
 CHECKPOINT = "checkpoint"
 """A name that a body gave to how its run stands when it has completed: a JSON string."""
+KEY_BEGINS = "sha256:"
+"""How the keys of checkpoints begin, by which they are told from such names."""
 
 
 class LogLine(NamedTuple):

@@ -11,10 +11,10 @@ from ..codec import encode_checked, sha256
 from ..graph import Graph
 from ..kernel.audit import Folded
 from ..model import ACTIVE_NODES, JournalRow, NodeStatus
+from ..model.lines import KEY_BEGINS
 from .record import Effect
 
 VERSION = 1
-KEY_BEGINS = "sha256:"
 
 
 class WorkItem(NamedTuple):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from ..errors import InputError, Stopped
 from ..masking import mask
+from ..model.lines import KEY_BEGINS
 from .recorder import Call
 
 if TYPE_CHECKING:
@@ -134,6 +135,8 @@ class Repeatable:
         """
         if not isinstance(label, str) or not label.strip() or len(label) > MAX_LABEL or not label.isprintable():
             raise InputError(f"the label of a checkpoint needs 1 to {MAX_LABEL} printable characters, not {label!r}")
+        if label.startswith(KEY_BEGINS):
+            raise InputError(f"the label {label!r} would be taken for the key of a checkpoint: let it begin otherwise")
         self._answering().checkpoint(label)
 
     def leave(self) -> None:

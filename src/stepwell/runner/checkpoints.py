@@ -23,10 +23,9 @@ from ..model import (
     ListLines,
     RunRow,
 )
-from ..model.lines import CHECKPOINT, EFFECT, PAYLOAD
+from ..model.lines import CHECKPOINT, EFFECT, KEY_BEGINS, PAYLOAD
 from ..model.outputs import delta_of
 from ..replay.checkpoint import (
-    KEY_BEGINS,
     VERSION,
     Checkpoint,
     Frontiers,
