@@ -228,29 +228,34 @@ def leave_open(ctx: Context) -> str:
     return "left"
 
 
+BEGUN, ANSWER, OVER = threading.Event(), threading.Event(), threading.Event()
+"""Of the thread that a body leaves behind, in the process that both of the next two run in."""
+
+
 def leave_a_thread_that_pays(ctx: Context) -> None:
     """Its thread is answered when another body runs in this process."""
 
     def slow() -> str:
-        time.sleep(0.4)
+        BEGUN.set()
+        ANSWER.wait(30)
         return "of another run"
 
-    asking = lambda: ctx.effect("charge", slow, durable=True, request=7)  # noqa: E731
-    threading.Thread(target=_ignoring_stops, args=(asking,), daemon=True).start()
-    time.sleep(0.1)
+    def ask() -> None:
+        with contextlib.suppress(Stopped):
+            ctx.effect("charge", slow, durable=True, request=7)
+        OVER.set()
+
+    threading.Thread(target=ask, daemon=True).start()
+    BEGUN.wait(30)
 
 
 def pay_at_last(ctx: Context) -> str:
     if ctx.attempt == 1:
-        time.sleep(0.7)
+        ANSWER.set()
+        assert OVER.wait(30)
         raise ConnectionError("once more")
     paid: str = ctx.effect("charge", str, "its own", durable=True, request=7)
     return paid
-
-
-def _ignoring_stops(ask: Any) -> None:
-    with contextlib.suppress(Stopped):
-        ask()
 
 
 async def leave_a_lambda_open(ctx: Context) -> int:

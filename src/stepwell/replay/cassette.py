@@ -133,10 +133,7 @@ def _effect_data(effect: Effect) -> dict[str, Any]:
         "time": effect.time,
         "seconds": effect.seconds,
     }
-    answer = effect.response if effect.error is None else effect.error.data()
-    answered = "response" if effect.error is None else "raised"
-    parts = [("request", effect.request, effect.request_hash), (answered, answer, effect.response_hash)]
-    for field, value, digest in parts[:1] if effect.open else parts:
+    for field, value, digest in effect.parts:
         data[field], hashed = masked_part(value, digest)
         data[f"{'request' if field == 'request' else 'response'}_sha256"] = hashed
     told: Mapping[str, Any] = {

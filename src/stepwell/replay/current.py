@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from .inside import inside
+
 if TYPE_CHECKING:
     from .repeatable import Repeatable
 
@@ -18,9 +20,6 @@ _body: ContextVar[Repeatable | None] = ContextVar("stepwell_body", default=None)
 # A forked child has none of our threads: what it does is not recorded.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _body.set(None))
-
-inside: ContextVar[bool] = ContextVar("stepwell_inside_effect", default=False)
-"""True in the function of an effect: what it does is recorded as its response, not once more by itself."""
 
 enter: Callable[[Repeatable | None], object] = _body.set
 """From now on this context belongs to this body, or to none. Not a function of ours: it is called for every body."""

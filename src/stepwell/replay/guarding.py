@@ -27,7 +27,7 @@ from typing import Any
 from ..errors import UnrecordedCall
 from .arguments import arguments_of
 from .culprits import Culprit, culprit
-from .current import inside
+from .inside import inside
 from .refusals import ALWAYS, BUILTINS, FUNCTIONS, Entry, Refused
 
 _guarding: ContextVar[guard | None] = ContextVar("stepwell_guard", default=None)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..codec import decode, encode_checked, sha256
 from ..errors import ReplayMismatch
-from .current import inside
 from .difference import differences
 from .exceptions import exception_of
+from .inside import inside
 from .record import CLOCK, Asked, Effect
 from .recorder import Asking, Call
 
@@ -132,15 +132,12 @@ class Player(Asking):
 
     def _check(self, effect: Effect) -> None:
         """A record that was changed afterwards must not pass for what was recorded."""
-        answer: Any = effect.response if effect.error is None else effect.error.data()
-        for part, value, expected in (
-            ("request", effect.request, effect.request_hash),
-            ("response", answer, effect.response_hash),
-        )[: 1 if effect.open else 2]:
+        for part, value, expected in effect.parts:
             found = sha256(encode_checked(value))
             if found != expected:
+                what = "request" if part == "request" else "response"
                 raise self._differs(
-                    f"the recorded {part} of {effect.name!r} was changed after it was recorded",
+                    f"the recorded {what} of {effect.name!r} was changed after it was recorded",
                     effect=effect.index,
                     diff=(
                         f"SHA-256 when it was recorded {expected}",

@@ -148,6 +148,16 @@ class Effect(NamedTuple):
     """Its body ended without waiting for the answer, so there is none."""
 
     @property
+    def parts(self) -> list[tuple[str, Any, str]]:
+        """What was asked and what was answered: `request`, then `response` or `raised` if there is one; value and hash."""
+        asked = ("request", self.request, self.request_hash)
+        if self.open:
+            return [asked]
+        if self.error is not None:
+            return [asked, ("raised", self.error.data(), self.response_hash)]
+        return [asked, ("response", self.response, self.response_hash)]
+
+    @property
     def match(self) -> tuple[str, str, int]:
         """What an effect of a later attempt, or of a replay, must be equal in to be the same effect."""
         return self.name, self.request_hash, self.occurrence

@@ -7,6 +7,7 @@ threads or in tasks, are told apart by what they ask and not by when they are an
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import threading
@@ -19,7 +20,7 @@ from ..codec import encode, read_back, text
 from ..errors import InputError, MaskedResponse, NotJson, Stopped
 from ..model import LineRow
 from ..model.lines import CHECKPOINT
-from .current import inside
+from .inside import inside
 from .record import CLOCK, Asked, Effect, Line, effects_of, masked, masked_asking, masked_text, raised_text
 
 log = logging.getLogger("stepwell")
@@ -135,6 +136,7 @@ class Recorder(Asking):
             return self._last
 
     def checkpoint(self, label: str) -> None:
+        self._check_there()
         self._sink.keep([(CHECKPOINT, masked(encode(label)))])
 
     def leave(self) -> None:
@@ -160,14 +162,14 @@ class Recorder(Asking):
         self._open[asked.index] = asked
         if inspect.iscoroutinefunction(call.function):
             self._awaited.add(asked.index)
-            return self._asynchronous(call, asked)
+            return self._later(call, asked)
         try:
-            return self._asked(call, asked)
+            return self._at_once(call, asked)
         except BaseException as error:
             self._raised(asked, error)
             raise
 
-    def _asked(self, call: Call, asked: Asked) -> Any:
+    def _at_once(self, call: Call, asked: Asked) -> Any:
         if call.durable and self._attempt > 1:
             served = self._found(asked)
             if served is not None:
@@ -176,7 +178,7 @@ class Recorder(Asking):
         result = call.perform()
         if type(result) not in _DATA and inspect.isawaitable(result):
             self._awaited.add(asked.index)
-            return self._awaiting(call, asked, result)
+            return self._later(call, asked, result)
         lines, response = self._returned(call, asked, result)
         if call.durable:
             self._sink.append(lines)
@@ -185,58 +187,39 @@ class Recorder(Asking):
             self._keep(asked, lines)
         return response
 
-    async def _asynchronous(self, call: Call, asked: Asked) -> Any:
-        if call.durable and self._attempt > 1:
-            try:
-                await asyncio.to_thread(self._earlier_ones().load)
-                served = self._found(asked)
-                if served is not None:
-                    return self._serve(asked, served, awaited=True)
-            except GeneratorExit:
-                raise
-            except BaseException as error:
-                self._raised(asked, error, awaited=True)
-                raise
-        return await self._awaiting(call, asked, call.perform())
-
-    async def _awaiting(self, call: Call, asked: Asked, result: Awaitable[Any]) -> Any:
-        token = inside.set(True)
+    async def _later(self, call: Call, asked: Asked, result: Awaitable[Any] | None = None) -> Any:
+        """The same for what is awaited: `result`, or what the function gives when it is called."""
         try:
-            value = await result
-        except GeneratorExit:  # thrown away with its loop, from any context: there is nothing to reset or to record
-            raise
-        except BaseException as error:
-            inside.reset(token)
-            # Nothing is awaited here: a cancelled body has no time for it, and a failed effect is not served again.
-            self._raised(asked, error, awaited=True)
-            raise
-        inside.reset(token)
-        try:
-            lines, response = self._returned(call, asked, value, awaited=True)
+            if result is None:
+                if call.durable and self._attempt > 1:
+                    await asyncio.to_thread(self._earlier_ones().load)
+                    served = self._found(asked)
+                    if served is not None:
+                        return self._serve(asked, served, awaited=True)
+                result = call.perform()
+            lines, response = self._returned(call, asked, await _inside(result), awaited=True)
             if call.durable:
-                await self._append(asked, lines)
-        except GeneratorExit:
+                await self._append(lines)
+                self._open.pop(asked.index, None)
+            else:
+                self._keep(asked, lines)
+            return response
+        except GeneratorExit:  # thrown away with its loop: the body has ended
             raise
         except BaseException as error:
             self._raised(asked, error, awaited=True)
             raise
-        if call.durable:
-            self._open.pop(asked.index, None)
-        else:
-            self._keep(asked, lines)
-        return response
 
-    async def _append(self, asked: Asked, lines: list[Line]) -> None:
+    async def _append(self, lines: list[Line]) -> None:
         """Store a response that a later attempt is to be given, also when the body is cancelled at this moment.
 
-        Then two lines of the effect are stored: what a later attempt is given, and after it what the body saw.
+        Then the effect has two records: what a later attempt is given, and after it what the body saw.
         """
         storing = asyncio.ensure_future(asyncio.to_thread(self._sink.append, lines))
         storing.add_done_callback(_hear)
         try:
             await asyncio.shield(storing)
-        except asyncio.CancelledError as error:
-            self._raised(asked, error, awaited=True)
+        except asyncio.CancelledError:
             await asyncio.wait([storing])  # or the end of the attempt would come first, and it could not be stored
             raise
 
@@ -326,6 +309,15 @@ class Earlier:
             if each.durable and each.error is None:
                 found.setdefault((each.name, each.request_hash), []).append(each)
         return found
+
+
+async def _inside(result: Awaitable[Any]) -> Any:
+    token = inside.set(True)
+    try:
+        return await result
+    finally:
+        with contextlib.suppress(ValueError):  # what is thrown away ends in another context
+            inside.reset(token)
 
 
 async def _given(value: Any) -> Any:

@@ -22,8 +22,9 @@ from ..ids import AttemptId, Digest, RunId
 from ..masking import mask
 from ..model import AttemptStatus
 from ..replay.cassette import masked_output, parts
-from ..replay.current import enter, inside
+from ..replay.current import enter
 from ..replay.difference import differences, graph_differences
+from ..replay.inside import inside
 from ..replay.player import Player, Subject
 from ..replay.record import masked_asking
 from ..replay.recorded import Recorded, RecordedNode, read_recorded
