@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..codec import decode, encode_checked, sha256
 from ..errors import ReplayMismatch
+from ..masking import mask
 from .difference import differences
 from .exceptions import exception_of
 from .inside import inside
@@ -190,5 +191,5 @@ def _answer(effect: Effect) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = encode_checked(value).decode()
+    text = mask(encode_checked(value).decode())
     return text if len(text) <= 200 else text[:200] + " …"
