@@ -14,6 +14,9 @@ import pytest
 
 from stepwell import Builder, Engine, Run, RunNotFound
 from stepwell.errors import RunPaused
+from stepwell.model import Sweep
+from stepwell.runner import gates
+from stepwell.runner.procedure import carry_out
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
 from tests.runner import jobs
@@ -75,7 +78,12 @@ def _moves(run: Run) -> bool:
 
 
 def outcome(engine: Engine, run_id: str, *answers: str) -> Outcome:
+    """How the run stands when also what follows from the answers is done: who is refused may do that, and need not."""
     first, second = answers
+    (swept,) = engine.store.commit([Sweep()])
+    for left in swept.gates:
+        if left.run_id == run_id:
+            carry_out(engine.store, gates.finish(left))
     try:
         run = engine.get(run_id)
         assert run.audit() == []
