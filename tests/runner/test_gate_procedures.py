@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepwell.clock import ManualClock
-from stepwell.errors import RunBusy
+from stepwell.errors import RunBusy, RunNotFound
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import NodeId
 from stepwell.kernel import settling
@@ -139,3 +139,14 @@ def test_a_run_that_has_just_gone_over_is_looked_at_again(purpose: str) -> None:
     carry_out(store, gates.go_over(row, before, graph(a="", b="a", c="b"), purpose="import", pinned=True))
     with pytest.raises(RunBusy, match="just going over to another graph"):
         carry_out(store, gates.go_over(row, before, graph(a="", b="a", c="b", d="c"), purpose=purpose, pinned=True))
+
+
+def test_a_run_that_is_deleted_while_it_is_reattempted_is_not_found() -> None:
+    store, other = failed_run_with_a_running_sibling()
+    cancelled = settling.CANCELLED
+    store.commit([Settle(other.attempt, cancelled.status, cancelled.node)])
+    procedure = gates.reattempt(RUN, 0)
+    reading = step(store, procedure, 2)  # the gate is held and the run was read, its nodes are next
+    carry_out(store, gates.delete(RUN))
+    with pytest.raises(RunNotFound):
+        go_on(store, procedure, perform(store, reading))

@@ -229,6 +229,8 @@ def _plan(gate: Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | N
             removed = (yield from load_graph(run.id, run.digest)).removed if healed else frozenset()
             return plans.retry(nodes, removed)
         case "reattempt":
+            if arguments["node"] >= len(nodes):  # an ended run may be deleted meanwhile, and its nodes go first
+                raise RunNotFound(gate.run_id)
             graph = yield from load_graph(run.id, run.digest)
             return plans.reattempt(arguments["node"], nodes, graph.children, graph.removed, begun=begun)
         case "fork":
