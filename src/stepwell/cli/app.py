@@ -408,13 +408,16 @@ def import_graph(
 def work(
     context: typer.Context,
     modules: Annotated[list[str], typer.Argument(metavar="MODULE...", help="Modules that hold workflows and jobs.")],
+    queues: Annotated[
+        str | None, typer.Option("--queues", metavar="A,B", help="Take only nodes of these queues; by default all.")
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="End when nothing is left that can be worked on here.")] = False,
     store: Store = None,
 ) -> None:
     """Work on every unfinished run there is code for, until Ctrl-C."""
     from . import working
 
-    working.work(_place(context, store), modules, once=once)
+    working.work(_place(context, store), modules, queues=queues, once=once)
 
 
 @app.command()

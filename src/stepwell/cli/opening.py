@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,11 +47,11 @@ class Place:
         finally:
             opened.close()
 
-    def worker(self) -> Engine:
+    def worker(self, queues: Sequence[str] | None = None) -> Engine:
         """An engine that runs bodies; it makes the store if need be."""
         from ..runner import Engine
 
-        return Engine(self.settings.store, **self.settings.for_workers)
+        return Engine(self.settings.store, queues=queues, **self.settings.for_workers)
 
 
 def _exists(url: str) -> bool:

@@ -35,7 +35,7 @@ def find_run(store: Store, text: str) -> RunRow:
         return row
     if len(text) < SHORTEST_PREFIX:
         raise RunNotFound(text, f"the beginning of an id needs at least {SHORTEST_PREFIX} characters")
-    found = [row for row in reader.all_runs(store) if row.id.startswith(text)]
+    found = list(reader.all_runs(store, prefix=text))
     if not found:
         raise RunNotFound(text)
     if len(found) > 1:

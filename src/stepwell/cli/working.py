@@ -15,7 +15,7 @@ import typer
 
 from ..define import Workflow, load_target
 from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
-from ..model import ListJournal, RunRow, RunStatus, Unfinished
+from ..model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus, Unfinished
 from ..model.origin import origin_of
 from ..runner import Engine, Run
 from ..runner.watch import RunEvent
@@ -134,17 +134,18 @@ def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: boo
     say(f"  {place.command(f'resume {row.id}')}")
 
 
-def work(place: Place, modules: Sequence[str], *, once: bool) -> None:
+def work(place: Place, modules: Sequence[str], *, queues: str | None, once: bool) -> None:
+    taken = None if queues is None else [name.strip() for name in queues.split(",")]
     workflows = _import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
-    with _terminated_as_interrupted(), place.worker() as engine:
+    with _terminated_as_interrupted(), place.worker(taken) as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
         try:
             engine.serve(workflows)
             _say_what_is_served(engine, once=once)
             while True:
                 # Whether anything is left is asked first: what ends meanwhile is then still shown.
-                left = not once or _anything_left(engine)
+                left = not once or _anything_left(engine, taken)
                 _say_what_ended(engine, ended)
                 if not left:
                     break
@@ -282,8 +283,21 @@ def _why_not(needed: Unfinished) -> str:
     return "some of its nodes have no code here"
 
 
-def _anything_left(engine: Engine) -> bool:
-    return any(engine.can_serve(needed) is not False for needed in reader.list_unfinished(engine.store))
+def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
+    """Of what can be served here. With `queues`, what is left to others is not waited for."""
+    for needed in reader.list_unfinished(engine.store):
+        if engine.can_serve(needed) is not False:
+            if queues is None:
+                return True
+            runs = reader.all_runs(engine.store, *UNFINISHED_RUNS, workflow=needed.workflow, digest=needed.digest)
+            if any(_has_active(engine, run, queues) for run in runs):
+                return True
+    return False
+
+
+def _has_active(engine: Engine, run: RunRow, queues: Sequence[str]) -> bool:
+    active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
+    return any(node.lane.partition("/")[0] in queues for node in active)
 
 
 def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:

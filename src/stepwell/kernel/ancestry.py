@@ -6,7 +6,7 @@ completed attempts, joined by `:`. So two attempts with one hash stood on the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping
 from hashlib import sha256
 
 from ..graph import Graph
@@ -21,10 +21,23 @@ def ancestry_hash(node: str, number: int, parents: Iterable[str]) -> str:
     return sha256(":".join((node, str(number), *sorted(parents))).encode()).hexdigest()
 
 
+def ancestors(graph: Graph, index: int, but: Container[int] = ()) -> set[int]:
+    """The numbers of all ancestors of a node; not beyond those that are left out."""
+    found: set[int] = set()
+    stack = [index]
+    while stack:
+        for parent in graph.parents[stack.pop()]:
+            if parent not in found and parent not in but:
+                found.add(parent)
+                stack.append(parent)
+    return found
+
+
 class Ancestry:
     """The ancestry hashes of a run, computed as far as they are asked for."""
 
-    def __init__(self, graph: Graph, nodes: Sequence[NodeRow]) -> None:
+    def __init__(self, graph: Graph, nodes: Mapping[int, NodeRow]) -> None:
+        """`nodes`: by number, those that are asked for and their ancestors."""
         self._graph = graph
         self._nodes = nodes
         self._completed: dict[int, str] = {}
@@ -45,12 +58,6 @@ class Ancestry:
 
     def _missing(self, index: int) -> list[int]:
         """Completed ancestors whose hash is not known yet, parents before children."""
-        found: set[int] = set()
-        stack = [index]
-        while stack:
-            for parent in self._graph.parents[stack.pop()]:
-                if parent not in found and parent not in self._completed:
-                    found.add(parent)
-                    stack.append(parent)
+        found = ancestors(self._graph, index, self._completed)
         completed = (each for each in found if self._nodes[each].status is NodeStatus.COMPLETED)
         return sorted(completed, key=lambda each: self._graph.ranks[each])

@@ -100,6 +100,17 @@ def checked_workflows(workflows: Any) -> list[type[Workflow]]:
     raise InputError(f"{shown(workflows)} is no list of Workflow classes, which is needed, as in [OrderWorkflow]")
 
 
+def checked_queues(queues: Any) -> frozenset[str] | None:
+    """The queues that a worker takes nodes from; None: all of them."""
+    if queues is None:
+        return None
+    if isinstance(queues, Iterable) and not isinstance(queues, str | bytes):
+        given = list(queues)
+        if given and all(isinstance(name, str) and name and "/" not in name for name in given):
+            return frozenset(given)
+    raise _wrong("queues", queues, 'a list of names of queues is needed, as in ["default", "gpu"]')
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -143,7 +143,7 @@ class Code:
             raise Outdated(f"run {row.id} follows another version of {row.workflow} than this process has")
         bodies = self.bodies(row.workflow, row.target, graph)
         facts = RunFacts(row.id, row.workflow, row.target, graph, row.input, row.seed, bodies)
-        facts.since, facts.heals, facts.active = row.seq, row.heals, row.active
+        facts.since, facts.heals, facts.active, facts.priority = row.seq, row.heals, row.active, row.priority
         return facts
 
     def outdated(self, workflow: str, target: str | None, graph: Graph) -> bool:

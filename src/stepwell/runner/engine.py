@@ -36,7 +36,7 @@ from ..model import (
 )
 from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
-from .checking import check_page, check_seconds, checked_list, checked_status, checked_workflows
+from .checking import check_page, check_seconds, checked_list, checked_queues, checked_status, checked_workflows
 from .chores import Due
 from .code import Code, Outdated
 from .flights import Limits
@@ -72,7 +72,8 @@ class Engine:
             print(run.output("ship"))
 
     It works on the runs it started or adopted, and on every run of `workflows`, also those another process left. With
-    `runner=None` it only starts and looks. With `guard=True` a body that asks the clock, chance, the network or a program for
+    `runner=None` it only starts and looks. With `queues` it takes only nodes of these queues. With
+    `guard=True` a body that asks the clock, chance, the network or a program for
     something that is not recorded fails, with the line that tried.
     """
 
@@ -88,10 +89,12 @@ class Engine:
         queue_depth: int = 1_024,
         lease_seconds: float = 30.0,
         close_seconds: float = 10.0,
+        queues: Iterable[str] | None = None,
         guard: bool = False,
     ) -> None:
         check_home(url, runner)
         given = checked_workflows(workflows)
+        taken = checked_queues(queues)
         check_limits(
             lease_seconds=lease_seconds,
             close_seconds=close_seconds,
@@ -132,6 +135,7 @@ class Engine:
                 on_pressure=self.events.pressed,
                 finish_gate=self._finish_gate,
                 do_chores=self._do_chores,
+                queues=taken,
                 guarded=guard,
             )
             self._house = Housekeeping(
@@ -223,8 +227,7 @@ class Engine:
     def _started_run(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> Run:
         if isinstance(receipt, Refused) and receipt.reason in (Refusal.UNKNOWN, Refusal.INCOMPLETE):
             # The graph was collected meanwhile, or somebody else has not stored it whole yet.
-            self._stored.pop(create.digest, None)
-            receipt = self._commit([*self._graph_ops(definition), create], ())[-1]
+            receipt = self._commit([*(self._whole_graph(definition)), create], ())[-1]
             known = False  # the desk forgot it with the refusal
         if isinstance(receipt, Refused):
             raise RunConflict(
@@ -254,6 +257,10 @@ class Engine:
         self._stored[graph.digest] = True
         self.code.stored(graph)
         return chunks[-1:]
+
+    def _whole_graph(self, definition: Definition) -> list[Op]:
+        """All that stores the graph, in one batch with what needs it: nobody can collect it in between."""
+        return [*add_graph(definition.graph, definition.workflow)]
 
     def _commit(self, ops: list[Op], facts: tuple[RunFacts, ...]) -> list[Receipt]:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,14 +36,43 @@ class Submission:
 
 
 class Asked(NamedTuple):
-    """What one claim asks for: up to so many nodes of each line, counted together, of these runs; none: of all it serves.
+    """What one claim asks for: up to so many nodes of each line, counted together, of these runs or in this window.
 
     A line is a kind of body, with "!" when its nodes must not be claimed ahead of a free slot.
     """
 
     lines: tuple[tuple[str, int], ...]
     runs: tuple[RunId, ...] = ()
+    window: Window | None = None
     suspect: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Window:
+    """Some of the (workflow, digest) pairs that a worker serves: as many as one claim names."""
+
+    pairs: tuple[tuple[str, str], ...]
+    graphs: list[frozenset[str]]
+    """The lanes of their graphs."""
+    lines: set[str]
+    """In which there may be READY nodes of them."""
+
+
+MAX_PAIRS_NAMED = 256
+"""How many (workflow, digest) pairs one claim names at most: every graph that was built at run time is one."""
+
+
+def windows(
+    serves: Mapping[tuple[str, str], frozenset[str]], by_line: Callable[[frozenset[str]], Iterable[str]]
+) -> Iterator[Window]:
+    """All that is served, some at a time."""
+    pairs = sorted(serves)
+    for start in range(0, len(pairs), MAX_PAIRS_NAMED):
+        named = tuple(pairs[start : start + MAX_PAIRS_NAMED])
+        graphs = [*{serves[pair] for pair in named}]
+        lines = {line for lanes in graphs for line in by_line(lanes)}
+        if lines:
+            yield Window(named, graphs, lines)
 
 
 @dataclass(slots=True, eq=False)

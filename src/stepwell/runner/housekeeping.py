@@ -44,6 +44,8 @@ class Runner(Protocol):
 
     def suspects_possible(self) -> None: ...
 
+    def drain(self) -> None: ...
+
     def stop(self, attempts: Iterable[AttemptId]) -> None: ...
 
     def wake(self) -> None: ...
@@ -123,6 +125,10 @@ class Housekeeping:
             yield from self._finish(held)
         if receipt.lost or receipt.woken:
             self._runner.look_around()
+        if self._runner.desk.would_drain:
+            (runs,) = yield Read([self._runner.desk.suspects()])
+            if runs:
+                self._runner.drain()
 
     def _watch(self) -> Procedure[None]:
         """See whether other processes moved runs that this one works on or waits for."""

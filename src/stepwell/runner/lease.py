@@ -79,8 +79,10 @@ class Lease:
         on_held: Callable[[], None],
         on_stop: Callable[[Iterable[AttemptId]], None],
         versions: Callable[[], list[tuple[str, Digest]]],
+        queues: frozenset[str] | None = None,
     ) -> None:
         self._store = store
+        self._queues = None if queues is None else sorted(queues)
         self._seconds = seconds
         self._versions = versions
         self._tenancy = Tenancy(worker, microseconds(seconds))
@@ -126,7 +128,8 @@ class Lease:
         self._renew_if_due()
 
     def _info(self) -> bytes:
-        return encode({"pid": os.getpid(), "host": platform.node(), "serves": self._versions()})
+        queues = {} if self._queues is None else {"queues": self._queues}
+        return encode({"pid": os.getpid(), "host": platform.node(), "serves": self._versions()} | queues)
 
     def close(self) -> None:
         self._closed = True

@@ -61,6 +61,7 @@ class LocalRunner:
         on_pressure: Callable[[BackpressureEvent], None],
         finish_gate: Callable[[HeldGate], None],
         do_chores: Callable[[Due], Procedure[None]],
+        queues: frozenset[str] | None = None,
         guarded: bool = False,
     ) -> None:
         self._store = store
@@ -70,7 +71,7 @@ class LocalRunner:
         self._finish_gate = finish_gate
         self._do_chores = do_chores
         self._lock = threading.Lock()
-        self.desk = Desk(worker, limits, new_claim_id)
+        self.desk = Desk(worker, limits, new_claim_id, queues)
         self.chores = Chores()
         self._commits = GroupCommit(store, self.desk, self._lock, self)
         self.pump, self.submit, self.commit_soon = self._commits.pump, self._commits.submit, self._commits.soon
@@ -93,6 +94,7 @@ class LocalRunner:
             on_held=self._leased,
             on_stop=self.stop,
             versions=versions,
+            queues=queues,
         )
         self._housekeeper = threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True)
 
@@ -132,6 +134,11 @@ class LocalRunner:
     def suspects_possible(self) -> None:
         with self._lock:
             self.desk.suspects_possible()
+        self.pump()
+
+    def drain(self) -> None:
+        with self._lock:
+            self.desk.drain(now())
         self.pump()
 
     def stop(self, attempts: Iterable[AttemptId]) -> None:

@@ -13,7 +13,7 @@ from ..define import Bodies
 from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunNotFound, RunStillActive
 from ..graph import Graph, to_frozen
 from ..ids import Digest, RunId
-from ..kernel.ancestry import Ancestry
+from ..kernel.ancestry import Ancestry, ancestors
 from ..kernel.comparing import Comparison
 from ..kernel.folding import in_order
 from ..kernel.measuring import RunMetrics, measure
@@ -160,22 +160,28 @@ class Run(Controls):
 
     def _views(self, only: int | None, *, removed: bool) -> list[NodeView]:
         """All of it read at one moment: the run may go over to another graph meanwhile."""
-        run, nodes, attempts, lines = self._engine.store.read(
-            [
-                GetRun(self.id),
-                ListNodes(self.id, limit=_ALL),
-                ListAttempts(self.id, only, limit=_ALL),
-                ListMarks(self.id, None if only is None else (only,)),
-            ]
-        )
-        if run is None:
-            raise RunNotFound(self.id)
-        graph, marks = self._engine.graph_of(run), latest_progress(lines)
-        ancestry = Ancestry(graph, nodes)
+        while True:
+            graph = self.graph
+            own = None if only is None else (only, *ancestors(graph, only))
+            run, nodes, attempts, lines = self._engine.store.read(
+                [
+                    GetRun(self.id),
+                    ListNodes(self.id, limit=_ALL, indexes=own),
+                    ListAttempts(self.id, only, limit=_ALL),
+                    ListMarks(self.id, None if only is None else (only,)),
+                ]
+            )
+            if run is None:
+                raise RunNotFound(self.id)
+            if run.digest == graph.digest:
+                break
+        marks = latest_progress(lines)
+        known = {row.index: row for row in nodes}
+        ancestry = Ancestry(graph, known)
         tries: dict[int, list[AttemptRow]] = {}
         for attempt in attempts:
             tries.setdefault(attempt.index, []).append(attempt)
-        wanted = nodes if only is None else [nodes[only]]
+        wanted = nodes if only is None else [known[only]]
         shown = [row for row in wanted if removed or row.index not in graph.removed]
         return [
             node_view(row, graph.in_order[row.index].name, tries.get(row.index, []), marks, ancestry)

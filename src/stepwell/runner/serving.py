@@ -71,7 +71,9 @@ class Serving:
         if not self.wanted:
             return None
         unfinished = reader.list_unfinished(self._store)
-        self._look_again = {item: at for item, at in self._look_again.items() if item in unfinished}
+        # What has ended is forgotten: every graph that was built at run time would stay for ever.
+        self._look_again = {item: self._look_again[item] for item in unfinished if item in self._look_again}
+        self._known = {item: self._known[item] for item in unfinished if item in self._known}
         for item in unfinished:
             if item not in self._known and self._look_again.get(item, 0) <= time.monotonic():
                 self._judge(item)

@@ -52,7 +52,7 @@ def create_op(
 
 
 def facts_of(definition: Definition, create: Create) -> RunFacts:
-    return RunFacts(
+    facts = RunFacts(
         create.run_id,
         definition.workflow,
         definition.target,
@@ -61,6 +61,8 @@ def facts_of(definition: Definition, create: Create) -> RunFacts:
         create.seed,
         definition.bodies,
     )
+    facts.priority = create.priority
+    return facts
 
 
 def check_limits(*, lease_seconds: float, close_seconds: float, queue_depth: int, **limits: int) -> None:

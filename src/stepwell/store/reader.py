@@ -24,6 +24,7 @@ from ..model import (
     ListRuns,
     ListStops,
     ListUnfinished,
+    ListUnusedGraphs,
     ListWorkers,
     NodeRow,
     NodeStatus,
@@ -61,9 +62,8 @@ def check_run_id(run_id: object) -> None:
 
 
 def list_runs(store: Store, query: ListRuns) -> RunPage:
-    if not (
-        query.workflow or ""
-    ).isprintable():  # a name that no workflow can have, and that some stores cannot be asked for
+    # A name that no workflow can have, or an id that no run can, which some stores cannot be asked for.
+    if not f"{query.workflow or ''}{query.prefix or ''}".isprintable():
         return RunPage((), None)
     return cast(RunPage, store.read([query])[0])
 
@@ -74,11 +74,14 @@ def all_runs(
     workflow: str | None = None,
     digest: Digest | None = None,
     origin: RunId | None = None,
+    prefix: str | None = None,
+    ended_before: int | None = None,
+    limit: int = 100,
 ) -> Iterator[RunRow]:
     """Every run, or every one like that, newest first, page by page."""
     before: int | None = None
     while True:
-        query = ListRuns(before=before, workflow=workflow, statuses=statuses, digest=digest, origin=origin)
+        query = ListRuns(limit, before, workflow, statuses, ended_before, digest, origin, prefix)
         page = list_runs(store, query)
         yield from page.runs
         if page.cursor is None:
@@ -138,6 +141,17 @@ def get_graph(store: Store, digest: str) -> bytes | None:
 def get_graph_ages(store: Store, *digests: str) -> dict[str, int]:
     """When graphs were first stored, as numbers that only compare."""
     return cast("dict[str, int]", store.read([GetGraphAges(tuple(map(Digest, digests)))])[0])
+
+
+def unused_graphs(store: Store, stored_before: int | None = None) -> Iterator[tuple[Digest, str]]:
+    """(digest, workflow) of graphs that no run has or had, page by page."""
+    query = ListUnusedGraphs(stored_before=stored_before)
+    while True:
+        page = cast("tuple[tuple[Digest, str], ...]", store.read([query])[0])
+        yield from page
+        if len(page) < query.limit:
+            return
+        query = query._replace(after=page[-1][0])
 
 
 def list_journal(store: Store, run_id: str, after: int = 0) -> list[JournalRow]:

@@ -14,7 +14,7 @@ from ..settling import RETRY_LATER_ATTEMPTS
 from .attempts import attempt_cause, error_of, last_ended, made_it_run
 from .paths import above, way_up
 from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
-from .standing import asked, held, nobody_works
+from .standing import asked, held, nobody_takes, nobody_works
 
 FEW_PARENTS = 16
 """Parents that are looked at one by one; of more the counter of the node says how many are open."""
@@ -151,7 +151,8 @@ def _tree(facts: Facts, ways: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
 
 
 def _ready(facts: Facts, known: Known) -> Cause:
-    row, nobody = known.row, nobody_works(facts)
+    row = known.row
+    nobody = nobody_works(facts) or nobody_takes(facts, row.lane)
     if because := held(facts):
         pass
     elif nobody is not None:

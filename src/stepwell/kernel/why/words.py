@@ -152,6 +152,8 @@ def sentence(cause: Cause, times: Times) -> str:
             return "no worker is alive"
         case K.NOT_SERVED:
             return _not_served(said)
+        case K.QUEUE_NOT_SERVED:
+            return _queue_not_served(said)
         case K.BUSY:
             workers = said["workers"]
             alive = "1 worker is alive and takes" if workers == 1 else f"{workers} workers are alive and take"
@@ -266,6 +268,12 @@ def _not_served(said: Mapping[str, Any]) -> str:
     return f"{alive} no {workflow}{others}"
 
 
+def _queue_not_served(said: Mapping[str, Any]) -> str:
+    workers = said["workers"]
+    alive = "the 1 worker that is alive takes" if workers == 1 else f"the {workers:,} workers that are alive take"
+    return f"no worker serves its queue {said['queue']!r}: {alive} only {', '.join(map(repr, said['queues']))}"
+
+
 def heading(run: RunRow, counts: Mapping[NodeStatus, int], times: Times) -> str:
     """How a run stands, in a line."""
     began = f"run {run.id} of {run.workflow}"
@@ -299,6 +307,10 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str]) 
     found = []
     if K.PAUSED in kinds:
         found += _resuming(run, command)
+    elif K.QUEUE_NOT_SERVED in kinds:
+        said = kinds[K.QUEUE_NOT_SERVED].detail
+        work = f"work {said.get('module') or 'MODULE'} --queues {said['queue']}"
+        found.append(f"`{command(work)}` takes nodes from this queue")
     elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
         module = (kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail.get("module") or "MODULE"
         found.append(f"`{command(f'work {module}')}` works on it, or `{command(f'resume {run.id}')}` on this run alone")

@@ -82,7 +82,7 @@ class MemoryStore:
             case Claim():
                 return [running.claim(state, op, now)]
             case AddGraph():
-                return [shaping.add_graph(state, op)]
+                return [shaping.add_graph(state, op, now)]
             case AddNodes():
                 return [shaping.add_nodes(state, op, now)]
             case Share():

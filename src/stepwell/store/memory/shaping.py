@@ -41,7 +41,7 @@ from .running import change, close_gate, conclude, rederive
 from .state import AttemptRecord, GraphRecord, NodeRecord, RunRecord, State
 
 
-def add_graph(state: State, op: AddGraph) -> Receipt:
+def add_graph(state: State, op: AddGraph, now: int) -> Receipt:
     graph = state.graphs.get(op.digest)
     if graph is None:
         state.graphs_stored += 1
@@ -49,6 +49,7 @@ def add_graph(state: State, op: AddGraph) -> Receipt:
         state.graphs[op.digest] = graph
     if op.start > len(graph.rows):
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
+    graph.stored_at = now
     for row in op.rows[len(graph.rows) - op.start :]:
         graph.rows.append(row)
         for parent in row.parents:

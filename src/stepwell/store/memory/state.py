@@ -33,6 +33,7 @@ class GraphRecord:
     document: bytes
     total: int
     age: int
+    stored_at: int = 0
     rows: list[LayoutRow] = field(default_factory=list)
     children: dict[int, list[int]] = field(default_factory=dict)
 

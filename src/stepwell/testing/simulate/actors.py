@@ -144,6 +144,9 @@ class Worker(Actor):
     def suspects_possible(self) -> None:
         self.desk.suspects_possible()
 
+    def drain(self) -> None:
+        self.desk.drain(self.now())
+
     def stop(self, attempts: Iterable[AttemptId]) -> None:
         for attempt in attempts:
             if attempt in self.desk.held:

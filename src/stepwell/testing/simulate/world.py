@@ -367,7 +367,7 @@ class World:
 
     def _lose_hints(self, worker: Worker) -> None:
         worker.desk._hungry.clear()
-        worker.desk._look_around = False
+        worker.desk._windows.clear()
 
     def _repeat_hints(self, worker: Worker) -> None:
         worker.desk.hungry(tuple(worker.desk.facts))
