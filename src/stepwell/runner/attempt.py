@@ -12,10 +12,11 @@ from ..define import Bodies, Delta
 from ..errors import DefinitionError, MissingJob, NotJson, RetryLater, StateError, Stopped
 from ..ids import RunId
 from ..kernel import settling
-from ..kernel.settling import Failure, Verdict
+from ..kernel.settling import LONGEST_DELAY, Failure, Verdict
 from ..masking import mask
 from ..model import Settle
 from ..model.outputs import output_of
+from ..words import class_names, message_of, short_name
 from .context import Context, no_state
 from .lines import Lines, Said
 from .recording import AttemptSink, Ledger
@@ -120,7 +121,7 @@ class Attempt:
     def timed_out(self) -> Settle:
         self.context.leave()
         message = f"the body did not end within {self.held.spec.timeout:g} s"
-        failure = Failure(_names(TimeoutError), timed_out=True)
+        failure = Failure(class_names(TimeoutError), timed_out=True)
         return self.failed(failure, "TimeoutError", message, outcome=self._outcome())
 
     def failed(
@@ -143,7 +144,7 @@ class Attempt:
     def _outcome(self) -> bytes | None:
         try:
             return kept_outcome(self.context.outcome, self.held.spec.name)
-        except Exception:  # the attempt has failed already, and that is what people must see
+        except BaseException:  # the attempt has failed already, and that is what people must see
             return None
 
 
@@ -161,14 +162,22 @@ class Raised(NamedTuple):
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
+        """Never raises: an exception is code of the user, and what it cannot tell is left out."""
+        kind, message = type(error), message_of(error)
+        retry_after = None
+        if issubclass(kind, RetryLater):
+            retry_after = _retry_after(error)
+            if retry_after is None:
+                message += _NO_SECONDS
+        missing = _missing_reason(error) if issubclass(kind, MissingJob) else None
         return cls(
-            _names(type(error)),
-            type(error).__name__,
-            clean(mask(_message(error)))[:MAX_TRACEBACK],
+            class_names(kind),
+            clean(short_name(kind)),
+            clean(mask(message))[:MAX_TRACEBACK],
             clean(_traceback(error))[:MAX_TRACEBACK],
-            error.seconds if isinstance(error, RetryLater) else None,
-            isinstance(error, Stopped),
-            mask(error.reason) if isinstance(error, MissingJob) and error.run_id is None else None,
+            retry_after,
+            issubclass(kind, Stopped),
+            missing,
         )
 
 
@@ -206,23 +215,40 @@ def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:
         raise NotJson(f"the ctx.outcome of node {node!r} cannot be stored: {error.message}", path=error.path) from None
 
 
-def _names(kind: type[BaseException]) -> list[str]:
-    return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
+_NO_SECONDS = "\n  a RetryLater without a number of `seconds` from 0 is an error like any other: does it call super().__init__(seconds)?"
 
 
-def _message(error: BaseException) -> str:
+def _retry_after(error: BaseException) -> float | None:
+    """The seconds of a RetryLater; None if it has none. A subclass may not have called `super().__init__`."""
     try:
-        return str(error)
-    except BaseException as trouble:  # also an error that cannot say anything is recorded
-        return f"(no message: its __str__ raised {type(trouble).__name__})"
+        seconds = float(error.seconds)  # type: ignore[attr-defined]
+        return seconds if seconds >= 0 else None
+    except OverflowError:
+        return LONGEST_DELAY
+    except BaseException:
+        return None
+
+
+def _missing_reason(error: BaseException) -> str | None:
+    try:
+        return mask(error.reason) if error.run_id is None else None  # type: ignore[attr-defined]
+    except BaseException:  # a subclass of somebody else
+        return None
 
 
 def _traceback(error: BaseException) -> str:
     """From the frame of the body on; the engine's own frames say nothing to the reader."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_globals.get("__name__", "").startswith("stepwell."):
-        frames = frames.tb_next
+    try:
+        frames = error.__traceback__
+        while frames is not None and str(frames.tb_frame.f_globals.get("__name__")).startswith("stepwell."):
+            frames = frames.tb_next
+    except BaseException:  # it hides where it comes from
+        return ""
     if frames is None:
         return ""
-    text = mask("".join(traceback.format_exception(type(error), error, frames)))
+    try:
+        lines = traceback.format_exception(type(error), error, frames)
+    except BaseException:  # whatever it is made of, the frames can be shown
+        lines = [*traceback.format_tb(frames), f"{short_name(type(error))}: {message_of(error)}\n"]
+    text = mask("".join(lines))
     return text if len(text) <= MAX_TRACEBACK else "... " + text[-MAX_TRACEBACK + 4 :]

@@ -107,7 +107,7 @@ class _Place:
         while (attempt := self._work.get()) is not None:
             try:
                 settlement = self._converse(attempt)
-            except Exception as error:
+            except BaseException as error:  # whatever it is, this thread has other bodies to serve
                 settlement = attempt.raised(error)
             if settlement is not None:
                 self._settled(attempt.held, settlement)
@@ -465,5 +465,5 @@ def _guarded(invoke: Callable[[], Any], name: str) -> Any:
 def _outcome(context: ChildContext) -> bytes | None:
     try:
         return kept_outcome(context.outcome, context.node_name)
-    except Exception:
+    except BaseException:
         return None
