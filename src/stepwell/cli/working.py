@@ -18,7 +18,7 @@ from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunP
 from ..model import ListJournal, RunRow, RunStatus, Unfinished
 from ..model.origin import origin_of
 from ..runner import Engine, Run
-from ..runner.watch import RunEvent
+from ..runner.events import RunEvent
 from ..store import Store, reader
 from .advising import advise, advised, next_steps
 from .exits import ExitCode, complain, report
@@ -288,6 +288,7 @@ def _anything_left(engine: Engine) -> bool:
 
 def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:
     events: list[RunEvent] = []
+    engine.events.wait_until_heard()
     while not ended.empty():
         events.append(ended.get())
     for event in events[:LINES_AT_ONCE]:

@@ -83,7 +83,9 @@ def _made_with(error: BaseException) -> list[Any] | None:
     if issubclass(type(error), BaseExceptionGroup):
         message = _ask(lambda: error.message)  # type: ignore[attr-defined]
         return [message] if isinstance(message, str) and _is_json(message) else None
-    reduced: tuple[Any, ...] = _ask(lambda: tuple(error.__reduce__())) or ()  # more than `args`: an OSError also has file names
+    reduced: tuple[Any, ...] = (
+        _ask(lambda: tuple(error.__reduce__())) or ()
+    )  # more than `args`: an OSError also has file names
     args = reduced[1] if len(reduced) > 1 and reduced[0] is type(error) else _ask(lambda: error.args)
     return list(args) if isinstance(args, tuple) and _is_json(args) else None
 

@@ -215,7 +215,10 @@ def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:
         raise NotJson(f"the ctx.outcome of node {node!r} cannot be stored: {error.message}", path=error.path) from None
 
 
-_NO_SECONDS = "\n  a RetryLater without a number of `seconds` from 0 is an error like any other: does it call super().__init__(seconds)?"
+_NO_SECONDS = (
+    "\n  a RetryLater without a number of `seconds` from 0 is an error like any other: "
+    "does it call super().__init__(seconds)?"
+)
 
 
 def _retry_after(error: BaseException) -> float | None:

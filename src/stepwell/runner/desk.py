@@ -158,6 +158,11 @@ class Desk:
         return self._counts[kind]
 
     @property
+    def settling(self) -> Sequence[Held]:
+        """The attempts that the batch in flight settles."""
+        return () if self._flight is None else self._flight.settling
+
+    @property
     def idle(self) -> bool:
         return not (self.held or self._settlements or self._submissions or self._flight or self._again)
 

@@ -39,6 +39,7 @@ from ..store import Store, open_store, reader
 from .checking import check_page, check_seconds, checked_list, checked_status, checked_workflows
 from .chores import Due
 from .code import Code, Outdated
+from .events import Events, ObservedStore
 from .flights import Limits
 from .gates import GATE_LEASE, delete, enact, finish, go_over, load
 from .housekeeping import Housekeeping
@@ -51,7 +52,7 @@ from .run import Run, as_run
 from .serving import Serving
 from .starting import check_home, check_limits, create_op, facts_of, refuse_while_importing_main
 from .versions import Versions
-from .watch import Events, Watch
+from .watch import Watch
 from .work import RunFacts
 
 RUNS_PER_COMMIT = 500
@@ -101,8 +102,9 @@ class Engine:
             queue_depth=queue_depth,
         )
         refuse_while_importing_main()
-        self.store: Store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
         self.events = Events()
+        store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+        self.store: Store = ObservedStore(store, self.events)
         self._watch = Watch()
         self._lock = threading.Lock()
         self._stored: Recent[str, bool] = Recent(10_000)
@@ -127,13 +129,13 @@ class Engine:
                 versions=self.code.versions,
                 find_facts=self._find_facts,
                 on_news=self._on_news,
-                on_settled=self.events.settled,
                 on_trouble=self._watch.trouble,
                 on_pressure=self.events.pressed,
                 finish_gate=self._finish_gate,
                 do_chores=self._do_chores,
                 guarded=guard,
             )
+            self.events.settling = self._runner.settling
             self._house = Housekeeping(
                 self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._discover
             )
@@ -157,6 +159,7 @@ class Engine:
         self._closed = True
         if self._runner is not None and self._started:
             self._runner.close(self._close_seconds if timeout is None else timeout)
+        self.events.close()
         self._watch.trouble(EngineClosed("the engine was closed while this run was still going on"))
         self.store.close()
 
@@ -287,8 +290,13 @@ class Engine:
         return IDLE if self._runner is None else self._runner.metrics()
 
     def on(self, event: Literal["run", "node", "backpressure"], callback: Callable[[Any], None]) -> None:
-        """Call back for every "run" that ends or changes, every "node" whose attempt is settled, in this process, and when
-        "backpressure" begins and ends: work waits in the store because there is no room for it here."""
+        """Call back for every "run" whose status changes, every "node" whose attempt is settled in this process, and when
+        "backpressure" begins and ends: work waits in the store because there is no room for it here.
+
+        Of one run in the order of its journal, each change once. One thread calls the listeners, one after the other: a slow
+        one delays the next event, and no work. Whatever a listener raises is logged and changes nothing. `close()` waits up
+        to 5 s until they have heard everything.
+        """
         self.events.on(event, callback)
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus:
@@ -467,7 +475,7 @@ class Engine:
 
     def _on_news(self, news: Iterable[Any]) -> None:
         self._watch.tell(news)
-        self.events.runs(news)
+        self.events.seen(news)
 
     def _announce(self) -> None:
         if self._runner is not None:

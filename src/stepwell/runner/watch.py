@@ -1,21 +1,13 @@
-"""Those who wait for a run, and those who listen to all of them."""
+"""Those who wait for a run."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
 
-from ..errors import InputError
-from ..ids import NodeId, RunId
-from ..model import AttemptStatus, NodeStatus, RunNews, RunStatus, Settle
-from ..words import shown
-from .pressure import BackpressureEvent
-from .work import Held
-
-log = logging.getLogger("stepwell")
+from ..ids import RunId
+from ..model import RunNews, RunStatus
 
 
 class Waiter:
@@ -72,58 +64,3 @@ class Watch:
                 for waiter in waiters:
                     if error is not None:
                         waiter.wake(error)
-
-
-class RunEvent(NamedTuple):
-    run_id: RunId
-    status: RunStatus
-
-
-class NodeEvent(NamedTuple):
-    """An attempt was settled and the store recorded it."""
-
-    run_id: RunId
-    node_id: NodeId
-    name: str
-    attempt: int
-    attempt_status: AttemptStatus
-    status: NodeStatus
-
-
-class Events:
-    """Listeners in this process. They are called by the thread that committed, so they should be quick."""
-
-    def __init__(self) -> None:
-        self._listeners: dict[str, list[Callable[[Any], None]]] = {"run": [], "node": [], "backpressure": []}
-
-    def on(self, event: str, callback: Callable[[Any], None]) -> None:
-        if not isinstance(event, str) or event not in self._listeners:
-            raise InputError(f"no event {shown(event)}; there are: {', '.join(self._listeners)}")
-        if not callable(callback):
-            raise InputError(
-                f"on({event!r}, {shown(callback)}): a function of one argument is needed, which is the event"
-            )
-        self._listeners[event].append(callback)
-
-    def runs(self, news: Iterable[RunNews]) -> None:
-        if self._listeners["run"]:
-            for run in news:
-                self._call("run", RunEvent(run.run_id, run.status))
-
-    def settled(self, settled: list[tuple[Held, Settle, bool]]) -> None:
-        if self._listeners["node"]:
-            for held, op, recorded in settled:
-                if recorded:
-                    spec = held.spec
-                    event = NodeEvent(held.facts.run_id, spec.id, spec.name, held.number, op.status, op.node)
-                    self._call("node", event)
-
-    def pressed(self, event: BackpressureEvent) -> None:
-        self._call("backpressure", event)
-
-    def _call(self, event: str, value: object) -> None:
-        for callback in self._listeners[event]:
-            try:
-                callback(value)
-            except Exception:
-                log.exception("a listener for %r events failed", event)
