@@ -170,19 +170,15 @@ def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     from .progress import follow
     from .summary import print_end, print_result
 
-    pausing: RunPaused | None = None
-    try:
-        follow(engine, row)
-    except RunPaused as paused:
-        pausing = paused
+    follow(engine, row)
     ended = StoredRun(engine.store, reader.require_run(engine.store, row.id))
     print_end(ended)
-    if pausing is not None:
-        complain(f"run {row.id} is paused: {pausing.told}")
-        advise(place, {**next_steps(ended.row), f"why {row.id}": "says more"})
-        raise typer.Exit(ExitCode.CONFLICT)
     try:
         engine.get(row.id).check()
+    except RunPaused as paused:
+        complain(f"run {row.id} is paused: {paused.told}")
+        advise(place, {**next_steps(ended.row), f"why {row.id}": "says more"})
+        raise typer.Exit(ExitCode.CONFLICT) from None
     except RunFailed as error:
         # What to do about a missing job stands in lines of its own.
         complain(error.told if error.error_type.endswith("MissingJob") else one_line(error.told))

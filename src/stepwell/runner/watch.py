@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from ..ids import RunId
 from ..model import RunNews, RunStatus
@@ -28,14 +30,38 @@ class Waiter:
         self._event.set()
 
 
+class LoopWaiter:
+    """One coroutine that waits for one run, on the loop it runs on."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._event = asyncio.Event()
+        self._error: BaseException | None = None
+
+    async def wait(self, timeout: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), timeout)
+        self._event.clear()
+        if self._error is not None:
+            raise self._error
+
+    def wake(self, error: BaseException | None = None) -> None:
+        """From any thread."""
+        self._error = error
+        with contextlib.suppress(RuntimeError):  # its loop was closed, and it with it
+            self._loop.call_soon_threadsafe(self._event.set)
+
+
+AnyWaiter = TypeVar("AnyWaiter", Waiter, LoopWaiter)
+
+
 class Watch:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiters: dict[RunId, list[Waiter]] = {}
+        self._waiters: dict[RunId, list[Waiter | LoopWaiter]] = {}
 
     @contextlib.contextmanager
-    def waiting(self, run_id: RunId) -> Iterator[Waiter]:
-        waiter = Waiter()
+    def waiting(self, run_id: RunId, waiter: AnyWaiter) -> Iterator[AnyWaiter]:
         with self._lock:
             self._waiters.setdefault(run_id, []).append(waiter)
         try:
