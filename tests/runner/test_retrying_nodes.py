@@ -8,8 +8,9 @@ import time
 import pytest
 
 from stepwell import Builder, Context, Engine, Retry, RetryLater, Workflow, step
+from stepwell.clock import MAX_SECONDS
 from stepwell.graph import NodeSpec
-from stepwell.kernel.settling import LONGEST_DELAY, Failure, after_failure, delay_seconds
+from stepwell.kernel.settling import Failure, after_failure, delay_seconds
 from stepwell.runner import NodeView
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
@@ -153,14 +154,14 @@ def test_no_delay_is_longer_than_a_store_can_count(engine: Engine) -> None:
     """One absurd number must not keep the store from taking the batch it is in."""
     w = Builder("absurd", on_failure="finish")
     w.node("later", job=jobs.later, args={"seconds": 1e300}, depends_on=None)
-    w.node("backs_off", job=jobs.fail, retry=Retry(2, base_delay=1e300, max_delay=1e300), depends_on=None)
+    w.node("backs_off", job=jobs.fail, retry=Retry(2, base_delay=MAX_SECONDS, max_delay=MAX_SECONDS), depends_on=None)
     w.node("fine", job=jobs.nothing, depends_on=None)
     run = engine.start(w)
     eventually(lambda: run.node("fine").status == "COMPLETED")
     eventually(lambda: [run.node(name).status for name in ("later", "backs_off")] == ["WAITING"] * 2)
     due_at = run.node("later").due_at
     assert due_at is not None
-    assert due_at - time.time() == pytest.approx(LONGEST_DELAY, abs=60)
+    assert due_at - time.time() == pytest.approx(MAX_SECONDS, abs=60)
     run.cancel().wait(30)
 
 

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from ..clock import microseconds
+from ..clock import MAX_SECONDS, microseconds
 from ..graph import NodeSpec, Retry
 from ..model import AttemptStatus, NodeStatus
 
 RETRY_LATER_ATTEMPTS = 3
 """How often a node without a `retry=` may ask for itself again with RetryLater."""
-LONGEST_DELAY = 10 * 365 * 86_400.0
-"""Seconds. Nobody means more than ten years, and stores count microseconds in 64 bits."""
 
 
 class Failure(NamedTuple):
@@ -50,7 +48,7 @@ def after_failure(spec: NodeSpec, failure: Failure, *, failures: int, seed: int)
         delay = max(0.0, failure.retry_after)
     else:
         delay = delay_seconds(retry, attempt, seed=seed, node=spec.id)
-    return Verdict(status, NodeStatus.WAITING, microseconds(min(delay, LONGEST_DELAY)))
+    return Verdict(status, NodeStatus.WAITING, microseconds(min(delay, MAX_SECONDS)))
 
 
 def stopped(spec: NodeSpec) -> Verdict:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..clock import MAX_SECONDS
 from ..codec import clean, decode, encode
 from ..define import Bodies, Delta
 from ..errors import DefinitionError, MissingJob, NotJson, RetryLater, StateError, Stopped
 from ..ids import RunId
 from ..kernel import settling
-from ..kernel.settling import LONGEST_DELAY, Failure, Verdict
+from ..kernel.settling import Failure, Verdict
 from ..masking import mask
 from ..model import Settle
 from ..model.outputs import output_of
@@ -227,7 +228,7 @@ def _retry_after(error: BaseException) -> float | None:
         seconds = float(error.seconds)  # type: ignore[attr-defined]
         return seconds if seconds >= 0 else None
     except OverflowError:
-        return LONGEST_DELAY
+        return MAX_SECONDS
     except BaseException:
         return None
 

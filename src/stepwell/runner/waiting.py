@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from ..clock import SECOND
+from ..clock import LONGEST_WAIT, SECOND
 from ..errors import EngineClosed, RunStillActive
 from ..ids import RunId
 from ..model import RunRow, RunStatus, Sweep, Swept
@@ -25,8 +25,6 @@ GOING_ON = ("retry", "reattempt")
 """What the gate of an ended run is held for when it is about to go on: it has not ended, only its row says so still."""
 PAUSED_BY_SOMEBODY = "paused"
 """Why a run is PAUSED that somebody paused, and somebody will resume."""
-LOOK_AFTER = 86_400.0
-"""Seconds that are waited for news at once; threads cannot wait for all that can be asked for."""
 LOOK_SOON = 0.02
 """Seconds until a run is looked at again that is just going on."""
 LOOK_EVERY = 0.05
@@ -108,7 +106,9 @@ class Waiting:
         if self._goes_on(row, began):
             return Look(row, False, LOOK_SOON)
         done = row.status.terminal or waits_for_a_decision(row)
-        return Look(row, done, LOOK_AFTER if self._news else max(LOOK_EVERY, LOOK_EVERY / 10 * len(self._watch.runs())))
+        return Look(
+            row, done, LONGEST_WAIT if self._news else max(LOOK_EVERY, LOOK_EVERY / 10 * len(self._watch.runs()))
+        )
 
     async def _look_elsewhere(self, run_id: RunId, began: float) -> Look:
         if self._looking is None:
