@@ -13,7 +13,7 @@ from ..define import Bodies, Delta
 from ..errors import DefinitionError, MissingJob, NotJson, RetryLater, StateError, Stopped
 from ..ids import RunId
 from ..kernel import settling
-from ..kernel.settling import Failure, Verdict
+from ..kernel.settling import Failure, Later, Verdict
 from ..masking import mask
 from ..model import Settle
 from ..model.outputs import output_of
@@ -115,7 +115,7 @@ class Attempt:
         """The body raised, here or in a process of its own."""
         if raised.stopped and self.held.stop:
             return settle(self.held, settling.stopped(self.held.spec))
-        failure = Failure(raised.names, retry_after=raised.retry_after)
+        failure = Failure(raised.names, later=raised.later)
         message = raised.message if raised.missing is None else str(self._missing_job(raised.missing))
         return self.failed(failure, raised.type, message, raised.traceback, outcome)
 
@@ -129,8 +129,13 @@ class Attempt:
         self, failure: Failure, kind: str, message: str, trace: str = "", outcome: bytes | None = None
     ) -> Settle:
         held = self.held
-        verdict = settling.after_failure(held.spec, failure, failures=held.failures, seed=held.facts.seed)
-        record = {"type": kind, "message": message}
+        verdict = settling.after_failure(
+            held.spec, failure, failures=held.failures, postponed=held.postponed, seed=held.facts.seed
+        )
+        record: dict[str, object] = {"type": kind, "message": message}
+        if failure.later is not None and not verdict.postponed:
+            record["message"] = f"{message}\n  it has asked for this {held.postponed:,} times, which is its limit"
+            record["postponed"] = held.postponed
         if trace:
             record["traceback"] = trace
         return settle(held, verdict, error=encode(record), outcome=outcome)
@@ -156,7 +161,7 @@ class Raised(NamedTuple):
     type: str
     message: str
     traceback: str
-    retry_after: float | None
+    later: Later | None
     stopped: bool
     missing: str | None = None
     """Why the job of the node cannot be found, if that is what happened."""
@@ -165,10 +170,10 @@ class Raised(NamedTuple):
     def of(cls, error: BaseException) -> Raised:
         """Never raises: an exception is code of the user, and what it cannot tell is left out."""
         kind, message = type(error), message_of(error)
-        retry_after = None
+        later = None
         if issubclass(kind, RetryLater):
-            retry_after = _retry_after(error)
-            if retry_after is None:
+            later = _later(error)
+            if later is None:
                 message += _NO_SECONDS
         missing = _missing_reason(error) if issubclass(kind, MissingJob) else None
         return cls(
@@ -176,14 +181,14 @@ class Raised(NamedTuple):
             clean(short_name(kind)),
             clean(mask(message))[:MAX_TRACEBACK],
             clean(_traceback(error))[:MAX_TRACEBACK],
-            retry_after,
+            later,
             issubclass(kind, Stopped),
             missing,
         )
 
 
 def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome: bytes | None = None) -> Settle:
-    return Settle(held.attempt, verdict.status, verdict.node, None, error, outcome, verdict.delay)
+    return Settle(held.attempt, verdict.status, verdict.node, None, error, outcome, verdict.delay, verdict.postponed)
 
 
 def kept_output(result: object, node: str, bodies: Bodies, workflow: str) -> bytes:
@@ -222,15 +227,19 @@ _NO_SECONDS = (
 )
 
 
-def _retry_after(error: BaseException) -> float | None:
-    """The seconds of a RetryLater; None if it has none. A subclass may not have called `super().__init__`."""
+def _later(error: BaseException) -> Later | None:
+    """What a RetryLater asks for; None if it does not say. A subclass may not have called `super().__init__`."""
     try:
         seconds = float(error.seconds)  # type: ignore[attr-defined]
-        return seconds if seconds >= 0 else None
     except OverflowError:
-        return MAX_SECONDS
+        seconds = MAX_SECONDS
     except BaseException:
         return None
+    try:
+        limit = int(error.limit)  # type: ignore[attr-defined]
+    except BaseException:
+        limit = RetryLater.LIMIT
+    return Later(seconds, limit) if seconds >= 0 else None
 
 
 def _missing_reason(error: BaseException) -> str | None:

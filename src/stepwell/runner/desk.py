@@ -453,6 +453,7 @@ class Desk:
             grant.generation,
             suspect,
             now,
+            postponed=grant.postponed,
         )
         self.held[grant.attempt] = held
         facts.held += 1

@@ -26,7 +26,9 @@ from ...model import (
 )
 from .codes import (
     A_COMPLETED,
+    A_FAILED,
     A_RUNNING,
+    A_TIMED_OUT,
     ATTEMPT_CODE,
     G_OPEN,
     KIND_CODE,
@@ -92,6 +94,13 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
        LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
        LEFT JOIN run r ON r.key = a.run
 """
+# They were counted as failures, as others that ended so.
+_POSTPONE = f"""
+UPDATE node SET failures = node.failures - 1, postponed = node.postponed + 1
+  FROM temp.ending e
+ WHERE e.verdict = 1 AND e.status IN ({A_FAILED}, {A_TIMED_OUT}) AND e.ord IN (SELECT value FROM json_each(?))
+   AND node.run = e.run AND node.idx = e.idx
+"""
 _NO_ATTEMPT = ("", 0)
 _AGAIN = (NodeStatus.READY, NodeStatus.CANCELLED)
 """What may mean that a node is to run again: a stop may have been taken back."""
@@ -117,6 +126,8 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
     else:
         _fill(tx, ops, legal)
     apply_ending(tx)
+    if postponed := [place for place, op in enumerate(ops) if op.postponed]:
+        tx.execute(_POSTPONE, (json.dumps(postponed),))
     if any(op.node in _AGAIN for op in ops):
         hold_back(tx)
     verdicts = tx.json(
@@ -193,7 +204,7 @@ _READY_SERVED = f"""
 _CANDIDATES = {
     ready: f"""
 SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT needy FROM graph WHERE key = r.graph),
-       n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status = {R_PENDING}
+       n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status = {R_PENDING}, n.postponed
 {ready}"""
     for ready in (_READY_IN_RUN, _READY_IN_RUNS, _READY_SERVED)
 }
@@ -222,7 +233,8 @@ SELECT g.run, r.seq + 1 - row_number() OVER (PARTITION BY g.run ORDER BY g.ord D
   FROM temp.granted g CROSS JOIN run r ON r.key = g.run
 """
 _GRANTS = f"""
-SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation, r.heals)),
+SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation, r.heals,
+                                   n.postponed)),
        max(g.needy)
   FROM (SELECT key, run, idx, number FROM attempt
          WHERE key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND status = {A_RUNNING}
@@ -314,8 +326,9 @@ def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
             tuple(inputs.get(ordinal, ())),
             generation,
             heals,
+            postponed,
         )
-        for ordinal, run, idx, number, failures, losses, generation, heals in json.loads(rows)
+        for ordinal, run, idx, number, failures, losses, generation, heals, postponed in json.loads(rows)
     )
 
 
