@@ -276,3 +276,15 @@ def test_many_retries_due_at_once_all_come_back(engine: Engine) -> None:
 
     for run in engine.start_many(Bouncing(number=number) for number in range(120)):
         assert run.wait(20).status == "COMPLETED"
+
+
+def test_a_node_that_completed_on_a_retry_has_no_error_any_more(engine: Engine) -> None:
+    class Flaky(Workflow):
+        @step(retry=Retry(2, base_delay=0.001))
+        def charge(self, ctx: Context) -> None:
+            if ctx.attempt == 1:
+                raise ConnectionError("busy")
+
+    node = engine.run(Flaky()).node("charge")
+    assert (node.status, node.error) == ("COMPLETED", None)
+    assert [str(attempt.error) for attempt in node.attempts] == ["ConnectionError: busy", "None"]
