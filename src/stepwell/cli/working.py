@@ -20,6 +20,7 @@ from ..model.origin import origin_of
 from ..runner import Engine, Run
 from ..runner.events import RunEvent
 from ..store import Store, reader
+from ..words import message_of
 from .advising import advise, advised, next_steps
 from .exits import ExitCode, complain, report
 from .inputs import changed_input, import_module, make_startable, workflows_in
@@ -274,7 +275,7 @@ def _why_not(needed: Unfinished) -> str:
         if needed.target is not None:
             load_target(needed.target)
     except Exception as error:
-        return str(error).partition("\n")[0]
+        return message_of(error).partition("\n")[0]
     return "some of its nodes have no code here"
 
 
