@@ -153,6 +153,29 @@ RAISED = {
 }
 
 
+def yields() -> Any:
+    yield 1
+
+
+async def yields_later() -> Any:
+    yield 1
+
+
+@pytest.mark.parametrize("kind", ["thread", "loop"])
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [(yields, "a generator"), (yields_later, "an async generator"), (lambda: iter_of([1]), "a generator")],
+)
+def test_a_body_that_returns_a_generator_is_told_so(kind: str, make: Any, what: str) -> None:
+    error = error_of(kind, make)
+    assert error.type == "NotJson"
+    assert error.message.startswith(f"node 'bad' returned {what}, of which nothing has run: does its body say `yield`?")
+
+
+def iter_of(items: list[int]) -> Any:
+    return (item for item in items)
+
+
 @pytest.mark.parametrize("kind", ["thread", "loop"])
 @pytest.mark.parametrize("what", RAISED)
 def test_whatever_a_body_raises_is_recorded(kind: str, what: str) -> None:
@@ -235,6 +258,7 @@ IN_A_PROCESS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "tells nothing": (f"{HERE}:raise_closed", {}, "Closed: closed\n  a RetryLater without"),
     "has bytes": (f"{HERE}:raise_syntax_error", {}, "SyntaxError: x (f, line 1)"),
     "returns an object": (jobs.not_json, {}, "NotJson: node 'bad' returned what cannot be stored: a value of type"),
+    "yields": (f"{HERE}:yields", {}, "NotJson: node 'bad' returned a generator"),
     "is not there": ("tests.runner.jobs:removed", {}, "MissingJob: the job of node 'bad'"),
 }
 

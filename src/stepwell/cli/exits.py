@@ -25,6 +25,7 @@ from ..errors import (
     UnrecordedCall,
 )
 from ..words import message_of, short_name
+from .streams import let_readers_go
 
 
 class ExitCode(IntEnum):
@@ -133,3 +134,4 @@ def forgiving_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    let_readers_go()

@@ -30,8 +30,8 @@ from .streams import say
 from .words import count, duration, one_line, plain
 
 LINES_AT_ONCE = 20
-STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to others"
 """Ended runs that are each worth a line, of those that ended since the last look."""
+STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to others"
 
 
 def run(
@@ -209,10 +209,26 @@ def _kept(place: Place) -> Iterator[list[Run]]:
     except KeyboardInterrupt:
         if not begun:
             typer.echo("\ninterrupted before the run began", err=True)
+        elif _completed_after_all(place, begun[0].id):
+            return  # what ran when it was interrupted was the last of it
         else:
             typer.echo(f"\ninterrupted: run {begun[0].id} is kept, with all that is completed", err=True)
             advise(place, _after_interruption(place, begun[0].id))
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _completed_after_all(place: Place, run_id: str) -> bool:
+    """Whether a run that was interrupted has completed all the same; if so, its end is shown as that of any other."""
+    from .summary import print_end, print_result
+
+    with place.store() as store:
+        row = reader.get_run(store, run_id)
+        if row is None or row.status is not RunStatus.COMPLETED:
+            return False
+        ended = StoredRun(store, row)
+        print_end(ended)
+        print_result(ended)
+    return True
 
 
 def _after_interruption(place: Place, run_id: str) -> dict[str, str]:

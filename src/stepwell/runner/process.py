@@ -16,7 +16,7 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -440,7 +440,7 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
         outputs = {name: decode(output) for name, output in request["needs"].items()}
         invoke = partial(body.invoke, input, context, outputs)
         result = _guarded(invoke, name) if request["guarded"] else invoke()
-        if asyncio.iscoroutine(result):
+        if isinstance(result, Coroutine):
             result = asyncio.run(result)
         context.leave()
         context.check_state()
