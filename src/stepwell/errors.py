@@ -303,12 +303,20 @@ class UnrecordedCall(StepwellError):
 
 
 class RetryLater(StepwellError):
-    """Raise it in a body to be tried again after `seconds`, within the node's `max_attempts`."""
+    """Raise it in a body to be tried again after `seconds`, whatever the node's `retry` says; that is no failure.
 
-    def __init__(self, seconds: float, message: str = "") -> None:
+    A node may ask so `limit` times in all; when it asks once more it has failed.
+    """
+
+    LIMIT = 1_000
+
+    def __init__(self, seconds: float, message: str = "", *, limit: int = LIMIT) -> None:
         self.seconds = float(seconds)
         if not self.seconds >= 0:
             raise ValueError(f"RetryLater({seconds!r}): a number of seconds is needed, not a negative one")
+        if not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"RetryLater(..., limit={shown(limit)}): a whole number from 1 is needed")
+        self.limit = limit
         super().__init__(message or f"asked to be retried in {seconds} s")
 
 

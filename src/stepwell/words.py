@@ -58,6 +58,37 @@ def briefly(value: object) -> str:
         return shown(value)
 
 
+def message_of(error: BaseException) -> str:
+    """What an exception says. Exceptions are code of users: this one may raise, or give what only looks like a text."""
+    try:
+        said = str(error)
+        return said if type(said) is str else str.__str__(said)
+    except BaseException as trouble:
+        return f"(no message: its __str__ raised {short_name(type(trouble))})"
+
+
+def class_names(kind: type) -> list[str]:
+    """`module.Name` of a class and its bases, its own first.
+
+    >>> class_names(TimeoutError)[:2]
+    ['builtins.TimeoutError', 'builtins.OSError']
+    """
+    return [_full_name(base) for base in type.__getattribute__(kind, "__mro__")]
+
+
+def short_name(kind: type) -> str:
+    """The name of a class, whatever its metaclass says."""
+    return str(type.__getattribute__(kind, "__name__"))
+
+
+def _full_name(kind: type) -> str:
+    name = type.__getattribute__(kind, "__qualname__")
+    try:
+        return f"{type.__getattribute__(kind, '__module__')}.{name}"
+    except BaseException:  # it has lost its module, or that is no text
+        return f"?.{name}"
+
+
 def one_line(message: str) -> str:
     """A message in one line that is not too long; `show --traceback` has it whole."""
     text = " ".join(message.split())

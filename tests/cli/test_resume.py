@@ -171,12 +171,18 @@ def pay(shop: Shop, *, close_seconds: str) -> subprocess.Popen[str]:
     return running
 
 
-def test_what_promised_to_run_at_most_once_may_end_when_its_worker_is_asked_to(shop: Shop) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_promised_to_run_at_most_once_may_end_when_its_worker_is_asked_to(
+    shop: Shop, number: signal.Signals
+) -> None:
+    """It was the last of its run, which has completed and was not interrupted."""
     running = pay(shop, close_seconds="60")
-    running.send_signal(signal.SIGTERM)
+    running.send_signal(number)
     shop.touch("go")
-    ended = shop.end(running, code=130)
+    ended = shop.end(running, code=0)
     assert "stopping: what runs may end" in ended.err
+    assert "interrupted" not in ended.err
+    assert ended.json == "paid"
     assert shop.status("p") == "COMPLETED"
 
 

@@ -122,6 +122,48 @@ def test_no_exception_is_too_odd_to_be_recorded() -> None:
     assert vars(again(odd)) == {"deep": 2.5}
 
 
+class Closed(Exception):
+    """Raises whatever it is asked, and not only exceptions."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise SystemExit(f"no {name} for you")
+
+
+class Rows(dict[str, Any]):
+    def values(self) -> Any:
+        raise SystemError("no values for you")
+
+
+def test_an_exception_that_raises_when_it_is_asked_is_recorded_with_what_it_could_tell() -> None:
+    assert raised_data(Closed())["bases"][1:] == ["builtins.Exception", "builtins.BaseException"]
+    odd = ValueError("odd")
+    odd.__dict__.update({"rows": Rows(a=1), "fine": 1})
+    assert raised_data(odd)["attributes"] == {"fine": 1}
+    odd.args = (Rows(a=1),)
+    assert "args" not in raised_data(odd)
+
+
+def test_what_a_body_catches_is_what_its_effect_raised_however_odd(engine: Engine) -> None:
+    class Asks(Workflow):
+        @step(side_effects="recordable")
+        def ask(self, ctx: Context) -> str:
+            try:
+                ctx.effect("ask", _refuse)
+            except Closed as error:
+                return type(error).__name__
+            return "nothing was raised"
+
+    run = engine.run(Asks())
+    assert run.output("ask") == "Closed"
+    (effect,) = run.effects("ask")
+    assert effect.error is not None
+    assert effect.error.type.endswith(".Closed")
+
+
+def _refuse() -> None:
+    raise Closed
+
+
 def test_a_class_that_is_gone_is_its_nearest_base() -> None:
     data = raised_data(ConnectionRefusedError("no line"))
     data["type"] = data["bases"][0] = "gone.away.Refused"

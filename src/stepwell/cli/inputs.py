@@ -18,6 +18,7 @@ from ..define.shapes import Shape, Unsupported, shape_of
 from ..errors import DefinitionError, InputError
 from ..graph import Graph
 from ..place import place_of
+from ..words import message_of, short_name
 
 _BOOLEANS = {"yes": True, "on": True, "1": True, "true": True, "no": False, "off": False, "0": False, "false": False}
 
@@ -47,7 +48,9 @@ def import_module(name: str) -> ModuleType:
             f"there is no module {error.name!r} to import from here; start in the folder that holds it, or name that "
             f"folder in PYTHONPATH"
         ) from None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise DefinitionError(f"importing {name} raised {_shown(error)}") from error
 
 
@@ -107,9 +110,9 @@ def graph_of_target(target: str, pairs: Sequence[str]) -> tuple[str, Graph]:
 def _built(target: str, function: Callable[..., Any], values: Mapping[str, Any]) -> Builder:
     try:
         built = function(**values)
-    except DefinitionError:
+    except (DefinitionError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:  # also SystemExit: it is code of the user, and no end of this command
         raise DefinitionError(f"{target} raised {_shown(error)}") from error
     if not isinstance(built, Builder):
         raise DefinitionError(f"{target} returned {built!r}, but a Builder is needed", where=str(place_of(function)))
@@ -207,4 +210,4 @@ def _ends_the_process(module: str) -> DefinitionError:
 
 
 def _shown(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{short_name(type(error))}: {message_of(error)}"

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import typer
 
 from ..clock import SECOND
-from ..errors import RunPaused, RunStillActive
+from ..errors import RunStillActive
 from ..model import CountNodes, GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
 from ..model.lines import Progress, latest_progress
 from ..runner import Engine
@@ -58,7 +58,7 @@ class Display(Protocol):
 
 
 def follow(engine: Engine, row: RunRow) -> None:
-    """Show the progress of a run until it has ended, or RunPaused says that it waits for a decision and nothing runs."""
+    """Show the progress of a run until it has ended, or waits for a decision and nothing of it runs."""
     with _display() as display:
         while True:
             began = time.monotonic()
@@ -66,15 +66,13 @@ def follow(engine: Engine, row: RunRow) -> None:
             display.update(now)
             pause = max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME)
             try:
-                engine.wait(row.id, pause)
-                return
+                status = engine.wait(row.id, pause)
             except RunStillActive:
                 continue
-            except RunPaused:
-                # What runs may end, and what it did is recorded: to give it up now would mean doing it again.
-                if now.paused and not now.running:
-                    raise
-                time.sleep(pause)
+            # What runs may end, and what it did is recorded: to give it up now would mean doing it again.
+            if status.terminal or (now.paused and not now.running):
+                return
+            time.sleep(pause)
 
 
 def tally(engine: Engine, row: RunRow) -> Tally:

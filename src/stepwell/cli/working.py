@@ -18,8 +18,9 @@ from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunP
 from ..model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus, Unfinished
 from ..model.origin import origin_of
 from ..runner import Engine, Run
-from ..runner.watch import RunEvent
+from ..runner.events import RunEvent
 from ..store import Store, reader
+from ..words import message_of
 from .advising import advise, advised, next_steps
 from .exits import ExitCode, complain, report
 from .inputs import changed_input, import_module, make_startable, workflows_in
@@ -29,8 +30,8 @@ from .streams import say
 from .words import count, duration, one_line, plain
 
 LINES_AT_ONCE = 20
-STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to others"
 """Ended runs that are each worth a line, of those that ended since the last look."""
+STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to others"
 
 
 def run(
@@ -171,19 +172,15 @@ def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     from .progress import follow
     from .summary import print_end, print_result
 
-    pausing: RunPaused | None = None
-    try:
-        follow(engine, row)
-    except RunPaused as paused:
-        pausing = paused
+    follow(engine, row)
     ended = StoredRun(engine.store, reader.require_run(engine.store, row.id))
     print_end(ended)
-    if pausing is not None:
-        complain(f"run {row.id} is paused: {pausing.told}")
-        advise(place, {**next_steps(ended.row), f"why {row.id}": "says more"})
-        raise typer.Exit(ExitCode.CONFLICT)
     try:
         engine.get(row.id).check()
+    except RunPaused as paused:
+        complain(f"run {row.id} is paused: {paused.told}")
+        advise(place, {**next_steps(ended.row), f"why {row.id}": "says more"})
+        raise typer.Exit(ExitCode.CONFLICT) from None
     except RunFailed as error:
         # What to do about a missing job stands in lines of its own.
         complain(error.told if error.error_type.endswith("MissingJob") else one_line(error.told))
@@ -213,10 +210,26 @@ def _kept(place: Place) -> Iterator[list[Run]]:
     except KeyboardInterrupt:
         if not begun:
             typer.echo("\ninterrupted before the run began", err=True)
+        elif _completed_after_all(place, begun[0].id):
+            return  # what ran when it was interrupted was the last of it
         else:
             typer.echo(f"\ninterrupted: run {begun[0].id} is kept, with all that is completed", err=True)
             advise(place, _after_interruption(place, begun[0].id))
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _completed_after_all(place: Place, run_id: str) -> bool:
+    """Whether a run that was interrupted has completed all the same; if so, its end is shown as that of any other."""
+    from .summary import print_end, print_result
+
+    with place.store() as store:
+        row = reader.get_run(store, run_id)
+        if row is None or row.status is not RunStatus.COMPLETED:
+            return False
+        ended = StoredRun(store, row)
+        print_end(ended)
+        print_result(ended)
+    return True
 
 
 def _after_interruption(place: Place, run_id: str) -> dict[str, str]:
@@ -279,7 +292,7 @@ def _why_not(needed: Unfinished) -> str:
         if needed.target is not None:
             load_target(needed.target)
     except Exception as error:
-        return str(error).partition("\n")[0]
+        return message_of(error).partition("\n")[0]
     return "some of its nodes have no code here"
 
 
@@ -302,6 +315,7 @@ def _has_active(engine: Engine, run: RunRow, queues: Sequence[str]) -> bool:
 
 def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:
     events: list[RunEvent] = []
+    engine.events.wait_until_heard()
     while not ended.empty():
         events.append(ended.get())
     for event in events[:LINES_AT_ONCE]:

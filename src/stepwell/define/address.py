@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import DefinitionError
+from ..words import message_of, short_name
 
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _ADDRESS = re.compile(rf"{_DOTTED}:{_DOTTED}\Z")
@@ -96,7 +97,9 @@ def _imported(module_name: str, address: str) -> ModuleType:
             f"{address}: importing {module_name} raised {_shown(error)}: what it does when it is run belongs below "
             f'`if __name__ == "__main__":`'
         ) from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}") from error
 
 
@@ -110,4 +113,4 @@ def _missing_name(module_name: str, part: str) -> str:
 
 
 def _shown(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{short_name(type(error))}: {message_of(error)}"

@@ -6,13 +6,11 @@ import reprlib
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
+from ..clock import POSITIVE_SECONDS_NEEDED, is_seconds
 from ..errors import DefinitionError
 from ..graph import MAX_NAME, Body, OnLost, Retry, SideEffects
 from ..place import Place
 from ..words import shown
-
-MAX_SECONDS = 2**40
-"""Some 35,000 years: in microseconds still a number that stores can keep."""
 
 Isolation: TypeAlias = Literal["thread", "process"]
 OnFailure: TypeAlias = Literal["fail_fast", "finish", "pause"]
@@ -103,8 +101,8 @@ def _checked_timeout(seconds: float | None, place: Place) -> float | None:
     """Always a float, so that `timeout=30` and `timeout=30.0` are the same graph."""
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < MAX_SECONDS:
-        raise DefinitionError(f"timeout={shown(seconds)}: a positive number of seconds is needed", where=str(place))
+    if not is_seconds(seconds, positive=True):
+        raise DefinitionError(f"timeout={shown(seconds)}: {POSITIVE_SECONDS_NEEDED} is needed", where=str(place))
     return float(seconds)
 
 

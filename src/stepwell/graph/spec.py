@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from ..clock import SECONDS_NEEDED, is_seconds
 from ..errors import DefinitionError
 from ..ids import NodeId
 from ..place import caller
+from ..words import shown
 
 Body = Literal["thread", "loop", "process"]
 """Where a body runs: a thread (`def`), the event loop (`async def`) or a process of its own (`isolation="process"`)."""
@@ -46,8 +47,8 @@ class Retry:
         if not isinstance(self.max_attempts, int) or isinstance(self.max_attempts, bool) or self.max_attempts < 1:
             raise _wrong(f"max_attempts={self.max_attempts!r}", "a whole number of at least 1 is needed")
         for name, seconds in (("base_delay", self.base_delay), ("max_delay", self.max_delay)):
-            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
-                raise _wrong(f"{name}={seconds!r}", "a number of seconds is needed, finite and not negative")
+            if not is_seconds(seconds):
+                raise _wrong(f"{name}={shown(seconds)}", f"{SECONDS_NEEDED} is needed")
         if self.retry_on is not None:
             given = self.retry_on if isinstance(self.retry_on, tuple | list | set | frozenset) else (self.retry_on,)
             object.__setattr__(self, "retry_on", tuple(_exception_name(item) for item in given))

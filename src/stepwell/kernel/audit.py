@@ -81,7 +81,7 @@ def _attempts(stored: Stored) -> Iterable[str]:
         if (node.status is NodeStatus.WAITING) != (node.due_at is not None):
             yield f"{node.id}: it is {node.status} and due at {node.due_at}"
         retry = specs[node.index].retry
-        most = max(retry.max_attempts if retry else 1, 3 if retry is None else 1)
+        most = retry.max_attempts if retry else 1
         if node.failures > most and stored.run.heals == 0:  # otherwise it may have been allowed more of them before
             yield f"{node.id}: {node.failures} failures since it was asked for, more than its maximum"
         for attempt in attempts:

@@ -153,6 +153,10 @@ class Desk:
         graphs = (*(facts.graph.lanes for facts in self.facts.values()), *self.serves.values())
         return ListReady(self._suspect_lanes(graphs), tuple(self.facts), tuple(sorted(self.serves)), limit=1)
 
+    @property
+    def _draining(self) -> bool:
+        return self._draining_since is not None
+
     def drain(self, now: int) -> None:
         """There is a suspect: claim nothing else until it has its turn."""
         self.suspects_possible()
@@ -189,6 +193,11 @@ class Desk:
     def count(self, kind: str) -> int:
         """How many attempts with this kind of body are held."""
         return self._counts[kind]
+
+    @property
+    def settling(self) -> Sequence[Held]:
+        """The attempts that the batch in flight settles."""
+        return () if self._flight is None else self._flight.settling
 
     @property
     def idle(self) -> bool:
@@ -334,9 +343,9 @@ class Desk:
             self._hungry[line].add(facts.place)
 
     def _add_claims(self, flight: Flight, now: int) -> None:
-        if self._draining_since is not None:
+        if self._draining:
             self._claim_suspects(flight)
-            if self._draining_since is not None or flight.ops:
+            if self._draining or flight.ops:
                 return
         for kind, (careful, others) in LINES.items():
             if self._hungry[careful] or self._hungry[others]:
@@ -526,6 +535,7 @@ class Desk:
             grant.generation,
             suspect,
             now,
+            postponed=grant.postponed,
         )
         self.held[grant.attempt] = held
         facts.held += 1

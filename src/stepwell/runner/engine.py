@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from ..clock import SECOND
 from ..codec import decode, encode
 from ..define import Bodies, Builder, Definition, Workflow
-from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunPaused, RunStillActive
+from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict
 from ..graph import Graph
 from ..ids import RunId, checked_run_id, new_run_id, new_worker_id
 from ..kernel.comparing import Comparison
@@ -30,8 +30,6 @@ from ..model import (
     RunNews,
     RunRow,
     RunStatus,
-    Sweep,
-    Swept,
     Unfinished,
 )
 from ..settings import DEFAULT_STORE
@@ -39,8 +37,9 @@ from ..store import Store, open_store, reader
 from .checking import check_page, check_seconds, checked_list, checked_queues, checked_status, checked_workflows
 from .chores import Due
 from .code import Code, Outdated
+from .events import Events, ObservedStore
 from .flights import Limits
-from .gates import GATE_LEASE, delete, enact, finish, go_over, load
+from .gates import GATE_LEASE, delete, enact, go_over, load
 from .housekeeping import Housekeeping
 from .lineage import begin_fork
 from .local import LocalRunner
@@ -51,14 +50,11 @@ from .run import Run, as_run
 from .serving import Serving
 from .starting import check_home, check_limits, create_op, facts_of, refuse_while_importing_main
 from .versions import Versions
-from .watch import Events, Watch
+from .waiting import Waiting
+from .watch import Watch
 from .work import RunFacts
 
 RUNS_PER_COMMIT = 500
-GOING_ON = ("retry", "reattempt")
-"""What the gate of an ended run is held for when it is about to go on: it has not ended, only its row says so still."""
-LOOK_AFTER = 86_400.0
-"""Seconds that are waited for news at once; threads cannot wait for all that can be asked for."""
 Answer = TypeVar("Answer")
 
 Startable = Workflow | Builder
@@ -104,9 +100,11 @@ class Engine:
             queue_depth=queue_depth,
         )
         refuse_while_importing_main()
-        self.store: Store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
         self.events = Events()
+        store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+        self.store: Store = ObservedStore(store, self.events)
         self._watch = Watch()
+        self._waiting = Waiting(self.store, self._watch, self._work, news=runner == "local")
         self._lock = threading.Lock()
         self._stored: Recent[str, bool] = Recent(10_000)
         """Digests of graphs that are known to be in the store."""
@@ -130,7 +128,6 @@ class Engine:
                 versions=self.code.versions,
                 find_facts=self._find_facts,
                 on_news=self._on_news,
-                on_settled=self.events.settled,
                 on_trouble=self._watch.trouble,
                 on_pressure=self.events.pressed,
                 finish_gate=self._finish_gate,
@@ -138,6 +135,7 @@ class Engine:
                 queues=taken,
                 guarded=guard,
             )
+            self.events.settling = self._runner.settling
             self._house = Housekeeping(
                 self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._discover
             )
@@ -161,15 +159,17 @@ class Engine:
         self._closed = True
         if self._runner is not None and self._started:
             self._runner.close(self._close_seconds if timeout is None else timeout)
-        self._watch.trouble(EngineClosed("the engine was closed while this run was still going on"))
+        self.events.close()
+        self._waiting.close()
         self.store.close()
 
     # Starting
 
     def run(self, workflow: Startable, *, check: bool = True, wait: float | None = None, **options: Any) -> Run:
-        """Start a run and wait for its end, `wait` seconds at most; raises RunFailed or RunCancelled unless `check=False`.
+        """Start a run and wait for its end, `wait` seconds at most.
 
-        The other options are those of `start`.
+        Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
+        returned however it stands then. The other options are those of `start`.
         """
         if wait is not None:
             check_seconds("wait", wait)  # before anything is started
@@ -294,34 +294,25 @@ class Engine:
         return IDLE if self._runner is None else self._runner.metrics()
 
     def on(self, event: Literal["run", "node", "backpressure"], callback: Callable[[Any], None]) -> None:
-        """Call back for every "run" that ends or changes, every "node" whose attempt is settled, in this process, and when
-        "backpressure" begins and ends: work waits in the store because there is no room for it here."""
+        """Call back for every "run" whose status changes, every "node" whose attempt is settled in this process, and when
+        "backpressure" begins and ends: work waits in the store because there is no room for it here.
+
+        Of one run in the order of its journal, each change once. One thread calls the listeners, one after the other: a slow
+        one delays the next event, and no work. Whatever a listener raises is logged and changes nothing. `close()` waits up
+        to 5 s until they have heard everything.
+        """
         self.events.on(event, callback)
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus:
-        """Wait for the end of a run. Without a runner, somebody else must be working on it."""
-        if timeout is not None:
-            check_seconds("timeout", timeout)
-        reader.check_run_id(run_id)
-        self._work()  # also who only waits must notice what others do
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with self._watch.waiting(run_id) as waiter:
-            while True:
-                row = reader.require_run(self.store, run_id)
-                status = row.status
-                if status.terminal and row.purpose in GOING_ON:
-                    status = self._once_it_goes_on(run_id).status
-                if status.terminal:
-                    return status
-                if status is RunStatus.PAUSED and row.reason != "paused":
-                    raise RunPaused(run_id, row.reason or "")
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    raise RunStillActive(
-                        f"run {run_id} is still {status} after {timeout:g} s; it goes on", run_id=run_id
-                    )
-                look_after = LOOK_AFTER if self._runner is not None else 0.05
-                waiter.wait(look_after if left is None else min(look_after, left))
+        """Wait until a run has ended, or has paused because somebody must decide, and give its status.
+
+        Without a runner, somebody else must be working on it.
+        """
+        return self._waiting.wait(run_id, timeout).status
+
+    async def wait_on_loop(self, run_id: RunId) -> RunStatus:
+        """The same for `async def`: it blocks no loop and holds no thread."""
+        return (await self._waiting.wait_on_loop(run_id)).status
 
     def graph_of(self, row: RunRow) -> Graph:
         return self.code.graph(row.digest, row.id)
@@ -334,24 +325,11 @@ class Engine:
 
     def adopt(self, run_id: str) -> Run:
         """Work on an unfinished run that another process started and left."""
-        row = self._once_it_goes_on(run_id)
+        row = self._waiting.once_it_goes_on(run_id)
         if not row.status.terminal:
             row = self._in_turn(lambda: self._versions.up_to_date(reader.require_run(self.store, run_id)))
             self._take_up(row, self.code.facts(row))
         return Run(self, row.id)
-
-    def _once_it_goes_on(self, run_id: str) -> RunRow:
-        """The run; when somebody has asked for an ended one to go on, or died while asking, not before that is done."""
-        until = time.monotonic() + GATE_LEASE / SECOND + 5
-        while True:
-            row = reader.require_run(self.store, run_id)
-            if not row.status.terminal or row.purpose not in GOING_ON or time.monotonic() > until:
-                return row
-            (swept,) = self.store.commit([Sweep()])
-            for held in swept.gates if isinstance(swept, Swept) else ():
-                if held.run_id == run_id:
-                    carry_out(self.store, finish(held))
-            time.sleep(0.02)
 
     def _take_up(self, row: RunRow, facts: RunFacts) -> None:
         runner = self._require_runner()
@@ -474,7 +452,7 @@ class Engine:
 
     def _on_news(self, news: Iterable[Any]) -> None:
         self._watch.tell(news)
-        self.events.runs(news)
+        self.events.seen(news)
 
     def _announce(self) -> None:
         if self._runner is not None:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from ..clock import SECOND, microseconds
+from ..clock import LONGEST_WAIT, SECOND, microseconds
 from ..codec import encode
 from ..errors import StoreError
 from ..ids import AttemptId, Digest, WorkerId
@@ -139,7 +139,7 @@ class Lease:
 
     def _keep(self) -> None:
         while True:
-            self._changed.wait(max(0, self._tenancy.due_at - _now()) / SECOND)
+            self._changed.wait(min(LONGEST_WAIT, max(0, self._tenancy.due_at - _now()) / SECOND))
             self._changed.clear()
             if self._closed:
                 return

@@ -56,7 +56,6 @@ class LocalRunner:
         versions: Callable[[], list[tuple[str, Digest]]],
         find_facts: Callable[[RunId], RunFacts],
         on_news: Callable[[Iterable[RunNews]], None],
-        on_settled: Callable[[list[tuple[Held, Settle, bool]]], None],
         on_trouble: Callable[[StoreError | None], None],
         on_pressure: Callable[[BackpressureEvent], None],
         finish_gate: Callable[[HeldGate], None],
@@ -66,7 +65,7 @@ class LocalRunner:
     ) -> None:
         self._store = store
         self.find_facts, self.tell_trouble = find_facts, on_trouble
-        self._on_news, self._on_settled, self._on_pressure = on_news, on_settled, on_pressure
+        self._on_news, self._on_pressure = on_news, on_pressure
         self._telling = threading.Lock()
         self._finish_gate = finish_gate
         self._do_chores = do_chores
@@ -172,6 +171,10 @@ class LocalRunner:
                 self.commit_soon()  # who ended it may have found nothing to commit
             return snapshot(self.desk, self._lease, now())
 
+    def settling(self) -> Iterable[Held]:
+        """What the commit on its way settles. Asked by the thread that commits it."""
+        return self.desk.settling
+
     @property
     def busy(self) -> bool:
         return bool(self.desk.held)
@@ -199,7 +202,7 @@ class LocalRunner:
             self._quiet.notify_all()
 
     def tell_pressure(self) -> None:
-        """In order, and one thread at a time; a listener may ask anything of the engine, so no lock of the desk is held."""
+        """In order, so one thread at a time."""
         news = self.desk.pressure.news
         while news and self._telling.acquire(blocking=False):
             try:
@@ -217,7 +220,6 @@ class LocalRunner:
         return kept
 
     def _after_settling(self, landing: Landing) -> None:
-        self._on_settled(landing.settled)
         news = landing.news.values()
         if all(run.gate is GateState.OPEN for run in news):  # they go on: nothing to forget, to stop or to finish
             self._on_news(news)

@@ -16,7 +16,7 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -107,7 +107,7 @@ class _Place:
         while (attempt := self._work.get()) is not None:
             try:
                 settlement = self._converse(attempt)
-            except Exception as error:
+            except BaseException as error:  # whatever it is, this thread has other bodies to serve
                 settlement = attempt.raised(error)
             if settlement is not None:
                 self._settled(attempt.held, settlement)
@@ -440,7 +440,7 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
         outputs = {name: decode(output) for name, output in request["needs"].items()}
         invoke = partial(body.invoke, input, context, outputs)
         result = _guarded(invoke, name) if request["guarded"] else invoke()
-        if asyncio.iscoroutine(result):
+        if isinstance(result, Coroutine):
             result = asyncio.run(result)
         context.leave()
         context.check_state()
@@ -465,5 +465,5 @@ def _guarded(invoke: Callable[[], Any], name: str) -> Any:
 def _outcome(context: ChildContext) -> bytes | None:
     try:
         return kept_outcome(context.outcome, context.node_name)
-    except Exception:
+    except BaseException:
         return None

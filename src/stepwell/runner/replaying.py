@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import time
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -284,7 +284,7 @@ class _Loop:
 
     def ended(self, result: Any) -> Any:
         """What a body returned, awaited if it is a coroutine."""
-        if not asyncio.iscoroutine(result):
+        if not isinstance(result, Coroutine):
             return result
         from ..replay.guarding import watched_thread
 

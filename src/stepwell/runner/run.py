@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..clock import SECOND
 from ..codec import decode
 from ..define import Bodies
-from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunNotFound, RunStillActive
+from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunNotFound, RunPaused
 from ..graph import Graph, to_frozen
 from ..ids import Digest, RunId
 from ..kernel.ancestry import Ancestry, ancestors
@@ -31,6 +30,7 @@ from .comparing import Source, compare_runs
 from .control import Controls, Steering
 from .seeing import final_state
 from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
+from .waiting import waits_for_a_decision
 
 if TYPE_CHECKING:
     from ..replay.checkpoint import Checkpoint, Label
@@ -49,6 +49,7 @@ class Home(Steering, Protocol):
     checkpoint_keys: KnownKeys
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
+    async def wait_on_loop(self, run_id: RunId) -> RunStatus: ...
     def bodies_of(self, row: RunRow) -> Bodies: ...
 
 
@@ -65,17 +66,12 @@ class Run(Controls):
         return f"<Run {self.id}>"
 
     def __await__(self) -> Generator[Any, None, Run]:
-        """`await run` waits for its end without blocking the loop, and raises as `engine.run` does."""
+        """`await run` is `run.wait()` for `async def`: it blocks no loop and holds no thread."""
         return self._end().__await__()
 
     async def _end(self) -> Run:
-        while True:
-            try:
-                # In short waits, so that no thread is held for long when nobody awaits the run any more.
-                await asyncio.to_thread(self.wait, 0.5)
-                return self.check()
-            except RunStillActive:
-                continue
+        await self._engine.wait_on_loop(self.id)
+        return self
 
     @property
     def row(self) -> RunRow:
@@ -275,13 +271,20 @@ class Run(Controls):
         return iter(self.nodes())
 
     def wait(self, timeout: float | None = None) -> Run:
-        """Wait until the run has ended, however; raises RunStillActive when that takes longer than `timeout` seconds."""
+        """Wait until the run has ended, however it did, or has paused because somebody must decide.
+
+        Raises RunStillActive when that takes longer than `timeout` seconds. How the run ended is for `check()` to judge:
+
+            run.wait(60).check()
+        """
         self._engine.wait(self.id, timeout)
         return self
 
     def check(self) -> Run:
-        """Raise RunFailed or RunCancelled unless the run completed."""
+        """Raise RunFailed or RunCancelled if the run has ended so, RunPaused if it waits for a decision."""
         row = self.row
+        if waits_for_a_decision(row):
+            raise RunPaused(self.id, row.reason or "")
         if row.status is RunStatus.FAILED:
             raise self._failure(row)
         if row.status is RunStatus.CANCELLED:

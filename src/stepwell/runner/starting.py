@@ -16,6 +16,8 @@ from .checking import check_seconds, check_text, check_whole
 from .work import RunFacts
 
 MAX_LIMIT = 1_000_000
+LEAST_LEASE = 0.1
+"""Seconds."""
 
 
 def create_op(
@@ -70,6 +72,10 @@ def check_limits(*, lease_seconds: float, close_seconds: float, queue_depth: int
     for name, value in limits.items():
         check_whole(name, value, 1, MAX_LIMIT, f"a whole number from 1 to {MAX_LIMIT:,}")
     check_seconds("lease_seconds", lease_seconds, positive=True)
+    if lease_seconds < LEAST_LEASE:
+        raise InputError(
+            f"lease_seconds={lease_seconds}: at least {LEAST_LEASE} is needed, or it could not be renewed in time"
+        )
     check_seconds("close_seconds", close_seconds)
 
 

@@ -117,6 +117,8 @@ class Held:
     """What its body has said, once it says something."""
     recorded: Recorded | None = None
     """The effects of its body, once it has some."""
+    postponed: int = 0
+    """How often its node has asked to be tried again later."""
 
     def unwanted(self) -> bool:
         """Its body need not begin."""

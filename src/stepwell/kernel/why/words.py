@@ -231,6 +231,8 @@ def _verdict(said: Mapping[str, Any]) -> str:
         case "not_retryable":
             names = [name.removeprefix("builtins.") for name in said["retry_on"]]
             return f"it is tried again only after {' or '.join(names) or 'other errors'}"
+        case "postponed":
+            return f"it has asked {count(said['postponed'], 'time')} to be tried later, which is its limit"
         case "worker_lost":
             return f"{count(said['losses'], 'worker')} died while running it"
         case unknown:

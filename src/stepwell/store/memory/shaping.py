@@ -226,7 +226,7 @@ def _apply(run: RunRecord, row: NodeChange, now: int) -> bool:
     change(run, node, row.status)
     node.reason, node.due_at = row.reason, None
     if row.fresh:
-        node.failures = node.losses = 0
+        node.failures = node.postponed = node.losses = 0
         node.lane = node.layout.lane
     for attempt in run.attempts:
         if attempt.index == row.index and attempt.status is AttemptStatus.COMPLETED:

@@ -56,6 +56,7 @@ class NodeRecord:
     due_at: int | None = None
     reason: str | None = None
     generation: int = 0
+    postponed: int = 0
 
     def row(self) -> NodeRow:
         return NodeRow(
@@ -71,6 +72,7 @@ class NodeRecord:
             self.due_at,
             self.reason,
             self.generation,
+            self.postponed,
         )
 
 

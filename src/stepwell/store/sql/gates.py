@@ -78,6 +78,7 @@ _CHANGE = f"""
 UPDATE node
    SET status = c.status, reason = c.reason, due_at = NULL,
        failures = iif(c.fresh, 0, node.failures), losses = iif(c.fresh, 0, node.losses),
+       postponed = iif(c.fresh, 0, node.postponed),
        generation = node.generation + (c.was = {N_COMPLETED}),
        lane = iif(c.fresh, (SELECT l.lane FROM layout l WHERE l.graph = :graph AND l.idx = node.idx), node.lane)
   FROM temp.changing c WHERE c.ok AND c.status <> c.was AND node.run = :run AND node.idx = c.idx

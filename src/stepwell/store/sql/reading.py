@@ -221,9 +221,9 @@ def _nodes(tx: Transaction, query: ListNodes) -> tuple[NodeRow, ...]:
     chosen = "" if query.indexes is None else "AND n.idx IN (SELECT value FROM json_each(?))"
     statement = f"""
 SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, failures, losses, lane, due_at, reason,
-                                   generation))
+                                   generation, postponed))
   FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, lane.name AS lane, n.due_at,
-               n.reason, n.generation
+               n.reason, n.generation, n.postponed
           FROM run r CROSS JOIN node n ON n.run = r.key CROSS JOIN layout l ON l.graph = r.graph AND l.idx = n.idx
                CROSS JOIN lane ON lane.key = n.lane
          WHERE r.id = ? AND n.idx > ? {f"AND n.status IN ({codes})" if codes else ""} {chosen}
