@@ -15,6 +15,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
+from ..errors import NotStored
 from ..graph import suspect_lane
 from ..ids import AttemptId, ClaimId, RunId, WorkerId
 from ..model import (
@@ -37,6 +38,7 @@ from ..model import (
     Settled,
 )
 from .flights import Asked, Flight, Landing, Limits, Pace, Submission
+from .isolating import FIRST_PAUSE, Apart, Isolation, Rejected
 from .lines import Lines
 from .metrics import Counters
 from .pressure import KINDS, Pressure
@@ -75,7 +77,9 @@ class Desk:
         self._submissions: deque[Submission] = deque()
         self._settlements: deque[tuple[Held, Settle]] = deque()
         self._flight: Flight | None = None
-        self._again: Flight | None = None
+        self._again: deque[Flight] = deque()
+        """Batches that the store did not take, or parts of them, in order: sent before anything else."""
+        self._isolation = Isolation()
         self._hungry: defaultdict[str, dict[RunId, None]] = defaultdict(dict)
         """By line: the runs that may have READY nodes in it."""
         self._look_around = False
@@ -146,12 +150,12 @@ class Desk:
 
     def holding(self) -> tuple[AttemptId, ...] | None:
         """Every attempt that stands under this worker's lease, for its renewal; None while a claim is on its way."""
-        flights = [flight for flight in (self._flight, self._again) if flight is not None]
+        flights = [flight for flight in (self._flight, *self._again) if flight is not None]
         if any(flight.claims for flight in flights):
             return None
         waiting = [held for held, _ in self._settlements]
         flying = [held for flight in flights for held in flight.settling]
-        return (*self.held, *(held.attempt for held in (*waiting, *flying)))
+        return (*self.held, *(held.attempt for held in (*waiting, *flying)), *self._isolation.attempts())
 
     def count(self, kind: str) -> int:
         """How many attempts with this kind of body are held."""
@@ -159,7 +163,8 @@ class Desk:
 
     @property
     def idle(self) -> bool:
-        return not (self.held or self._settlements or self._submissions or self._flight or self._again)
+        under_way = self._settlements or self._submissions or self._flight or self._again
+        return not (self.held or under_way or any(self._isolation.attempts()))
 
     # What the desk decides
 
@@ -167,13 +172,10 @@ class Desk:
         """The next batch to commit, or None when one is in flight or there is nothing to say."""
         if self._flight is not None:
             return None
-        if self._again is None and self._nothing_to_say():
-            if self._full or self.pressure.felt:
-                self._feel(now)
-            return None
-        flight = self._again or self._compose(now)
-        self._again = None
-        if not flight.ops:
+        flight = self._again.popleft() if self._again else self._isolated(now) if self._isolation.apart else None
+        if flight is None and not self._nothing_to_say():
+            flight = self._compose(now)
+        if flight is None or not flight.ops:
             if self._full or self.pressure.felt:
                 self._feel(now)
             return None
@@ -184,7 +186,7 @@ class Desk:
     @property
     def quiet(self) -> bool:
         """There is nothing to say, and no pressure to look after."""
-        return not (self._full or self.pressure.felt) and self._again is None and self._nothing_to_say()
+        return not (self._full or self.pressure.felt or self._again) and self._nothing_to_say()
 
     def _nothing_to_say(self) -> bool:
         """Known without composing a flight: after every commit somebody asks for the next one."""
@@ -239,16 +241,79 @@ class Desk:
         """The commit raised. The same batch is sent again, without what somebody waits for: all of those are told."""
         assert flight is self._flight, "only the batch in flight can fall"
         self._flight = None
-        skip = sum(len(submission.ops) for submission in flight.submissions)
-        self._again = Flight(flight.ops[skip:], [], flight.settling, flight.claims, flight.lines)
         self.counters.commits_failed += 1
-        told = [*flight.submissions, *self._submissions]
+        fallen = [flight, *self._again]
+        told = [*(submission for each in fallen for submission in each.submissions), *self._submissions]
+        rest = [each.without_submissions() for each in fallen]
+        self._again = deque(each for each in rest if each.ops)
         self._submissions.clear()
         for submission in told:
-            submission.error = error
-            for facts in submission.facts:
-                self.forget(facts.run_id)
+            self._tell(submission, error)
         return told
+
+    def broke(self, flight: Flight, error: Exception, now: int) -> tuple[list[Submission], Rejected | None]:
+        """The commit raised what no store in trouble does: one op cannot be applied. The others are to go on.
+
+        The batch is sent again in halves. What is alone is refused: returned are those who wait for it, and what to tell.
+        """
+        assert flight is self._flight, "only the batch in flight can fall"
+        self._flight = None
+        self.counters.commits_failed += 1
+        halves = flight.halves()
+        if halves is not None:
+            self._again.extendleft(reversed(halves))
+            return [], None
+        if flight.submissions:
+            (submission,) = flight.submissions
+            self._tell(submission, NotStored(f"the store cannot apply this: {type(error).__name__}: {error}"))
+            return [submission], Rejected(f"what somebody asked for cannot be stored: {error!r}")
+        (op,) = flight.ops
+        if isinstance(op, Settle):
+            (held,) = flight.settling
+            return [], self._isolation.not_settled(held, op, flight.apart, error, now)
+        if isinstance(op, Claim):
+            (asked,) = flight.claims
+            for line in self._hungry if op.runs else dict(asked.lines):
+                self._ran_dry(line, op.runs or ())
+            return [], self._isolation.not_claimed(op, flight.apart, error, now, suspect=asked.suspect)
+        return [], Rejected(
+            f"a line of attempt {getattr(op, 'attempt', '?')} cannot be stored and is left out: {error!r}"
+        )
+
+    def _tell(self, submission: Submission, error: BaseException) -> None:
+        submission.error = error
+        for facts in submission.facts:
+            self.forget(facts.run_id)
+
+    def _isolated(self, now: int) -> Flight | None:
+        """What the store could not apply and is due to be tried again."""
+        apart = self._isolation.take_due(now)
+        if apart is None:
+            return None
+        if apart.held is not None:
+            assert apart.settle is not None
+            return Flight([apart.stand_in or apart.settle], [], [apart.held], apart=apart)
+        apart.runs = tuple(run for run in apart.runs if run in self.facts)
+        apart.serves = tuple(pair for pair in apart.serves if pair in self.serves)
+        if self.closing or not (apart.runs or apart.serves):
+            return None
+        flight = Flight([], [], [], apart=apart)
+        if self._may_claim:
+            self._claim_apart(flight, apart, now)
+        if flight.ops:
+            return flight
+        apart.due = now + FIRST_PAUSE  # there is no room
+        self._isolation.add(apart)
+        return None
+
+    def _claim_apart(self, flight: Flight, apart: Apart, now: int) -> None:
+        graphs = {self.facts[run].graph.lanes for run in apart.runs} | {self.serves[pair] for pair in apart.serves}
+        scope = {"runs": apart.runs} if apart.runs else {"serves": apart.serves}
+        for kind, lines in LINES.items():
+            own = [line for line in lines if any(line in self._by_line(lanes) for lanes in graphs)]
+            self._claim(flight, self._with_room(kind, own, now), graphs, **scope)
+        if flight.ops:
+            self.hungry(apart.runs)  # what is not granted now is asked for as usual, if the store can do it again
 
     def _compose(self, now: int) -> Flight:
         flight = Flight([], [], [])
@@ -277,12 +342,18 @@ class Desk:
             flight.lines = len(lines)
             flight.ops += lines
         flight.ops += settles
-        if self.leased and not (self.closing or self.stalled or self._suspects):
+        if self._may_claim:
             self._add_claims(flight, now)
         return flight
 
+    @property
+    def _may_claim(self) -> bool:
+        return self.leased and not (self.closing or self.stalled or self._suspects)
+
     def _feed(self, run: RunId) -> None:
         """This run, which is known, may have READY nodes in any of its lines."""
+        if self._isolation.apart and self._isolation.has_run(run):
+            return
         for line in self._by_line(self.facts[run].graph.lanes):
             self._hungry[line][run] = None
 

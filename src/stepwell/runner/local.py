@@ -57,7 +57,7 @@ class LocalRunner:
         find_facts: Callable[[RunId], RunFacts],
         on_news: Callable[[Iterable[RunNews]], None],
         on_settled: Callable[[list[tuple[Held, Settle, bool]]], None],
-        on_trouble: Callable[[StoreError | None], None],
+        on_trouble: Callable[..., None],
         on_pressure: Callable[[BackpressureEvent], None],
         finish_gate: Callable[[HeldGate], None],
         do_chores: Callable[[Due], Procedure[None]],

@@ -72,7 +72,7 @@ def _settle_before_durable() -> Any:
 
     def fell(self: Any, flight: Any, error: BaseException) -> Any:
         told = original(self, flight, error)
-        self._again = None
+        self._again.clear()
         return told
 
     return patch.object(desk.Desk, "fell", fell)
