@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ..errors import RunConflict, StepwellError, StoreError
+from ..errors import RunConflict, RunError, RunNotFound, StepwellError, StoreError
 from ..ids import RunId
 from ..model import RunRow, Unfinished
 from ..store import Store, reader
@@ -94,7 +94,7 @@ class Serving:
                 del self._look_again[item]
             elif verdict != "yield" and self._versions.heal_all(item, verdict, now + HEALING_SECONDS):
                 self._look_again[item] = now
-        except StoreError:
+        except (StoreError, RunError):  # which say nothing about the code
             raise
         except StepwellError:
             self._known[item] = None  # its code is not here
@@ -110,6 +110,8 @@ class Serving:
             try:
                 row = self._versions.up_to_date(row)
                 self._take_up(row, self._code.facts(row))
+                del self._left[run_id]
+            except RunNotFound:
                 del self._left[run_id]
             except (RunConflict, Outdated):
                 self._left[run_id] = now + LOOK_AGAIN_SECONDS
