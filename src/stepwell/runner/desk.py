@@ -48,6 +48,8 @@ MAX_SETTLEMENTS = 2_000
 """How many settlements one commit takes at most, so that renewals get through in between."""
 MAX_LINES = 2_000
 """After how many lines of their bodies a commit takes no more settlements."""
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+"""After how many bytes of outputs and records a commit takes no more settlements: a store writes them in one piece."""
 MAX_RUNS_NAMED = 256
 """How many runs one claim names at most."""
 LINES = {kind: (f"{kind}!", kind) for kind in KINDS}
@@ -325,8 +327,13 @@ class Desk:
                 self.facts[facts.run_id] = facts
                 self._feed(facts.run_id)
         settles: list[Op] = []
-        lines, riding = self.lines.due() if self.lines.ripe else [], 0
-        while self._settlements and len(settles) < MAX_SETTLEMENTS and len(lines) + riding < MAX_LINES:
+        lines, riding, size = self.lines.due() if self.lines.ripe else [], 0, 0
+        while (
+            self._settlements
+            and len(settles) < MAX_SETTLEMENTS
+            and len(lines) + riding < MAX_LINES
+            and size < MAX_BATCH_BYTES
+        ):
             held, settle = self._settlements.popleft()
             if held.said is not None:
                 lines += held.said.rest()
@@ -334,6 +341,9 @@ class Desk:
                 recorded = held.recorded.lines()
                 settle = Settle(*settle[:-1], recorded)
                 riding += len(recorded)
+                size += sum(len(data) for _, data in recorded)
+            if settle.output is not None:
+                size += len(settle.output)
             flight.settling.append(held)
             settles.append(settle)
             if held.facts.run_id in self.facts:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from ..clock import SECOND
-from ..codec import decode, encode
+from ..codec import decode
 from ..define import Bodies, Builder, Definition, Workflow
 from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunPaused, RunStillActive
 from ..graph import Graph
@@ -49,7 +49,7 @@ from .procedure import Procedure, carry_out
 from .recent import Recent
 from .run import Run, as_run
 from .serving import Serving
-from .starting import check_home, check_limits, create_op, facts_of, refuse_while_importing_main
+from .starting import check_home, check_limits, create_op, facts_of, kept_input, refuse_while_importing_main
 from .versions import Versions
 from .watch import Events, Watch
 from .work import RunFacts
@@ -431,7 +431,7 @@ class Engine:
     def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
         """Create a fork of a run, let it share what its origin has done, and work on it if this engine does."""
         chosen = new_run_id() if run_id is None else checked_run_id(run_id)
-        given = encode(self.code.input_for(row, input)) if input else row.input
+        given = kept_input(self.code.input_for(row, input)) if input else row.input
         create = Create(
             chosen, row.workflow, row.target, row.digest, given, row.seed, row.on_failure, row.priority, fork=arguments
         )
