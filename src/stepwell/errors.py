@@ -13,6 +13,7 @@ StepwellError
 │   ├── StoreReadOnly          the store's file or folder may not be written
 │   ├── SchemaTooNew           the store was written by a newer Stepwell
 │   └── StoreCorrupt           what is stored contradicts itself
+├── NotStored                  the store cannot apply this, now or later; everything else goes on
 ├── RunError                   something about one run; has `run_id`
 │   ├── RunNotFound
 │   ├── RunConflict            the run exists already with other content, or its state forbids the request
@@ -147,6 +148,10 @@ class SchemaTooNew(StoreError):
 
 class StoreCorrupt(StoreError):
     """What is stored contradicts itself."""
+
+
+class NotStored(StepwellError):
+    """The store cannot apply what was asked of it, and would not if it were asked again. Everything else goes on."""
 
 
 class RunError(StepwellError):

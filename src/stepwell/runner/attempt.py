@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..clock import MAX_SECONDS
-from ..codec import clean, decode, encode
+from ..codec import MAX_BYTES, clean, decode, encode
 from ..define import Bodies, Delta
 from ..errors import DefinitionError, MissingJob, NotJson, RetryLater, StateError, Stopped
 from ..ids import RunId
@@ -25,8 +25,9 @@ from .seeing import ReadOutputs
 from .work import Held
 
 MAX_TRACEBACK = 16_000
-MAX_OUTPUT = 256 * 1024 * 1024
-"""Bytes. SQLite refuses a value of more than a billion, and with it the whole batch it came in."""
+MAX_OUTPUT = MAX_BYTES
+MAX_OUTCOME = 16 * 1024 * 1024
+"""Bytes of `ctx.outcome`, which is for people."""
 
 
 FrozenAt = Callable[[RunId], float | None]
@@ -222,9 +223,13 @@ def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:
     if not outcome:
         return None
     try:
-        return encode(outcome)
+        kept = encode(outcome)
     except NotJson as error:
         raise NotJson(f"the ctx.outcome of node {node!r} cannot be stored: {error.message}", path=error.path) from None
+    if len(kept) > MAX_OUTCOME:
+        advice = f"at most {MAX_OUTCOME} can be stored: return it as output, or keep it elsewhere"
+        raise NotJson(f"the ctx.outcome of node {node!r} has {len(kept)} bytes; {advice}")
+    return kept
 
 
 _NO_SECONDS = (

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from ..errors import NotStored
 from ..graph import suspect_lane
 from ..ids import AttemptId, ClaimId, RunId, WorkerId
 from ..model import (
@@ -38,6 +39,7 @@ from ..model import (
     Settled,
 )
 from .flights import Asked, Flight, Landing, Limits, Pace, Submission, Window, windows
+from .isolating import FIRST_PAUSE, Apart, Isolation, Rejected, in_words
 from .lines import Lines
 from .metrics import Counters
 from .pressure import KINDS, Pressure
@@ -48,6 +50,8 @@ MAX_SETTLEMENTS = 2_000
 """How many settlements one commit takes at most, so that renewals get through in between."""
 MAX_LINES = 2_000
 """After how many lines of their bodies a commit takes no more settlements."""
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+"""After how many bytes of outputs and records a commit takes no more settlements: a store writes them in one piece."""
 MAX_RUNS_NAMED = 256
 """How many runs one claim names at most."""
 SERVED_EVERY = 50_000
@@ -89,7 +93,9 @@ class Desk:
         self._submissions: deque[Submission] = deque()
         self._settlements: deque[tuple[Held, Settle]] = deque()
         self._flight: Flight | None = None
-        self._again: Flight | None = None
+        self._again: deque[Flight] = deque()
+        """Batches that the store did not take, or parts of them, in order: sent before anything else."""
+        self._isolation = Isolation()
         self._hungry: defaultdict[str, RunQueue] = defaultdict(RunQueue)
         """By line: the runs that may have READY nodes in it."""
         self._known = 0
@@ -153,7 +159,6 @@ class Desk:
         graphs = (*(facts.graph.lanes for facts in self.facts.values()), *self.serves.values())
         return ListReady(self._suspect_lanes(graphs), tuple(self.facts), tuple(sorted(self.serves)), limit=1)
 
-    @property
     def _draining(self) -> bool:
         return self._draining_since is not None
 
@@ -183,12 +188,12 @@ class Desk:
 
     def holding(self) -> tuple[AttemptId, ...] | None:
         """Every attempt that stands under this worker's lease, for its renewal; None while a claim is on its way."""
-        flights = [flight for flight in (self._flight, self._again) if flight is not None]
+        flights = [flight for flight in (self._flight, *self._again) if flight is not None]
         if any(flight.claims for flight in flights):
             return None
         waiting = [held for held, _ in self._settlements]
         flying = [held for flight in flights for held in flight.settling]
-        return (*self.held, *(held.attempt for held in (*waiting, *flying)))
+        return (*self.held, *(held.attempt for held in (*waiting, *flying)), *self._isolation.attempts())
 
     def count(self, kind: str) -> int:
         """How many attempts with this kind of body are held."""
@@ -201,7 +206,8 @@ class Desk:
 
     @property
     def idle(self) -> bool:
-        return not (self.held or self._settlements or self._submissions or self._flight or self._again)
+        under_way = self._settlements or self._submissions or self._flight or self._again
+        return not (self.held or under_way or any(self._isolation.attempts()))
 
     # What the desk decides
 
@@ -210,13 +216,10 @@ class Desk:
         if self._flight is not None:
             return None
         self._drained = self._draining_since is not None and now - self._draining_since >= DRAIN_FOR
-        if self._again is None and self._nothing_to_say():
-            if self._full or self.pressure.felt:
-                self._feel(now)
-            return None
-        flight = self._again or self._compose(now)
-        self._again = None
-        if not flight.ops:
+        flight = self._again.popleft() if self._again else self._isolated(now) if self._isolation.apart else None
+        if flight is None and not self._nothing_to_say():
+            flight = self._compose(now)
+        if flight is None or not flight.ops:
             if self._full or self.pressure.felt:
                 self._feel(now)
             return None
@@ -227,7 +230,7 @@ class Desk:
     @property
     def quiet(self) -> bool:
         """There is nothing to say, and no pressure to look after."""
-        return not (self._full or self.pressure.felt) and self._again is None and self._nothing_to_say()
+        return not (self._full or self.pressure.felt or self._again) and self._nothing_to_say()
 
     def _nothing_to_say(self) -> bool:
         """Known without composing a flight: after every commit somebody asks for the next one."""
@@ -282,21 +285,83 @@ class Desk:
         """The commit raised. The same batch is sent again, without what somebody waits for: all of those are told."""
         assert flight is self._flight, "only the batch in flight can fall"
         self._flight = None
-        skip = sum(len(submission.ops) for submission in flight.submissions)
-        self._again = Flight(flight.ops[skip:], [], flight.settling, flight.claims, flight.lines)
         self.counters.commits_failed += 1
-        told = [*flight.submissions, *self._submissions]
+        fallen = [flight, *self._again]
+        told = [*(submission for each in fallen for submission in each.submissions), *self._submissions]
+        rest = [each.without_submissions() for each in fallen]
+        self._again = deque(each for each in rest if each.ops)
         self._submissions.clear()
         for submission in told:
-            submission.error = error
-            for facts in submission.facts:
-                self.forget(facts.run_id)
+            self._tell(submission, error)
         return told
+
+    def broke(self, flight: Flight, error: Exception, now: int) -> tuple[list[Submission], Rejected | None]:
+        """The commit raised what no store in trouble does: one op cannot be applied. The others are to go on.
+
+        The batch is sent again in halves. What is alone is refused: returned are those who wait for it, and what to tell.
+        """
+        assert flight is self._flight, "only the batch in flight can fall"
+        self._flight = None
+        self.counters.commits_failed += 1
+        halves = flight.halves()
+        if halves is not None:
+            self._again.extendleft(reversed(halves))
+            return [], None
+        if flight.submissions:
+            (submission,) = flight.submissions
+            self._tell(submission, NotStored(f"the store cannot apply this: {in_words(error)}"))
+            return [submission], Rejected(f"what somebody asked for cannot be stored: {in_words(error)}")
+        (op,) = flight.ops
+        if isinstance(op, Settle):
+            (held,) = flight.settling
+            return [], self._isolation.not_settled(held, op, flight.apart, error, now)
+        if isinstance(op, Claim):
+            (asked,) = flight.claims
+            for line in self._hungry if op.runs else dict(asked.lines):
+                self._ran_dry(line, asked)
+            return [], self._isolation.not_claimed(op, flight.apart, error, now, suspect=asked.suspect)
+        return [], Rejected(
+            f"a line of attempt {getattr(op, 'attempt', '?')} cannot be stored and is left out: {in_words(error)}"
+        )
+
+    def _tell(self, submission: Submission, error: BaseException) -> None:
+        submission.error = error
+        for facts in submission.facts:
+            self.forget(facts.run_id)
+
+    def _isolated(self, now: int) -> Flight | None:
+        """What the store could not apply and is due to be tried again."""
+        apart = self._isolation.take_due(now)
+        if apart is None:
+            return None
+        if apart.held is not None:
+            assert apart.settle is not None
+            return Flight([apart.stand_in or apart.settle], [], [apart.held], apart=apart)
+        apart.runs = tuple(run for run in apart.runs if run in self.facts)
+        apart.serves = tuple(pair for pair in apart.serves if pair in self.serves)
+        if self.closing or not (apart.runs or apart.serves):
+            return None
+        flight = Flight([], [], [], apart=apart)
+        if self._may_claim:
+            self._claim_apart(flight, apart, now)
+        if flight.ops:
+            return flight
+        apart.due = now + FIRST_PAUSE  # there is no room
+        self._isolation.add(apart)
+        return None
+
+    def _claim_apart(self, flight: Flight, apart: Apart, now: int) -> None:
+        graphs = {self.facts[run].graph.lanes for run in apart.runs} | {self.serves[pair] for pair in apart.serves}
+        scope = {"runs": apart.runs} if apart.runs else {"serves": apart.serves}
+        for kind, lines in LINES.items():
+            own = [line for line in lines if any(line in self._by_line(lanes) for lanes in graphs)]
+            self._claim(flight, self._with_room(kind, own, now), graphs, **scope)
+        if flight.ops:
+            self.hungry(apart.runs)  # what is not granted now is asked for as usual, if the store can do it again
 
     def _compose(self, now: int) -> Flight:
         flight = Flight([], [], [])
-        may_claim = self.leased and not (self.closing or self.stalled or self._suspects)
-        if may_claim and self._windows and now - self._served_at >= SERVED_EVERY and self._draining_since is None:
+        if self._windows and now - self._served_at >= SERVED_EVERY and self._may_claim and not self._draining():
             self._claim_served(flight, now)
             if flight.ops:
                 return flight  # a claim among all runs is a batch of its own
@@ -307,8 +372,13 @@ class Desk:
             for facts in submission.facts:
                 self._remember(facts)
         settles: list[Op] = []
-        lines, riding = self.lines.due() if self.lines.ripe else [], 0
-        while self._settlements and len(settles) < MAX_SETTLEMENTS and len(lines) + riding < MAX_LINES:
+        lines, riding, size = self.lines.due() if self.lines.ripe else [], 0, 0
+        while (
+            self._settlements
+            and len(settles) < MAX_SETTLEMENTS
+            and len(lines) + riding < MAX_LINES
+            and size < MAX_BATCH_BYTES
+        ):
             held, settle = self._settlements.popleft()
             if held.said is not None:
                 lines += held.said.rest()
@@ -316,6 +386,9 @@ class Desk:
                 recorded = held.recorded.lines()
                 settle = Settle(*settle[:-1], recorded)
                 riding += len(recorded)
+                size += sum(len(data) for _, data in recorded)
+            if settle.output is not None:
+                size += len(settle.output)
             flight.settling.append(held)
             settles.append(settle)
             if held.facts.run_id in self.facts:
@@ -324,9 +397,13 @@ class Desk:
             flight.lines = len(lines)
             flight.ops += lines
         flight.ops += settles
-        if may_claim:
+        if self._may_claim:
             self._add_claims(flight, now)
         return flight
+
+    @property
+    def _may_claim(self) -> bool:
+        return self.leased and not (self.closing or self.stalled or self._suspects)
 
     def _remember(self, facts: RunFacts) -> None:
         """From now on it works on this run, which may have READY nodes."""
@@ -338,14 +415,16 @@ class Desk:
 
     def _feed(self, run: RunId) -> None:
         """This run, which is known, may have READY nodes in any of its lines."""
+        if self._isolation.apart and self._isolation.has_run(run):
+            return
         facts = self.facts[run]
         for line in self._by_line(facts.graph.lanes):
             self._hungry[line].add(facts.place)
 
     def _add_claims(self, flight: Flight, now: int) -> None:
-        if self._draining:
+        if self._draining():
             self._claim_suspects(flight)
-            if self._draining or flight.ops:
+            if self._draining() or flight.ops:
                 return
         for kind, (careful, others) in LINES.items():
             if self._hungry[careful] or self._hungry[others]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +10,7 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from ..clock import SECOND
-from ..codec import decode, encode
+from ..codec import decode
 from ..define import Bodies, Builder, Definition, Workflow
 from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict
 from ..graph import Graph
@@ -21,7 +22,6 @@ from ..model import (
     Create,
     Created,
     Gate,
-    HeldGate,
     ListRuns,
     Op,
     Receipt,
@@ -35,7 +35,6 @@ from ..model import (
 from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
 from .checking import check_page, check_seconds, checked_list, checked_queues, checked_status, checked_workflows
-from .chores import Due
 from .code import Code, Outdated
 from .events import Events, ObservedStore
 from .flights import Limits
@@ -44,11 +43,12 @@ from .housekeeping import Housekeeping
 from .lineage import begin_fork
 from .local import LocalRunner
 from .metrics import IDLE, EngineMetrics
-from .procedure import Procedure, carry_out
+from .procedure import carry_out
+from .pulse import Pulse
 from .recent import Recent
 from .run import Run, as_run
 from .serving import Serving
-from .starting import check_home, check_limits, create_op, facts_of, refuse_while_importing_main
+from .starting import check_home, check_limits, create_op, facts_of, kept_input, refuse_while_importing_main
 from .versions import Versions
 from .waiting import Waiting
 from .watch import Watch
@@ -114,6 +114,7 @@ class Engine:
         """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
         self._serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
+        self._discovering = Pulse(self._serve, "stepwell-serving", 0)
         self._close_seconds = close_seconds
         self._closed = False
         self._started = False
@@ -130,14 +131,14 @@ class Engine:
                 on_news=self._on_news,
                 on_trouble=self._watch.trouble,
                 on_pressure=self.events.pressed,
-                finish_gate=self._finish_gate,
-                do_chores=self._do_chores,
+                house=lambda: self._house,
+                graphs=self.code.known_graph,
                 queues=taken,
                 guarded=guard,
             )
             self.events.settling = self._runner.settling
             self._house = Housekeeping(
-                self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._discover
+                self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._serve_soon
             )
         if self.code.given:
             self._work()
@@ -159,6 +160,7 @@ class Engine:
         self._closed = True
         if self._runner is not None and self._started:
             self._runner.close(self._close_seconds if timeout is None else timeout)
+            self._discovering.end(5)
         self.events.close()
         self._waiting.close()
         self.store.close()
@@ -353,7 +355,7 @@ class Engine:
 
     def ask(self, gate: Gate) -> RunNews | None:
         """Have done what somebody asks of a run; None when the run is not in a status for it."""
-        news = self._in_turn(lambda: carry_out(self.store, enact(gate)))
+        news = self._in_turn(lambda: carry_out(self.store, enact(gate), self.code.known_graph))
         if news is not None and self._runner is not None and self._started:
             if gate.stop:
                 self._runner.stop_run(gate.run_id)
@@ -416,7 +418,7 @@ class Engine:
     def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
         """Create a fork of a run, let it share what its origin has done, and work on it if this engine does."""
         chosen = new_run_id() if run_id is None else checked_run_id(run_id)
-        given = encode(self.code.input_for(row, input)) if input else row.input
+        given = kept_input(self.code.input_for(row, input)) if input else row.input
         create = Create(
             chosen, row.workflow, row.target, row.digest, given, row.seed, row.on_failure, row.priority, fork=arguments
         )
@@ -444,12 +446,6 @@ class Engine:
         self._work()
         return self._runner
 
-    def _finish_gate(self, held: HeldGate) -> None:
-        self._house.finish_gate(held)
-
-    def _do_chores(self, due: Due) -> Procedure[None]:
-        return self._house.do(due)
-
     def _on_news(self, news: Iterable[Any]) -> None:
         self._watch.tell(news)
         self.events.seen(news)
@@ -466,6 +462,17 @@ class Engine:
         if pairs is not None:
             self._runner.serve(pairs)
         return self._serving.wait()
+
+    def _serve_soon(self) -> None:
+        """Elsewhere: a run that is healed may take long."""
+        if self._serving.needed:
+            self._discovering.wake()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(EngineClosed):
+            again = self._discover()
+            if again is not None:
+                self._house.serve_again(again)
 
     def _find_facts(self, run_id: RunId) -> RunFacts:
         try:

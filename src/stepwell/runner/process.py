@@ -23,7 +23,7 @@ from typing import Any
 
 from ..codec import decode, encode
 from ..define import Bodies, bodies_for, check_unchanged
-from ..errors import StateError, StepwellError, Stopped, StoreError
+from ..errors import NotStored, StateError, StepwellError, Stopped, StoreError
 from ..graph import NodeSpec
 from ..graph.document import node_document, node_from_document
 from ..kernel import settling
@@ -275,6 +275,8 @@ def _read_clock(child: _Child, sink: Sink, at: int) -> None:
 def _append(child: _Child, sink: Sink, lines: list[Line]) -> None:
     try:
         sink.append(lines)
+    except NotStored as error:
+        child.send(NotStored(str(error)))
     except StepwellError as error:
         child.send(Stopped(str(error)))
     else:

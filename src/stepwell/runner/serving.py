@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ..errors import RunConflict, StepwellError, StoreError
+from ..errors import RunConflict, RunError, RunNotFound, StepwellError, StoreError
 from ..ids import RunId
 from ..model import RunRow, Unfinished
 from ..store import Store, reader
@@ -47,6 +47,11 @@ class Serving:
     @property
     def wanted(self) -> bool:
         return bool(self.everything or self._code.given)
+
+    @property
+    def needed(self) -> bool:
+        """There may be something to discover."""
+        return bool(self.wanted or self._left)
 
     def can_serve(self, needed: Unfinished) -> bool | None:
         """Whether the code of such runs was found here; None when nobody has looked for it (yet)."""
@@ -96,7 +101,7 @@ class Serving:
                 del self._look_again[item]
             elif verdict != "yield" and self._versions.heal_all(item, verdict, now + HEALING_SECONDS):
                 self._look_again[item] = now
-        except StoreError:
+        except (StoreError, RunError):  # which say nothing about the code
             raise
         except StepwellError:
             self._known[item] = None  # its code is not here
@@ -112,6 +117,8 @@ class Serving:
             try:
                 row = self._versions.up_to_date(row)
                 self._take_up(row, self._code.facts(row))
+                del self._left[run_id]
+            except RunNotFound:
                 del self._left[run_id]
             except (RunConflict, Outdated):
                 self._left[run_id] = now + LOOK_AGAIN_SECONDS

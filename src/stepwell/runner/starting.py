@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 from ..clock import microseconds
-from ..codec import encode
+from ..codec import MAX_BYTES, encode
 from ..define import Definition
 from ..errors import DefinitionError, InputError
 from ..ids import checked_run_id, new_run_id
@@ -18,6 +20,7 @@ from .work import RunFacts
 MAX_LIMIT = 1_000_000
 LEAST_LEASE = 0.1
 """Seconds."""
+MAX_INPUT = MAX_BYTES
 
 
 def create_op(
@@ -44,13 +47,23 @@ def create_op(
         definition.workflow,
         definition.target,
         definition.graph.digest,
-        encode(dict(definition.input)),
+        kept_input(definition.input),
         seed,
         definition.on_failure,
         priority,
         None if limit is None else microseconds(limit),
         idempotency_key,
     )
+
+
+def kept_input(values: Mapping[str, Any]) -> bytes:
+    """The bytes of the input of a run."""
+    kept = encode(dict(values))
+    if len(kept) > MAX_INPUT:
+        raise InputError(
+            f"the input has {len(kept)} bytes; at most {MAX_INPUT} can be stored: keep it elsewhere and give where it is"
+        )
+    return kept
 
 
 def facts_of(definition: Definition, create: Create) -> RunFacts:

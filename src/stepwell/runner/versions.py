@@ -6,7 +6,7 @@ import logging
 import time
 
 from ..codec import decode
-from ..errors import RunConflict
+from ..errors import RunConflict, RunError
 from ..graph import Graph
 from ..ids import WorkerId
 from ..kernel.healing import DOUBT, Verdict, judge
@@ -69,7 +69,7 @@ class Versions:
             try:
                 self._heal(row, graph, today, back=verdict == "roll back", accept=False)
                 some = True
-            except RunConflict as error:
+            except RunError as error:  # one that is deleted meanwhile too: the others are not to wait for it
                 log.info("%s", error)
         return some
 

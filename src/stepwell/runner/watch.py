@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
 
 from ..ids import RunId
@@ -83,10 +83,10 @@ class Watch:
                     for waiter in self._waiters.get(run.run_id, ()):
                         waiter.wake()
 
-    def trouble(self, error: BaseException | None) -> None:
-        """The store does not take commits, so nobody knows when the runs will end: say so. None: it does again."""
+    def trouble(self, error: BaseException | None, runs: Collection[RunId] | None = None) -> None:
+        """The store does not take commits, so nobody knows when these runs, or any, will end: say so. None: it does again."""
         with self._lock:
-            for waiters in self._waiters.values():
-                for waiter in waiters:
-                    if error is not None:
+            for run_id, waiters in self._waiters.items():
+                if error is not None and (runs is None or run_id in runs):
+                    for waiter in waiters:
                         waiter.wake(error)
