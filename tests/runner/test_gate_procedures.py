@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -12,12 +13,13 @@ from stepwell.errors import RunBusy, RunNotFound
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import NodeId
 from stepwell.kernel import settling
-from stepwell.model import HeldGate, NodeStatus, Refused, RunStatus, Settle
+from stepwell.model import HeldGate, NodeStatus, Refused, RunStatus, Settle, Sweep, Swept
 from stepwell.runner import gates
+from stepwell.runner.auditing import audit_run
 from stepwell.runner.procedure import Procedure, carry_out, perform
 from stepwell.store import Store, reader
 from stepwell.store.memory import MemoryStore
-from stepwell.testing.ops import RUN, claim, enlist, failed, graph, start
+from stepwell.testing.ops import RUN, claim, enlist, failed, graph, start, work
 
 
 def step(store: Store, procedure: Procedure[Any], steps: int) -> Any:
@@ -119,7 +121,7 @@ def test_a_reattempt_that_somebody_left_half_done_is_finished_by_another() -> No
     index = wide.order.index("a")
     procedure = gates.reattempt(RUN, index)
     wish = next(procedure)
-    while statuses(store)["a"] != "PENDING":  # dies after the first chunk of its rewrite
+    while "PENDING" not in statuses(store).values():  # dies after the first chunk of its rewrite
         wish = procedure.send(perform(store, wish))
     assert 0 < Counter(statuses(store).values())["PENDING"] < 12_001
     clock.advance(60)
@@ -127,6 +129,40 @@ def test_a_reattempt_that_somebody_left_half_done_is_finished_by_another() -> No
     assert news is not None
     assert news.status is RunStatus.RUNNING
     assert Counter(statuses(store).values()) == {"READY": 1, "PENDING": 12_000}
+
+
+def test_a_cascade_that_somebody_left_anywhere_is_finished_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every completion below the node is superseded once, however many of them were when its asker died."""
+    monkeypatch.setattr(gates, "CHUNK", 2)
+    left = []
+    for steps in itertools.count(1):
+        clock = ManualClock()
+        store = MemoryStore(clock)
+        of = start(store, graph(top="", a="top", b="a", c="a", d="b c", e="d", aside="top"))
+        enlist(store)
+        assert work(store) == 7
+        procedure = gates.reattempt(RUN, of.index["a"], cascade=True)
+        try:
+            step(store, procedure, steps)  # dies after so many steps
+        except StopIteration:
+            break
+        left.append(sorted(Counter(statuses(store).values()).items()))
+        assert audit_run(store, RUN) == []
+        clock.advance(60)
+        enlist(store)
+        (swept,) = store.commit([Sweep()])
+        assert isinstance(swept, Swept)
+        (held,) = swept.gates
+        news = carry_out(store, gates.finish(held))
+        assert news is not None
+        assert news.status is RunStatus.RUNNING
+        assert work(store) == 5
+        assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+        generations = {row.id: row.generation for row in reader.all_nodes(store, RUN)}
+        assert generations == {"top": 0, "aside": 0, **dict.fromkeys("abcde", 1)}
+        assert audit_run(store, RUN) == []
+    parts = [[("COMPLETED", 7)], [("COMPLETED", 5), ("PENDING", 2)], [("COMPLETED", 3), ("PENDING", 4)]]
+    assert [part for part, _ in itertools.groupby(left)] == parts, "it was left before and between its rewrites"
 
 
 @pytest.mark.parametrize("purpose", ["import", "heal"])

@@ -59,11 +59,11 @@ def retry(place: Place, text: str, *, accept: bool, wait: bool) -> None:
 
 
 @advised
-def reattempt(place: Place, text: str, node: str, *, wait: bool) -> None:
+def reattempt(place: Place, text: str, node: str, *, cascade: bool, wait: bool) -> None:
     with place.store() as store:
         row = find_run(store, text)
         check_node(Engine(store, runner=None).get(row.id), node)
-    _go_on(place, row, lambda engine: engine.get(row.id).reattempt(node), wait=wait)
+    _go_on(place, row, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=wait)
 
 
 @advised

@@ -13,12 +13,23 @@ from ..define import Bodies
 from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunNotFound, RunStillActive
 from ..graph import Graph, to_frozen
 from ..ids import Digest, RunId
-from ..kernel.ancestry import Ancestry
+from ..kernel.ancestry import STANDING, Ancestry
 from ..kernel.comparing import Comparison
 from ..kernel.folding import in_order
 from ..kernel.measuring import RunMetrics, measure
 from ..kernel.why import Why
-from ..model import AttemptRow, GetRun, ListAttempts, ListMarks, ListNodes, NodeStatus, RunRow, RunStatus
+from ..model import (
+    AttemptRow,
+    GetRun,
+    JournalRow,
+    ListAttempts,
+    ListJournal,
+    ListMarks,
+    ListNodes,
+    NodeStatus,
+    RunRow,
+    RunStatus,
+)
 from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time, latest_progress
 from ..replay.record import Effect, effects_of
 from ..store import reader
@@ -160,18 +171,21 @@ class Run(Controls):
 
     def _views(self, only: int | None, *, removed: bool) -> list[NodeView]:
         """All of it read at one moment: the run may go over to another graph meanwhile."""
-        run, nodes, attempts, lines = self._engine.store.read(
-            [
-                GetRun(self.id),
-                ListNodes(self.id, limit=_ALL),
-                ListAttempts(self.id, only, limit=_ALL),
-                ListMarks(self.id, None if only is None else (only,)),
-            ]
+        queries = (
+            GetRun(self.id),
+            ListNodes(self.id, limit=_ALL),
+            ListAttempts(self.id, only, limit=_ALL),
+            ListMarks(self.id, None if only is None else (only,)),
         )
+        run, nodes, attempts, lines = self._engine.store.read(queries)
+        journal: tuple[JournalRow, ...] = ()
+        if any(node.generation for node in nodes):
+            history = ListJournal(self.id, limit=_ALL, kinds=STANDING)
+            run, nodes, attempts, lines, journal = self._engine.store.read([*queries, history])
         if run is None:
             raise RunNotFound(self.id)
         graph, marks = self._engine.graph_of(run), latest_progress(lines)
-        ancestry = Ancestry(graph, nodes)
+        ancestry = Ancestry(graph, nodes, journal)
         tries: dict[int, list[AttemptRow]] = {}
         for attempt in attempts:
             tries.setdefault(attempt.index, []).append(attempt)

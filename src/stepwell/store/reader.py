@@ -35,7 +35,7 @@ from ..model import (
     WorkerRow,
 )
 from ..model.origin import is_origin
-from ..model.outputs import output_of
+from ..model.outputs import Completion, output_of
 from ..words import shown
 from .port import Store
 
@@ -127,7 +127,12 @@ def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = Non
 
 def get_stored_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:
     """The same with their deltas to the state: see `model.outputs`."""
-    return cast("dict[int, bytes]", store.read([GetOutputs(RunId(run_id), indexes)])[0])
+    return {index: found.output for index, found in get_completions(store, run_id, indexes).items()}
+
+
+def get_completions(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, Completion]:
+    """The same with the numbers of the attempts."""
+    return cast("dict[int, Completion]", store.read([GetOutputs(RunId(run_id), indexes)])[0])
 
 
 def get_graph(store: Store, digest: str) -> bytes | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...graph import Graph, NodeSpec, Retry
 from ...ids import NodeId
-from ...model import OnFailure
+from ...model import CHUNK, OnFailure
 
 
 class Behaviour(NamedTuple):
@@ -37,6 +37,8 @@ class Workload(NamedTuple):
     timeout: float | None = None
     later: Graph | None = None
     """Another version of the graph, to heal to. What both have computes the same, whichever of them it runs in."""
+    chunk: int = CHUNK
+    """How many rows are rewritten at once."""
 
     def behaviour(self, node: str) -> Behaviour:
         return self.behaviours.get(node, CALM)
@@ -107,6 +109,7 @@ def shapes() -> dict[str, Workload]:
             Workload("pause on failure", pair, {"a": Behaviour(fails=1)}, "pause"),
             Workload("cancel paused", pair, slow, asks=("pause", "cancel")),
             Workload("reattempt", _graph({"a": "", "b": "a"}), {}, asks=("reattempt",)),
+            Workload("cascade", chain, {}, asks=("late cascade",), chunk=2),
             Workload("fork", _graph({"a": "", "b": "a"}), {}, asks=("late fork",)),
             Workload("heal", first, {"b": Behaviour(seconds=0.05)}, asks=("heal",), later=deployed),
             Workload("heal late", first, {"c": Behaviour(fails=1, seconds=0.5)}, asks=("late heal",), later=deployed),
@@ -127,7 +130,22 @@ def _longer() -> dict[str, Workload]:
         "forks", shapes()["diamond"].graph, {"b": twice}, asks=("fork", "late fork", "reattempt", "late fork")
     )
     healed = shapes()["heal"]._replace(name="fork healed", asks=("heal", "late fork", "early fork", "heal"))
-    return {**failing, "retry race": race, "heal back": back, "forks": forks, "fork healed": healed}
+    cascades = Workload(
+        "cascades",
+        shapes()["diamond"].graph,
+        {"b": twice, "c": Behaviour(seconds=0.05)},
+        "pause",
+        asks=("cascade", "late cascade", "reattempt any", "late fork", "late cascade"),
+        chunk=1,
+    )
+    return {
+        **failing,
+        "retry race": race,
+        "heal back": back,
+        "forks": forks,
+        "fork healed": healed,
+        "cascades": cascades,
+    }
 
 
 def random_workload(rng: random.Random) -> Workload:
@@ -156,7 +174,7 @@ def random_workload(rng: random.Random) -> Workload:
         )
     graph = _graph(edges, **options)
     later = _another_version(rng, graph) if rng.random() < 0.4 else None
-    verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt", "fork"] + (
+    verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt", "reattempt any", "cascade", "fork"] + (
         ["heal", "heal carefully"] if later else []
     )
     return Workload(
@@ -170,6 +188,7 @@ def random_workload(rng: random.Random) -> Workload:
         ),
         timeout=timeout,
         later=later,
+        chunk=rng.choice([1, 2, CHUNK]),
     )
 
 
