@@ -93,7 +93,7 @@ def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_i
 def _say_what_is_shared(store: Store, fork: Run) -> None:
     row = fork.row
     (shared,) = store.read([ListJournal(row.id, limit=row.nodes, kinds=("shared",))])
-    typer.echo(f"forked from {origin_of(row)}: {len(shared):,} of {count(row.nodes, 'node')} shared", err=True)
+    typer.echo(f"forked from {origin_of(row)}: {len(shared):,} of {count(len(fork.graph), 'node')} shared", err=True)
 
 
 @advised
@@ -166,7 +166,8 @@ def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
 
 def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
-    typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {count(row.nodes, 'node')}  run {row.id}", err=True)
+    nodes = count(len(engine.graph_of(row)), "node")
+    typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
     from .progress import follow
     from .summary import print_end, print_result
 

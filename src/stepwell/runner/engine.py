@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from ..clock import SECOND
 from ..codec import decode, encode
+from ..commands import DEFAULT_STORE, either
 from ..define import Bodies, Builder, Definition, Workflow
 from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunPaused, RunStillActive
 from ..graph import Graph
@@ -34,11 +35,11 @@ from ..model import (
     Swept,
     Unfinished,
 )
-from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
 from .checking import check_page, check_seconds, checked_list, checked_status, checked_workflows
 from .chores import Due
 from .code import Code, Outdated
+from .explaining import served_by
 from .flights import Limits
 from .gates import GATE_LEASE, delete, enact, finish, go_over, load
 from .housekeeping import Housekeeping
@@ -310,11 +311,27 @@ class Engine:
                     raise RunPaused(run_id, row.reason or "")
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
-                    raise RunStillActive(
-                        f"run {run_id} is still {status} after {timeout:g} s; it goes on", run_id=run_id
-                    )
+                    raise self._still_active(row, f"run {run_id} is still {status} after {timeout:g} s")
                 look_after = LOOK_AFTER if self._runner is not None else 0.05
                 waiter.wait(look_after if left is None else min(look_after, left))
+
+    def _still_active(self, row: RunRow, told: str) -> RunStillActive:
+        """Waiting ended first: does the run go on by itself?"""
+        if row.status is RunStatus.PAUSED:
+            more = f"{either('run.resume()', f'resume {row.id}', self.store.url)} goes on with it"
+        elif self._is_worked_on(row):
+            more = "it goes on"
+        else:
+            works = either(f"engine.adopt({row.id!r})", f"resume {row.id}", self.store.url)
+            more = f"no worker is alive that works on it: {works} does"
+        return RunStillActive(f"{told}; {more}", run_id=row.id)
+
+    def _is_worked_on(self, row: RunRow) -> bool:
+        if self._runner is None:
+            return served_by(self.store, row)
+        desk = self._runner.desk
+        own = row.id in desk.facts or bool(self.can_serve(Unfinished(row.workflow, row.target, row.digest)))
+        return own or served_by(self.store, row, but=desk.worker)
 
     def graph_of(self, row: RunRow) -> Graph:
         return self.code.graph(row.digest, row.id)

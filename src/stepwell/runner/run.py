@@ -183,7 +183,7 @@ class Run(Controls):
             history = ListJournal(self.id, limit=_ALL, kinds=STANDING)
             run, nodes, attempts, lines, journal = self._engine.store.read([*queries, history])
         if run is None:
-            raise RunNotFound(self.id)
+            raise RunNotFound(self.id, store=self._engine.store.url)
         graph, marks = self._engine.graph_of(run), latest_progress(lines)
         ancestry = Ancestry(graph, nodes, journal)
         tries: dict[int, list[AttemptRow]] = {}
@@ -293,7 +293,7 @@ class Run(Controls):
         if row.status is RunStatus.FAILED:
             raise self._failure(row)
         if row.status is RunStatus.CANCELLED:
-            raise RunCancelled(self.id)
+            raise RunCancelled(self.id, store=self._engine.store.url)
         return self
 
     def export_graph(self) -> dict[str, Any]:
@@ -341,7 +341,12 @@ class Run(Controls):
         if not broken:
             reason = row.reason or "unknown reason"
             return RunFailed(
-                self.id, node="(run)", attempt=0, error_type=reason, error_message=_REASONS.get(reason, reason)
+                self.id,
+                node="(run)",
+                attempt=0,
+                error_type=reason,
+                error_message=_REASONS.get(reason, reason),
+                store=store.url,
             )
         attempts = {node.index: reader.list_attempts(store, self.id, node.index) for node in broken}
         first = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
@@ -358,6 +363,7 @@ class Run(Controls):
             error_type=error.type,
             error_message=error.message + (_LOOK_FIRST if first.status is NodeStatus.INTERRUPTED else ""),
             others=len(broken) - 1,
+            store=store.url,
         )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, cast
 
 from ..errors import InputError, RunNotFound
@@ -50,7 +52,7 @@ def require_run(store: Store, run_id: str) -> RunRow:
     check_run_id(run_id)
     row = get_run(store, run_id)
     if row is None:
-        raise RunNotFound(run_id)
+        raise RunNotFound(run_id, store=store.url)
     return row
 
 
@@ -105,7 +107,7 @@ def get_node(store: Store, run_id: str, index: int) -> NodeRow:
     """One node of a run that exists."""
     page = cast("tuple[NodeRow, ...]", store.read([ListNodes(RunId(run_id), index - 1, 1)])[0])
     if not page:
-        raise RunNotFound(run_id)
+        raise RunNotFound(run_id, store=store.url)
     return page[0]
 
 
@@ -169,7 +171,7 @@ def get_history(store: Store, run_id: str) -> History:
     asked = RunId(run_id)
     row, counts, page = store.read([GetRun(asked), CountNodes(asked), ListJournal(asked)])
     if row is None:
-        raise RunNotFound(run_id)
+        raise RunNotFound(run_id, store=store.url)
     now, journal = store.now(), [*page]
     if len(journal) < row.seq:
         journal += list_journal(store, run_id, len(journal))
@@ -207,8 +209,11 @@ def list_workers(store: Store) -> tuple[WorkerRow, ...]:
     return cast("tuple[WorkerRow, ...]", store.read([ListWorkers()])[0])
 
 
-def count_nodes(store: Store, run_id: str) -> dict[NodeStatus, int]:
-    return cast("dict[NodeStatus, int]", store.read([CountNodes(RunId(run_id))])[0])
+def count_nodes(store: Store, run_id: str, removed: AbstractSet[int] = frozenset()) -> dict[NodeStatus, int]:
+    """How many nodes of a run stand in each status, without those that were `removed` from its graph."""
+    if not removed:
+        return cast("dict[NodeStatus, int]", store.read([CountNodes(RunId(run_id))])[0])
+    return dict(Counter(row.status for row in all_nodes(store, run_id) if row.index not in removed))
 
 
 def ready_runs(store: Store, runs: tuple[RunId, ...]) -> tuple[RunId, ...]:
