@@ -403,7 +403,7 @@ class Engine:
         news = self.ask(gate)
         if news is None and gate.purpose != "resume":
             return None  # what was refused must not make this engine work on the run
-        row = reader.require_run(self.store, row.id)
+        row = self._once_it_goes_on(row.id)  # somebody else may be finishing it, because this engine was late
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
             self._take_up(row, facts)

@@ -38,7 +38,7 @@ from ..model import (
     Sweep,
 )
 from .forking import share_all
-from .lookup import all_nodes, load_graph
+from .lookup import all_nodes, load_graph, news_of
 from .procedure import Commit, Procedure, Read
 
 GATE_LEASE = 10_000_000
@@ -186,7 +186,8 @@ def enact(gate: Gate) -> Procedure[RunNews | None]:
         if isinstance(answer, Rewritten):
             return answer.run
         if isinstance(answer, Refused) and answer.reason is not Refusal.CHANGED:
-            return None  # somebody else took the gate over and finishes it
+            # This one was late, and somebody else took the gate over and finishes it: what was asked for is done all the same.
+            return None if gate.resume else news_of((yield from _run(gate)))
 
 
 _LEFT = (Refusal.INCOMPLETE, Refusal.GATE_HELD)
