@@ -39,6 +39,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .clock import utc_text
+from .commands import command, either
 from .words import shown
 
 MAX_SHOWN = 100
@@ -165,8 +166,9 @@ class RunError(StepwellError):
 class RunNotFound(RunError):
     """There is no run with this id in this store."""
 
-    def __init__(self, run_id: str, hint: str = "") -> None:
-        told = f"no run {shown(run_id)} in this store; `stepwell ls` lists the runs there are"
+    def __init__(self, run_id: str, hint: str = "", *, store: str | None = None) -> None:
+        listing = command("ls", store) or "engine.runs()"
+        told = f"no run {shown(run_id)} in this store; `{listing}` lists the runs there are"
         super().__init__(f"{told}; {hint}" if hint else told, run_id=run_id)
 
 
@@ -182,7 +184,15 @@ class RunFailed(RunError):
     """The run ended FAILED. `node`, `error_type` and `error_message` describe the first failure."""
 
     def __init__(
-        self, run_id: str, *, node: str, attempt: int, error_type: str, error_message: str, others: int = 0
+        self,
+        run_id: str,
+        *,
+        node: str,
+        attempt: int,
+        error_type: str,
+        error_message: str,
+        others: int = 0,
+        store: str | None = None,
     ) -> None:
         more = f" (and {others} more failed)" if others else ""
         # Attempt 0 is none: the run as a whole failed.
@@ -194,7 +204,7 @@ class RunFailed(RunError):
         """What happened, without what to do."""
         super().__init__(
             f"{self.told}\n"
-            f"  completed nodes are kept; `run.retry()` or `stepwell retry {run_id}` runs only what did not complete",
+            f"  completed nodes are kept; {either('run.retry()', f'retry {run_id}', store)} runs only what did not complete",
             run_id=run_id,
         )
         self.node = node
@@ -206,24 +216,22 @@ class RunFailed(RunError):
 class RunCancelled(RunError):
     """The run ended CANCELLED."""
 
-    def __init__(self, run_id: str) -> None:
-        super().__init__(
-            f"run {run_id} was cancelled; `run.retry()` or `stepwell retry {run_id}` runs what did not complete",
-            run_id=run_id,
-        )
+    def __init__(self, run_id: str, *, store: str | None = None) -> None:
+        again = either("run.retry()", f"retry {run_id}", store)
+        super().__init__(f"run {run_id} was cancelled; {again} runs what did not complete", run_id=run_id)
 
 
 class RunPaused(RunError):
     """The run is PAUSED until somebody decides what becomes of it. `reason` says why."""
 
-    def __init__(self, run_id: str, reason: str) -> None:
+    def __init__(self, run_id: str, reason: str, *, store: str | None = None) -> None:
         self.reason = reason
         self.told = "a node failed" if reason == "node_failed" else reason
         """The reason, for people."""
         ways_out = "`run.retry()` runs again what failed, `run.resume()` goes on without it; "
         super().__init__(
             f"run {run_id} is paused: {self.told}\n"
-            f"  {ways_out if reason == 'node_failed' else ''}`stepwell why {run_id}` says more",
+            f"  {ways_out if reason == 'node_failed' else ''}{either('run.why()', f'why {run_id}', store)} says more",
             run_id=run_id,
         )
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from .commands import DEFAULT_STORE
 from .errors import InputError
 
 PREFIX = "STEPWELL_"
-DEFAULT_STORE = "sqlite:///.stepwell/stepwell.db"
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,17 @@ def _full_name(kind: type) -> str:
         return f"?.{name}"
 
 
+def error_line(kind: str, message: str) -> str:
+    """An error in one line. Of a missing job without the ways out: they stand in lines of their own, and `why` has them."""
+    told = message.partition("\n")[0] if kind.endswith("MissingJob") else message
+    return one_line(f"{kind}: {told}" if told else kind)
+
+
+def ways_out(kind: str, message: str) -> list[str]:
+    """What the message of a missing job says can be done, line by line."""
+    return [line.strip() for line in message.splitlines()[1:]] if kind.endswith("MissingJob") else []
+
+
 def one_line(message: str) -> str:
     """A message in one line that is not too long; `show --traceback` has it whole."""
     text = " ".join(message.split())

@@ -113,7 +113,7 @@ def test_a_store_that_fails_in_the_middle_keeps_the_run(shop: Shop) -> None:
     holder.execute("ROLLBACK")
     holder.close()
     assert "another process has held the write lock" in ended.err
-    assert f"  stepwell resume slow --store {url}  goes on when the store can be used again\n" in ended.err
+    assert f"  stepwell resume slow --store '{url}'  goes on when the store can be used again\n" in ended.err
     assert shop("resume", "slow", "--store", url).json == "12"
 
 

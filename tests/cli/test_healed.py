@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -52,6 +53,12 @@ def test_a_retry_heals_says_so_and_shows_the_whole_run(failed: Shop) -> None:
     failed.touch("mended")
     ended = failed("retry", "r")
     assert "run r was healed to the present version of Parcel (3 new: late, stamp, thank; 1 gone: pack)" in ended.err
+    assert "Parcel  7 nodes  run r\n" in ended.err, "what is gone is not counted"
+    assert failed("ls", "--json").json[0]["nodes_total"] == 7
+    assert re.search(r"r +Parcel +COMPLETED +7 ", failed("ls").out)
+    assert "7 nodes, 6 completed, 1 skipped" in failed("why", "r").out
+    assert failed("show", "r", "--json").json["metrics"]["nodes"] == 7
+    assert "7 nodes shared" in failed("fork", "r", "--no-wait").err
     assert ended.json == "thank"
     assert failed.ledger() == ["take", "check", "stamp", "charge", "ship", "thank"]
     assert "every invariant holds" in failed("audit", "r").out

@@ -94,7 +94,8 @@ def test_what_has_ended_cannot_be_resumed(shop: Shop) -> None:
     shop("run", "shop:Mended", "--run-id", "failed", code=1)
     assert shop("resume", "done", code=6).err == (
         "error: run done is COMPLETED: there is nothing to resume\n"
-        "  stepwell reattempt done NODE  runs a node again, if nothing below it has started\n"
+        "  stepwell reattempt done NODE --cascade  runs a node again, and all that is below it\n"
+        "  stepwell fork done --at NODE            does so in a new run, and keeps this one\n"
     )
     assert "  stepwell retry failed           runs what did not complete\n" in shop("resume", "failed", code=6).err
 

@@ -159,7 +159,8 @@ def test_ready_and_no_worker_alive_is_the_commonest_case_and_says_what_to_do() -
 def test_the_module_to_work_with_is_also_found_in_a_job() -> None:
     of = graph(part=NodeSpec(NodeId("part"), "part", job="shop.parts:make"))
     answer = why(of, "part", known(of, "part", "READY"), run=run_row(of, target=None), workers=())
-    assert answer.advice() == ["`stepwell work shop.parts` works on it, or `stepwell resume r-1` on this run alone"]
+    advice = answer.advice("stepwell {}".format)
+    assert advice == ["`stepwell work shop.parts` works on it, or `stepwell resume r-1` on this run alone"]
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,30 @@ def test_waiting_too_short_says_that_the_run_goes_on(engine: Engine) -> None:
     assert run.wait(30).status == "COMPLETED"
 
 
+def test_waiting_for_what_nobody_works_on_says_so(open_sqlite: OpenEngine) -> None:
+    looks = open_sqlite(runner=None)
+    run = looks.start(napping(0.01))
+    works = rf"`engine\.adopt\('{run.id}'\)` or `stepwell resume {run.id} --store \S+` does"
+    nobody = rf"run {run.id} is still PENDING after 0\.01 s; no worker is alive that works on it: {works}"
+    with pytest.raises(RunStillActive, match=nobody):
+        run.wait(0.01)
+    engine = open_sqlite()
+    with pytest.raises(RunStillActive, match=nobody):  # its own worker is alive, but has not been given the run
+        engine.get(run.id).wait(0.01)
+    assert engine.adopt(run.id).wait(30).status == "COMPLETED"
+
+
+def test_waiting_for_a_run_that_somebody_paused_says_how_it_goes_on(engine: Engine) -> None:
+    run = engine.start(napping(0.5))
+    eventually(lambda: run.status == "RUNNING")
+    run.pause()
+    with pytest.raises(
+        RunStillActive, match=rf"run {run.id} is still PAUSED after 0 s; `run\.resume\(\)`.* goes on with it"
+    ):
+        run.wait(0)
+    assert run.resume().wait(30).status == "COMPLETED"
+
+
 def test_many_threads_may_wait_for_one_run(engine: Engine) -> None:
     run = engine.start(napping(0.1))
     seen: list[str] = []

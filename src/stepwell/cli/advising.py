@@ -45,7 +45,10 @@ def next_steps(row: RunRow, *, doubted: bool = False) -> dict[str, str]:
         case RunStatus.CANCELLING:
             return {f"show {row.id}": "shows what has not stopped yet; then it can be retried"}
         case RunStatus.COMPLETED:
-            return {f"reattempt {row.id} NODE": "runs a node again, if nothing below it has started"}
+            return {
+                f"reattempt {row.id} NODE --cascade": "runs a node again, and all that is below it",
+                f"fork {row.id} --at NODE": "does so in a new run, and keeps this one",
+            }
         case RunStatus.FAILED | RunStatus.CANCELLED:
             return {
                 f"retry {row.id}": "runs what did not complete",

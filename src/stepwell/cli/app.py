@@ -59,13 +59,15 @@ def _only_said(
     dry_run: bool,
     as_json: bool,
     node: str | None = None,
+    cascade: bool = False,
     grace: float = 0.0,
 ) -> bool:
     """Whether what a command would do was only asked for, and was told."""
     if dry_run:
         from . import steering
 
-        steering.dry_run(_place(context, store), run, verb, node=node, grace=grace, as_json=as_json)
+        place = _place(context, store)
+        steering.dry_run(place, run, verb, node=node, cascade=cascade, grace=grace, as_json=as_json)
     elif as_json:
         raise typer.BadParameter("--json goes with --dry-run: it lists the nodes that would change")
     return dry_run
@@ -300,17 +302,18 @@ def reattempt(
     context: typer.Context,
     run: RunArgument,
     node: NodeArgument,
+    cascade: Annotated[bool, typer.Option("--cascade", help="Run again what completed below it, too.")] = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: NoWait = False,
     store: Store = None,
 ) -> None:
-    """Run one node again that has ended, even one that completed, if nothing below it has started."""
-    if _only_said(context, store, run, "reattempt", dry_run=dry_run, as_json=as_json, node=node):
+    """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
+    if _only_said(context, store, run, "reattempt", dry_run=dry_run, as_json=as_json, node=node, cascade=cascade):
         return
     from . import working
 
-    working.reattempt(_place(context, store), run, node, wait=not no_wait)
+    working.reattempt(_place(context, store), run, node, cascade=cascade, wait=not no_wait)
 
 
 @app.command()

@@ -7,11 +7,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from ..commands import DEFAULT_STORE
 from ..errors import StoreError
-from ..settings import DEFAULT_STORE, Settings, read_settings
+from ..settings import Settings, read_settings
 from ..store import Store, open_store
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ class Place:
     def __init__(self, store: str | None) -> None:
         self.settings: Settings = read_settings({"store": store}, os.environ, Path.cwd())
         self._named = store is not None or self.settings.store != DEFAULT_STORE
-        self._option = f" --store {store}" if store else ""
+        self._option = f" --store {quote(store)}" if store else ""
         if (folder := os.getcwd()) not in sys.path:
             sys.path.insert(0, folder)
 

@@ -13,7 +13,7 @@ import typer
 
 from ..clock import SECOND
 from ..errors import RunStillActive
-from ..model import CountNodes, GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
+from ..model import GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
 from ..model.lines import Progress, latest_progress
 from ..runner import Engine
 from ..store import reader
@@ -77,10 +77,12 @@ def follow(engine: Engine, row: RunRow) -> None:
 
 def tally(engine: Engine, row: RunRow) -> Tally:
     at_work = ListNodes(row.id, limit=NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
-    found, counts, nodes = engine.store.read([GetRun(row.id), CountNodes(row.id), at_work])
+    found, nodes = engine.store.read([GetRun(row.id), at_work])
     row = found or row  # a run that was healed has other nodes
+    graph = engine.graph_of(row)
+    counts = reader.count_nodes(engine.store, row.id, graph.removed)
     marks = latest_progress(reader.list_marks(engine.store, row.id, tuple(node.index for node in nodes)))
-    specs = engine.graph_of(row).in_order
+    specs = graph.in_order
 
     def sum_of(*statuses: NodeStatus) -> int:
         return sum(counts.get(status, 0) for status in statuses)
@@ -95,7 +97,7 @@ def tally(engine: Engine, row: RunRow) -> Tally:
         return node.status is NodeStatus.RUNNING and node.index in marks and marks[node.index].attempt == node.attempt
 
     return Tally(
-        row.nodes,
+        len(graph),
         sum_of(*_DONE),
         sum_of(NodeStatus.RUNNING),
         sum_of(*_BEFORE),

@@ -8,9 +8,9 @@ from datetime import datetime
 from ..clock import SECOND, is_seconds
 from ..errors import InputError
 from ..model.lines import Progress
-from ..words import count, duration, iso, one_line, shown
+from ..words import count, duration, error_line, iso, one_line, shown
 
-__all__ = ["ago", "count", "duration", "how_far", "iso", "local", "one_line", "parse_age", "plain"]
+__all__ = ["ago", "count", "duration", "error_line", "how_far", "iso", "local", "one_line", "parse_age", "plain"]
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -60,11 +60,11 @@ def retry(place: Place, text: str, *, accept: bool, wait: bool) -> None:
 
 
 @advised
-def reattempt(place: Place, text: str, node: str, *, wait: bool) -> None:
+def reattempt(place: Place, text: str, node: str, *, cascade: bool, wait: bool) -> None:
     with place.store() as store:
         row = find_run(store, text)
         check_node(Engine(store, runner=None).get(row.id), node)
-    _go_on(place, row, lambda engine: engine.get(row.id).reattempt(node), wait=wait)
+    _go_on(place, row, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=wait)
 
 
 @advised
@@ -94,7 +94,7 @@ def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_i
 def _say_what_is_shared(store: Store, fork: Run) -> None:
     row = fork.row
     (shared,) = store.read([ListJournal(row.id, limit=row.nodes, kinds=("shared",))])
-    typer.echo(f"forked from {origin_of(row)}: {len(shared):,} of {count(row.nodes, 'node')} shared", err=True)
+    typer.echo(f"forked from {origin_of(row)}: {len(shared):,} of {count(len(fork.graph), 'node')} shared", err=True)
 
 
 @advised
@@ -168,7 +168,8 @@ def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
 
 def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
-    typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {count(row.nodes, 'node')}  run {row.id}", err=True)
+    nodes = count(len(engine.graph_of(row)), "node")
+    typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
     from .progress import follow
     from .summary import print_end, print_result
 

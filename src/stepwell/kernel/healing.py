@@ -8,7 +8,7 @@ from typing import Literal
 from ..graph import Arranged, Graph
 from ..ids import Digest, NodeId
 from ..model import SATISFIED_NODES, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
-from .plans import UNSTARTED, Plan, unchanged
+from .plans import UNSTARTED, Plan, named, unchanged
 
 HEALED_LATE = "healed_late"
 REMOVED = "removed"
@@ -61,15 +61,10 @@ def doubt(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str | None:
     if not lost or not gained:
         return None
     return (
-        f"{DOUBT}gone after an attempt: {_named(lost)}; new: {_named(gained)}. If one is the other under a new name, say "
+        f"{DOUBT}gone after an attempt: {named(lost)}; new: {named(gained)}. If one is the other under a new name, say "
         f'so in the class, @step(was="{lost[0]}"); if not, accept it: run.retry(accept=True) or run.resume(accept=True), '
         "--accept on the command line"
     )
-
-
-def _named(nodes: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, nodes[:3]))
-    return shown if len(nodes) <= 3 else f"{shown} and {len(nodes) - 3} more"
 
 
 def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> Plan:

@@ -49,7 +49,7 @@ class ListAttempts(NamedTuple):
 
 
 class GetOutputs(NamedTuple):
-    """The outputs of completed nodes, by index; of all of them when `indexes` is None."""
+    """The completions of nodes, by index; of all that have completed when `indexes` is None."""
 
     run_id: RunId
     indexes: tuple[int, ...] | None = None

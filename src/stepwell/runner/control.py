@@ -16,7 +16,7 @@ from ..model.origin import Origin, origin_of
 from ..store import Store, reader
 from .checking import check_seconds, check_step, checked_changes
 from .forking import fork_arguments
-from .gates import ask, preview
+from .gates import ask, ask_to_reattempt, preview
 from .procedure import carry_out
 
 Self = TypeVar("Self", bound="Controls")
@@ -78,12 +78,16 @@ class Controls:
         return self
 
     @overload
-    def reattempt(self: Self, node: str, *, dry_run: Literal[False] = ...) -> Self: ...
+    def reattempt(self: Self, node: str, *, cascade: bool = ..., dry_run: Literal[False] = ...) -> Self: ...
     @overload
-    def reattempt(self, node: str, *, dry_run: Literal[True]) -> list[Touched]: ...
-    def reattempt(self: Self, node: str, *, dry_run: bool = False) -> Self | list[Touched]:
-        """Run one node again that has ended, even one that completed, as long as nothing below it has started."""
-        gate = ask(self.id, "reattempt", node=self.index_of(node))
+    def reattempt(self, node: str, *, cascade: bool = ..., dry_run: Literal[True]) -> list[Touched]: ...
+    def reattempt(self: Self, node: str, *, cascade: bool = False, dry_run: bool = False) -> Self | list[Touched]:
+        """Run one node again that has ended, even one that completed, with what failed or was cancelled below it.
+
+        While something below it is running that is refused; when something below it has completed, too, unless `cascade=True`
+        runs that again as well. `fork` does the same in a new run.
+        """
+        gate = ask_to_reattempt(self.id, self.index_of(node), cascade=cascade)
         if dry_run:
             return self._preview(gate)
         if self._engine.go_on(gate) is None:

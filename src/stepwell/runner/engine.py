@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeVar
 
 from ..clock import SECOND
 from ..codec import decode
+from ..commands import DEFAULT_STORE, either
 from ..define import Bodies, Builder, Definition, Workflow
-from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict
+from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunStillActive
 from ..graph import Graph
 from ..ids import RunId, checked_run_id, new_run_id, new_worker_id
 from ..kernel.comparing import Comparison
@@ -32,11 +33,11 @@ from ..model import (
     RunStatus,
     Unfinished,
 )
-from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
 from .checking import check_page, check_seconds, checked_list, checked_queues, checked_status, checked_workflows
 from .code import Code, Outdated
 from .events import Events, ObservedStore
+from .explaining import served_by
 from .flights import Limits
 from .gates import GATE_LEASE, delete, enact, go_over, load
 from .housekeeping import Housekeeping
@@ -104,7 +105,7 @@ class Engine:
         store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
         self.store: Store = ObservedStore(store, self.events)
         self._watch = Watch()
-        self._waiting = Waiting(self.store, self._watch, self._work, news=runner == "local")
+        self._waiting = Waiting(self.store, self._watch, self._work, self._still_active, news=runner == "local")
         self._lock = threading.Lock()
         self._stored: Recent[str, bool] = Recent(10_000)
         """Digests of graphs that are known to be in the store."""
@@ -316,6 +317,24 @@ class Engine:
         """The same for `async def`: it blocks no loop and holds no thread."""
         return (await self._waiting.wait_on_loop(run_id)).status
 
+    def _still_active(self, row: RunRow, told: str) -> RunStillActive:
+        """Waiting ended first: does the run go on by itself?"""
+        if row.status is RunStatus.PAUSED:
+            more = f"{either('run.resume()', f'resume {row.id}', self.store.url)} goes on with it"
+        elif self._is_worked_on(row):
+            more = "it goes on"
+        else:
+            works = either(f"engine.adopt({row.id!r})", f"resume {row.id}", self.store.url)
+            more = f"no worker is alive that works on it: {works} does"
+        return RunStillActive(f"{told}; {more}", run_id=row.id)
+
+    def _is_worked_on(self, row: RunRow) -> bool:
+        if self._runner is None:
+            return served_by(self.store, row)
+        desk = self._runner.desk
+        own = row.id in desk.facts or bool(self.can_serve(Unfinished(row.workflow, row.target, row.digest)))
+        return own or served_by(self.store, row, but=desk.worker)
+
     def graph_of(self, row: RunRow) -> Graph:
         return self.code.graph(row.digest, row.id)
 
@@ -373,7 +392,7 @@ class Engine:
         news = self.ask(gate)
         if news is None and gate.purpose != "resume":
             return None  # what was refused must not make this engine work on the run
-        row = reader.require_run(self.store, row.id)
+        row = self._waiting.once_it_goes_on(row.id)  # somebody else may be finishing it, because this engine was late
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
             self._take_up(row, facts)

@@ -13,10 +13,11 @@ from typing import Protocol
 from ..clock import microseconds
 from ..errors import StepwellError
 from ..ids import AttemptId, RunId
-from ..model import TERMINAL_RUNS, GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunRow, RunStatus, Sweep, Swept
+from ..model import TERMINAL_RUNS, GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunStatus, Sweep, Swept
 from .chores import Chores, Due
 from .desk import Desk
 from .gates import finish
+from .lookup import news_of
 from .procedure import Commit, Procedure, Read, Version
 
 log = logging.getLogger("stepwell")
@@ -170,7 +171,7 @@ class Housekeeping:
         if asked:
             rows = yield Read([GetRun(run) for run in asked])
             still = (RunStatus.PAUSED, *TERMINAL_RUNS)
-            self._runner.spread([_news(row) for row in rows if row is not None and row.status in still])
+            self._runner.spread([news_of(row) for row in rows if row is not None and row.status in still])
         self._serve_again_at = None
         self._serve()
 
@@ -179,7 +180,3 @@ class Housekeeping:
         start = self._turn if self._turn < len(known) else 0
         self._turn = start + KNOWN_AT_ONCE
         return known[start : self._turn]
-
-
-def _news(row: RunRow) -> RunNews:
-    return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)

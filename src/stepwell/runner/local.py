@@ -19,6 +19,7 @@ from ..graph import Graph
 from ..ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ..kernel import settling
 from ..model import Dismiss, GateState, RunNews, Settle
+from ..model.outputs import Completion
 from ..store import Store, reader
 from .attempt import Attempt, settle
 from .capture import close_ears, open_ears
@@ -340,8 +341,8 @@ class LocalRunner:
             return None
         return None if row is None else row.created_at / SECOND
 
-    def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
-        return reader.get_stored_outputs(self._store, run_id, indexes)
+    def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
+        return reader.get_completions(self._store, run_id, indexes)
 
     # Housekeeping
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 from ..errors import StoreCorrupt
 from ..graph import Graph
 from ..ids import Digest, RunId
-from ..model import JournalRow, ListJournal, ListNodes, NodeRow
+from ..model import JournalRow, ListJournal, ListNodes, NodeRow, RunNews, RunRow
 from .procedure import LoadGraph, Procedure, Read
+
+
+def news_of(row: RunRow) -> RunNews:
+    """How a run stands, as receipts tell it."""
+    return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)
 
 
 def all_nodes(run_id: RunId) -> Procedure[list[NodeRow]]:

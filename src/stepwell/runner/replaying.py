@@ -21,6 +21,7 @@ from ..graph import Graph, NodeSpec
 from ..ids import AttemptId, Digest, RunId
 from ..masking import mask
 from ..model import AttemptStatus
+from ..model.outputs import Completion
 from ..replay.cassette import masked_output, parts
 from ..replay.current import enter
 from ..replay.difference import differences, graph_differences
@@ -113,7 +114,7 @@ class _Replay:
     def __init__(self, recorded: Recorded, bodies: Bodies) -> None:
         self._recorded = recorded
         self._bodies = bodies
-        self._outputs = {node.index: node.output for node in recorded.nodes}
+        self._outputs = {node.index: Completion(node.attempt, node.output) for node in recorded.nodes}
         self._facts: dict[tuple[str, str, Given], RunFacts] = {}
         self._lines = Lines()
         self._loop = _Loop()
@@ -154,7 +155,7 @@ class _Replay:
         needed = [node.graph.index[each] for each in node.graph.in_order[node.index].needs]
         # Those that were removed first: another node may have the name of one now, and code of today asks for that one.
         needed.sort(key=lambda index: (index not in self._recorded.graph.removed, index))
-        inputs = tuple(read(node.run_id, tuple(needed)).items())
+        inputs = tuple((index, found.output) for index, found in read(node.run_id, tuple(needed)).items())
         held = Held(AttemptId(""), facts, node.index, node.attempt, 0, inputs, node.generation)
         context = ReplayedContext(held, read, self._lines, subject, node)
         attempt = ReplayedAttempt(held, read, self._lines, guarded=True, context=context)
@@ -191,9 +192,10 @@ class _Replay:
 
     def _reading(self, node: RecordedNode) -> ReadOutputs:
         """Reads outputs as they were when an attempt began."""
-        outputs = ChainMap(dict(node.given), self._outputs) if node.given else self._outputs
+        given = {index: Completion(0, output) for index, output in node.given}
+        outputs = ChainMap(given, self._outputs) if given else self._outputs
 
-        def read(run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
+        def read(run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
             return {index: outputs[index] for index in indexes if index in outputs}
 
         return read

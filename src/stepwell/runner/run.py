@@ -12,12 +12,23 @@ from ..define import Bodies
 from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunNotFound, RunPaused
 from ..graph import Graph, to_frozen
 from ..ids import Digest, RunId
-from ..kernel.ancestry import Ancestry, ancestors
+from ..kernel.ancestry import STANDING, Ancestry, ancestors
 from ..kernel.comparing import Comparison
 from ..kernel.folding import in_order
 from ..kernel.measuring import RunMetrics, measure
 from ..kernel.why import Why
-from ..model import AttemptRow, GetRun, ListAttempts, ListMarks, ListNodes, NodeStatus, RunRow, RunStatus
+from ..model import (
+    AttemptRow,
+    GetRun,
+    JournalRow,
+    ListAttempts,
+    ListJournal,
+    ListMarks,
+    ListNodes,
+    NodeStatus,
+    RunRow,
+    RunStatus,
+)
 from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time, latest_progress
 from ..replay.record import Effect, effects_of
 from ..store import reader
@@ -159,21 +170,24 @@ class Run(Controls):
         while True:
             graph = self.graph
             own = None if only is None else (only, *ancestors(graph, only))
-            run, nodes, attempts, lines = self._engine.store.read(
-                [
-                    GetRun(self.id),
-                    ListNodes(self.id, limit=_ALL, indexes=own),
-                    ListAttempts(self.id, only, limit=_ALL),
-                    ListMarks(self.id, None if only is None else (only,)),
-                ]
+            queries = (
+                GetRun(self.id),
+                ListNodes(self.id, limit=_ALL, indexes=own),
+                ListAttempts(self.id, only, limit=_ALL),
+                ListMarks(self.id, None if only is None else (only,)),
             )
+            run, nodes, attempts, lines = self._engine.store.read(queries)
+            journal: tuple[JournalRow, ...] = ()
+            if any(node.generation for node in nodes):
+                history = ListJournal(self.id, limit=_ALL, kinds=STANDING, indexes=own)
+                run, nodes, attempts, lines, journal = self._engine.store.read([*queries, history])
             if run is None:
-                raise RunNotFound(self.id)
+                raise RunNotFound(self.id, store=self._engine.store.url)
             if run.digest == graph.digest:
                 break
         marks = latest_progress(lines)
         known = {row.index: row for row in nodes}
-        ancestry = Ancestry(graph, known)
+        ancestry = Ancestry(graph, known, journal)
         tries: dict[int, list[AttemptRow]] = {}
         for attempt in attempts:
             tries.setdefault(attempt.index, []).append(attempt)
@@ -288,7 +302,7 @@ class Run(Controls):
         if row.status is RunStatus.FAILED:
             raise self._failure(row)
         if row.status is RunStatus.CANCELLED:
-            raise RunCancelled(self.id)
+            raise RunCancelled(self.id, store=self._engine.store.url)
         return self
 
     def export_graph(self) -> dict[str, Any]:
@@ -336,7 +350,12 @@ class Run(Controls):
         if not broken:
             reason = row.reason or "unknown reason"
             return RunFailed(
-                self.id, node="(run)", attempt=0, error_type=reason, error_message=_REASONS.get(reason, reason)
+                self.id,
+                node="(run)",
+                attempt=0,
+                error_type=reason,
+                error_message=_REASONS.get(reason, reason),
+                store=store.url,
             )
         attempts = {node.index: reader.list_attempts(store, self.id, node.index) for node in broken}
         first = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
@@ -353,6 +372,7 @@ class Run(Controls):
             error_type=error.type,
             error_message=error.message + (_LOOK_FIRST if first.status is NodeStatus.INTERRUPTED else ""),
             others=len(broken) - 1,
+            store=store.url,
         )
 
 

@@ -49,8 +49,17 @@ class Look(NamedTuple):
 class Waiting:
     """Those who wait for runs of one engine."""
 
-    def __init__(self, store: Store, watch: Watch, begin: Callable[[], None], *, news: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        watch: Watch,
+        begin: Callable[[], None],
+        still_active: Callable[[RunRow, str], RunStillActive],
+        *,
+        news: bool,
+    ) -> None:
         self._store = store
+        self._still_active = still_active
         self._watch = watch
         self._begin = begin
         """Also who only waits must notice what others do. Raises when the engine is closed."""
@@ -73,9 +82,7 @@ class Waiting:
                     return look.row
                 left = None if timeout is None else began + timeout - time.monotonic()
                 if left is not None and left <= 0:
-                    raise RunStillActive(
-                        f"run {run_id} is still {look.row.status} after {timeout:g} s; it goes on", run_id=run_id
-                    )
+                    raise self._still_active(look.row, f"run {run_id} is still {look.row.status} after {timeout:g} s")
                 waiter.wait(look.again_in if left is None else min(look.again_in, left))
 
     async def wait_on_loop(self, run_id: RunId) -> RunRow:

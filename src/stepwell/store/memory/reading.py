@@ -37,6 +37,7 @@ from ...model import (
     RunPage,
     Unfinished,
 )
+from ...model.outputs import Completion
 from .running import stops
 from .state import RunRecord, State
 
@@ -97,7 +98,7 @@ def _of_run(
             return _attempts(run, query)
         case GetOutputs(_, indexes):
             return {
-                attempt.index: attempt.output
+                attempt.index: Completion(attempt.number, attempt.output or b"")
                 for attempt in sorted(run.attempts, key=lambda attempt: attempt.index)
                 if attempt.status is AttemptStatus.COMPLETED and (indexes is None or attempt.index in indexes)
             }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...graph import suspect_lane
 from ...model import (
@@ -207,7 +207,8 @@ def rewrite(state: State, op: Rewrite, now: int) -> Receipt:
     if illegal is not None:
         return Refused(Refusal.STATUS, illegal)
     first = {row.index: row for row in reversed(op.rows)}
-    changed = [row.index for row in op.rows if row is not first[row.index] or not _apply(run, row, now)]
+    completed = {attempt.index: attempt for attempt in run.attempts if attempt.status is AttemptStatus.COMPLETED}
+    changed = [row.index for row in op.rows if row is not first[row.index] or not _apply(run, row, completed, now)]
     if changed:
         return Refused(Refusal.CHANGED, ",".join(map(str, changed)))
     if op.finish is not None:
@@ -215,8 +216,8 @@ def rewrite(state: State, op: Rewrite, now: int) -> Receipt:
     return Rewritten(run.news())
 
 
-def _apply(run: RunRecord, row: NodeChange, now: int) -> bool:
-    """Change one node if it still is what the kernel saw."""
+def _apply(run: RunRecord, row: NodeChange, completed: Mapping[int, AttemptRecord], now: int) -> bool:
+    """Change one node if it still is what the kernel saw. Its completion, if it has one, no longer counts."""
     node = run.nodes[row.index] if 0 <= row.index < len(run.nodes) else None
     if node is None or (node.status, node.attempt) != (row.was, row.was_attempt):
         return False
@@ -228,9 +229,8 @@ def _apply(run: RunRecord, row: NodeChange, now: int) -> bool:
     if row.fresh:
         node.failures = node.postponed = node.losses = 0
         node.lane = node.layout.lane
-    for attempt in run.attempts:
-        if attempt.index == row.index and attempt.status is AttemptStatus.COMPLETED:
-            attempt.status = AttemptStatus.SUPERSEDED
+    if row.index in completed:
+        completed[row.index].status = AttemptStatus.SUPERSEDED
     run.note(now, "rewrote", row.index, node.attempt, row.status)
     return True
 

@@ -38,6 +38,7 @@ from ...model import (
     Unfinished,
     WorkerRow,
 )
+from ...model.outputs import Completion
 from .codes import (
     ATTEMPT_STATUS,
     G_OPEN,
@@ -261,14 +262,15 @@ SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_
     )
 
 
-def _outputs(tx: Transaction, query: GetOutputs) -> dict[int, bytes | None]:
+def _outputs(tx: Transaction, query: GetOutputs) -> dict[int, Completion]:
     chosen = "" if query.indexes is None else "AND a.idx IN (SELECT value FROM json_each(?))"
     statement = f"""
-SELECT a.idx, a.output FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
+SELECT a.idx, a.number, a.output FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
  WHERE r.id = ? AND a.slot = 0 {chosen} ORDER BY a.idx
 """
     parameters = (query.run_id,) if query.indexes is None else (query.run_id, json.dumps(query.indexes))
-    return {idx: resolve(tx.db, output) for idx, output in tx.all(statement, parameters)}
+    found = tx.all(statement, parameters)
+    return {idx: Completion(number, resolve(tx.db, output) or b"") for idx, number, output in found}
 
 
 def _journal(tx: Transaction, query: ListJournal) -> tuple[JournalRow, ...]:

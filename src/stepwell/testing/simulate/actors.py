@@ -17,6 +17,7 @@ from ...errors import Stopped, StoreError
 from ...ids import AttemptId, RunId, WorkerId
 from ...kernel.settling import CANCELLED
 from ...model import AttemptStatus, Claimed, Gate, Refused, RunNews, Settle
+from ...model.outputs import Completion
 from ...runner.attempt import Attempt, settle
 from ...runner.chores import Chores
 from ...runner.desk import Desk
@@ -275,7 +276,7 @@ class Worker(Actor):
         self.desk.finished(held, settlement, self.now())
 
 
-def _no_reads(run_id: RunId, indexes: tuple[int, ...]) -> dict[int, bytes]:
+def _no_reads(run_id: RunId, indexes: tuple[int, ...]) -> dict[int, Completion]:
     raise AssertionError("simulated bodies are given what they need")
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...graph import Graph, NodeSpec, Retry
 from ...ids import NodeId
-from ...model import OnFailure
+from ...model import CHUNK, OnFailure
 
 
 class Behaviour(NamedTuple):
@@ -41,6 +41,8 @@ class Workload(NamedTuple):
     """How many claims that name the first run cannot be applied."""
     later: Graph | None = None
     """Another version of the graph, to heal to. What both have computes the same, whichever of them it runs in."""
+    chunk: int = CHUNK
+    """How many rows are rewritten at once."""
 
     def behaviour(self, node: str) -> Behaviour:
         return self.behaviours.get(node, CALM)
@@ -113,6 +115,7 @@ def shapes() -> dict[str, Workload]:
             Workload("pause on failure", pair, {"a": Behaviour(fails=1)}, "pause"),
             Workload("cancel paused", pair, slow, asks=("pause", "cancel")),
             Workload("reattempt", _graph({"a": "", "b": "a"}), {}, asks=("reattempt",)),
+            Workload("cascade", chain, {}, asks=("late cascade",), chunk=2),
             Workload("fork", _graph({"a": "", "b": "a"}), {}, asks=("late fork",)),
             Workload("heal", first, {"b": Behaviour(seconds=0.05)}, asks=("heal",), later=deployed),
             Workload("heal late", first, {"c": Behaviour(fails=1, seconds=0.5)}, asks=("late heal",), later=deployed),
@@ -138,6 +141,14 @@ def _longer() -> dict[str, Workload]:
         "poison at most once": shapes()["at most once"]._replace(behaviours={"b": Behaviour(unstorable=1)}),
         "poison fan-out": shapes()["fan-out"]._replace(behaviours={name: Behaviour(unstorable=1) for name in "bdf"}),
     }
+    cascades = Workload(
+        "cascades",
+        shapes()["diamond"].graph,
+        {"b": twice, "c": Behaviour(seconds=0.05)},
+        "pause",
+        asks=("cascade", "late cascade", "reattempt any", "late fork", "late cascade"),
+        chunk=1,
+    )
     return {
         **failing,
         **poisoned,
@@ -146,6 +157,7 @@ def _longer() -> dict[str, Workload]:
         "forks": forks,
         "fork healed": healed,
         "unclaimable": unclaimable,
+        "cascades": cascades,
     }
 
 
@@ -176,7 +188,7 @@ def random_workload(rng: random.Random) -> Workload:
         )
     graph = _graph(edges, **options)
     later = _another_version(rng, graph) if rng.random() < 0.4 else None
-    verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt", "fork"] + (
+    verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt", "reattempt any", "cascade", "fork"] + (
         ["heal", "heal carefully"] if later else []
     )
     return Workload(
@@ -191,6 +203,7 @@ def random_workload(rng: random.Random) -> Workload:
         timeout=timeout,
         unclaimable=rng.choice([0, 0, 0, 0, 0, 10]),
         later=later,
+        chunk=rng.choice([1, 2, CHUNK]),
     )
 
 

@@ -34,6 +34,7 @@ from ...model import (
     Refusal,
     Refused,
     Rewrite,
+    Rewritten,
     RunStatus,
     Settle,
     Settled,
@@ -342,6 +343,10 @@ class World:
                     self.saw("a run is healed")
                 case Rewrite(), Refused(Refusal.CHANGED):
                     self.saw("a rewrite is computed anew")
+                case Rewrite(rows=rows, finish=None), Rewritten():
+                    self.saw(
+                        "completions are superseded in parts", any(row.was is NodeStatus.COMPLETED for row in rows)
+                    )
                 case Gate(), GateTaken():
                     self.saw(
                         "a gate left held is finished by another", op.resume and op.purpose not in ("failed", "fork")
