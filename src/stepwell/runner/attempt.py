@@ -11,6 +11,7 @@ from ..codec import clean, decode, encode
 from ..define import Bodies, Delta
 from ..errors import DefinitionError, MissingJob, NotJson, RetryLater, StateError, Stopped
 from ..ids import RunId
+from ..importable import exception_name
 from ..kernel import settling
 from ..kernel.settling import Failure, Verdict
 from ..masking import mask
@@ -207,7 +208,7 @@ def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:
 
 
 def _names(kind: type[BaseException]) -> list[str]:
-    return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
+    return [exception_name(base) for base in kind.__mro__]
 
 
 def _message(error: BaseException) -> str:
