@@ -1,4 +1,4 @@
-"""Exceptions that `retry_on` gives by name are looked up where a workflow is written: a name that leads nowhere is told there."""
+"""Exceptions that `retry_on` names are looked up where a workflow is written: a name that leads nowhere is told there."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from ..define import Workflow, load_target
+from ..define import Workflow
 from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
 from ..model import ListJournal, RunRow, RunStatus, Unfinished
 from ..model.origin import origin_of
@@ -71,14 +71,15 @@ def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_i
     """A new run that begins with what another has done."""
     with place.store() as store:
         row = find_run(store, text)
-        run = Engine(store, runner=None).get(row.id)
+        engine = place.engine(store)
+        run = engine.get(row.id)
         where = place_in(run, at)
         if isinstance(where, str) and run.step_of(where) is None:
             check_node(run, where)
-    changes = changed_input(row.id, row.target, pairs)
+        changes = changed_input(row.id, engine.code.target_of(row), pairs) if pairs else {}
     if not wait:
         with place.store() as store:
-            made = Engine(store, runner=None).get(row.id).fork(where, input=changes, run_id=run_id)
+            made = place.engine(store).get(row.id).fork(where, input=changes, run_id=run_id)
             _say_what_is_shared(store, made)
             now = made.row
         say(f"run {made.id} is {now.status}: {count(now.open, 'node')} to run, when somebody works on it")
@@ -129,7 +130,7 @@ def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: boo
             _work_to_the_end(place, engine, begun[0].row)
         return
     with place.store() as store:
-        now = ask(Engine(store, runner=None)).row
+        now = ask(place.engine(store)).row
     say(f"run {row.id} is {now.status} again: {count(now.open, 'node')} to run, when somebody works on it")
     say(f"  {place.command(f'resume {row.id}')}")
 
@@ -137,7 +138,7 @@ def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: boo
 def work(place: Place, modules: Sequence[str], *, once: bool) -> None:
     workflows = _import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
-    with _terminated_as_interrupted(), place.worker() as engine:
+    with _terminated_as_interrupted(), place.worker(modules) as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
         try:
             engine.serve(workflows)
@@ -270,16 +271,11 @@ def _say_what_is_served(engine: Engine, *, once: bool) -> None:
     typer.echo(f"serving {engine.store.url} {end}", err=True)
     for needed in reader.list_unfinished(engine.store):
         if engine.can_serve(needed) is False:
-            typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(needed)}')}", err=True)
+            typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(engine, needed)}')}", err=True)
 
 
-def _why_not(needed: Unfinished) -> str:
-    try:
-        if needed.target is not None:
-            load_target(needed.target)
-    except Exception as error:
-        return str(error).partition("\n")[0]
-    return "some of its nodes have no code here"
+def _why_not(engine: Engine, needed: Unfinished) -> str:
+    return (engine.why_not_served(needed) or "some of its nodes have no code here").partition("\n")[0]
 
 
 def _anything_left(engine: Engine) -> bool:

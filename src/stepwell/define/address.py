@@ -76,7 +76,7 @@ def find_exception(name: str, module: Callable[[str], ModuleType | None] | None 
         raise DefinitionError(f"{name!r}: the name of an exception has the form package.module.Name")
     places = range(len(parts) - 1, 0, -1)
     owner, left = next(
-        ((found, parts[at:]) for at in places if (found := look(".".join(parts[:at]))) is not None), (builtins, parts)
+        ((home, parts[at:]) for at in places if (home := look(".".join(parts[:at]))) is not None), (builtins, parts)
     )
     found: Any = owner
     for part in left:
@@ -104,7 +104,7 @@ def _no_exception(owner: ModuleType, left: list[str]) -> str:
         return f"module {owner.__name__!r} has no {left[0]!r}; if it is defined further down, give the class itself"
     if len(left) == 1:
         return f"there is no exception {left[0]!r} in Python; one of a module is named package.module.Name"
-    return f"there is no module {left[0]!r} to import from here ({os.getcwd()})"
+    return f"there is no module {left[0]!r} to import from here ({_folder()})"
 
 
 def _main_if(module_name: str) -> ModuleType | None:
@@ -120,8 +120,8 @@ def _imported(module_name: str, address: str) -> ModuleType:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}") from error
         raise DefinitionError(
-            f"{address}: there is no module {error.name!r} to import from here; start in the folder that holds it, "
-            f"or name that folder in PYTHONPATH"
+            f"{address}: there is no module {error.name!r} to import from here ({_folder()}); start in the folder that holds "
+            f"it, or name that folder in PYTHONPATH"
         ) from None
     except SystemExit as error:
         raise DefinitionError(
@@ -139,6 +139,13 @@ def _missing_name(module_name: str, part: str) -> str:
             f"define it in a module"
         )
     return f"module {module_name!r} has no {part!r}; was it renamed or removed?"
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # somebody has deleted it
+        return "a folder that is gone"
 
 
 def _shown(error: BaseException) -> str:

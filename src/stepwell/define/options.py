@@ -61,7 +61,9 @@ def checked_options(
     if not _is_text(queue) or "/" in queue:
         raise DefinitionError(f"queue={queue!r}: a name without '/' is needed", where=str(place))
     seconds = _checked_timeout(timeout, place)
-    return Options(_checked_retry(Retry.of(retry), place), seconds, on_lost, isolation, queue, side_effects, idempotency_key)
+    return Options(
+        _checked_retry(Retry.of(retry), place), seconds, on_lost, isolation, queue, side_effects, idempotency_key
+    )
 
 
 class RunOptions(NamedTuple):

@@ -114,9 +114,11 @@ class Attempt:
         """The body raised, here or in a process of its own."""
         if raised.stopped and self.held.stop:
             return settle(self.held, settling.stopped(self.held.spec))
+        if raised.missing is not None:  # trying again would find nothing either
+            message = str(self._missing_job(raised.missing))
+            return self._ended(settling.FAILED, raised.type, message, raised.traceback, outcome)
         failure = Failure(raised.names, retry_after=raised.retry_after)
-        message = raised.message if raised.missing is None else str(self._missing_job(raised.missing))
-        return self.failed(failure, raised.type, message, raised.traceback, outcome)
+        return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
 
     def timed_out(self) -> Settle:
         self.context.leave()
@@ -129,10 +131,13 @@ class Attempt:
     ) -> Settle:
         held = self.held
         verdict = settling.after_failure(held.spec, failure, failures=held.failures, seed=held.facts.seed)
+        return self._ended(verdict, kind, message, trace, outcome)
+
+    def _ended(self, verdict: Verdict, kind: str, message: str, trace: str, outcome: bytes | None) -> Settle:
         record = {"type": kind, "message": message}
         if trace:
             record["traceback"] = trace
-        return settle(held, verdict, error=encode(record), outcome=outcome)
+        return settle(self.held, verdict, error=encode(record), outcome=outcome)
 
     def _missing_job(self, reason: str) -> MissingJob:
         """The same error, of this run: who looked for the job does not know the run."""

@@ -100,6 +100,17 @@ def checked_workflows(workflows: Any) -> list[type[Workflow]]:
     raise InputError(f"{shown(workflows)} is no list of Workflow classes, which is needed, as in [OrderWorkflow]")
 
 
+def checked_modules(modules: Any) -> tuple[str, ...]:
+    """Names of modules; whether there are such modules is seen when one of their functions is looked for."""
+    if isinstance(modules, Iterable) and not isinstance(modules, str):
+        given = tuple(modules)
+        wrong = [each for each in given if not isinstance(each, str) or not all(map(str.isidentifier, each.split(".")))]
+        if not wrong:
+            return given
+        modules = wrong[0]
+    raise _wrong("jobs", modules, 'a list of names of modules is needed, as in ["shop.jobs"]')
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 

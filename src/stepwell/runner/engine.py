@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -36,10 +37,11 @@ from ..model import (
 )
 from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
-from .checking import check_page, check_seconds, checked_list, checked_status, checked_workflows
+from .checking import check_page, check_seconds, checked_list, checked_modules, checked_status, checked_workflows
 from .chores import Due
 from .code import Code, Outdated
 from .flights import Limits
+from .forking import below
 from .gates import GATE_LEASE, delete, enact, finish, go_over, load
 from .housekeeping import Housekeeping
 from .lineage import begin_fork
@@ -53,6 +55,8 @@ from .starting import check_home, check_limits, create_op, facts_of, refuse_whil
 from .versions import Versions
 from .watch import Events, Watch
 from .work import RunFacts
+
+log = logging.getLogger("stepwell")
 
 RUNS_PER_COMMIT = 500
 GOING_ON = ("retry", "reattempt")
@@ -74,6 +78,9 @@ class Engine:
     It works on the runs it started or adopted, and on every run of `workflows`, also those another process left. With
     `runner=None` it only starts and looks. With `guard=True` a body that asks the clock, chance, the network or a program for
     something that is not recorded fails, with the line that tried.
+
+    `jobs` names modules whose functions may run for what came from elsewhere: an imported graph, or what is stored on a server.
+    What programs put into an embedded store needs none.
     """
 
     def __init__(
@@ -81,6 +88,7 @@ class Engine:
         url: str | Store | None = None,
         *,
         workflows: Iterable[type[Workflow]] = (),
+        jobs: Iterable[str] = (),
         runner: Literal["local"] | None = "local",
         max_concurrent_nodes: int = 8,
         max_async_nodes: int = 1_000,
@@ -91,7 +99,7 @@ class Engine:
         guard: bool = False,
     ) -> None:
         check_home(url, runner)
-        given = checked_workflows(workflows)
+        given, allowed = checked_workflows(workflows), checked_modules(jobs)
         check_limits(
             lease_seconds=lease_seconds,
             close_seconds=close_seconds,
@@ -108,7 +116,7 @@ class Engine:
         self._stored: Recent[str, bool] = Recent(10_000)
         """Digests of graphs that are known to be in the store."""
         worker = new_worker_id() if runner == "local" else None
-        self.code = Code(self.store, given)
+        self.code = Code(self.store, given, allowed)
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
         """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
@@ -366,6 +374,10 @@ class Engine:
         """Whether the code of such runs was found here; None when this engine has not looked for it (yet)."""
         return self._serving.can_serve(needed)
 
+    def why_not_served(self, needed: Unfinished) -> str | None:
+        """What is missing here to work on such runs; None: nothing is."""
+        return self.code.absent(needed.workflow, needed.target, self.code.graph(needed.digest))
+
     def ask(self, gate: Gate) -> RunNews | None:
         """Have done what somebody asks of a run; None when the run is not in a status for it."""
         news = self._in_turn(lambda: carry_out(self.store, enact(gate)))
@@ -382,7 +394,7 @@ class Engine:
         row = reader.require_run(self.store, gate.run_id)
         if row.status in gate.allowed:
             row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept))
-        facts = self._facts_if_here(row)
+        facts = self._facts_if_here(row, gate)
         news = self.ask(gate)
         if news is None and gate.purpose != "resume":
             return None  # what was refused must not make this engine work on the run
@@ -397,10 +409,17 @@ class Engine:
 
         def ask() -> RunNews | None:
             now = reader.require_run(self.store, row.id)  # who was in turn before may have changed it
-            return carry_out(self.store, go_over(now, self.graph_of(now), new, purpose=purpose, pinned=True))
+            current = self.graph_of(now)
+            trusted = current.trusted if purpose == "freeze" else self.code.may_trust(current, new)
+            return carry_out(self.store, go_over(now, current, new, purpose=purpose, pinned=True, trusted=trusted))
 
         news = self._in_turn(ask)
         after = reader.require_run(self.store, row.id)
+        if purpose == "import" and not self.graph_of(after).trusted:
+            log.warning(
+                "run %s now names code that it did not name before; it is worked on where that is registered: jobs=[...]",
+                row.id,
+            )
         if news is None and after.digest == row.digest and self.graph_of(row).follows is not None:
             raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
 
@@ -425,8 +444,15 @@ class Engine:
                 raise
             return row
 
-    def _facts_if_here(self, row: RunRow) -> RunFacts | None:
-        return None if self._runner is None else self.code.facts(row)
+    def _facts_if_here(self, row: RunRow, gate: Gate) -> RunFacts | None:
+        """Before anything is asked of the run: when code of it is not here, it stays as it is."""
+        if self._runner is None:
+            return None
+        graph, again = self.graph_of(row), set()
+        if gate.purpose == "reattempt":
+            first = decode(gate.arguments)["node"]
+            again = {first, *below(first, graph)} if first < len(graph.order) else set()
+        return self.code.facts(row, again)
 
     def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
         """Create a fork of a run, let it share what its origin has done, and work on it if this engine does."""

@@ -95,14 +95,21 @@ def resume(run_id: RunId) -> Procedure[RunNews | None]:
 
 
 def go_over(
-    run: RunRow, current: Graph, new: Graph, *, purpose: str = "heal", pinned: bool = False, accept: bool = False
+    run: RunRow,
+    current: Graph,
+    new: Graph,
+    *,
+    purpose: str = "heal",
+    pinned: bool = False,
+    accept: bool = False,
+    trusted: bool = True,
 ) -> Procedure[RunNews | None]:
     """Have a run go over to another graph; None when it is not in a status for it.
 
     A heal that might do the work of a renamed node twice pauses the run instead, unless somebody accepts it.
     """
     yield Commit([Sweep()])  # what a dead worker held no longer runs, and a new node before it comes in time
-    arranged = healing.arrange(current, new, pinned=pinned)
+    arranged = healing.arrange(current, new, pinned=pinned, trusted=trusted)
     if arranged.document == current.document:
         return None
     nodes = yield from all_nodes(run.id)
