@@ -14,7 +14,7 @@ from ..codec import decode, encode
 from ..define import Bodies, Builder, Definition, Workflow
 from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunPaused, RunStillActive
 from ..graph import Graph
-from ..ids import RunId, checked_run_id, new_run_id, new_worker_id
+from ..ids import Digest, RunId, checked_run_id, new_run_id, new_worker_id
 from ..kernel.comparing import Comparison
 from ..kernel.layout import add_graph
 from ..model import (
@@ -22,7 +22,9 @@ from ..model import (
     Create,
     Created,
     Gate,
+    GetRun,
     HeldGate,
+    ListJournal,
     ListRuns,
     Op,
     Receipt,
@@ -52,7 +54,7 @@ from .recent import Recent
 from .run import Run, as_run
 from .serving import Serving
 from .starting import check_home, check_limits, create_op, facts_of, refuse_while_importing_main
-from .versions import Versions
+from .versions import Versions, changes
 from .watch import Events, Watch
 from .work import RunFacts
 
@@ -192,7 +194,8 @@ class Engine:
     ) -> Run:
         """Start a run; it is durable when this returns.
 
-        The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there.
+        The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there; that of
+        a Builder must also have the same graph.
         """
         definition = self.code.definition_of(workflow)
         create = create_op(definition, run_id, idempotency_key, priority, timeout, seed)
@@ -242,6 +245,7 @@ class Engine:
         assert isinstance(receipt, Created)
         run = Run(self, receipt.run_id)
         if receipt.existed:
+            self._check_same_graph(definition, receipt.run_id)
             return self.adopt(run.id) if self._runner is not None else run
         if receipt.loaded < receipt.total:
             carry_out(self.store, load(run.id, receipt.loaded))
@@ -250,6 +254,22 @@ class Engine:
         if self._runner is not None and create.timeout is not None:
             self._runner.sweep_in(create.timeout)
         return run
+
+    def _check_same_graph(self, definition: Definition, run_id: RunId) -> None:
+        """A run that is there is the same one only if it has the same graph; that of a class may have healed since."""
+        row, moved = self.store.read([GetRun(run_id), ListJournal(run_id, limit=1, kinds=("healed",))])
+        if row is None or (row.target is not None and definition.target is not None):
+            return
+        first = Digest(moved[0].status.partition(" ")[0]) if moved else row.digest  # before somebody edited or froze it
+        if first == definition.graph.digest and row.target == definition.target:
+            return
+        stored = reader.get_graph(self.store, first)  # it may be collected, once no run has it any more
+        differing = "" if stored is None else f" ({changes(Graph.load(stored), definition.graph)})"
+        raise RunConflict(
+            f"run {run_id} exists already, with another graph{differing}; choose another run id or key, or go on with the run "
+            f"as it is: engine.adopt({run_id!r})",
+            run_id=run_id,
+        )
 
     def _graph_ops(self, definition: Definition) -> list[Op]:
         """What stores the graph: nothing if it is there; a large one is stored here, chunk by chunk."""
