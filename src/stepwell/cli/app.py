@@ -387,6 +387,12 @@ def resume(
     context: typer.Context,
     run: RunArgument,
     accept: Accept = False,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", "-i", metavar="NAME=VALUE", help="An input that its class has got since; may be repeated."
+        ),
+    ] = None,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Un-pause it, but leave the work to others.")] = False,
@@ -398,7 +404,7 @@ def resume(
         return
     from . import working
 
-    working.resume(_place(context, store, jobs), run, accept=accept, wait=not no_wait)
+    working.resume(_place(context, store, jobs), run, inputs or [], accept=accept, wait=not no_wait)
 
 
 @app.command()

@@ -6,7 +6,7 @@ import queue
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -98,28 +98,29 @@ def _say_what_is_shared(store: Store, fork: Run) -> None:
 
 
 @advised
-def resume(place: Place, text: str, *, accept: bool, wait: bool) -> None:
+def resume(place: Place, text: str, pairs: Sequence[str], *, accept: bool, wait: bool) -> None:
     """Un-pause a paused run, and work on any that has not ended."""
     with place.store() as store:
         row = find_run(store, text)
+        given = changed_input(row.id, place.engine(store).code.target_of(row), pairs) if pairs else {}
     if row.status.terminal:
         raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume", run_id=row.id)
-    if not wait and row.status is not RunStatus.PAUSED:
+    if not wait and row.status is not RunStatus.PAUSED and not given:
         say(f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker")
         say(f"  {place.command(f'resume {row.id}')}    or, for all runs, {place.command('work MODULE')}")
         return
-    _go_on(place, row, lambda engine: _resumed(engine, row, accept=accept), wait=wait)
+    _go_on(place, row, lambda engine: _resumed(engine, row, given, accept=accept), wait=wait)
 
 
-def _resumed(engine: Engine, row: RunRow, *, accept: bool) -> Run:
+def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: bool) -> Run:
     run = engine.get(row.id)
-    if row.status is not RunStatus.PAUSED:
+    if row.status is not RunStatus.PAUSED and not given:
         try:
             return engine.adopt(row.id)
         except RunConflict:  # its class has changed, and the doubt about that has paused it
             if not accept or run.status is not RunStatus.PAUSED:
                 raise
-    return run.resume(accept=accept)
+    return run.resume(accept=accept, input=given)
 
 
 def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: bool) -> None:

@@ -14,6 +14,8 @@ HEALED_LATE = "healed_late"
 REMOVED = "removed"
 DOUBT = "is it a rename? "
 """How the reason of a run begins that is PAUSED because of what a heal might do twice."""
+UNFIT = "its input does not fit its class: "
+"""How the reason of a run begins that is PAUSED because its class asks for another input than it has."""
 
 
 def arrange(current: Graph, new: Graph, *, pinned: bool = False, trusted: bool = True) -> Arranged:

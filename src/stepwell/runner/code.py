@@ -25,6 +25,7 @@ from ..define import (
     definition_of,
     load_target,
 )
+from ..define.inputs import misfits
 from ..define.registry import names_in
 from ..define.workflow import check_one_name
 from ..errors import DefinitionError, InputError, MissingJob, StoreCorrupt
@@ -122,7 +123,28 @@ class Code:
         target = self.target_of(row)
         if not (isinstance(target, type) and issubclass(target, Workflow)):
             raise InputError(f"run {row.id} is of a workflow that takes no input")
-        return target(**{**decode(row.input), **changes}).input()
+        stored = {name: value for name, value in decode(row.input).items() if name in target._compiled.inputs}
+        return target(**{**stored, **changes}).input()
+
+    def misfits(self, row: RunRow) -> dict[str, list[str]]:
+        """By input: why the class of a run, as it is now, refuses what is stored, or misses one. What it no longer has is no
+        problem."""
+        target = self.target_of(row)
+        if not (isinstance(target, type) and issubclass(target, Workflow)):
+            return {}
+        return misfits(target._compiled.inputs, decode(row.input))
+
+    def filled_input(self, row: RunRow, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The input of a run with values for what its class misses or refuses; nodes ran with the rest, so that stays."""
+        needed = self.misfits(row)
+        for name in values:
+            if name not in needed:
+                wanted = f"needed are {', '.join(needed)}" if needed else "its input fits its class"
+                raise InputError(
+                    f"{name}: resume takes only what the class of run {row.id} misses or refuses ({wanted}); "
+                    f"`run.fork(..., input={{...}})` begins a run with another input"
+                )
+        return self.input_for(row, values)
 
     def target_of(self, row: RunRow) -> Target | None:
         """The class of a run; None for a dynamic workflow."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
@@ -44,7 +44,7 @@ from .chores import Due
 from .code import Code, Outdated
 from .flights import Limits
 from .forking import below
-from .gates import GATE_LEASE, delete, enact, finish, go_over, load
+from .gates import GATE_LEASE, ask, delete, enact, finish, go_over, load
 from .housekeeping import Housekeeping
 from .lineage import begin_fork
 from .local import LocalRunner
@@ -54,7 +54,7 @@ from .recent import Recent
 from .run import Run, as_run
 from .serving import Serving
 from .starting import check_home, check_limits, create_op, facts_of, refuse_while_importing_main
-from .versions import Versions, changes
+from .versions import Versions, changes, unfit
 from .watch import Events, Watch
 from .work import RunFacts
 
@@ -409,11 +409,20 @@ class Engine:
                 self._runner.sweep_in(decode(gate.arguments)["grace"] + 1_000)
         return news
 
-    def go_on(self, gate: Gate, *, accept: bool = False) -> RunNews | None:
-        """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner."""
+    def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> RunNews | None:
+        """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner.
+
+        `input` has values that the class asks for and the run has not.
+        """
         row = reader.require_run(self.store, gate.run_id)
-        if row.status in gate.allowed:
-            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept))
+        if row.status in gate.allowed or (input and not row.status.terminal):
+            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept, check_input=not input))
+        if input:
+            filled = self.code.filled_input(row, input)
+            gate = gate._replace(arguments=encode({"input": filled}))
+            if row.status in (RunStatus.PENDING, RunStatus.RUNNING):  # nobody has noticed yet
+                self.ask(ask(row.id, "pause", reason=unfit(self.code.misfits(row))))
+            row = row._replace(input=encode(filled))
         facts = self._facts_if_here(row, gate)
         news = self.ask(gate)
         if news is None and gate.purpose != "resume":
@@ -454,11 +463,11 @@ class Engine:
                     raise
                 time.sleep(0.01)
 
-    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool) -> RunRow:
+    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool, check_input: bool) -> RunRow:
         """Healed, if the class is here: who only steers runs need not have it."""
         row = reader.require_run(self.store, run_id)
         try:
-            return self._versions.up_to_date(row, accept=accept)
+            return self._versions.up_to_date(row, accept=accept, check_input=check_input)
         except DefinitionError:
             if self._runner is not None:
                 raise
@@ -529,8 +538,11 @@ class Engine:
         return self._serving.wait()
 
     def _find_facts(self, run_id: RunId) -> RunFacts:
+        row = reader.require_run(self.store, run_id)
         try:
-            return self.code.facts(reader.require_run(self.store, run_id))
+            facts = self.code.facts(row)
+            self._versions.check_input(row)
+            return facts
         except Outdated:
             self._serving.leave(run_id)
             raise

@@ -243,9 +243,9 @@ def _plan(gate: Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | N
         case "fork":
             return (yield from share_all(gate, run)) or NotNow("somebody else holds its gate now")
         case "pause":
-            return plans.pause()
+            return plans.pause(arguments.get("reason", "paused"))
         case "resume":
-            return plans.resume(run)
+            return plans.resume(run, encode(arguments["input"]) if "input" in arguments else None)
         case unknown:
             raise StoreCorrupt(f"run {gate.run_id}: the gate is held for {unknown!r}, which this version does not know")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, assert_never
 from ...clock import SECOND
 from ...model import NodeStatus, RunRow, RunStatus
 from ...words import count, duration, one_line
-from ..healing import REMOVED
+from ..healing import REMOVED, UNFIT
 from .records import Cause, CauseKind
 
 K = CauseKind
@@ -321,6 +321,9 @@ def _resuming(run: RunRow, command: Callable[[str], str]) -> list[str]:
                 f"`run.retry()` or `{command(f'retry {run.id}')}` runs again what failed",
                 f"`run.resume()` or `{resume}` goes on without it",
             ]
+        case reason if reason.startswith(UNFIT):
+            given = command(f"resume {run.id} --input NAME=VALUE")
+            return [f"`run.resume(input={{...}})` or `{given}` gives what is needed, and goes on"]
         case _:
             return [
                 f'if a node was renamed, say so with `@step(was="old_name")`; then `{resume}` goes on',

@@ -49,7 +49,7 @@ from .codes import (
 )
 from .ending import Transaction, news, note_gates, note_runs
 from .forking import hold_forks
-from .payloads import Packer, forget, forget_references
+from .payloads import Packer, forget, forget_references, is_large, keep
 
 _LAYOUT = """
 INSERT OR IGNORE INTO layout (graph, idx, id, parents, lane, rank, removed)
@@ -387,11 +387,19 @@ def _finish(tx: Transaction, run: int, graph: int, finish: Finish) -> None:
         },
     )
     note_runs(tx, [run], RUN_CODE[finish.status])
+    if finish.input is not None:
+        _change_input(tx, run, finish.input)
     if finish.open_gate:
         tx.db.execute(_REDERIVE, {"graph": graph, "run": run})
         tx.db.execute(_ORPHANS, {"graph": graph, "run": run})
         tx.db.execute(_READY, (run,))
     tx.db.execute(_RECOUNT, {"run": run, "tolerate": finish.tolerate})
+
+
+def _change_input(tx: Transaction, run: int, payload: bytes) -> None:
+    kept = keep(tx.db, payload) if is_large(payload) else payload  # before the old one goes: it may be the same
+    forget_references(tx.db, "SELECT input AS value FROM run WHERE key = ?", (run,))
+    tx.db.execute("UPDATE run SET input = ? WHERE key = ?", (kept, run))
 
 
 def delete(tx: Transaction, op: Delete) -> Receipt:
