@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from stepwell import Builder, Delta, Engine, MissingJob, Retry, Run, Workflow, step
+from stepwell import Builder, Delta, Engine, MissingJob, Run, Workflow, step
 from stepwell.codec import encode, sha256
 from stepwell.errors import DefinitionError, InputError
 from stepwell.graph import Graph, from_frozen
@@ -168,12 +168,6 @@ def test_what_the_run_named_before_or_a_builder_was_given_needs_no_settings(open
 
 
 def test_the_jobs_of_a_class_that_was_given_are_registered(open_sqlite: OpenEngine) -> None:
-    class Naming(Workflow):
-        @step
-        def first(self) -> None: ...
-
-        named = step(job="tests.runner.jobs:nothing", retry=Retry(2, retry_on="decimal.InvalidOperation"))
-
     run = half_done(open_sqlite())
     run.import_graph(edited(run, "tests.runner.jobs:nothing"))
     with pytest.raises(MissingJob) as refused:
@@ -183,6 +177,28 @@ def test_the_jobs_of_a_class_that_was_given_are_registered(open_sqlite: OpenEngi
     assert "(also missing: tests.runner.jobs:nothing)" in str(refused.value)
     other = half_done(open_sqlite(workflows=[Naming]))
     assert other.import_graph(edited(other, "tests.runner.jobs:nothing")).graph.trusted
+
+
+class Naming(Workflow):
+    @step
+    def first(self) -> None:
+        raise ValueError
+
+    @step
+    def second(self) -> None: ...
+
+    mail = step(job="tests.runner.jobs:nothing")
+
+
+def test_what_the_class_of_a_run_names_is_registered_with_it(open_sqlite: OpenEngine, foreign: Module) -> None:
+    run = open_sqlite().run(Naming(), check=False)
+    form = run.export_graph()
+    form["nodes"]["first"] |= {"job": f"{foreign.name}:wipe"}
+    run.import_graph(form)
+    with pytest.raises(MissingJob) as refused:
+        open_sqlite().get(run.id).retry()
+    assert (refused.value.job, refused.value.others) == (f"{foreign.name}:wipe", ())
+    assert open_sqlite(jobs=[foreign.name]).get(run.id).retry().wait(30).status == "COMPLETED"
 
 
 @pytest.mark.parametrize(

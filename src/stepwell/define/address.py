@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import inspect
 import os
 import re
 import sys
@@ -68,9 +69,10 @@ def find(address: str) -> Any:
 def find_exception(name: str, module: Callable[[str], ModuleType | None] | None = None) -> type[BaseException]:
     """The exception class of this name: `ConnectionError`, or `package.module.Name`; a DefinitionError says why there is none.
 
-    `module` gives the modules that may be looked into, by name; by default all of them, imported if need be.
+    `module` gives the modules that may be looked into, by name, and nothing in them is executed; by default all of them,
+    imported if need be.
     """
-    look = module or _imported_if_there
+    look, get = (_imported_if_there, getattr) if module is None else (module, inspect.getattr_static)
     parts = name.split(".")
     if not all(part.isidentifier() for part in parts):
         raise DefinitionError(f"{name!r}: the name of an exception has the form package.module.Name")
@@ -80,7 +82,7 @@ def find_exception(name: str, module: Callable[[str], ModuleType | None] | None 
     )
     found: Any = owner
     for part in left:
-        found = getattr(found, part, None)
+        found = get(found, part, None)
     if isinstance(found, type) and issubclass(found, BaseException):
         return found
     if found is not None:

@@ -73,6 +73,8 @@ class Registry:
         """What classes that were given name: addresses of jobs, and exceptions."""
 
     def add_workflow(self, workflow: type[Workflow]) -> None:
+        if self._things.get(workflow.target) is workflow:
+            return
         self._things[workflow.target] = workflow
         self.add_functions(workflow._compiled.jobs)
         if workflow._compiled.graph is not None:
@@ -140,7 +142,7 @@ def _imported(module: str) -> ModuleType | None:
     """A module that is allowed, or None: what it raises is told when its jobs are looked for."""
     try:
         return importlib.import_module(module)
-    except Exception:
+    except (Exception, SystemExit):
         return None
 
 

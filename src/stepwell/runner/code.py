@@ -196,6 +196,8 @@ class Code:
                 raise DefinitionError(
                     f"{target} is a function, but the nodes of its run are methods of a Workflow class"
                 )
+            if known is not None:
+                self._registry.add_workflow(known)
             return bodies_for(known, graph.state, finder)
         except DefinitionError:
             # A run that was frozen, or got an edited graph, follows no class any more: its methods are still those.
