@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import DefinitionError, MissingJob
-from ..graph import Graph, NodeSpec
+from ..graph import Graph, NodeSpec, Retry
 from ..words import shown
 from .builder import Builder
 from .invoke import Body, Job, JobBody, MethodBody
@@ -110,15 +110,13 @@ class Bodies:
         A class that is not found by its name is matched by that name: some are made at run time.
         """
         known: dict[str, type[BaseException]] = {}
-        unchecked = [spec for spec in specs if spec.retry is not None and spec.retry.unchecked]
-        for spec in {spec.retry: spec for spec in unchecked}.values():
+        written = {spec.retry: spec for spec in specs if spec.retry is not None and spec.retry.unchecked}
+        for spec in written.values():
             with suppress(MissingJob):
                 self._look_up(spec, known)
-        if not unchecked:
-            return specs
-        return tuple(
-            spec if spec.retry is None else spec._replace(retry=spec.retry.with_classes(known)) for spec in specs
-        )
+        named = [(retry, retry.with_classes(known)) for retry in written if retry is not None]
+        other: dict[Retry | None, Retry] = {retry: meant for retry, meant in named if meant != retry}
+        return tuple(spec._replace(retry=other.get(spec.retry, spec.retry)) for spec in specs) if other else specs
 
     def _look_up(self, spec: NodeSpec, known: dict[str, type[BaseException]]) -> None:
         """Find the exceptions that a node is retried on; `known` has those that were found before."""
