@@ -71,37 +71,51 @@ class GraphError(DefinitionError):
 
 
 class MissingJob(DefinitionError):
-    """The job of a node cannot be found. `frozen_at` is when the graph of the run was frozen, in seconds since 1970.
+    """The job of a node cannot be found, or is not registered. `frozen_at` is when the graph of the run was frozen, in seconds
+    since 1970; `others` are the jobs of other nodes that are missing too.
 
-    `run_id` and `frozen_at` are None where somebody looks for a job without working on a run.
+    `run_id` and `frozen_at` are None where somebody looks for a job without working on a run, `node` and `node_id` when it is
+    the workflow itself, or its state, that is missing. Unless a node was `attempted`, the run is as it was.
     """
 
     def __init__(
         self,
         reason: str,
         *,
-        node: str,
-        node_id: str,
+        node: str | None = None,
+        node_id: str | None = None,
         job: str | None,
         run_id: str | None = None,
         frozen_at: float | None = None,
+        attempted: bool = True,
+        others: Sequence[str] = (),
     ) -> None:
         named = repr(node) if node == node_id else f"{node!r} ({node_id})"
+        what = f"the job of node {named}" if node is not None else "the code"
         of_run = "" if run_id is None else f" of run {run_id}"
         frozen = "" if frozen_at is None else f", which was frozen at {utc_text(frozen_at)},"
-        super().__init__(
-            f"the job of node {named}{of_run} is missing: {reason}\n"
+        also = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+        more = f" (also missing: {also})" if others else ""
+        edit = "`run.export_graph()`, give the node another job, `run.import_graph(...)`"
+        ways_out = (
             f"  the graph of the run{frozen} names it, so there are three ways out:\n"
             f"  - restore {job or f'the method {node!r}'} where this worker runs, and `run.retry()`\n"
             f"  - give up: `run.cancel()`, if other nodes of it still run\n"
-            f"  - edit the graph: `run.export_graph()`, give the node another job, `run.import_graph(...)`, `run.retry()`"
+            f"  - edit the graph: {edit}, `run.retry()`"
+            if attempted
+            else f"  nothing was attempted and the run is as it was; its graph{frozen} can be edited: {edit}"
+            if frozen_at is not None
+            else "  nothing was run"
         )
+        super().__init__(f"{what}{of_run} is missing: {reason}{more}\n{ways_out}")
         self.reason = reason
         self.node = node
         self.node_id = node_id
         self.job = job
         self.run_id = run_id
         self.frozen_at = frozen_at
+        self.attempted = attempted
+        self.others = tuple(others)
 
 
 class InputError(StepwellError):

@@ -146,3 +146,23 @@ def test_a_paused_run_is_resumed(shop: Shop) -> None:
     assert shop.status("slow") == "PAUSED"
     shop.touch("go")
     assert shop("resume", "slow").json == "12"
+
+
+def test_what_the_class_asks_for_now_is_given_with_resume(shop: Shop) -> None:
+    head = "from pathlib import Path\nfrom stepwell import Workflow, step\nclass Gift(Workflow):\n"
+    pack = "    @step\n    def pack(self):\n        return 1\n"
+    send = "    @step\n    def send(self):\n        assert Path('go').exists(), 'no'\n"
+    shop.write("gift.py", head + pack + send)
+    shop("run", "gift:Gift", "--run-id", "gift", code=1)
+    shop("retry", "gift", "--no-wait")
+    shop.write("gift.py", head + "    ribbons: int\n" + pack + send)
+    shop.touch("go")
+    told = shop("resume", "gift", code=6).err
+    assert "error: run gift is paused: its input does not fit its class: ribbons: is missing; int is needed." in told
+    assert "stepwell resume gift --input NAME=VALUE  gives what its class asks for, and goes on" in told
+    assert "its input does not fit" in shop("ls").out
+    assert "--input NAME=VALUE" in shop("why", "gift").out
+    assert "ribbons: int is needed, got 'many'" in shop("resume", "gift", "-i", "ribbons=many", code=2).err
+    assert "knots: resume takes only what" in shop("resume", "gift", "-i", "knots=2", code=2).err
+    shop("resume", "gift", "--input", "ribbons=3")
+    assert shop("show", "gift", "--json").json["input"] == {"ribbons": 3}

@@ -201,7 +201,7 @@ def test_a_body_that_looks_at_what_it_caught_is_replayed(engine: Engine, tmp_pat
     assert run.output("catch") == [503, 4]
     assert run.replay().effects == 2
     recorded = read_cassette(run.export(tmp_path / "catching.json").read_bytes())
-    assert replay_cassette(recorded).effects == 2
+    assert replay_cassette(recorded, jobs=["tests"]).effects == 2
 
 
 def test_an_attribute_of_a_record_that_was_changed_is_named(engine: Engine, tmp_path: Any) -> None:
@@ -209,7 +209,7 @@ def test_an_attribute_of_a_record_that_was_changed_is_named(engine: Engine, tmp_
     cassette = json.loads(path.read_text())
     cassette["nodes"][0]["effects"][0]["raised"]["attributes"]["code"] = 500
     with pytest.raises(ReplayMismatch, match="effect 0: the recorded response of 'fetch' was changed"):
-        replay_cassette(read_cassette(json.dumps(cassette).encode()))
+        replay_cassette(read_cassette(json.dumps(cassette).encode()), jobs=["tests"])
 
 
 @pytest.mark.parametrize("wrong", [7, {}, [7], [{}], [{"type": "a", "message": "b", "bases": [], "exceptions": 3}]])

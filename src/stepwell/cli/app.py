@@ -11,7 +11,20 @@ import typer
 from ..version import __version__
 from . import completion
 from .exits import MEANINGS, forgiving_streams, report
-from .options import Accept, AsJson, At, DryRun, DryRunAsJson, Inputs, NodeArgument, NoWait, RunArgument, Store, Target
+from .options import (
+    Accept,
+    AsJson,
+    At,
+    DryRun,
+    DryRunAsJson,
+    Inputs,
+    Jobs,
+    NodeArgument,
+    NoWait,
+    RunArgument,
+    Store,
+    Target,
+)
 
 app = typer.Typer(
     name="stepwell",
@@ -42,12 +55,12 @@ def stepwell(
     context.obj = store
 
 
-def _place(context: typer.Context, store: str | None) -> Any:
+def _place(context: typer.Context, store: str | None, jobs: list[str] | None = None) -> Any:
     from .opening import Place
     from .streams import keep_stdout
 
     keep_stdout()
-    return Place(store or context.obj)
+    return Place(store or context.obj, jobs or ())
 
 
 def _only_said(
@@ -200,12 +213,13 @@ def checkpoints(
         str | None, typer.Argument(metavar="[AT]", help="A label, a seq of the journal, or an idempotency key.")
     ] = None,
     as_json: AsJson = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """List the checkpoints that bodies gave names to, or show how the run stood at one: state, frontier, effects."""
     from .checkpoints import checkpoints as command
 
-    command(_place(context, store), run, at, as_json=as_json)
+    command(_place(context, store, jobs), run, at, as_json=as_json)
 
 
 @app.command()
@@ -218,12 +232,13 @@ def replay(
         ),
     ],
     as_json: AsJson = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Run the bodies of a run again, answered from its record; exit code 1 if anything differs."""
     from . import replaying
 
-    replaying.replay(_place(context, store), what, as_json=as_json)
+    replaying.replay(_place(context, store, jobs), what, as_json=as_json)
 
 
 @app.command()
@@ -238,12 +253,13 @@ def export(
             help="Also when the code of the run cannot be imported; secrets that only this code names are then not masked.",
         ),
     ] = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Write what is recorded of a run into a file that can be replayed anywhere, without the secrets that its code names."""
     from . import replaying
 
-    replaying.export(_place(context, store), run, file, missing_code_ok=missing_code_ok)
+    replaying.export(_place(context, store, jobs), run, file, missing_code_ok=missing_code_ok)
 
 
 @app.command()
@@ -287,6 +303,7 @@ def retry(
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: NoWait = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Run again what did not complete of a failed, cancelled or paused run."""
@@ -294,7 +311,7 @@ def retry(
         return
     from . import working
 
-    working.retry(_place(context, store), run, accept=accept, wait=not no_wait)
+    working.retry(_place(context, store, jobs), run, accept=accept, wait=not no_wait)
 
 
 @app.command()
@@ -306,6 +323,7 @@ def reattempt(
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: NoWait = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
@@ -313,7 +331,7 @@ def reattempt(
         return
     from . import working
 
-    working.reattempt(_place(context, store), run, node, cascade=cascade, wait=not no_wait)
+    working.reattempt(_place(context, store, jobs), run, node, cascade=cascade, wait=not no_wait)
 
 
 @app.command()
@@ -327,12 +345,13 @@ def fork(
     ] = None,
     run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="An id of your choice.")] = None,
     no_wait: NoWait = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Start a new run that begins with what another has done, and goes on with other input or code."""
     from . import working
 
-    working.fork(_place(context, store), run, at, inputs or [], run_id=run_id, wait=not no_wait)
+    working.fork(_place(context, store, jobs), run, at, inputs or [], run_id=run_id, wait=not no_wait)
 
 
 @app.command()
@@ -371,9 +390,16 @@ def resume(
     context: typer.Context,
     run: RunArgument,
     accept: Accept = False,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", "-i", metavar="NAME=VALUE", help="An input that its class has got since; may be repeated."
+        ),
+    ] = None,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Un-pause it, but leave the work to others.")] = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Go on with an unfinished run: one that is paused, or that another process left."""
@@ -381,7 +407,7 @@ def resume(
         return
     from . import working
 
-    working.resume(_place(context, store), run, accept=accept, wait=not no_wait)
+    working.resume(_place(context, store, jobs), run, inputs or [], accept=accept, wait=not no_wait)
 
 
 @app.command()
@@ -399,12 +425,13 @@ def import_graph(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="What `graph RUN --frozen` printed, edited; - reads stdin.")
     ],
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Have a run go on with an edited graph; what has completed must stay as it was."""
     from . import steering
 
-    steering.import_graph(_place(context, store), run, file)
+    steering.import_graph(_place(context, store, jobs), run, file)
 
 
 @app.command()
@@ -415,12 +442,13 @@ def work(
         str | None, typer.Option("--queues", metavar="A,B", help="Take only nodes of these queues; by default all.")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="End when nothing is left that can be worked on here.")] = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Work on every unfinished run there is code for, until Ctrl-C."""
     from . import working
 
-    working.work(_place(context, store), modules, queues=queues, once=once)
+    working.work(_place(context, store, jobs), modules, queues=queues, once=once)
 
 
 @app.command()

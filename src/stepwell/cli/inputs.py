@@ -86,11 +86,8 @@ def make_startable(target: str, pairs: Sequence[str], file: str | None) -> Workf
     return instance if instance is not None else _built(target, found, values)
 
 
-def changed_input(run_id: str, target: str | None, pairs: Sequence[str]) -> dict[str, Any]:
-    """What `--input` changes of the input of a run; the rest of it stays."""
-    if not pairs:
-        return {}
-    found = None if target is None else find_target(target)
+def changed_input(run_id: str, found: Target | None, pairs: Sequence[str]) -> dict[str, Any]:
+    """What `--input` changes of the input of a run of this class; the rest of it stays."""
     if not isinstance(found, type):
         raise InputError(f"--input: run {run_id} is of a workflow that takes no input")
     problems: list[str] = []

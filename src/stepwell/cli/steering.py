@@ -63,7 +63,7 @@ def freeze(place: Place, text: str) -> None:
 def import_graph(place: Place, text: str, file: str) -> None:
     data = _content(file)
     with place.store() as store:
-        run = Engine(store, runner=None).get(find_run(store, text).id)
+        run = place.engine(store).get(find_run(store, text).id)
         before = run.graph
         try:
             run.import_graph(data)
@@ -77,6 +77,10 @@ def import_graph(place: Place, text: str, file: str) -> None:
         say(f"run {run.id} has this graph already, and keeps it")
         return
     say(f"run {run.id} goes on with the graph of {file}: {count(len(after), 'node')} ({changes(before, after)})")
+    if not after.trusted:
+        say(
+            "it names code that the run did not name before: whoever works on it allows its modules, with --jobs or `jobs`"
+        )
     advise(place, next_steps(row))
 
 

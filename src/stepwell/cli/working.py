@@ -6,21 +6,20 @@ import queue
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import typer
 
-from ..define import Workflow, load_target
+from ..define import Workflow
 from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
 from ..model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus, Unfinished
 from ..model.origin import origin_of
 from ..runner import Engine, Run
 from ..runner.events import RunEvent
 from ..store import Store, reader
-from ..words import message_of
 from .advising import advise, advised, next_steps
 from .exits import ExitCode, complain, report
 from .inputs import changed_input, import_module, make_startable, workflows_in
@@ -72,14 +71,15 @@ def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_i
     """A new run that begins with what another has done."""
     with place.store() as store:
         row = find_run(store, text)
-        run = Engine(store, runner=None).get(row.id)
+        engine = place.engine(store)
+        run = engine.get(row.id)
         where = place_in(run, at)
         if isinstance(where, str) and run.step_of(where) is None:
             check_node(run, where)
-    changes = changed_input(row.id, row.target, pairs)
+        changes = changed_input(row.id, engine.code.target_of(row), pairs) if pairs else {}
     if not wait:
         with place.store() as store:
-            made = Engine(store, runner=None).get(row.id).fork(where, input=changes, run_id=run_id)
+            made = place.engine(store).get(row.id).fork(where, input=changes, run_id=run_id)
             _say_what_is_shared(store, made)
             now = made.row
         say(f"run {made.id} is {now.status}: {count(now.open, 'node')} to run, when somebody works on it")
@@ -98,28 +98,29 @@ def _say_what_is_shared(store: Store, fork: Run) -> None:
 
 
 @advised
-def resume(place: Place, text: str, *, accept: bool, wait: bool) -> None:
+def resume(place: Place, text: str, pairs: Sequence[str], *, accept: bool, wait: bool) -> None:
     """Un-pause a paused run, and work on any that has not ended."""
     with place.store() as store:
         row = find_run(store, text)
+        given = changed_input(row.id, place.engine(store).code.target_of(row), pairs) if pairs else {}
     if row.status.terminal:
         raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume", run_id=row.id)
-    if not wait and row.status is not RunStatus.PAUSED:
+    if not wait and row.status is not RunStatus.PAUSED and not given:
         say(f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker")
         say(f"  {place.command(f'resume {row.id}')}    or, for all runs, {place.command('work MODULE')}")
         return
-    _go_on(place, row, lambda engine: _resumed(engine, row, accept=accept), wait=wait)
+    _go_on(place, row, lambda engine: _resumed(engine, row, given, accept=accept), wait=wait)
 
 
-def _resumed(engine: Engine, row: RunRow, *, accept: bool) -> Run:
+def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: bool) -> Run:
     run = engine.get(row.id)
-    if row.status is not RunStatus.PAUSED:
+    if row.status is not RunStatus.PAUSED and not given:
         try:
             return engine.adopt(row.id)
         except RunConflict:  # its class has changed, and the doubt about that has paused it
             if not accept or run.status is not RunStatus.PAUSED:
                 raise
-    return run.resume(accept=accept)
+    return run.resume(accept=accept, input=given)
 
 
 def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: bool) -> None:
@@ -130,7 +131,7 @@ def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: boo
             _work_to_the_end(place, engine, begun[0].row)
         return
     with place.store() as store:
-        now = ask(Engine(store, runner=None)).row
+        now = ask(place.engine(store)).row
     say(f"run {row.id} is {now.status} again: {count(now.open, 'node')} to run, when somebody works on it")
     say(f"  {place.command(f'resume {row.id}')}")
 
@@ -139,7 +140,7 @@ def work(place: Place, modules: Sequence[str], *, queues: str | None, once: bool
     taken = None if queues is None else [name.strip() for name in queues.split(",")]
     workflows = _import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
-    with _terminated_as_interrupted(), place.worker(taken) as engine:
+    with _terminated_as_interrupted(), place.worker(modules, taken) as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
         try:
             engine.serve(workflows)
@@ -285,16 +286,11 @@ def _say_what_is_served(engine: Engine, *, once: bool) -> None:
     typer.echo(f"serving {engine.store.url} {end}", err=True)
     for needed in reader.list_unfinished(engine.store):
         if engine.can_serve(needed) is False:
-            typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(needed)}')}", err=True)
+            typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(engine, needed)}')}", err=True)
 
 
-def _why_not(needed: Unfinished) -> str:
-    try:
-        if needed.target is not None:
-            load_target(needed.target)
-    except Exception as error:
-        return message_of(error).partition("\n")[0]
-    return "some of its nodes have no code here"
+def _why_not(engine: Engine, needed: Unfinished) -> str:
+    return (engine.why_not_served(needed) or "some of its nodes have no code here").partition("\n")[0]
 
 
 def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:

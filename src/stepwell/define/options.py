@@ -11,6 +11,7 @@ from ..errors import DefinitionError
 from ..graph import MAX_NAME, Body, OnLost, Retry, SideEffects
 from ..place import Place
 from ..words import shown
+from .address import find_exception
 
 Isolation: TypeAlias = Literal["thread", "process"]
 OnFailure: TypeAlias = Literal["fail_fast", "finish", "pause"]
@@ -58,7 +59,9 @@ def checked_options(
     if not _is_text(queue) or "/" in queue:
         raise DefinitionError(f"queue={queue!r}: a name without '/' is needed", where=str(place))
     seconds = _checked_timeout(timeout, place)
-    return Options(Retry.of(retry), seconds, on_lost, isolation, queue, side_effects, idempotency_key)
+    return Options(
+        _checked_retry(Retry.of(retry), place), seconds, on_lost, isolation, queue, side_effects, idempotency_key
+    )
 
 
 class RunOptions(NamedTuple):
@@ -104,6 +107,16 @@ def _checked_timeout(seconds: float | None, place: Place) -> float | None:
     if not is_seconds(seconds, positive=True):
         raise DefinitionError(f"timeout={shown(seconds)}: {POSITIVE_SECONDS_NEEDED} is needed", where=str(place))
     return float(seconds)
+
+
+def _checked_retry(retry: Retry | None, place: Place) -> Retry | None:
+    """The exceptions that `retry_on` gives by name are looked up, because a name that leads nowhere would never match."""
+    if retry is None or not retry.unchecked:
+        return retry
+    try:
+        return retry.with_classes({name: find_exception(name) for name in retry.unchecked})
+    except DefinitionError as error:
+        raise DefinitionError(f"retry_on={error}", where=str(place)) from error
 
 
 def _is_text(value: object) -> bool:

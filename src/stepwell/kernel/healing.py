@@ -14,10 +14,14 @@ HEALED_LATE = "healed_late"
 REMOVED = "removed"
 DOUBT = "is it a rename? "
 """How the reason of a run begins that is PAUSED because of what a heal might do twice."""
+UNFIT = "its input does not fit its class: "
+"""How the reason of a run begins that is PAUSED because its class asks for another input than it has."""
 
 
-def arrange(current: Graph, new: Graph, *, pinned: bool = False) -> Arranged:
+def arrange(current: Graph, new: Graph, *, pinned: bool = False, trusted: bool = True) -> Arranged:
     """`new`, numbered so that every node which `current` has, or had, keeps its number.
+
+    `trusted`: nothing in it came from elsewhere, see `Graph.trusted`.
 
     A node is the one it was if it has the same id, says that it was called so (`was=`), or was called so once before.
     """
@@ -34,7 +38,7 @@ def arrange(current: Graph, new: Graph, *, pinned: bool = False) -> Arranged:
             numbering[number] = spec.id
     taken = set(found.values())
     removed = {number: spec for number, spec in enumerate(current.in_order) if number not in taken}
-    return Arranged(list(new), numbering, removed, names, pinned=pinned, state=new.state)
+    return Arranged(list(new), numbering, removed, names, pinned=pinned, state=new.state, trusted=trusted)
 
 
 def _same_nodes(current: Graph, new: Graph) -> dict[NodeId, int]:

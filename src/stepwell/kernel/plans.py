@@ -122,14 +122,15 @@ def _cannot_reattempt(row: NodeRow, *, gone: bool) -> str:
     return f"node {row.id!r} is {row.status}: only a node that has ended can be attempted again"
 
 
-def pause() -> Plan:
+def pause(reason: str = "paused") -> Plan:
     """Nothing new starts; what runs may end, and what it did is recorded."""
-    return Plan([], Finish(RunStatus.PAUSED, open_gate=False, reason="paused"))
+    return Plan([], Finish(RunStatus.PAUSED, open_gate=False, reason=reason))
 
 
-def resume(run: RunRow) -> Plan:
-    """Go on. After a failure that paused the run: with what does not need the node that failed."""
-    return Plan([], Finish(RunStatus.RUNNING, open_gate=True, tolerate=run.reason == NODE_FAILED))
+def resume(run: RunRow, input: bytes | None = None) -> Plan:
+    """Go on, with another input if one is given. After a failure that paused the run: with what does not need the node that
+    failed."""
+    return Plan([], Finish(RunStatus.RUNNING, open_gate=True, tolerate=run.reason == NODE_FAILED, input=input))
 
 
 def unchanged(run: RunRow) -> Finish:

@@ -34,6 +34,7 @@ class Verdict(NamedTuple):
 
 
 COMPLETED = Verdict(AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
+FAILED = Verdict(AttemptStatus.FAILED, NodeStatus.FAILED)
 CANCELLED = Verdict(AttemptStatus.CANCELLED, NodeStatus.CANCELLED)
 RELEASED = Verdict(AttemptStatus.RELEASED, NodeStatus.READY)
 

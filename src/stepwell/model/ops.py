@@ -216,6 +216,8 @@ class Finish(NamedTuple):
     """With CANCELLING: microseconds until running attempts are fenced."""
     tolerate: bool = False
     """What has failed by now is no reason any more to fail or pause the run; what fails from now on is."""
+    input: bytes | None = None
+    """The input of the run from now on; None: as it was."""
 
 
 class Rewrite(NamedTuple):

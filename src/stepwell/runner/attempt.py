@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import partial
@@ -12,6 +13,7 @@ from ..codec import MAX_BYTES, clean, decode, encode
 from ..define import Bodies, Delta
 from ..errors import DefinitionError, MissingJob, NotJson, RetryLater, StateError, Stopped
 from ..ids import RunId
+from ..importable import exception_name
 from ..kernel import settling
 from ..kernel.settling import Failure, Later, Verdict
 from ..masking import mask
@@ -116,9 +118,11 @@ class Attempt:
         """The body raised, here or in a process of its own."""
         if raised.stopped and self.held.stop:
             return settle(self.held, settling.stopped(self.held.spec))
+        if raised.missing is not None:  # trying again would find nothing either
+            message = str(self._missing_job(raised.missing))
+            return self._ended(settling.FAILED, raised.type, message, raised.traceback, outcome)
         failure = Failure(raised.names, later=raised.later)
-        message = raised.message if raised.missing is None else str(self._missing_job(raised.missing))
-        return self.failed(failure, raised.type, message, raised.traceback, outcome)
+        return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
 
     def timed_out(self) -> Settle:
         self.context.leave()
@@ -133,13 +137,24 @@ class Attempt:
         verdict = settling.after_failure(
             held.spec, failure, failures=held.failures, postponed=held.postponed, seed=held.facts.seed
         )
-        record: dict[str, object] = {"type": kind, "message": message}
         if failure.later is not None and not verdict.postponed:
-            record["message"] = f"{message}\n  it has asked for this {held.postponed:,} times, which is its limit"
-            record["postponed"] = held.postponed
+            message = f"{message}\n  it has asked for this {held.postponed:,} times, which is its limit"
+            return self._ended(verdict, kind, message, trace, outcome, {"postponed": held.postponed})
+        return self._ended(verdict, kind, message, trace, outcome)
+
+    def _ended(
+        self,
+        verdict: Verdict,
+        kind: str,
+        message: str,
+        trace: str,
+        outcome: bytes | None,
+        more: dict[str, object] | None = None,
+    ) -> Settle:
+        record: dict[str, object] = {"type": kind, "message": message, **(more or {})}
         if trace:
             record["traceback"] = trace
-        return settle(held, verdict, error=encode(record), outcome=outcome)
+        return settle(self.held, verdict, error=encode(record), outcome=outcome)
 
     def _missing_job(self, reason: str) -> MissingJob:
         """The same error, of this run: who looked for the job does not know the run."""
@@ -178,7 +193,7 @@ class Raised(NamedTuple):
                 message += _NO_SECONDS
         missing = _missing_reason(error) if issubclass(kind, MissingJob) else None
         return cls(
-            class_names(kind),
+            _names(kind),
             clean(short_name(kind)),
             clean(mask(message))[:MAX_TRACEBACK],
             clean(_traceback(error))[:MAX_TRACEBACK],
@@ -230,6 +245,15 @@ def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:
         advice = f"at most {MAX_OUTCOME} can be stored: return it as output, or keep it elsewhere"
         raise NotJson(f"the ctx.outcome of node {node!r} has {len(kept)} bytes; {advice}")
     return kept
+
+
+def _names(kind: type[BaseException]) -> list[str]:
+    """The class and its bases as `retry_on` names them. Their metaclasses are code of users, and may raise."""
+    found = class_names(kind)
+    for place, base in enumerate(type.__getattribute__(kind, "__mro__")):
+        with contextlib.suppress(BaseException):
+            found[place] = exception_name(base)
+    return found
 
 
 _NO_SECONDS = (

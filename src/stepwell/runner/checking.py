@@ -107,5 +107,16 @@ def checked_queues(queues: Any) -> frozenset[str] | None:
     raise _wrong("queues", queues, 'a list of names of queues is needed, as in ["default", "gpu"]')
 
 
+def checked_modules(modules: Any) -> tuple[str, ...]:
+    """Names of modules; whether there are such modules is seen when one of their functions is looked for."""
+    if isinstance(modules, Iterable) and not isinstance(modules, str):
+        given = tuple(modules)
+        wrong = [each for each in given if not isinstance(each, str) or not all(map(str.isidentifier, each.split(".")))]
+        if not wrong:
+            return given
+        modules = wrong[0]
+    raise _wrong("jobs", modules, 'a list of names of modules is needed, as in ["shop.jobs"]')
+
+
 def _wrong(name: str, value: object, needed: str) -> InputError:
     return InputError(f"{name}={shown(value)}: {needed}")

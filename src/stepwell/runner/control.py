@@ -31,7 +31,7 @@ class Steering(Protocol):
 
     def ask(self, gate: Gate) -> RunNews | None: ...
 
-    def go_on(self, gate: Gate, *, accept: bool = False) -> RunNews | None: ...
+    def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> RunNews | None: ...
 
     def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None: ...
 
@@ -122,18 +122,26 @@ class Controls:
         return self
 
     @overload
-    def resume(self: Self, *, accept: bool = ..., dry_run: Literal[False] = ...) -> Self: ...
+    def resume(
+        self: Self, *, accept: bool = ..., input: Mapping[str, Any] | None = ..., dry_run: Literal[False] = ...
+    ) -> Self: ...
     @overload
     def resume(self, *, dry_run: Literal[True]) -> list[Touched]: ...
-    def resume(self: Self, *, accept: bool = False, dry_run: bool = False) -> Self | list[Touched]:
+    def resume(
+        self: Self, *, accept: bool = False, input: Mapping[str, Any] | None = None, dry_run: bool = False
+    ) -> Self | list[Touched]:
         """Go on with a paused run; after a failure that paused it, with what does not need the node that failed.
 
-        `accept=True`: nodes that the class has lost and gained since are no renamed ones.
+        `accept=True`: nodes that the class has lost and gained since are no renamed ones. `input` has values for inputs that
+        the class has got since, or asks for in another type:
+
+            run.resume(input={"express": True})
         """
+        values = checked_changes(input)
         gate = ask(self.id, "resume")
         if dry_run:
             return self._preview(gate)
-        if self._engine.go_on(gate, accept=accept) is None:
+        if self._engine.go_on(gate, accept=accept, input=values) is None:
             self._refuse(gate)
         return self
 

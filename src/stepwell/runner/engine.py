@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from ..clock import SECOND
-from ..codec import decode
+from ..codec import decode, encode
 from ..commands import DEFAULT_STORE, either
 from ..define import Bodies, Builder, Definition, Workflow
 from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunStillActive
 from ..graph import Graph
-from ..ids import RunId, checked_run_id, new_run_id, new_worker_id
+from ..ids import Digest, RunId, checked_run_id, new_run_id, new_worker_id
 from ..kernel.comparing import Comparison
 from ..kernel.layout import add_graph
 from ..model import (
@@ -23,6 +24,8 @@ from ..model import (
     Create,
     Created,
     Gate,
+    GetRun,
+    ListJournal,
     ListRuns,
     Op,
     Receipt,
@@ -34,12 +37,21 @@ from ..model import (
     Unfinished,
 )
 from ..store import Store, open_store, reader
-from .checking import check_page, check_seconds, checked_list, checked_queues, checked_status, checked_workflows
+from .checking import (
+    check_page,
+    check_seconds,
+    checked_list,
+    checked_modules,
+    checked_queues,
+    checked_status,
+    checked_workflows,
+)
 from .code import Code, Outdated
 from .events import Events, ObservedStore
 from .explaining import served_by
 from .flights import Limits
-from .gates import GATE_LEASE, delete, enact, go_over, load
+from .forking import below
+from .gates import GATE_LEASE, ask, delete, enact, go_over, load
 from .housekeeping import Housekeeping
 from .lineage import begin_fork
 from .local import LocalRunner
@@ -50,10 +62,12 @@ from .recent import Recent
 from .run import Run, as_run
 from .serving import Serving
 from .starting import check_home, check_limits, create_op, facts_of, kept_input, refuse_while_importing_main
-from .versions import Versions
+from .versions import Versions, changes, unfit
 from .waiting import Waiting
 from .watch import Watch
 from .work import RunFacts
+
+log = logging.getLogger("stepwell")
 
 RUNS_PER_COMMIT = 500
 Answer = TypeVar("Answer")
@@ -72,6 +86,9 @@ class Engine:
     `runner=None` it only starts and looks. With `queues` it takes only nodes of these queues. With
     `guard=True` a body that asks the clock, chance, the network or a program for
     something that is not recorded fails, with the line that tried.
+
+    `jobs` names modules whose functions may run for what came from elsewhere: an imported graph, or what is stored on a server.
+    What programs put into an embedded store needs none.
     """
 
     def __init__(
@@ -79,6 +96,7 @@ class Engine:
         url: str | Store | None = None,
         *,
         workflows: Iterable[type[Workflow]] = (),
+        jobs: Iterable[str] = (),
         runner: Literal["local"] | None = "local",
         max_concurrent_nodes: int = 8,
         max_async_nodes: int = 1_000,
@@ -90,8 +108,7 @@ class Engine:
         guard: bool = False,
     ) -> None:
         check_home(url, runner)
-        given = checked_workflows(workflows)
-        taken = checked_queues(queues)
+        given, allowed, taken = checked_workflows(workflows), checked_modules(jobs), checked_queues(queues)
         check_limits(
             lease_seconds=lease_seconds,
             close_seconds=close_seconds,
@@ -110,7 +127,7 @@ class Engine:
         self._stored: Recent[str, bool] = Recent(10_000)
         """Digests of graphs that are known to be in the store."""
         worker = new_worker_id() if runner == "local" else None
-        self.code = Code(self.store, given)
+        self.code = Code(self.store, given, allowed)
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
         """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
@@ -191,7 +208,8 @@ class Engine:
     ) -> Run:
         """Start a run; it is durable when this returns.
 
-        The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there.
+        The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there; that of
+        a Builder must also have the same graph.
         """
         definition = self.code.definition_of(workflow)
         create = create_op(definition, run_id, idempotency_key, priority, timeout, seed)
@@ -240,6 +258,7 @@ class Engine:
         assert isinstance(receipt, Created)
         run = Run(self, receipt.run_id)
         if receipt.existed:
+            self._check_same_graph(definition, receipt.run_id)
             return self.adopt(run.id) if self._runner is not None else run
         if receipt.loaded < receipt.total:
             carry_out(self.store, load(run.id, receipt.loaded))
@@ -248,6 +267,22 @@ class Engine:
         if self._runner is not None and create.timeout is not None:
             self._runner.sweep_in(create.timeout)
         return run
+
+    def _check_same_graph(self, definition: Definition, run_id: RunId) -> None:
+        """A run that is there is the same one only if it has the same graph; that of a class may have healed since."""
+        row, moved = self.store.read([GetRun(run_id), ListJournal(run_id, limit=1, kinds=("healed",))])
+        if row is None or (row.target is not None and definition.target is not None):
+            return
+        first = Digest(moved[0].status.partition(" ")[0]) if moved else row.digest  # before somebody edited or froze it
+        if first == definition.graph.digest and row.target == definition.target:
+            return
+        stored = reader.get_graph(self.store, first)  # it may be collected, once no run has it any more
+        differing = "" if stored is None else f" ({changes(Graph.load(stored), definition.graph)})"
+        raise RunConflict(
+            f"run {run_id} exists already, with another graph{differing}; choose another run id or key, or go on with the run "
+            f"as it is: engine.adopt({run_id!r})",
+            run_id=run_id,
+        )
 
     def _graph_ops(self, definition: Definition) -> list[Op]:
         """What stores the graph: nothing if it is there; a large one is stored here, chunk by chunk."""
@@ -372,6 +407,10 @@ class Engine:
         """Whether the code of such runs was found here; None when this engine has not looked for it (yet)."""
         return self._serving.can_serve(needed)
 
+    def why_not_served(self, needed: Unfinished) -> str | None:
+        """What is missing here to work on such runs; None: nothing is."""
+        return self.code.absent(needed.workflow, needed.target, self.code.graph(needed.digest))
+
     def ask(self, gate: Gate) -> RunNews | None:
         """Have done what somebody asks of a run; None when the run is not in a status for it."""
         news = self._in_turn(lambda: carry_out(self.store, enact(gate), self.code.known_graph))
@@ -383,12 +422,21 @@ class Engine:
                 self._runner.sweep_in(decode(gate.arguments)["grace"] + 1_000)
         return news
 
-    def go_on(self, gate: Gate, *, accept: bool = False) -> RunNews | None:
-        """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner."""
+    def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> RunNews | None:
+        """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner.
+
+        `input` has values that the class asks for and the run has not.
+        """
         row = reader.require_run(self.store, gate.run_id)
-        if row.status in gate.allowed:
-            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept))
-        facts = self._facts_if_here(row)
+        if row.status in gate.allowed or (input and not row.status.terminal):
+            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept, check_input=not input))
+        if input:
+            filled = self.code.filled_input(row, input)
+            gate = gate._replace(arguments=encode({"input": filled}))
+            if row.status in (RunStatus.PENDING, RunStatus.RUNNING):  # nobody has noticed yet
+                self.ask(ask(row.id, "pause", reason=unfit(self.code.misfits(row))))
+            row = row._replace(input=encode(filled))
+        facts = self._facts_if_here(row, gate)
         news = self.ask(gate)
         if news is None and gate.purpose != "resume":
             return None  # what was refused must not make this engine work on the run
@@ -403,10 +451,17 @@ class Engine:
 
         def ask() -> RunNews | None:
             now = reader.require_run(self.store, row.id)  # who was in turn before may have changed it
-            return carry_out(self.store, go_over(now, self.graph_of(now), new, purpose=purpose, pinned=True))
+            current = self.graph_of(now)
+            trusted = current.trusted if purpose == "freeze" else self.code.may_trust(current, new)
+            return carry_out(self.store, go_over(now, current, new, purpose=purpose, pinned=True, trusted=trusted))
 
         news = self._in_turn(ask)
         after = reader.require_run(self.store, row.id)
+        if purpose == "import" and not self.graph_of(after).trusted:
+            log.warning(
+                "run %s now names code that it did not name before; it is worked on where that is registered: jobs=[...]",
+                row.id,
+            )
         if news is None and after.digest == row.digest and self.graph_of(row).follows is not None:
             raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
 
@@ -421,18 +476,25 @@ class Engine:
                     raise
                 time.sleep(0.01)
 
-    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool) -> RunRow:
+    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool, check_input: bool) -> RunRow:
         """Healed, if the class is here: who only steers runs need not have it."""
         row = reader.require_run(self.store, run_id)
         try:
-            return self._versions.up_to_date(row, accept=accept)
+            return self._versions.up_to_date(row, accept=accept, check_input=check_input)
         except DefinitionError:
             if self._runner is not None:
                 raise
             return row
 
-    def _facts_if_here(self, row: RunRow) -> RunFacts | None:
-        return None if self._runner is None else self.code.facts(row)
+    def _facts_if_here(self, row: RunRow, gate: Gate) -> RunFacts | None:
+        """Before anything is asked of the run: when code of it is not here, it stays as it is."""
+        if self._runner is None:
+            return None
+        graph, again = self.graph_of(row), set()
+        if gate.purpose == "reattempt":
+            first = decode(gate.arguments)["node"]
+            again = {first, *below(first, graph)} if first < len(graph.order) else set()
+        return self.code.facts(row, again)
 
     def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
         """Create a fork of a run, let it share what its origin has done, and work on it if this engine does."""
@@ -494,8 +556,11 @@ class Engine:
                 self._house.serve_again(again)
 
     def _find_facts(self, run_id: RunId) -> RunFacts:
+        row = reader.require_run(self.store, run_id)
         try:
-            return self.code.facts(reader.require_run(self.store, run_id))
+            facts = self.code.facts(row)
+            self._versions.check_input(row)
+            return facts
         except Outdated:
             self._serving.leave(run_id)
             raise

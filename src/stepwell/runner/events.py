@@ -215,6 +215,10 @@ class ObservedStore:
     def url(self) -> str:
         return self._store.url
 
+    @property
+    def embedded(self) -> bool:
+        return self._store.embedded
+
     def read(self, queries: Sequence[Query]) -> list[Any]:
         return self._store.read(queries)
 

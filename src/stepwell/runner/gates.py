@@ -102,14 +102,21 @@ def resume(run_id: RunId) -> Procedure[RunNews | None]:
 
 
 def go_over(
-    run: RunRow, current: Graph, new: Graph, *, purpose: str = "heal", pinned: bool = False, accept: bool = False
+    run: RunRow,
+    current: Graph,
+    new: Graph,
+    *,
+    purpose: str = "heal",
+    pinned: bool = False,
+    accept: bool = False,
+    trusted: bool = True,
 ) -> Procedure[RunNews | None]:
     """Have a run go over to another graph; None when it is not in a status for it.
 
     A heal that might do the work of a renamed node twice pauses the run instead, unless somebody accepts it.
     """
     yield Commit([Sweep()])  # what a dead worker held no longer runs, and a new node before it comes in time
-    arranged = healing.arrange(current, new, pinned=pinned)
+    arranged = healing.arrange(current, new, pinned=pinned, trusted=trusted)
     if arranged.document == current.document:
         return None
     nodes = yield from all_nodes(run.id)
@@ -245,9 +252,9 @@ def _plan(gate: Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | N
         case "fork":
             return (yield from share_all(gate, run)) or NotNow("somebody else holds its gate now")
         case "pause":
-            return plans.pause()
+            return plans.pause(arguments.get("reason", "paused"))
         case "resume":
-            return plans.resume(run)
+            return plans.resume(run, encode(arguments["input"]) if "input" in arguments else None)
         case unknown:
             raise StoreCorrupt(f"run {gate.run_id}: the gate is held for {unknown!r}, which this version does not know")
 

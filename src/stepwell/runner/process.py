@@ -225,6 +225,8 @@ class _Child:
 
 def _request(attempt: Attempt) -> dict[str, Any]:
     held, ctx = attempt.held, attempt.context
+    if held.facts.bodies.restricted:  # the child imports whatever it is told to
+        held.facts.bodies.find(held.spec)
     order = held.facts.graph.order
     return {
         "target": held.facts.target,

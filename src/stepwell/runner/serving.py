@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 
-from ..errors import RunConflict, RunError, RunNotFound, StepwellError, StoreError
+from ..errors import DefinitionError, RunConflict, RunError, RunNotFound, StepwellError, StoreError
 from ..ids import RunId
 from ..model import RunRow, Unfinished
 from ..store import Store, reader
 from .code import Code, Outdated
 from .versions import Versions
 from .work import RunFacts
+
+log = logging.getLogger("stepwell")
 
 HEALING_SECONDS = 0.2
 """How long runs are healed between two other chores."""
@@ -122,3 +125,6 @@ class Serving:
                 del self._left[run_id]
             except (RunConflict, Outdated):
                 self._left[run_id] = now + LOOK_AGAIN_SECONDS
+            except DefinitionError as error:
+                log.warning("run %s is left to others: %s", run_id, error)
+                del self._left[run_id]

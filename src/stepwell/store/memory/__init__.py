@@ -51,6 +51,7 @@ class MemoryStore:
     """
 
     url = "memory://"
+    embedded = True
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or WallClock()

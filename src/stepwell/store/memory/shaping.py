@@ -239,6 +239,8 @@ def _finish(run: RunRecord, finish: Finish, now: int) -> None:
     run.token, run.purpose, run.arguments, run.expires_at = None, None, b"", None
     moved = run.status is not finish.status
     run.status, run.reason = finish.status, finish.reason
+    if finish.input is not None:
+        run.created = run.created._replace(input=finish.input)
     if moved:
         run.ended_at = now if finish.status.terminal else None
     run.cancel_at = now + (finish.grace or 0) if finish.status is RunStatus.CANCELLING else None

@@ -92,6 +92,8 @@ class SqliteStore:
     `commit` returns. Reads have a connection of their own and never wait for a writer.
     """
 
+    embedded = True
+
     def __init__(
         self,
         path: str | Path,

@@ -11,6 +11,9 @@ from ...model import (
     NODE_MOVES,
     RUN_MOVES,
     AttemptStatus,
+    Created,
+    Delete,
+    Deleted,
     Finish,
     GateState,
     GateTaken,
@@ -33,6 +36,7 @@ from ..ops import (
     changed,
     claim,
     completed,
+    create,
     end_run,
     enlist,
     failed,
@@ -419,3 +423,25 @@ def test_the_gate_of_a_large_run_opens_in_steps_and_what_ends_meanwhile_counts(s
     assert reader.all_nodes(store, RUN)[-1].waiting == size - 3
     assert {row.status for row in reader.all_nodes(store, RUN)[1:-1]} == {NodeStatus.READY, NodeStatus.COMPLETED}
     assert of.order[claim(store, limit=1)[0].index].startswith("child_")
+
+
+@pytest.mark.parametrize("size", [1, 40_000], ids=["small", "large"])
+def test_a_rewrite_may_give_the_run_another_input(store: Store, size: int) -> None:
+    """With the end of it, and not before; a run that shares its payload keeps its own."""
+    of = start(store, graph(a=""), input=b'"%s"' % (b"x" * size))
+    store.commit([create(of, "other", input=b'"%s"' % (b"x" * size))])
+    hold(store, purpose="resume")
+    assert isinstance(store.commit([rewrite()])[0], Rewritten)
+    for given in (b'"%s"' % (b"x" * size), b'"%s"' % (b"y" * size), b"{}"):
+        before = reader.require_run(store, RUN)
+        finish(store, RunStatus.PAUSED, input=given)
+        after = reader.require_run(store, RUN)
+        assert (after.input, after.seed, after.created_at) == (given, before.seed, before.created_at)
+        hold(store, purpose="resume")
+    finish(store, RunStatus.RUNNING, open_gate=True)
+    assert reader.require_run(store, RUN).input == b"{}"
+    assert reader.require_run(store, RunId("other")).input == b'"%s"' % (b"x" * size)
+    assert one(store, create(of, input=b"{}"), Created).existed
+    end_run(store)
+    assert one(store, Delete(RUN), Deleted).finished
+    assert reader.require_run(store, RunId("other")).input == b'"%s"' % (b"x" * size)
