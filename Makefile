@@ -5,7 +5,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench load prove clean
+.PHONY: help run test lint bench load prove mutate clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -42,6 +42,10 @@ prove: ## Check the promises in simulated worlds (about 10 minutes)
 	@scripts/setup dev
 	$(BIN)/python -m stepwell.testing.prove --report docs/proof.md
 
+mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
+	@scripts/setup dev
+	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),100) $(if $(ONLY),--only $(ONLY)) $(MUTATE_ARGS)
+
 clean: ## Remove the environment, caches, build output and local runs
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .stepwell build dist bench/out
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .mutation .stepwell build dist bench/out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
