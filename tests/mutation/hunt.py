@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,9 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from .mutants import Mutant
-from .reach import Reach, digest, files_of_tests, measure, shared_digest
+from .reach import Moved, Reach, files_of_tests, measure, moved_lines, sources
 from .results import Result, Results, Verdict
-from .trees import PACKAGE, Tree
+from .trees import PACKAGE, ROOT, Tree
 
 WAVES = (2.0, 15.0)
 """Seconds of tests. Most mutants die at once, so the fastest tests are run without loading the others, then some more."""
@@ -32,29 +34,50 @@ Item = TypeVar("Item")
 def measure_tests(
     trees: Sequence[Tree], kept: Path, below: Sequence[str], rooms: list[str], console: Console
 ) -> tuple[Reach, str]:
-    """Which tests of these folders or files run which lines, and a digest of all this is true for."""
+    """Which tests of these folders or files run which lines, and a digest of package and tests."""
     kept.mkdir(parents=True, exist_ok=True)
-    shared = shared_digest()
-    everything = {name: kept / f"{digest([name])}-{shared}.json" for name in files_of_tests()}
-    files = {name: everything[name] for name in files_of_tests(below)}
-    for old in kept.iterdir():
-        if old not in everything.values():
-            old.unlink()
-    missing = [name for name, file in files.items() if not file.exists()]
+    now = sources()
+    package = _digest(json.dumps(now))
+    (kept / f"sources-{package}.json").write_text(json.dumps(now))
+    files = {name: kept / f"tests-{_digest((ROOT / name).read_text('utf-8'))}.json" for name in files_of_tests(below)}
 
     def work(tree: Tree, name: str) -> None:
-        measure(tree, name, files[name], rooms)
+        found = measure(tree, name, rooms)
+        draft = files[name].with_suffix(".draft")
+        draft.write_text(json.dumps({"package": package, **found}))
+        draft.replace(files[name])
 
+    missing = [name for name, file in files.items() if not file.exists()]
     if missing:
         share(trees, missing, work, "measuring the tests", console)
     reach = Reach()
+    moved = Moves(kept, now)
     for file in files.values():
-        reach.add(file)
-    if reach.broken:
-        console.print(
-            f"left out, because they fail without a mutant: {', '.join(reach.broken)}", style="yellow", markup=False
-        )
-    return reach, hashlib.sha256(" ".join(sorted(file.name for file in files.values())).encode()).hexdigest()[:16]
+        told = json.loads(file.read_text())
+        reach.add(told, partial(moved, told["package"]))
+    return reach, _digest(package + " ".join(sorted(file.name for file in files.values())))
+
+
+class Moves:
+    """Where lines of earlier sources are now."""
+
+    def __init__(self, kept: Path, now: dict[str, str]) -> None:
+        self._kept = kept
+        self._now = now
+        self._sources: dict[str, dict[str, str]] = {}
+        self._moved: dict[tuple[str, str], Moved] = {}
+
+    def __call__(self, package: str, module: str) -> Moved:
+        if package not in self._sources:
+            self._sources[package] = json.loads((self._kept / f"sources-{package}.json").read_text())
+        if (package, module) not in self._moved:
+            old = self._sources[package][module]
+            self._moved[package, module] = moved_lines(old, self._now.get(module, ""))
+        return self._moved[package, module]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Hunt:
@@ -65,6 +88,7 @@ class Hunt:
         self._budget = budget
         self._console = console
         self._lock = threading.Lock()
+        self._sound: set[str] = set()
 
     def run(self, mutants: list[Mutant]) -> None:
         """Judge those that are not judged yet."""
@@ -80,19 +104,37 @@ class Hunt:
                 self._console.print(f"{result.verdict} {mutant.module}:{mutant.line} {mutant.now}", markup=False)
 
     def _result(self, tree: Tree, mutant: Mutant) -> Result:
-        reaching = self._reach.tests_for(mutant)
-        if not reaching:
-            return Result(Verdict.NOT_REACHED, "", 0, 0)
-        chosen = self._within_budget(reaching)
+        while True:
+            reaching = self._reach.tests_for(mutant)
+            chosen = self._within_budget(reaching)
+            by = self._killed_by(tree, mutant, chosen)
+            if by in self._reach.seconds and not self._passes(tree, by):
+                self._console.print(f"left out, because it fails without a mutant: {by}", style="yellow", markup=False)
+                continue
+            verdict = Verdict.KILLED if by else Verdict.SURVIVED if reaching else Verdict.NOT_REACHED
+            return Result(verdict, by, len(chosen), len(reaching))
+
+    def _killed_by(self, tree: Tree, mutant: Mutant, tests: list[str]) -> str:
+        """The test that fails, or what else happened to it; nothing if all pass."""
         source = (PACKAGE / mutant.module).read_text("utf-8")
         with tree.changed(mutant.module, mutant.apply(source)):
-            for wave in self._waves(chosen):
+            for wave in self._waves(tests):
                 slowest = self._reach.seconds[wave[-1]]
                 limit = START_SECONDS + SLOWER * sum(self._reach.seconds[test] for test in wave)
                 outcome = tree.run_tests(wave, limit, each_seconds=10 + SLOWER * slowest)
                 if not outcome.passed:
-                    return Result(Verdict.KILLED, outcome.by, len(chosen), len(reaching))
-        return Result(Verdict.SURVIVED, "", len(chosen), len(reaching))
+                    return outcome.by
+        return ""
+
+    def _passes(self, tree: Tree, test: str) -> bool:
+        """Whether a test passes without a mutant: asked when it kills its first one."""
+        if test not in self._sound and test not in self._reach.broken:
+            outcome = tree.run_tests([test], START_SECONDS + 10 * self._reach.seconds[test])
+            if outcome.passed:
+                self._sound.add(test)
+            else:
+                self._reach.broken.append(test)
+        return test in self._sound
 
     def _within_budget(self, tests: list[str]) -> list[str]:
         """The fastest for half of the time, and for the other half some of all the others."""
@@ -114,7 +156,8 @@ class Hunt:
                 wave = []
                 limits.pop(0)
             wave.append(test)
-        yield wave
+        if wave:
+            yield wave
 
 
 def share(

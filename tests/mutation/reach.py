@@ -1,19 +1,26 @@
-"""Which tests run a line: measured once for each file of tests, and kept until that or the package changes."""
+"""Which tests run a line: measured once for each file of tests, and kept until that changes.
+
+When the package has changed since, lines are found again by comparing its sources; lines that are new count as run by whoever
+runs the line before. That is not exact, but good enough: who runs a line of it seldom changes, and measuring takes long.
+"""
 
 from __future__ import annotations
 
 import ast
-import hashlib
+import difflib
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .mutants import FUNCTIONS, Mutant, defined_names, header_lines
-from .trees import PACKAGE, ROOT, Tree, tracked_files
+from .trees import PACKAGE, Tree, tracked_files
+
+Moved = dict[int, list[int]]
+"""For each line of an old source the lines of the present one that it stands for."""
 
 
 @dataclass
@@ -28,16 +35,17 @@ class Reach:
     """By their places in `_names`, because there are millions."""
     _users: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
 
-    def add(self, file: Path) -> None:
-        """What `measure` has written."""
-        told = json.loads(file.read_text())
+    def add(self, told: dict[str, Any], moved: Callable[[str], Moved]) -> None:
+        """What `measure` has found; `moved` says of a module where the lines of that time are now."""
         self.seconds |= dict(zip(told["tests"], told["seconds"], strict=True))
         self.broken += told["broken"]
         first = len(self._names)
         self._names += told["tests"]
         for module, lines in told["lines"].items():
+            now = moved(module)
             for line, tests in lines.items():
-                self._tests[module, int(line)] += [first + test for test in tests]
+                for place in now.get(int(line), ()):
+                    self._tests[module, place] += [first + test for test in tests]
 
     def tests_for(self, mutant: Mutant) -> list[str]:
         """The tests that meet it, the fastest first."""
@@ -91,23 +99,26 @@ def files_of_tests(below: Sequence[str] = ("tests",)) -> list[str]:
     return [name for name in tracked_files() if name.startswith(tuple(below)) and Path(name).name.startswith("test_")]
 
 
-def digest(names: Iterable[str]) -> str:
-    found = hashlib.sha256()
-    for name in names:
-        found.update(name.encode() + b"\0" + (ROOT / name).read_bytes() + b"\0")
-    return found.hexdigest()[:16]
+def sources() -> dict[str, str]:
+    """All modules of the package."""
+    return {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def shared_digest() -> str:
-    """Of all that every file of tests depends on."""
-    tests = set(files_of_tests())
-    own = "tests/mutation/"
-    names = (name for name in tracked_files() if name.endswith((".py", ".sql", ".toml")))
-    return digest(name for name in names if name not in tests and not name.startswith((own, "bench/", "docs/")))
+def moved_lines(old: str, new: str) -> Moved:
+    found: Moved = defaultdict(list)
+    matcher = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
+    for kind, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        if kind == "equal":
+            for line in range(old_start, old_end):
+                found[line + 1].append(line + 1 + new_start - old_start)
+        else:
+            for line in range(max(old_start - (kind == "insert"), 0), old_end):
+                found[line + 1] += range(new_start + 1, new_end + 1)
+    return found
 
 
-def measure(tree: Tree, test_file: str, kept: Path, rooms: list[str]) -> None:
-    """Run a file of tests in the tree and write down what its tests reach."""
+def measure(tree: Tree, test_file: str, rooms: list[str]) -> dict[str, Any]:
+    """Run a file of tests in the tree: its tests, how long each took, those that fail, and for each line who runs it."""
     folders = [str(tree.root / "src" / "stepwell" / room) for room in rooms]
     for file in tree.notes.iterdir():
         file.unlink()
@@ -131,8 +142,4 @@ def measure(tree: Tree, test_file: str, kept: Path, rooms: list[str]) -> None:
                 for number in numbers:
                     lines[Path(module).relative_to(package).as_posix()][number].update(place.get(test, ()))
     found = {module: {line: sorted(places) for line, places in of.items()} for module, of in lines.items()}
-    draft = kept.with_suffix(".draft")
-    draft.write_text(
-        json.dumps({"tests": tests, "seconds": list(noted["seconds"].values()), "broken": broken, "lines": found})
-    )
-    draft.replace(kept)
+    return {"tests": tests, "seconds": list(noted["seconds"].values()), "broken": broken, "lines": found}

@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psutil
+import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "stepwell"
 MARK = "STEPWELL_MUTATION_TREE"
 """What every process of a tree has in its environment, so that none is left."""
+_PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 MOST_MEMORY = 8 << 30
 """A mutant that never stops taking memory must not take all of it."""
 
@@ -93,7 +95,7 @@ class Tree:
         os.utime(path, (self._changes, self._changes))
 
     def run_tests(self, tests: Sequence[str], seconds: float, *options: str, each_seconds: float = 60.0) -> Outcome:
-        """Run these tests in this order, up to the first that fails. What takes longer has failed."""
+        """Run those of these tests that there are, in this order, up to the first that fails. What takes longer has failed."""
         chosen, said = self.notes / "chosen.json", self.notes / "failed.txt"
         chosen.write_text(json.dumps(tests))
         said.unlink(missing_ok=True)
@@ -102,7 +104,10 @@ class Tree:
         code = self.pytest(*options, *files, seconds=seconds)
         if code is None:
             return Outcome(False, "no end")
-        return Outcome(code == 0, said.read_text() if said.exists() else f"pytest ended with {code}")
+        return Outcome(
+            code in _PASSED,
+            said.read_text() if said.exists() else f"pytest ended with {code}",
+        )
 
     def pytest(self, *arguments: str, seconds: float | None = None) -> int | None:
         """The exit code, or None if it took longer."""
