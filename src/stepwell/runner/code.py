@@ -142,7 +142,9 @@ class Code:
         if self.outdated(row.workflow, row.target, graph):
             raise Outdated(f"run {row.id} follows another version of {row.workflow} than this process has")
         bodies = self.bodies(row.workflow, row.target, graph)
-        facts = RunFacts(row.id, row.workflow, row.target, graph, row.input, row.seed, bodies)
+        given = self.given.get(row.workflow)
+        target = row.target if given is None else given.target  # of the bodies: it may have moved to another module
+        facts = RunFacts(row.id, row.workflow, target, graph, row.input, row.seed, bodies)
         facts.since, facts.heals, facts.active = row.seq, row.heals, row.active
         return facts
 
