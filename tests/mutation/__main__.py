@@ -1,7 +1,7 @@
 """`make mutate`: plant small bugs one at a time, and see whether a test fails.
 
 python -m tests.mutation [--seed 1] [--count 100] [--only kernel/healing.py ...] [--tests tests/kernel ...]
-                         [--survivors] [--budget 90] [--enough 85]
+                         [--survivors] [--budget 60] [--enough 85]
 
 The first time every test is measured for the lines it runs, later those of files that have changed; that is kept in
 `.mutation/`, and measured anew when that is removed. Each bug is then met by the tests that run its line, the fastest first, up
@@ -16,6 +16,7 @@ import hashlib
 import signal
 import sys
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -23,7 +24,7 @@ from rich.console import Console
 from .hunt import Hunt, measure_tests
 from .mutants import Mutant, make_mutants
 from .results import Harmless, Results, Verdict, score, summary, write_report
-from .trees import PACKAGE, ROOT, private_trees
+from .trees import ROOT, private_trees, read_sources
 
 ROOMS = ["kernel", "store", "runner", "define", "replay"]
 KEPT = ROOT / ".mutation"
@@ -34,15 +35,16 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(stderr=True)
     KEPT.mkdir(exist_ok=True)
-    everything = list(make_mutants(PACKAGE, asked.only or ROOMS))
-    sample = choose(everything, asked.seed, asked.count)
+    sources = read_sources()
+    everything = list(make_mutants(sources, asked.only or ROOMS))
+    sample = choose(everything, sources, asked.seed, asked.count)
     harmless = Harmless(Path(__file__).with_name("harmless.toml"))
     try:
         with (
             tempfile.TemporaryDirectory(prefix="stepwell-mutation-", ignore_cleanup_errors=True) as folder,
             private_trees(Path(folder), asked.jobs) as trees,
         ):
-            reach, state = measure_tests(trees, KEPT / "reach", asked.tests, ROOMS, console)
+            reach, state = measure_tests(trees, sources, KEPT / "reach", asked.tests, ROOMS, console)
             results = Results(KEPT / "results.jsonl", state)
             if asked.survivors:
                 sample = [mutant for mutant in sample if results.last_verdict(mutant) is not Verdict.KILLED]
@@ -54,7 +56,7 @@ def main() -> int:
         console.print("interrupted: the same command goes on from here")
         return 130
     verdicts = {each: Verdict.HARMLESS if harmless.knows(each) else results[each].verdict for each in sample}
-    write_report(KEPT / "report.md", verdicts, results)
+    write_report(KEPT / "report.md", verdicts, results, sources)
     console.print(summary(verdicts), highlight=False)
     for entry in [] if asked.only else harmless.without_a_mutant(everything):
         console.print(
@@ -64,7 +66,7 @@ def main() -> int:
     return 0 if score(verdicts) >= asked.enough else 1
 
 
-def choose(mutants: list[Mutant], seed: int, count: int) -> list[Mutant]:
+def choose(mutants: Iterable[Mutant], sources: Mapping[str, str], seed: int, count: int) -> list[Mutant]:
     """A sample that stays what it is, but for what has changed itself, when the package changes."""
 
     def drawn(mutant: Mutant) -> str:
@@ -74,7 +76,7 @@ def choose(mutants: list[Mutant], seed: int, count: int) -> list[Mutant]:
     for mutant in sorted(mutants, key=drawn):
         if len(chosen) == count:
             break
-        if mutant.compiles((PACKAGE / mutant.module).read_text("utf-8")):
+        if mutant.compiles(sources[mutant.module]):
             chosen.append(mutant)
     return chosen
 
@@ -90,7 +92,7 @@ def _arguments() -> argparse.Namespace:
         "--tests", nargs="*", metavar="PATH", default=["tests"], help="folders or files of tests to run at all"
     )
     parser.add_argument("--survivors", action="store_true", help="only those that no test has noticed so far")
-    parser.add_argument("--budget", type=float, default=90.0, help="seconds of tests for one mutant")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests for one mutant")
     parser.add_argument("--jobs", type=int, default=2, help="how many mutants at a time")
     parser.add_argument("--enough", type=float, default=85.0, help="percent that have to be noticed for exit code 0")
     return parser.parse_args()

@@ -6,7 +6,7 @@ import hashlib
 import json
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from .mutants import Mutant
-from .reach import Moved, Reach, files_of_tests, measure, moved_lines, sources
+from .reach import Moved, Reach, files_of_tests, measure, moved_lines
 from .results import Result, Results, Verdict
-from .trees import PACKAGE, ROOT, Tree
+from .trees import ROOT, Tree
 
 WAVES = (2.0, 15.0)
 """Seconds of tests. Most mutants die at once, so the fastest tests are run without loading the others, then some more."""
@@ -32,13 +32,17 @@ Item = TypeVar("Item")
 
 
 def measure_tests(
-    trees: Sequence[Tree], kept: Path, below: Sequence[str], rooms: list[str], console: Console
+    trees: Sequence[Tree],
+    sources: Mapping[str, str],
+    kept: Path,
+    below: Sequence[str],
+    rooms: Sequence[str],
+    console: Console,
 ) -> tuple[Reach, str]:
     """Which tests of these folders or files run which lines, and a digest of package and tests."""
     kept.mkdir(parents=True, exist_ok=True)
-    now = sources()
-    package = _digest(json.dumps(now))
-    (kept / f"sources-{package}.json").write_text(json.dumps(now))
+    package = _digest(json.dumps(sources))
+    (kept / f"sources-{package}.json").write_text(json.dumps(sources))
     files = {name: kept / f"tests-{_digest((ROOT / name).read_text('utf-8'))}.json" for name in files_of_tests(below)}
 
     def work(tree: Tree, name: str) -> None:
@@ -50,8 +54,8 @@ def measure_tests(
     missing = [name for name, file in files.items() if not file.exists()]
     if missing:
         share(trees, missing, work, "measuring the tests", console)
-    reach = Reach()
-    moved = Moves(kept, now)
+    reach = Reach(sources)
+    moved = Moves(kept, sources)
     for file in files.values():
         told = json.loads(file.read_text())
         reach.add(told, partial(moved, told["package"]))
@@ -61,7 +65,7 @@ def measure_tests(
 class Moves:
     """Where lines of earlier sources are now."""
 
-    def __init__(self, kept: Path, now: dict[str, str]) -> None:
+    def __init__(self, kept: Path, now: Mapping[str, str]) -> None:
         self._kept = kept
         self._now = now
         self._sources: dict[str, dict[str, str]] = {}
@@ -116,8 +120,7 @@ class Hunt:
 
     def _killed_by(self, tree: Tree, mutant: Mutant, tests: list[str]) -> str:
         """The test that fails, or what else happened to it; nothing if all pass."""
-        source = (PACKAGE / mutant.module).read_text("utf-8")
-        with tree.changed(mutant.module, mutant.apply(source)):
+        with tree.changed(mutant.module, mutant.apply(self._reach.sources[mutant.module])):
             for wave in self._waves(tests):
                 slowest = self._reach.seconds[wave[-1]]
                 limit = START_SECONDS + SLOWER * sum(self._reach.seconds[test] for test in wave)

@@ -10,9 +10,8 @@ import ast
 import difflib
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from .statements import changed_statements, is_statement
 
@@ -88,12 +87,11 @@ class Mutant:
         return "\n".join(list(lines)[2:])
 
 
-def make_mutants(package: Path, rooms: list[str]) -> Iterator[Mutant]:
-    """All mutants of the modules in these rooms (folders, or files) of the package."""
-    for room in rooms:
-        found = package / room
-        for path in [found] if found.is_file() else sorted(found.rglob("*.py")):
-            yield from mutants_of(path.relative_to(package).as_posix(), path.read_text("utf-8"))
+def make_mutants(sources: Mapping[str, str], rooms: Sequence[str]) -> Iterator[Mutant]:
+    """All mutants of the modules in these rooms, which are folders or files."""
+    for module, source in sources.items():
+        if any(module == room or module.startswith(f"{room}/") for room in rooms):
+            yield from mutants_of(module, source)
 
 
 def mutants_of(module: str, source: str) -> Iterator[Mutant]:

@@ -11,13 +11,13 @@ import difflib
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .mutants import FUNCTIONS, Mutant, defined_names, header_lines
-from .trees import PACKAGE, Tree, tracked_files
+from .trees import Tree, tracked_files
 
 Moved = dict[int, list[int]]
 """For each line of an old source the lines of the present one that it stands for."""
@@ -27,6 +27,7 @@ Moved = dict[int, list[int]]
 class Reach:
     """For each line the tests that run it, and for each test how long it takes."""
 
+    sources: Mapping[str, str]
     seconds: dict[str, float] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
     """Tests that fail as they are, and so say nothing."""
@@ -61,7 +62,7 @@ class Reach:
 
     def _lines_that_use(self, names: Iterable[str]) -> set[tuple[str, int]]:
         """Lines in functions that use what has these names, also by way of other names at the top of a module."""
-        self._users = self._users or _users()
+        self._users = self._users or _users(self.sources)
         places, waiting, seen = set(), list(names), set(names)
         while waiting:
             for user, line in self._users.get(waiting.pop(), ()):
@@ -73,7 +74,7 @@ class Reach:
         return places
 
 
-def _users() -> dict[str, set[tuple[str, int]]]:
+def _users(sources: Mapping[str, str]) -> dict[str, set[tuple[str, int]]]:
     """For each name the lines in functions that use it; (another name, 0) if that is defined with it at the top of a module."""
     users: dict[str, set[tuple[str, int]]] = defaultdict(set)
 
@@ -90,18 +91,13 @@ def _users() -> dict[str, set[tuple[str, int]]]:
             else:
                 note(part, module, defines, lines)
 
-    for path in PACKAGE.rglob("*.py"):
-        note(ast.parse(path.read_text("utf-8")), path.relative_to(PACKAGE).as_posix(), ("",), (0, 0))
+    for module, source in sources.items():
+        note(ast.parse(source), module, ("",), (0, 0))
     return users
 
 
 def files_of_tests(below: Sequence[str] = ("tests",)) -> list[str]:
     return [name for name in tracked_files() if name.startswith(tuple(below)) and Path(name).name.startswith("test_")]
-
-
-def sources() -> dict[str, str]:
-    """All modules of the package."""
-    return {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def moved_lines(old: str, new: str) -> Moved:
@@ -117,7 +113,7 @@ def moved_lines(old: str, new: str) -> Moved:
     return found
 
 
-def measure(tree: Tree, test_file: str, rooms: list[str]) -> dict[str, Any]:
+def measure(tree: Tree, test_file: str, rooms: Sequence[str]) -> dict[str, Any]:
     """Run a file of tests in the tree: its tests, how long each took, those that fail, and for each line who runs it."""
     folders = [str(tree.root / "src" / "stepwell" / room) for room in rooms]
     for file in tree.notes.iterdir():

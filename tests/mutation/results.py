@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .mutants import Mutant
-from .trees import PACKAGE
 
 
 class Verdict(enum.StrEnum):
@@ -92,22 +91,22 @@ def summary(verdicts: Mapping[Mutant, Verdict]) -> str:
     return f"{len(verdicts)} mutants: {told}; {score(verdicts):.1f} % killed"
 
 
-def write_report(file: Path, verdicts: Mapping[Mutant, Verdict], results: Results) -> None:
+def write_report(file: Path, verdicts: Mapping[Mutant, Verdict], results: Results, sources: Mapping[str, str]) -> None:
     parts = ["# Mutants that no test has noticed", summary(verdicts)]
     for mutant, verdict in sorted(verdicts.items(), key=lambda each: (each[0].module, each[0].line)):
         if verdict in (Verdict.SURVIVED, Verdict.NOT_REACHED):
-            parts.append(_told(mutant, results[mutant]))
+            parts.append(_told(mutant, results[mutant], sources[mutant.module]))
     parts.append("# What killed the others")
     killed = [mutant for mutant, verdict in verdicts.items() if verdict is Verdict.KILLED]
     parts += [f"- {mutant.module}:{mutant.line} by {results[mutant].by}" for mutant in killed]
     file.write_text("\n\n".join(parts) + "\n", "utf-8")
 
 
-def _told(mutant: Mutant, result: Result) -> str:
+def _told(mutant: Mutant, result: Result, source: str) -> str:
     """With the entry for `harmless.toml` that it would get."""
     entry = {"module": mutant.module, "function": mutant.function, "was": mutant.was, "now": mutant.now, "reason": ""}
     lines = "\n".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in entry.items())
     return (
         f"## {mutant.module}:{mutant.line} {mutant.function}\n{result.verdict}, {result.tests} of {result.reaching} tests\n\n"
-        f"```diff\n{mutant.diff((PACKAGE / mutant.module).read_text('utf-8'))}\n```\n\n```toml\n[[harmless]]\n{lines}\n```"
+        f"```diff\n{mutant.diff(source)}\n```\n\n```toml\n[[harmless]]\n{lines}\n```"
     )

@@ -7,8 +7,8 @@ import textwrap
 import pytest
 
 from tests.mutation.__main__ import choose
-from tests.mutation.mutants import mutants_of
-from tests.mutation.trees import PACKAGE
+from tests.mutation.mutants import make_mutants, mutants_of
+from tests.mutation.trees import read_sources
 
 
 def changes(source: str) -> list[str]:
@@ -118,5 +118,9 @@ def test_a_mutant_is_known_again_when_lines_move() -> None:
 
 
 def test_a_sample_is_drawn_by_its_seed() -> None:
-    mutants = list(mutants_of("kernel/plans.py", (PACKAGE / "kernel/plans.py").read_text("utf-8")))
-    assert choose(mutants, 1, 10) == choose(mutants, 1, 20)[:10] != choose(mutants, 2, 10)
+    sources = read_sources()
+    mutants = list(make_mutants(sources, ["kernel/plans.py", "kernel/why"]))
+    assert {each.module.rpartition("/")[0] for each in mutants} == {"kernel", "kernel/why"}
+    first = choose(mutants, sources, 1, 10)
+    assert first == choose(mutants, sources, 1, 20)[:10]
+    assert first != choose(mutants, sources, 2, 10)

@@ -19,7 +19,7 @@ def mutant(now: str, source: str = SOURCE) -> Mutant:
 
 
 def reach(source: str = SOURCE) -> Reach:
-    found = Reach()
+    found = Reach({"m.py": source})
     found.add(TOLD, lambda module: moved_lines(SOURCE, source))
     return found
 

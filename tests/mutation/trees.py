@@ -161,6 +161,11 @@ class Tree:
                     process.send_signal(signal.SIGKILL)
 
 
+def read_sources() -> dict[str, str]:
+    """All modules of the package, by their paths below it."""
+    return {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+
+
 def tracked_files() -> list[str]:
     """What git knows or would know of."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
