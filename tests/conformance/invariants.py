@@ -60,3 +60,20 @@ def check_tables(store: SqliteStore) -> None:
     assert dict(db.execute("SELECT hash, uses FROM blob").fetchall()) == used
     idle = "SELECT id FROM claim WHERE key NOT IN (SELECT key / 65536 FROM attempt)"
     assert db.execute(idle).fetchall() == []
+    _check_ready(store)
+
+
+def _check_ready(store: SqliteStore) -> None:
+    """What can be claimed or is due can be found; what has ended has left nothing behind."""
+    db = store._reader
+    marked = set(db.execute("SELECT lane, graph, workflow, urgency, run FROM ready").fetchall())
+    claimable = "SELECT n.lane, r.graph, r.workflow, r.urgency, r.key FROM node n JOIN run r ON r.key = n.run"
+    missing = set(db.execute(f"{claimable} WHERE n.status = 1 AND r.gate = 0").fetchall()) - marked
+    assert not missing, f"READY, and nobody would find it: {missing}"
+    unfinished = {run for (run,) in db.execute("SELECT key FROM run WHERE status < 4")}
+    assert {run for *_, run in marked} <= unfinished, "a run that has ended can still be found"
+    due = (
+        "SELECT r.id, r.due_at, min(n.due_at) FROM run r JOIN node n ON n.run = r.key AND n.status = 3 WHERE r.gate = 0"
+    )
+    for run, known, first in db.execute(f"{due} GROUP BY r.key"):
+        assert (known or 2**63) <= first, f"{run} is due at {first}, and is looked for at {known}"

@@ -29,6 +29,7 @@ from stepwell.model import (
     CountNodes,
     Create,
     Delete,
+    DeleteGraph,
     Dismiss,
     Enlist,
     Finish,
@@ -44,6 +45,7 @@ from stepwell.model import (
     ListRuns,
     ListStops,
     ListUnfinished,
+    ListUnusedGraphs,
     ListWorkers,
     NodeChange,
     NodeRow,
@@ -137,6 +139,8 @@ class SameAsMemory(RuleBasedStateMachine):
         queries += [GetGraph(graph.digest) for graph in self.graphs]
         queries += [ListRuns(origin=run) for run in RUNS[:2]]
         queries.append(GetGraphAges(tuple(graph.digest for graph in self.graphs)))
+        queries += [ListUnusedGraphs(limit=2), ListRuns(prefix=RUNS[0][:-1]), ListRuns(ended_before=self.clock.now())]
+        queries += [ListRuns(limit=2, statuses=(RunStatus.FAILED, RunStatus.RUNNING, RunStatus.COMPLETED))]
         of_run: tuple[Callable[[RunId], Query], ...] = (
             ListNodes,
             ListAttempts,
@@ -202,6 +206,14 @@ class SameAsMemory(RuleBasedStateMachine):
     @rule(which=number, limit=st.sampled_from((1, 2, 100)), start=st.integers(0, 8), now=st.booleans())
     def load_or_delete_a_run(self, which: int, limit: int, start: int, now: bool) -> None:
         self.ask(Delete(self.run(which), limit) if which % 4 else AddNodes(self.run(which), start), now)
+
+    @rule(which=number, limit=st.sampled_from((1, 2, 100)), again=st.booleans(), now=st.booleans())
+    def delete_a_graph(self, which: int, limit: int, again: bool, now: bool) -> None:
+        graph = self.graphs[which % len(self.graphs)]
+        self.ask(DeleteGraph(graph.digest, limit), now)
+        if again:
+            for op in add_graph(graph):
+                self.ask(op, now)
 
     # Workers come and go
 

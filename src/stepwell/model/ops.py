@@ -13,7 +13,7 @@ from ..ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId
 from .rows import OnFailure
 from .status import AttemptStatus, NodeStatus, RunStatus
 
-CHUNK = 5_000
+CHUNK = 2_000
 """How many nodes one op adds, claims, rewrites or deletes at most, so that no commit blocks the others for long."""
 
 
@@ -120,6 +120,7 @@ class Settle(NamedTuple):
     """Kind and data of what is recorded of the attempt (effects, payloads, checkpoints): its last lines, from RECORDED on."""
 
 
+ENTRIES_A_NODE = 4
 MARK = -1
 """The index of an attempt's progress mark."""
 RECORDED = 1 << 30
@@ -225,9 +226,19 @@ class Rewrite(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Forget an ended run, at most `limit` nodes at a time."""
+    """Forget an ended run, at most `limit` nodes and ENTRIES_A_NODE times as many entries of its journal at a time."""
 
     run_id: RunId
+    limit: int = CHUNK
+
+
+class DeleteGraph(NamedTuple):
+    """Forget a graph that no run has or had, at most `limit` nodes at a time. Refused while one does.
+
+    It is incomplete from the first time on: who creates a run of it is told so, and stores it again.
+    """
+
+    digest: Digest
     limit: int = CHUNK
 
 
@@ -247,6 +258,7 @@ Op: TypeAlias = (
     | Gate
     | Rewrite
     | Delete
+    | DeleteGraph
 )
 
 Batch: TypeAlias = Sequence[Op]

@@ -24,6 +24,8 @@ class ListRuns(NamedTuple):
     digest: Digest | None = None
     origin: RunId | None = None
     """Only forks of this run: those whose `fork` is a JSON object with this `origin`."""
+    prefix: str | None = None
+    """Only runs whose id begins so."""
 
 
 class ListNodes(NamedTuple):
@@ -59,6 +61,13 @@ class GetGraphAges(NamedTuple):
     """When each of these graphs was first stored, as numbers that only compare; those that are not there are left out."""
 
     digests: tuple[Digest, ...]
+
+
+class ListUnusedGraphs(NamedTuple):
+    """Digests of graphs that no run has or had, in order; `after` is the last one of the page before."""
+
+    after: Digest | None = None
+    limit: int = 1_000
 
 
 class ListJournal(NamedTuple):
@@ -142,6 +151,7 @@ Query: TypeAlias = (
     | GetOutputs
     | GetGraph
     | GetGraphAges
+    | ListUnusedGraphs
     | ListJournal
     | ListLines
     | ListMarks

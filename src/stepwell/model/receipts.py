@@ -146,9 +146,13 @@ class GateTaken(NamedTuple):
 
 class Rewritten(NamedTuple):
     run: RunNews
+    finished: bool = True
+    """False: a part of what opening the gate takes was done; ask again, with the same `finish`."""
 
 
 class Deleted(NamedTuple):
+    """`finished`: it is gone. Else a part of it is; ask again."""
+
     finished: bool
 
 

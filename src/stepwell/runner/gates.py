@@ -173,7 +173,7 @@ def enact(gate: Gate) -> Procedure[RunNews | None]:
         plan = yield from _plan(gate, run, begun=begun)
         begun = True
         if isinstance(plan, NotNow):
-            yield Commit([Rewrite(gate.run_id, gate.token, (), unchanged(run))])
+            yield from _apply(gate, Plan([], unchanged(run)))
             raise RunConflict(f"run {gate.run_id}: {plan.message}", run_id=gate.run_id)
         answer = yield from _apply(gate, plan)
         if isinstance(answer, Rewritten):
@@ -291,5 +291,9 @@ def _apply(gate: Gate, plan: Plan) -> Procedure[Receipt]:
         (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, changes[start : start + CHUNK])])
         if isinstance(receipt, Refused):
             return receipt
-    (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, changes[last:] + plan.holds_while, plan.finish)])
-    return receipt  # type: ignore[no-any-return]
+    rows = changes[last:] + plan.holds_while
+    while True:
+        (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, rows, plan.finish)])
+        if not isinstance(receipt, Rewritten) or receipt.finished:
+            return receipt  # type: ignore[no-any-return]
+        rows = plan.holds_while  # the others are written; opening the gate of a large run takes several commits

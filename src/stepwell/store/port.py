@@ -108,7 +108,8 @@ def _subjects(op: Op) -> tuple[str, ...] | None:
     if isinstance(op, Settle):
         return (op.attempt,)
     if isinstance(op, Create):
-        return (op.run_id,) if op.idempotency_key is None else (op.run_id, "key " + op.idempotency_key)
+        key = op.idempotency_key
+        return (op.run_id,) if key is None else (op.run_id, f"key {op.workflow} {key}")
     if isinstance(op, Append):
         return (f"{op.attempt} {op.index}",)
     return None

@@ -18,6 +18,7 @@ from ...model import (
     Claimed,
     Create,
     Delete,
+    DeleteGraph,
     Dismiss,
     Enlist,
     Enlisted,
@@ -102,6 +103,8 @@ class MemoryStore:
                 return [shaping.rewrite(state, op, now)]
             case Delete():
                 return [shaping.delete(state, op)]
+            case DeleteGraph():
+                return [shaping.delete_graph(state, op)]
             case Settle() | Create() | Append():
                 raise AssertionError("handled above")
             case _:

@@ -28,6 +28,7 @@ from ...model import (
     ListRuns,
     ListStops,
     ListUnfinished,
+    ListUnusedGraphs,
     ListWorkers,
     NodeStatus,
     Query,
@@ -51,6 +52,9 @@ def answer(state: State, query: Query) -> Any:
             return None if graph is None or not graph.complete else graph.document
         case GetGraphAges(digests):
             return {digest: state.graphs[digest].age for digest in digests if digest in state.graphs}
+        case ListUnusedGraphs(after, limit):
+            unused = (digest for digest in sorted(state.graphs) if digest > (after or "") and not state.uses(digest))
+            return tuple(islice(unused, limit))
         case ListWorkers():
             return tuple(worker.row() for worker in sorted(state.workers.values(), key=lambda worker: worker.id))
         case ListStops(worker):
@@ -152,6 +156,7 @@ def _runs(state: State, query: ListRuns) -> RunPage:
         and (query.digest is None or run.graph.digest == query.digest)
         and (query.origin is None or _origin(run.created.fork) == query.origin)
         and (query.ended_before is None or (run.ended_at is not None and run.ended_at < query.ended_before))
+        and (query.prefix is None or run.id.startswith(query.prefix))
     ]
     page = found[: query.limit]
     return RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ...graph import suspect_lane
 from ...model import (
     CHUNK,
+    ENTRIES_A_NODE,
     LOAD_LEASE,
     AddGraph,
     AddNodes,
@@ -17,6 +18,7 @@ from ...model import (
     Created,
     Delete,
     Deleted,
+    DeleteGraph,
     Finish,
     Gate,
     GateState,
@@ -42,8 +44,9 @@ from .state import AttemptRecord, GraphRecord, NodeRecord, RunRecord, State
 def add_graph(state: State, op: AddGraph) -> Receipt:
     graph = state.graphs.get(op.digest)
     if graph is None:
-        age = len(state.graphs) + 1
-        graph = state.graphs[op.digest] = GraphRecord(op.digest, op.workflow, op.signature, op.document, op.total, age)
+        state.graphs_stored += 1
+        graph = GraphRecord(op.digest, op.workflow, op.signature, op.document, op.total, state.graphs_stored)
+        state.graphs[op.digest] = graph
     if op.start > len(graph.rows):
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     for row in op.rows[len(graph.rows) - op.start :]:
@@ -60,7 +63,8 @@ def create(state: State, ops: Sequence[Create], now: int) -> list[Receipt]:
 def _create_one(state: State, op: Create, now: int) -> Receipt:
     existing = state.runs.get(op.run_id)
     if existing is None and op.idempotency_key is not None:
-        existing = next((r for r in state.runs.values() if r.created.idempotency_key == op.idempotency_key), None)
+        same_key = (run for run in state.runs.values() if run.created.idempotency_key == op.idempotency_key)
+        existing = next((run for run in same_key if run.created.workflow == op.workflow), None)
     if existing is not None:
         if (existing.created.workflow, existing.created.input) != (op.workflow, op.input):
             return Refused(Refusal.CONFLICT, existing.id)
@@ -115,6 +119,7 @@ def arrange(state: State, op: Arrange, now: int) -> Receipt:
         return Refused(Refusal.CONFLICT, f"graph {op.digest} does not number every node of the run")
     if run.graph is not graph:
         run.note(now, "healed", None, None, f"{run.graph.digest} {graph.digest}")
+        run.former_graphs.add(run.graph.digest)
         run.graph = graph
         run.heals += 1
         for node, row in zip(run.nodes, graph.rows, strict=False):
@@ -262,7 +267,25 @@ def delete(state: State, op: Delete) -> Receipt:
             state.forget(attempt)
     run.attempts = [attempt for attempt in run.attempts if attempt.index < len(run.nodes)]
     run.lines = {key: line for key, line in run.lines.items() if line.node < len(run.nodes)}
-    if run.nodes:
+    del run.journal[max(0, len(run.journal) - ENTRIES_A_NODE * op.limit) :]
+    if run.nodes or run.journal:
         return Deleted(False)
     del state.runs[op.run_id]
+    return Deleted(True)
+
+
+def delete_graph(state: State, op: DeleteGraph) -> Receipt:
+    graph = state.graphs.get(op.digest)
+    if graph is None:
+        return Deleted(True)
+    if state.uses(op.digest):
+        return Refused(Refusal.STATUS, "in use")
+    del graph.rows[max(0, len(graph.rows) - op.limit) :]
+    if graph.rows:
+        graph.children = {
+            parent: [child for child in children if child < len(graph.rows)]
+            for parent, children in graph.children.items()
+        }
+        return Deleted(False)
+    del state.graphs[op.digest]
     return Deleted(True)

@@ -128,6 +128,7 @@ class RunRecord:
     cancel_at: int | None = None
     reason: str | None = None
     heals: int = 0
+    former_graphs: set[str] = field(default_factory=set)
     nodes: list[NodeRecord] = field(default_factory=list)
     attempts: list[AttemptRecord] = field(default_factory=list)
     journal: list[JournalRow] = field(default_factory=list)
@@ -200,9 +201,14 @@ class State:
     claims: dict[str, dict[int, AttemptRecord]] = field(default_factory=dict)
     workers: dict[str, WorkerRecord] = field(default_factory=dict)
     admissions: int = 0
+    graphs_stored: int = 0
 
     def attempt(self, claim: str, ordinal: int) -> AttemptRecord | None:
         return self.claims.get(claim, {}).get(ordinal)
+
+    def uses(self, digest: str) -> bool:
+        """Some run has this graph, or had it once."""
+        return any(digest == run.graph.digest or digest in run.former_graphs for run in self.runs.values())
 
     def forget(self, attempt: AttemptRecord) -> None:
         """An attempt is deleted, and with the last one of its claim the claim."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ...model import CHUNK, Arrange, Arranged, Receipt, Refusal, Refused
 from .codes import G_HELD, KIND_CODE, N_PENDING
-from .ending import Transaction
+from .ending import Transaction, unmark_ready
 
-_GO_OVER = "UPDATE run SET graph = ?, total = ?, heals = heals + 1, seq = seq + 1 WHERE key = ?"
+_GO_OVER = "UPDATE run SET graph = ?, total = ?, heals = heals + 1, seq = seq + 1, derived = 0 WHERE key = ?"
+_FORMER = "INSERT OR IGNORE INTO former_graph (run, graph) VALUES (?, ?)"
 _NOTE = """
 INSERT INTO journal (run, seq, at, kind, detail)
 SELECT r.key, r.seq, :now, :kind, :old || ' ' || :new FROM run r WHERE r.key = :run
@@ -21,8 +22,8 @@ UPDATE node SET rank = l.rank, lane = iif(was.name LIKE '%/suspect', suspect.key
    AND (l.rank, l.lane) IS NOT (node.rank, node.lane)
 """
 _ADD = f"""
-INSERT INTO node (run, idx, status, waiting, live, lane, urgency, rank)
-SELECT r.key, l.idx, {N_PENDING}, l.parents, l.parents, l.lane, r.urgency, l.rank
+INSERT INTO node (run, idx, status, waiting, live, lane, rank)
+SELECT r.key, l.idx, {N_PENDING}, l.parents, l.parents, l.lane, l.rank
   FROM run r CROSS JOIN layout l ON l.graph = r.graph AND l.idx >= r.loaded AND l.idx < r.loaded + {CHUNK}
  WHERE r.key = ?
 """
@@ -43,7 +44,9 @@ def arrange(tx: Transaction, op: Arrange) -> Receipt:
     if total < loaded:
         return Refused(Refusal.CONFLICT, f"graph {op.digest} does not number every node of the run")
     if old != new:
+        unmark_ready(tx, [key])
         tx.db.execute(_GO_OVER, (new, total, key))
+        tx.db.execute(_FORMER, (key, old))
         noted = {"run": key, "now": tx.now, "kind": KIND_CODE["healed"], "old": digest, "new": op.digest}
         tx.db.execute(_NOTE, noted)
         tx.db.execute(_REPLACE, {"run": key, "graph": new})

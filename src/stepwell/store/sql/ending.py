@@ -121,13 +121,21 @@ UPDATE node
 # A child that was lowered and is READY became so just now.
 _COUNT = f"""
 UPDATE run
-   SET seq = seq + t.ended, open = open - t.closed, failed = failed + t.newly_failed, active = active - t.closed + t.released
+   SET seq = seq + t.ended, open = open - t.closed, failed = failed + t.newly_failed,
+       active = active - t.closed + coalesce(u.released, 0), derived = 0
   FROM (SELECT run, count(*) AS ended, sum(node >= {N_TERMINAL}) AS closed,
-               sum(node IN ({N_FAILED}, {N_INTERRUPTED})) AS newly_failed,
-               (SELECT count(*) FROM temp.lowered l CROSS JOIN node n ON n.run = l.run AND n.idx = l.child
-                 WHERE l.run = e.run AND n.status = {N_READY}) AS released
-          FROM temp.ending e WHERE verdict = 1 GROUP BY run) t
+               sum(node IN ({N_FAILED}, {N_INTERRUPTED})) AS newly_failed
+          FROM temp.ending WHERE verdict = 1 GROUP BY run) t
+       LEFT JOIN (SELECT l.run, count(*) AS released
+                    FROM temp.lowered l CROSS JOIN node n ON n.run = l.run AND n.idx = l.child
+                   WHERE n.status = {N_READY} GROUP BY l.run) u ON u.run = t.run
  WHERE run.key = t.run
+"""
+_MARK_CHILDREN = f"""
+INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run)
+SELECT n.lane, r.graph, r.workflow, r.urgency, r.key
+  FROM temp.lowered l CROSS JOIN node n ON n.run = l.run AND n.idx = l.child AND n.status = {N_READY}
+       CROSS JOIN run r ON r.key = l.run
 """
 _NOTE = f"""
 INSERT INTO journal (run, seq, at, kind, idx, number, status)
@@ -150,10 +158,20 @@ UPDATE run SET active = (SELECT count(*) FROM node n WHERE n.run = run.key AND n
 """
 
 
-def hold_back(tx: Transaction) -> None:
-    """A node that is to run again waits for a parent that a heal gave it while it ran."""
+_MARK_AGAIN = f"""
+INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run)
+SELECT n.lane, r.graph, r.workflow, r.urgency, r.key
+  FROM temp.ending e CROSS JOIN node n ON n.run = e.run AND n.idx = e.idx AND n.status = {N_READY}
+       CROSS JOIN run r ON r.key = e.run
+ WHERE e.verdict = 1 AND e.node = {N_READY}
+"""
+
+
+def run_again(tx: Transaction) -> None:
+    """Those that ended and are to run again can be claimed, unless a heal gave them a parent while they ran."""
     tx.execute(_HOLD_BACK)
     tx.execute(_RECOUNT)
+    tx.execute(_MARK_AGAIN)
 
 
 def apply_ending(tx: Transaction) -> None:
@@ -165,6 +183,7 @@ def apply_ending(tx: Transaction) -> None:
     tx.execute(_FIND_CHILDREN)
     if tx.db.changes():
         tx.execute(_LOWER_CHILDREN)
+        tx.execute(_MARK_CHILDREN)
     tx.execute(_COUNT)
     tx.execute(_NOTE, now)
 
@@ -240,8 +259,32 @@ def _conclude(tx: Transaction, rows: list[Any]) -> bool:
 
 
 def _end_runs(tx: Transaction, runs: list[int], status: int) -> None:
+    unmark_ready(tx, runs)
     tx.execute(_END_RUNS, {"now": tx.now, "runs": json.dumps(runs), "status": status})
     note_runs(tx, runs, status)
+
+
+_MARK_READY = f"""
+INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run)
+SELECT l.key, r.graph, r.workflow, r.urgency, r.key
+  FROM json_each(?) j CROSS JOIN run r ON r.key = j.value AND r.gate = {G_OPEN} CROSS JOIN lane l
+ WHERE EXISTS (SELECT 1 FROM node n INDEXED BY node_ready WHERE n.run = r.key AND n.lane = l.key AND n.status = {N_READY})
+"""
+_UNMARK_READY = """
+DELETE FROM ready WHERE (lane, graph, workflow, urgency, run) IN
+  (SELECT l.key, r.graph, r.workflow, r.urgency, r.key
+     FROM json_each(?) j CROSS JOIN run r ON r.key = j.value CROSS JOIN lane l)
+"""
+
+
+def mark_ready(tx: Transaction, runs: list[int]) -> None:
+    """Let the READY nodes of these runs be found, as far as their gates are open."""
+    tx.execute(_MARK_READY, (json.dumps(runs),))
+
+
+def unmark_ready(tx: Transaction, runs: list[int]) -> None:
+    """Nothing of these runs can be claimed any more. What is left out here, a claim removes when it comes across it."""
+    tx.execute(_UNMARK_READY, (json.dumps(runs),))
 
 
 def close_gates(tx: Transaction, runs: list[int], purpose: str, reason: str | None = None) -> None:

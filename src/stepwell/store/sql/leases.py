@@ -41,7 +41,7 @@ from .codes import (
     N_WAITING,
     ORDINALS,
 )
-from .ending import Transaction, apply_ending, close_gates, ended_runs, hold_back, news
+from .ending import Transaction, apply_ending, close_gates, ended_runs, news, run_again
 
 _COLUMNS = "(attempt, run, idx, number, graph, verdict, status, node, error, loss, lane, reason, moving)"
 
@@ -131,7 +131,7 @@ def _end(tx: Transaction, statement: str, parameters: dict[str, Any]) -> tuple[i
     if not count:
         return 0, {}
     apply_ending(tx)
-    hold_back(tx)
+    run_again(tx)
     runs = ended_runs(tx)
     return count, news(tx, runs, moved=runs)
 
@@ -142,11 +142,25 @@ SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_CANCELLED}, {N_CANCELLED}, 
   FROM run r INDEXED BY run_cancel CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
  WHERE r.cancel_at <= :now AND a.status = {A_RUNNING} ORDER BY r.key, a.key
 """
+_DUE_RUNS = f"""
+SELECT json_group_array(key) FROM (SELECT key FROM run INDEXED BY run_due
+ WHERE gate = {G_OPEN} AND due_at IS NOT NULL AND due_at <= :now ORDER BY due_at, key LIMIT :limit)
+"""
 _WAKING = f"""
 INSERT INTO temp.granted (run, idx, number)
-SELECT n.run, n.idx, n.attempt FROM node n INDEXED BY node_due CROSS JOIN run r ON r.key = n.run
- WHERE n.status = {N_WAITING} AND n.due_at <= :now AND r.gate = {G_OPEN}
+SELECT n.run, n.idx, n.attempt FROM json_each(:runs) j CROSS JOIN node n INDEXED BY node_due ON n.run = j.value
+ WHERE n.status = {N_WAITING} AND n.due_at <= :now
  ORDER BY n.due_at, n.run, n.idx LIMIT :limit
+"""
+_MARK_WOKEN = f"""
+INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run)
+SELECT n.lane, r.graph, r.workflow, r.urgency, r.key
+  FROM temp.granted g CROSS JOIN node n ON n.run = g.run AND n.idx = g.idx AND n.status = {N_READY}
+       CROSS JOIN run r ON r.key = g.run
+"""
+_NEXT_OF_RUNS = f"""
+UPDATE run SET due_at = (SELECT min(n.due_at) FROM node n INDEXED BY node_due WHERE n.run = run.key AND n.status = {N_WAITING})
+ WHERE key IN (SELECT value FROM json_each(?))
 """
 _WAKE = f"""
 UPDATE node SET status = iif(waiting > 0, {N_PENDING}, {N_READY}), due_at = NULL
@@ -169,8 +183,7 @@ _OVERDUE = f"SELECT key FROM run WHERE gate = {G_OPEN} AND deadline_at IS NOT NU
 _NEXT_DUE = f"""
 SELECT min(t) FROM (
   SELECT (SELECT min(lease_until) FROM worker) AS t
-  UNION ALL SELECT (SELECT n.due_at FROM node n INDEXED BY node_due CROSS JOIN run r ON r.key = n.run
-                     WHERE n.status = {N_WAITING} AND r.gate = {G_OPEN} ORDER BY n.due_at LIMIT 1)
+  UNION ALL SELECT min(due_at) FROM run WHERE gate = {G_OPEN} AND due_at IS NOT NULL
   UNION ALL SELECT min(deadline_at) FROM run WHERE gate = {G_OPEN} AND deadline_at IS NOT NULL
   UNION ALL SELECT min(expires_at) FROM run WHERE gate = {G_HELD}
   UNION ALL SELECT min(cancel_at) FROM run WHERE cancel_at IS NOT NULL)
@@ -210,11 +223,23 @@ def _expire_gates_of_the_dead(tx: Transaction) -> None:
 
 
 def _wake_due(tx: Transaction, limit: int) -> int:
+    due = {"now": tx.now, "limit": limit}
+    runs = tx.json(_DUE_RUNS, due)
+    if not runs:
+        return 0
+    keys = json.dumps(runs)
     tx.db.execute("DELETE FROM temp.granted")
-    tx.db.execute(_WAKING, {"now": tx.now, "limit": limit})
+    tx.db.execute(_WAKING, due | {"runs": keys})
     woken = tx.db.changes()
     if woken:
         tx.db.execute(_WAKE)
         tx.db.execute(_COUNT_WOKEN)
         tx.db.execute(_NOTE_WOKEN, {"now": tx.now})
+        tx.db.execute(_MARK_WOKEN)
+    next_due(tx, runs)
     return woken
+
+
+def next_due(tx: Transaction, runs: list[int]) -> None:
+    """When a node of these runs is due next, from the rows."""
+    tx.db.execute(_NEXT_OF_RUNS, (json.dumps(runs),))

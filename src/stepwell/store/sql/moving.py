@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
-from ...ids import attempt_id, split_attempt_id
+from ...ids import split_attempt_id
 from ...model import (
-    CHUNK,
     RECORDED,
     Append,
     Appended,
     AttemptStatus,
-    Claim,
-    Claimed,
-    Grant,
     NodeStatus,
     Receipt,
     Refusal,
@@ -29,22 +24,18 @@ from .codes import (
     A_RUNNING,
     ATTEMPT_CODE,
     G_OPEN,
-    KIND_CODE,
     N_CANCELLED,
     N_COMPLETED,
     N_FAILED,
     N_READY,
-    N_RUNNING,
     N_WAITING,
     NODE_CODE,
     ORDINALS,
     R_CANCELLING,
-    R_PENDING,
-    R_RUNNING,
 )
-from .ending import Transaction, apply_ending, hold_back, news
-from .payloads import Packer, forget, forget_references, resolve
-from .single import FEW, Candidate, append_few, grant_few, settle_one
+from .ending import Transaction, apply_ending, news, run_again
+from .payloads import Packer, forget, forget_references
+from .single import append_few, settle_one
 
 # The node is no longer one of the graph. Only runs that were healed pay for the question.
 _GONE = (
@@ -92,6 +83,12 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
        LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
        LEFT JOIN run r ON r.key = a.run
 """
+# Apart from the other counts: it touches an index.
+_DUE = """
+UPDATE run SET due_at = min(coalesce(run.due_at, t.due_at), t.due_at)
+  FROM (SELECT run, min(due_at) AS due_at FROM temp.ending WHERE verdict = 1 AND due_at IS NOT NULL GROUP BY run) t
+ WHERE run.key = t.run
+"""
 _NO_ATTEMPT = ("", 0)
 _AGAIN = (NodeStatus.READY, NodeStatus.CANCELLED)
 """What may mean that a node is to run again: a stop may have been taken back."""
@@ -118,7 +115,9 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
         _fill(tx, ops, legal)
     apply_ending(tx)
     if any(op.node in _AGAIN for op in ops):
-        hold_back(tx)
+        run_again(tx)
+    if any(op.delay is not None for op in ops):
+        tx.execute(_DUE)
     verdicts = tx.json(
         "SELECT json_group_array(json_array(verdict, run)) FROM (SELECT * FROM temp.ending ORDER BY ord)"
     )
@@ -164,167 +163,6 @@ def _fill(tx: Transaction, ops: Sequence[Settle], legal: Sequence[bool]) -> None
         for op, allowed in zip(ops, legal, strict=True)
     ]
     tx.execute(_SETTLING, {"ops": json.dumps(rows), "bytes": packer.joined, "now": tx.now})
-
-
-_READY_IN_RUN = f"""
-  FROM run r CROSS JOIN node n INDEXED BY node_ready
- WHERE r.id = :runs AND r.gate = {G_OPEN} AND n.status = {N_READY} AND n.lane = (SELECT key FROM lane WHERE name = :lane)
-   AND n.urgency = r.urgency AND n.run = r.key
- LIMIT :limit
-"""
-_READY_IN_RUNS = f"""
-  FROM (SELECT key, id, urgency, graph, heals, seq, started_at, status FROM run
-         WHERE id IN (SELECT value FROM json_each(:runs)) AND gate = {G_OPEN}
-         ORDER BY urgency, key LIMIT -1) r
-       CROSS JOIN node n INDEXED BY node_ready
- WHERE n.status = {N_READY} AND n.lane = (SELECT key FROM lane WHERE name = :lane)
-   AND n.urgency = r.urgency AND n.run = r.key
- LIMIT :limit
-"""
-_READY_SERVED = f"""
-  FROM node n INDEXED BY node_ready CROSS JOIN run r ON r.key = n.run CROSS JOIN graph g ON g.key = r.graph
- WHERE n.status = {N_READY} AND n.lane = (SELECT key FROM lane WHERE name = :lane) AND r.gate = {G_OPEN}
-   AND (:serves IS NULL
-        OR json_array(r.workflow, g.digest) IN (SELECT json_array(value ->> 0, value ->> 1) FROM json_each(:serves)))
-   AND (:runs IS NULL OR r.id IN (SELECT value FROM json_each(:runs)))
- ORDER BY n.urgency, n.run, n.rank
- LIMIT :limit
-"""
-_CANDIDATES = {
-    ready: f"""
-SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT needy FROM graph WHERE key = r.graph),
-       n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status = {R_PENDING}
-{ready}"""
-    for ready in (_READY_IN_RUN, _READY_IN_RUNS, _READY_SERVED)
-}
-_INTO_GRANTED = """
-INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
-SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
-"""
-_START_ATTEMPTS = f"""
-INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
-SELECT :claim * {ORDINALS} + ord - 1, run, idx, number, {A_RUNNING}, :worker, :now FROM temp.granted
-"""
-_START_NODES = f"""
-UPDATE node SET status = {N_RUNNING}, attempt = g.number
-  FROM temp.granted g WHERE node.run = g.run AND node.idx = g.idx
-"""
-_COUNT_STARTS = f"""
-UPDATE run
-   SET seq = seq + t.started, started_at = coalesce(started_at, :now),
-       status = CASE status WHEN {R_PENDING} THEN {R_RUNNING} ELSE status END
-  FROM (SELECT run, count(*) AS started FROM temp.granted GROUP BY run) t WHERE run.key = t.run
-"""
-_NOTE_STARTS = f"""
-INSERT INTO journal (run, seq, at, kind, idx, number)
-SELECT g.run, r.seq + 1 - row_number() OVER (PARTITION BY g.run ORDER BY g.ord DESC), :now, {KIND_CODE["claimed"]},
-       g.idx, g.number
-  FROM temp.granted g CROSS JOIN run r ON r.key = g.run
-"""
-_GRANTS = f"""
-SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation, r.heals)),
-       max(g.needy)
-  FROM (SELECT key, run, idx, number FROM attempt
-         WHERE key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND status = {A_RUNNING}
-         ORDER BY key) a
-       CROSS JOIN node n ON n.run = a.run AND n.idx = a.idx
-       CROSS JOIN run r ON r.key = a.run CROSS JOIN graph g ON g.key = r.graph
-"""
-_INPUTS = f"""
-SELECT a.key % {ORDINALS}, need.ancestor, p.output
-  FROM attempt a CROSS JOIN run r ON r.key = a.run CROSS JOIN need ON need.graph = r.graph AND need.child = a.idx
-       CROSS JOIN attempt p INDEXED BY attempt_slot ON p.run = a.run AND p.idx = need.ancestor AND p.slot = 0
- WHERE a.key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND a.status = {A_RUNNING}
-   AND p.output IS NOT NULL
- ORDER BY a.key, need.ancestor
-"""
-
-
-def claim(tx: Transaction, op: Claim) -> Receipt:
-    ready, scope = _scope(op)
-    few: list[Candidate] = []
-    for lane, limit in op.lanes if len(op.lanes) == 1 else dict(op.lanes).items():
-        room = min(limit, FEW + 1) - len(few)
-        if room > 0:
-            rows = tx.all(_CANDIDATES[ready], scope | {"lane": lane, "limit": room})
-            few += map(Candidate._make, rows)
-    granted = grant_few(tx, op, few) if 0 < len(few) <= FEW else None
-    if granted is None:
-        return _claim_many(tx, op, ready, scope, some=bool(few))
-    key, grants = granted
-    if any(node.needy for node in few):
-        inputs = _inputs(tx, key)
-        grants = [grant._replace(inputs=tuple(inputs.get(n, ()))) for n, grant in enumerate(grants)]
-    return Claimed(tuple(grants))
-
-
-def _claim_many(tx: Transaction, op: Claim, ready: str, scope: dict[str, Any], *, some: bool) -> Receipt:
-    """A claim that is granted many nodes or none, that came before, or that may not be granted."""
-    known = "SELECT (SELECT 1 FROM worker WHERE id = ? AND lease_until > ?), (SELECT key FROM claim WHERE id = ?)"
-    ((alive, key),) = tx.all(known, (op.worker, tx.now, op.claim_id))
-    if not alive:
-        return Refused(Refusal.LEASE_EXPIRED)
-    if key is None:
-        if not some:
-            return Claimed(())
-        key = _grant_many(tx, op, ready, scope)
-    return Claimed(_grants(tx, op, key))
-
-
-def _scope(op: Claim) -> tuple[str, dict[str, Any]]:
-    """Which READY nodes a claim may take: the end of a statement, and its parameters."""
-    if op.serves is None and op.runs is not None:
-        if len(op.runs) == 1:
-            return _READY_IN_RUN, {"runs": op.runs[0]}
-        return _READY_IN_RUNS, {"runs": json.dumps(op.runs)}
-    runs = None if op.runs is None else json.dumps(op.runs)
-    return _READY_SERVED, {"runs": runs, "serves": None if op.serves is None else json.dumps(op.serves)}
-
-
-def _grant_many(tx: Transaction, op: Claim, ready: str, scope: dict[str, Any]) -> int:
-    """Take READY nodes as a set; the key of the claim."""
-    tx.execute("DELETE FROM temp.granted")
-    found = 0
-    for lane, limit in dict(op.lanes).items():
-        room = min(limit, CHUNK) - found
-        if room > 0:
-            tx.execute(_INTO_GRANTED + ready, scope | {"lane": lane, "limit": room})
-            found += tx.db.changes()
-    tx.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
-    key = tx.db.last_insert_rowid()
-    tx.execute(_START_ATTEMPTS, {"claim": key, "worker": op.worker, "now": tx.now})
-    tx.execute(_START_NODES)
-    tx.execute(_COUNT_STARTS, {"now": tx.now})
-    tx.execute(_NOTE_STARTS, {"now": tx.now})
-    return key
-
-
-def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
-    """The attempts of a claim that still run, and the outputs their bodies ask for."""
-    ((rows, needy),) = tx.all(_GRANTS, {"claim": key})
-    inputs = _inputs(tx, key) if needy else {}
-    return tuple(
-        Grant(
-            attempt_id(op.claim_id, ordinal),
-            run,
-            idx,
-            number,
-            failures,
-            losses,
-            tuple(inputs.get(ordinal, ())),
-            generation,
-            heals,
-        )
-        for ordinal, run, idx, number, failures, losses, generation, heals in json.loads(rows)
-    )
-
-
-def _inputs(tx: Transaction, claim: int) -> dict[int, list[tuple[int, bytes]]]:
-    """The outputs that the bodies of a claim ask for, by ordinal."""
-    inputs: dict[int, list[tuple[int, bytes]]] = {}
-    for ordinal, ancestor, output in tx.all(_INPUTS, {"claim": claim}):
-        inputs.setdefault(ordinal, []).append((ancestor, resolve(tx.db, output) or b""))
-    return inputs
 
 
 _APPENDABLE = f"""

@@ -26,12 +26,14 @@ from ...model import (
     ListRuns,
     ListStops,
     ListUnfinished,
+    ListUnusedGraphs,
     ListWorkers,
     NodeRow,
     Query,
     ReadyRuns,
     RunPage,
     RunRow,
+    RunStatus,
     Unfinished,
     WorkerRow,
 )
@@ -62,6 +64,13 @@ SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.in
 _RUN_FORKS = _RUN.replace("run r", "run r INDEXED BY run_forks")
 _ORIGIN = "iif(json_valid(CAST(r.fork AS TEXT)), CAST(r.fork AS TEXT) ->> '$.origin', NULL) = ?"
 _RUN_UNFINISHED = _RUN.replace("run r", "run r INDEXED BY run_unfinished")
+_RUN_STATUS = _RUN.replace("run r", "run r INDEXED BY run_status")
+_RUN_ENDED = _RUN.replace("run r", "run r INDEXED BY run_ended")
+_RUN_ID = _RUN.replace("run r", "run r INDEXED BY sqlite_autoindex_run_1")
+_UNUSED_GRAPHS = """
+SELECT digest FROM graph g WHERE digest > ? AND NOT EXISTS (SELECT 1 FROM run WHERE run.graph = g.key)
+   AND NOT EXISTS (SELECT 1 FROM former_graph f WHERE f.graph = g.key) ORDER BY digest LIMIT ?
+"""
 
 
 def answer(tx: Transaction, query: Query) -> Any:
@@ -84,6 +93,8 @@ def answer(tx: Transaction, query: Query) -> Any:
         case GetGraphAges(digests):
             ages = "SELECT digest, key FROM graph WHERE digest IN (SELECT value FROM json_each(?))"
             return dict(tx.all(ages, (json.dumps(digests),)))
+        case ListUnusedGraphs(after, limit):
+            return tuple(digest for (digest,) in tx.all(_UNUSED_GRAPHS, (after or "", limit)))
         case ListJournal():
             return _journal(tx, query)
         case ListLines():
@@ -147,34 +158,51 @@ def _run(tx: Transaction, row: Any) -> RunRow:
 
 
 def _runs(tx: Transaction, query: ListRuns) -> RunPage:
-    where, parameters = ["1"], []
-    by_graph = query.digest is not None and bool(query.statuses)
-    by_graph = by_graph and all(RUN_CODE[status] < R_COMPLETED for status in query.statuses)
-    if by_graph:
-        where.append(f"r.status < {R_COMPLETED}")
-    if query.before is not None:
-        where.append("r.key < ?")
-        parameters.append(query.before)
-    if query.workflow is not None:
-        where.append("r.workflow = ?")
-        parameters.append(query.workflow)  # type: ignore[arg-type]
-    if query.statuses:
-        where.append(f"r.status IN ({','.join(str(RUN_CODE[status]) for status in query.statuses)})")
-    if query.ended_before is not None:
-        where.append("r.ended_at < ?")
-        parameters.append(query.ended_before)
-    if query.digest is not None:
-        where.append("r.graph = (SELECT key FROM graph WHERE digest = ?)")
-        parameters.append(query.digest)  # type: ignore[arg-type]
+    """Each way costs what it finds, not what is stored: among all runs that ever were, those that are asked for are few."""
     if query.origin is not None:
-        where += ["r.fork IS NOT NULL", _ORIGIN]
-        parameters.append(query.origin)  # type: ignore[arg-type]
-    # Among all runs that ever were, the unfinished ones of a version that people have left are few, and so are forks.
-    chosen = _RUN_FORKS if query.origin is not None else _RUN_UNFINISHED if by_graph else _RUN
-    statement = f"{chosen} WHERE {' AND '.join(where)} ORDER BY r.key DESC LIMIT ?"
-    rows = tx.all(statement, (*parameters, query.limit + 1))
+        source = _RUN_FORKS
+    elif query.prefix:
+        source = _RUN_ID
+    elif query.digest is not None and query.statuses and all(RUN_CODE[s] < R_COMPLETED for s in query.statuses):
+        source = _RUN_UNFINISHED
+    elif query.ended_before is not None:
+        source = _RUN_ENDED
+    elif query.statuses and query.digest is None:
+        # One status after the other: the index has them in order, and nothing is sorted but what is given back.
+        rows = [
+            row for status in dict.fromkeys(query.statuses) for row in _some_runs(tx, query, _RUN_STATUS, (status,))
+        ]
+        return _page(tx, query, sorted(rows, key=lambda row: -row[0]))
+    else:
+        source = _RUN
+    return _page(tx, query, _some_runs(tx, query, source, query.statuses))
+
+
+def _page(tx: Transaction, query: ListRuns, rows: list[Any]) -> RunPage:
     page = rows[: query.limit]
     return RunPage(tuple(_run(tx, row) for row in page), page[-1][0] if len(rows) > len(page) else None)
+
+
+def _some_runs(tx: Transaction, query: ListRuns, source: str, statuses: tuple[RunStatus, ...]) -> list[Any]:
+    """One more than the page has, newest first."""
+    asked: dict[str, object] = {
+        "r.key < ?": query.before,
+        "r.workflow = ?": query.workflow,
+        "r.ended_at < ?": query.ended_before,
+        "r.graph = (SELECT key FROM graph WHERE digest = ?)": query.digest,
+        f"r.fork IS NOT NULL AND {_ORIGIN}": query.origin,
+    }
+    chosen = {condition: value for condition, value in asked.items() if value is not None}
+    where, values = [*chosen], [*chosen.values()]
+    if query.prefix:
+        where.append("r.id >= ? AND r.id < ? AND substr(r.id, 1, ?) = ?")
+        values += [query.prefix, query.prefix + chr(0x10FFFF), len(query.prefix), query.prefix]
+    if statuses:
+        where.append(f"r.status IN ({','.join(str(RUN_CODE[status]) for status in statuses)})")
+    if source is _RUN_UNFINISHED:
+        where.append(f"r.status < {R_COMPLETED}")
+    statement = f"{source} WHERE {' AND '.join(where) or '1'} ORDER BY r.key DESC LIMIT ?"
+    return tx.all(statement, (*values, query.limit + 1))
 
 
 def _nodes(tx: Transaction, query: ListNodes) -> tuple[NodeRow, ...]:
@@ -331,7 +359,7 @@ def _line_rows(tx: Transaction, statement: str, parameters: tuple[object, ...]) 
 def _ready(tx: Transaction, runs: tuple[str, ...]) -> tuple[str, ...]:
     statement = f"""
 SELECT j.value FROM json_each(?) j CROSS JOIN run r ON r.id = j.value
- WHERE r.gate = {G_OPEN} AND EXISTS (SELECT 1 FROM lane CROSS JOIN node n INDEXED BY node_ready
-   WHERE n.lane = lane.key AND n.urgency = r.urgency AND n.run = r.key AND n.status = {N_READY}) ORDER BY j.key
+ WHERE r.gate = {G_OPEN} AND EXISTS (SELECT 1 FROM node n INDEXED BY node_ready
+   WHERE n.run = r.key AND n.status = {N_READY}) ORDER BY j.key
 """
     return tuple(run for (run,) in tx.all(statement, (json.dumps(runs),)))

@@ -9,6 +9,7 @@ from ...graph import suspect_lane
 from ...ids import RunId
 from ...model import (
     CHUNK,
+    ENTRIES_A_NODE,
     LOAD_LEASE,
     AddGraph,
     AddNodes,
@@ -16,38 +17,14 @@ from ...model import (
     Created,
     Delete,
     Deleted,
-    Finish,
-    Gate,
-    GateTaken,
+    DeleteGraph,
     GraphAdded,
     Receipt,
     Refusal,
     Refused,
-    Rewrite,
-    Rewritten,
-    RunStatus,
 )
-from ..port import illegal_move
-from .codes import (
-    A_SUPERSEDED,
-    G_HELD,
-    G_OPEN,
-    G_SHUT,
-    KIND_CODE,
-    N_COMPLETED,
-    N_FAILED,
-    N_INTERRUPTED,
-    N_PENDING,
-    N_READY,
-    N_SKIPPED,
-    N_TERMINAL,
-    NODE_CODE,
-    ORDINALS,
-    R_PENDING,
-    RUN_CODE,
-    RUN_STATUS,
-)
-from .ending import Transaction, news, note_gates, note_runs
+from .codes import G_HELD, G_OPEN, KIND_CODE, N_PENDING, N_READY, ORDINALS, R_PENDING, RUN_STATUS
+from .ending import Transaction, mark_ready, unmark_ready
 from .forking import hold_forks
 from .payloads import Packer, forget, forget_references
 
@@ -110,7 +87,7 @@ SELECT j.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, g.key, g.loaded = g.t
        substr(:bytes, j.value ->> 4, j.value ->> 5), j.value ->> 6, j.value ->> 7, j.value ->> 8, j.value ->> 9,
        j.value ->> 10, unhex(j.value ->> 11),
        coalesce((SELECT key FROM run WHERE id = j.value ->> 0),
-                (SELECT key FROM run WHERE idempotency_key = j.value ->> 10))
+                (SELECT key FROM run WHERE workflow = j.value ->> 1 AND idempotency_key = j.value ->> 10))
   FROM json_each(:ops) j LEFT JOIN graph g ON g.digest = j.value ->> 3
 """
 _CREATE = f"""
@@ -124,8 +101,8 @@ SELECT c.id, c.workflow, c.target, c.graph, {R_PENDING}, c.on_failure, c.input, 
  WHERE c.existing IS NULL AND c.complete ORDER BY c.ord
 """
 _ADD_NODES = f"""
-INSERT INTO node (run, idx, status, waiting, live, lane, urgency, rank)
-SELECT r.key, l.idx, iif(l.parents = 0, {N_READY}, {N_PENDING}), l.parents, l.parents, l.lane, r.urgency, l.rank
+INSERT INTO node (run, idx, status, waiting, live, lane, rank)
+SELECT r.key, l.idx, iif(l.parents = 0, {N_READY}, {N_PENDING}), l.parents, l.parents, l.lane, l.rank
 """
 _CREATE_NODES = f"""{_ADD_NODES}
   FROM temp.creating c CROSS JOIN run r ON r.id = c.id CROSS JOIN layout l ON l.graph = c.graph AND l.idx < {CHUNK}
@@ -135,6 +112,13 @@ _NOTE_CREATED = f"""
 INSERT INTO journal (run, seq, at, kind)
 SELECT r.key, 1, :now, {KIND_CODE["created"]}
   FROM temp.creating c CROSS JOIN run r ON r.id = c.id WHERE c.existing IS NULL AND c.complete
+"""
+_MARK_CREATED = f"""
+INSERT INTO ready (lane, graph, workflow, urgency, run)
+SELECT DISTINCT n.lane, r.graph, r.workflow, r.urgency, r.key
+  FROM temp.creating c CROSS JOIN run r ON r.id = c.id AND r.gate = {G_OPEN}
+       CROSS JOIN node n INDEXED BY node_ready ON n.run = r.key AND n.status = {N_READY}
+ WHERE c.existing IS NULL AND c.complete
 """
 _CREATED = """
 SELECT c.graph, c.complete, r.id, r.workflow = c.workflow AND r.input = c.input, c.existing IS NOT NULL, r.loaded, r.total
@@ -168,6 +152,7 @@ def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
     if tx.db.changes():
         tx.db.execute(_CREATE_NODES)
         tx.db.execute(_NOTE_CREATED, {"now": tx.now})
+        tx.db.execute(_MARK_CREATED)
         if any(op.fork is not None for op in ops):
             hold_forks(tx, [run for (run,) in tx.all(_NEW_FORKS)])
     found = tx.all(_CREATED)
@@ -217,181 +202,15 @@ def add_nodes(tx: Transaction, op: AddNodes) -> Receipt:
         loaded = min(loaded + CHUNK, total)
         tx.db.execute("UPDATE run SET loaded = ? WHERE key = ?", (loaded, key))
         tx.db.execute(_LOADED, (key,))
+        mark_ready(tx, [key])
         hold_forks(tx, [op.run_id])
         return Created(op.run_id, False, loaded, total)
     return Created(op.run_id, op.start < loaded, loaded, total)
 
 
-_HOLD = f"""
-UPDATE run SET gate = {G_HELD}, token = :token, purpose = :purpose, arguments = :arguments, expires_at = :expires,
-               stopping = max(stopping, :stop), seq = seq + 1
- WHERE key = :run
-"""
-
-
-def gate(tx: Transaction, op: Gate) -> Receipt:
-    found = "SELECT key, status, gate, token, purpose, expires_at FROM run WHERE id = ?"
-    row = tx.one(found, (op.run_id,))
-    if row is None:
-        return Refused(Refusal.UNKNOWN, op.run_id)
-    key, status, state, token, purpose, expires_at = row
-    held = state == G_HELD
-    if held and token == op.token:
-        return GateTaken(news(tx, [key])[key])
-    if held and purpose in ("load", "delete"):
-        return Refused(Refusal.INCOMPLETE, purpose)
-    if op.allowed and RUN_STATUS[status] not in op.allowed:
-        return Refused(Refusal.STATUS, RUN_STATUS[status])
-    if op.resume and (not held or purpose != op.purpose):
-        return Refused(Refusal.STATUS, RUN_STATUS[status])
-    if held and token is not None and expires_at > tx.now:
-        return Refused(Refusal.GATE_HELD, purpose)
-    if held and not op.resume:
-        return Refused(Refusal.INCOMPLETE, purpose)
-    parameters = {"run": key, "token": op.token, "purpose": op.purpose, "arguments": op.arguments}
-    tx.db.execute(_HOLD, parameters | {"expires": tx.now + op.lease, "stop": op.stop})
-    note_gates(tx, [key], op.purpose)
-    return GateTaken(news(tx, [key])[key])
-
-
-# A node that does not exist, or is named a second time, is not what the kernel saw either.
-_CHANGING = """
-INSERT INTO temp.changing
-SELECT j.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, n.status, n.attempt,
-       n.status IS j.value ->> 4 AND n.attempt IS j.value ->> 5 AND j.value ->> 6
-  FROM json_each(:rows) j LEFT JOIN node n ON n.run = :run AND n.idx = j.value ->> 0
-"""
-_CHANGE = f"""
-UPDATE node
-   SET status = c.status, reason = c.reason, due_at = NULL,
-       failures = iif(c.fresh, 0, node.failures), losses = iif(c.fresh, 0, node.losses),
-       generation = node.generation + (c.was = {N_COMPLETED}),
-       lane = iif(c.fresh, (SELECT l.lane FROM layout l WHERE l.graph = :graph AND l.idx = node.idx), node.lane)
-  FROM temp.changing c WHERE c.ok AND c.status <> c.was AND node.run = :run AND node.idx = c.idx
-"""
-_SUPERSEDE = f"""
-UPDATE attempt SET status = {A_SUPERSEDED}
-  FROM temp.changing c WHERE c.ok AND c.was = {N_COMPLETED} AND c.status <> c.was
-   AND attempt.run = :run AND attempt.idx = c.idx AND attempt.slot = 0
-"""
-_COUNT_CHANGES = f"""
-UPDATE run SET seq = run.seq + t.changes, open = run.open + t.open, active = run.active + t.active,
-               failed = run.failed + t.failed
-  FROM (SELECT count(*) AS changes,
-               total((status < {N_TERMINAL}) - (was < {N_TERMINAL})) AS open,
-               total((status BETWEEN {N_READY} AND {N_TERMINAL - 1}) - (was BETWEEN {N_READY} AND {N_TERMINAL - 1})) AS active,
-               total((status IN ({N_FAILED}, {N_INTERRUPTED})) - (was IN ({N_FAILED}, {N_INTERRUPTED}))) AS failed
-          FROM temp.changing WHERE ok AND status <> was) t
- WHERE run.key = :run
-"""
-_NOTE_CHANGES = f"""
-INSERT INTO journal (run, seq, at, kind, idx, number, status)
-SELECT :run, (SELECT seq FROM run WHERE key = :run) + 1 - row_number() OVER (ORDER BY ord DESC), :now,
-       {KIND_CODE["rewrote"]}, idx, attempt, status
-  FROM temp.changing WHERE ok AND status <> was
-"""
-
-
-def rewrite(tx: Transaction, op: Rewrite) -> Receipt:
-    row = tx.one("SELECT key, graph, status, gate, token FROM run WHERE id = ?", (op.run_id,))
-    if row is None:
-        return Refused(Refusal.UNKNOWN, op.run_id)
-    key, graph, status, state, token = row
-    if state != G_HELD or token != op.token:
-        return Refused(Refusal.GATE_LOST)
-    illegal = illegal_move(op, RUN_STATUS[status])
-    if illegal is not None:
-        return Refused(Refusal.STATUS, illegal)
-    if op.rows:
-        changed = _change(tx, key, graph, op)
-        if changed:
-            return Refused(Refusal.CHANGED, ",".join(map(str, changed)))
-    if op.finish is None:
-        return Rewritten(news(tx, [key])[key])
-    _finish(tx, key, graph, op.finish)
-    return Rewritten(news(tx, [key], moved=[key])[key])
-
-
-def _change(tx: Transaction, run: int, graph: int, op: Rewrite) -> list[int]:
-    """Change the nodes that still are what the kernel saw; the others are returned."""
-    first = {row.index: row for row in reversed(op.rows)}
-    rows = [
-        (
-            row.index,
-            NODE_CODE[row.status],
-            row.reason,
-            row.fresh,
-            NODE_CODE[row.was],
-            row.was_attempt,
-            row is first[row.index],
-        )
-        for row in op.rows
-    ]
-    tx.db.execute("DELETE FROM temp.changing")
-    tx.db.execute(_CHANGING, {"run": run, "rows": json.dumps(rows)})
-    tx.db.execute(_CHANGE, {"run": run, "graph": graph})
-    tx.db.execute(_SUPERSEDE, {"run": run})
-    tx.db.execute(_COUNT_CHANGES, {"run": run})
-    tx.db.execute(_NOTE_CHANGES, {"run": run, "now": tx.now})
-    changed: list[int] = tx.json(
-        "SELECT json_group_array(idx) FROM (SELECT * FROM temp.changing WHERE NOT ok ORDER BY ord)"
-    )
-    return changed
-
-
-_REDERIVE = f"""
-UPDATE node SET waiting = t.waiting, live = t.live
-  FROM (SELECT e.child, sum(p.status NOT IN ({N_COMPLETED}, {N_SKIPPED})) AS waiting, sum(p.status <> {N_SKIPPED}) AS live
-          FROM node p CROSS JOIN edge e ON e.graph = :graph AND e.parent = p.idx WHERE p.run = :run GROUP BY e.child) t
- WHERE node.run = :run AND node.idx = t.child
-"""
-# A heal may have taken all its parents from a node.
-_ORPHANS = """
-UPDATE node SET waiting = 0, live = 0
-  FROM layout l
- WHERE l.graph = :graph AND l.parents = 0 AND node.run = :run AND node.idx = l.idx AND node.waiting + node.live > 0
-"""
-_READY = f"""
-UPDATE node SET status = iif(waiting = 0, {N_READY}, {N_PENDING})
- WHERE run = ? AND status = iif(waiting = 0, {N_PENDING}, {N_READY})
-"""
-_RECOUNT = f"""
-UPDATE run
-   SET open = t.open, active = t.active, failed = t.failed, tolerated = iif(:tolerate, t.failed, min(tolerated, t.failed))
-  FROM (SELECT total(status < {N_TERMINAL}) AS open, total(status BETWEEN {N_READY} AND {N_TERMINAL - 1}) AS active,
-               total(status IN ({N_FAILED}, {N_INTERRUPTED})) AS failed FROM node WHERE run = :run) t
- WHERE run.key = :run
-"""
-_FINISH = f"""
-UPDATE run
-   SET token = NULL, purpose = NULL, arguments = x'', expires_at = NULL, status = :status, reason = :reason,
-       ended_at = iif(status = :status, ended_at, :ended), cancel_at = :cancel, seq = seq + 1,
-       gate = iif(:open, {G_OPEN}, {G_SHUT}), stopping = iif(:open, 0, stopping),
-       deadline_at = iif(:open AND timeout IS NOT NULL AND status <> :status, :now + timeout, deadline_at)
- WHERE key = :run
-"""
-
-
-def _finish(tx: Transaction, run: int, graph: int, finish: Finish) -> None:
-    cancelling = finish.status is RunStatus.CANCELLING
-    tx.db.execute(
-        _FINISH,
-        {
-            "run": run,
-            "status": RUN_CODE[finish.status],
-            "reason": finish.reason,
-            "ended": tx.now if finish.status.terminal else None,
-            "cancel": tx.now + (finish.grace or 0) if cancelling else None,
-            "open": finish.open_gate,
-            "now": tx.now,
-        },
-    )
-    note_runs(tx, [run], RUN_CODE[finish.status])
-    if finish.open_gate:
-        tx.db.execute(_REDERIVE, {"graph": graph, "run": run})
-        tx.db.execute(_ORPHANS, {"graph": graph, "run": run})
-        tx.db.execute(_READY, (run,))
-    tx.db.execute(_RECOUNT, {"run": run, "tolerate": finish.tolerate})
+_DELETE_JOURNAL = (
+    "DELETE FROM journal WHERE run = :run AND seq > (SELECT max(seq) FROM journal WHERE run = :run) - :limit"
+)
 
 
 def delete(tx: Transaction, op: Delete) -> Receipt:
@@ -409,10 +228,12 @@ def delete(tx: Transaction, op: Delete) -> Receipt:
     ((first, last),) = tx.all("SELECT max(idx) + 1 - ?, max(idx) FROM node WHERE run = ?", (op.limit, key))
     if last is not None:
         _delete_nodes(tx, key, first)
-    if last is not None and first > 0:
+    tx.db.execute(_DELETE_JOURNAL, {"run": key, "limit": ENTRIES_A_NODE * op.limit})
+    if (last is not None and first > 0) or tx.one("SELECT 1 FROM journal WHERE run = ?", (key,)) is not None:
         return Deleted(False)
     forget_references(tx.db, "SELECT input AS value FROM run WHERE key = ?", (key,))
-    tx.db.execute("DELETE FROM journal WHERE run = ?", (key,))
+    unmark_ready(tx, [key])
+    tx.db.execute("DELETE FROM former_graph WHERE run = ?", (key,))
     tx.db.execute("DELETE FROM run WHERE key = ?", (key,))
     return Deleted(True)
 
@@ -435,3 +256,32 @@ def _delete_nodes(tx: Transaction, run: int, first: int) -> None:
         (json.dumps(claims),),
     )
     tx.db.execute("DELETE FROM node WHERE run = ? AND idx >= ?", (run, first))
+
+
+_IN_USE = "SELECT EXISTS (SELECT 1 FROM run WHERE graph = ?1) OR EXISTS (SELECT 1 FROM former_graph WHERE graph = ?1)"
+
+_UNLOAD = """
+UPDATE graph SET loaded = :left,
+       roots = roots - (SELECT count(*) FROM layout WHERE graph = :graph AND idx >= :left AND parents = 0)
+ WHERE key = :graph
+"""
+
+
+def delete_graph(tx: Transaction, op: DeleteGraph) -> Receipt:
+    row = tx.one("SELECT key, loaded FROM graph WHERE digest = ?", (op.digest,))
+    if row is None:
+        return Deleted(True)
+    key, loaded = row
+    ((in_use,),) = tx.all(_IN_USE, (key,))
+    if in_use:
+        return Refused(Refusal.STATUS, "in use")
+    last = {"graph": key, "left": max(0, loaded - op.limit)}
+    tx.db.execute(_UNLOAD, last)
+    tx.db.execute("DELETE FROM edge WHERE graph = :graph AND parent >= :left", last)
+    tx.db.execute("DELETE FROM need WHERE graph = :graph AND child >= :left", last)
+    tx.db.execute("DELETE FROM layout WHERE graph = :graph AND idx >= :left", last)
+    if last["left"]:
+        return Deleted(False)
+    tx.db.execute("DELETE FROM document WHERE graph = ?", (key,))
+    tx.db.execute("DELETE FROM graph WHERE key = ?", (key,))
+    return Deleted(True)

@@ -40,14 +40,14 @@ FEW = 4
 _ATTEMPT = f"""
 SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.stopping,
        r.heals OR (r.fork IS NOT NULL AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx)),
-       r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq, r.on_failure,
+       r.workflow, r.urgency, r.due_at, r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq, r.on_failure,
        r.tolerated
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run WHERE c.id = ?1
 """
 _END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ?, record = ? WHERE key = ?"
 _MOVE = "UPDATE node SET status = ?, due_at = ?, reason = NULL, failures = failures + ? WHERE run = ? AND idx = ?"
 _CHILDREN = """
-SELECT n.idx, n.waiting, n.status FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child
+SELECT n.idx, n.waiting, n.status, n.lane FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child
  WHERE edge.graph = ?2 AND edge.parent = ?3 LIMIT 2
 """
 _LOWER_ONE = "UPDATE node SET waiting = waiting - 1 WHERE run = ? AND idx = ?"
@@ -57,10 +57,15 @@ UPDATE node SET waiting = waiting - 1, status = iif(waiting = 1 AND status = {N_
  WHERE run = ?1 AND idx IN (SELECT child FROM edge WHERE graph = ?2 AND parent = ?3)
 """
 _RELEASED = f"""
-SELECT count(*) FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child AND n.status = {N_READY}
- WHERE edge.graph = ?2 AND edge.parent = ?3
+SELECT n.lane, count(*) FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child AND n.status = {N_READY}
+ WHERE edge.graph = ?2 AND edge.parent = ?3 GROUP BY n.lane
 """
-_COUNT = "UPDATE run SET open = ?, active = ?, failed = ?, seq = ? WHERE key = ?"
+_MARK = "INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run) VALUES (?, ?, ?, ?, ?)"
+_MARK_NODE = """
+INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run)
+SELECT n.lane, r.graph, r.workflow, r.urgency, r.key FROM run r CROSS JOIN node n ON n.run = r.key WHERE r.key = ? AND n.idx = ?
+"""
+_COUNT = "UPDATE run SET open = ?, active = ?, failed = ?, seq = ?, derived = 0 WHERE key = ?"
 _NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -76,15 +81,21 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     row = tx.one(_ATTEMPT, split_attempt_id(op.attempt))
     if row is None or row[4] != A_RUNNING or row[7]:
         return None
-    key, run, idx, number, _, graph, stopping, _ = row[:8]
-    run_id, run_status, gate, purpose, opened, active, failed, seq, *policy = row[8:]
+    key, run, idx, number, _, graph, stopping, _, workflow, urgency, due = row[:11]
+    run_id, run_status, gate, purpose, opened, active, failed, seq, *policy = row[11:]
     asked = settled_as(op.node, stopping=bool(stopping), cancelling=run_status == R_CANCELLING)
     node, status = NODE_CODE[asked], ATTEMPT_CODE[op.status]
     tx.execute(_END, (status, tx.now, output, error, outcome, record, key))
     due_at = tx.now + (op.delay or 0) if asked is NodeStatus.WAITING else None
     tx.execute(_MOVE, (node, due_at, status in (A_FAILED, A_TIMED_OUT), run, idx))
+    if due_at is not None and (due is None or due_at < due):
+        tx.execute("UPDATE run SET due_at = ? WHERE key = ?", (due_at, run))
     if node == N_COMPLETED and gate == G_OPEN:
-        active += _lower(tx, run, graph, idx)
+        for lane, released in _lower(tx, run, graph, idx):
+            tx.execute(_MARK, (lane, graph, workflow, urgency, run))
+            active += released
+    elif node == N_READY:
+        tx.execute(_MARK_NODE, (run, idx))
     if node >= N_TERMINAL:
         opened, active = opened - 1, active - 1
     failed, seq = failed + (node in (N_FAILED, N_INTERRUPTED)), seq + 1
@@ -94,19 +105,18 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     return Settled(False, conclude_one(tx, counted))
 
 
-def _lower(tx: Transaction, run: int, graph: int, parent: int) -> int:
-    """Lower the children of a completed node; how many became READY."""
+def _lower(tx: Transaction, run: int, graph: int, parent: int) -> Sequence[tuple[int, int]]:
+    """Lower the children of a completed node; by lane, how many became READY."""
     children = tx.all(_CHILDREN, (run, graph, parent))
     if not children:
-        return 0
+        return ()
     if len(children) == 1:
-        ((child, waiting, status),) = children
+        ((child, waiting, status, lane),) = children
         released = waiting == 1 and status == N_PENDING
         tx.execute(_RELEASE_ONE if released else _LOWER_ONE, (run, child))
-        return int(released)
+        return ((lane, 1),) if released else ()
     tx.execute(_LOWER, (run, graph, parent))
-    ((ready,),) = tx.all(_RELEASED, (run, graph, parent))
-    return int(ready)
+    return tx.all(_RELEASED, (run, graph, parent))
 
 
 _APPEND = f"""

@@ -26,6 +26,7 @@ from ...model import (
     Claim,
     Create,
     Delete,
+    DeleteGraph,
     Dismiss,
     Enlist,
     Gate,
@@ -40,12 +41,14 @@ from ...model import (
 )
 from ..port import groups
 from .arranging import arrange
+from .claiming import claim
 from .ending import TEMPORARY_TABLES, Transaction
 from .forking import share
+from .gates import gate, rewrite
 from .leases import dismiss, enlist, renew, sweep
-from .moving import append, claim, settle
+from .moving import append, settle
 from .reading import answer
-from .shaping import add_graph, add_nodes, create, delete, gate, rewrite
+from .shaping import add_graph, add_nodes, create, delete, delete_graph
 from .workers import WorkerLocks
 
 OLDEST_SQLITE = (3, 51, 3)
@@ -203,6 +206,8 @@ class SqliteStore:
                 return [rewrite(tx, op)]
             case Delete():
                 return [delete(tx, op)]
+            case DeleteGraph():
+                return [delete_graph(tx, op)]
             case Settle() | Create() | Append():
                 raise AssertionError("handled above")
             case _:

@@ -89,6 +89,17 @@ def test_a_run_started_again_by_newer_code_is_the_same_run(store: Store) -> None
     assert reader.require_run(store, RUN).digest == of.digest
 
 
+def test_an_idempotency_key_belongs_to_a_workflow(store: Store) -> None:
+    of = start(store, graph(a=""), "order", idempotency_key="7")
+    batch = [
+        create(of, "return", workflow="returns", idempotency_key="7", input=b"{}"),
+        create(of, "again", workflow="returns", idempotency_key="7", input=b"{}"),
+    ]
+    expected = [Created(RunId("return"), False, 1, 1), Created(RunId("return"), True, 1, 1)]
+    assert store.commit(batch) == expected
+    assert store.commit([create(of, "other", idempotency_key="7")]) == [Created(RunId("order"), True, 1, 1)]
+
+
 def test_an_idempotency_key_names_one_run(store: Store) -> None:
     of = start(store, graph(a=""), "first", idempotency_key="order 7")
     assert store.commit([create(of, "second", idempotency_key="order 7")]) == [Created(RunId("first"), True, 1, 1)]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from ...clock import ManualClock
-from ...ids import RunId
+from ...ids import Digest, GateToken, RunId
 from ...model import (
     AddNodes,
     Append,
+    Arrange,
     Claimed,
     Created,
     Delete,
     Deleted,
+    DeleteGraph,
     GateState,
     HeldGate,
     ListRuns,
+    ListUnusedGraphs,
     Refusal,
     Refused,
     RunStatus,
@@ -21,13 +24,16 @@ from ...model import (
 from ...store import Store, reader
 from ..ops import (
     RUN,
+    TOKEN,
     WORKER,
+    add_graph,
     claim,
     claim_op,
     completed,
     create,
     end_run,
     enlist,
+    finish,
     gate_op,
     graph,
     one,
@@ -113,3 +119,69 @@ def test_a_run_created_again_after_its_deletion_is_a_new_one(store: Store) -> No
     assert [run.id for run in reader.all_runs(store)] == ["first", "second"]
     enlist(store)
     assert [grant.run_id for grant in claim(store)] == ["second", "first"]
+
+
+def test_a_graph_that_a_run_has_is_not_deleted(store: Store) -> None:
+    of = start(store, graph(a="", b="a"))
+    assert list_unused_graphs(store) == ()
+    assert store.commit([DeleteGraph(of.digest)]) == [Refused(Refusal.STATUS, "in use")]
+    end_run(store)
+    assert list_unused_graphs(store) == ()
+    store.commit([Delete(RUN)])
+    assert list_unused_graphs(store) == (of.digest,)
+    assert store.commit([DeleteGraph(of.digest), DeleteGraph(of.digest)]) == [Deleted(True)] * 2
+    assert list_unused_graphs(store) == ()
+    assert (reader.get_graph(store, of.digest), reader.get_graph_ages(store, of.digest)) == (None, {})
+    assert refused(store, create(of)) is Refusal.UNKNOWN
+
+
+def test_a_graph_that_a_run_had_before_a_heal_is_not_deleted(store: Store) -> None:
+    old, new = graph(a=""), graph(a="", b="a")
+    start(store, old)
+    store.commit(add_graph(new))
+    store.commit([gate_op(purpose="heal"), Arrange(RUN, GateToken(TOKEN), new.digest, 1)])
+    assert list_unused_graphs(store) == ()
+    assert refused(store, DeleteGraph(old.digest)) is Refusal.STATUS
+    finish(store, RunStatus.FAILED)
+    store.commit([Delete(RUN)])
+    assert sorted(list_unused_graphs(store)) == sorted((old.digest, new.digest))
+
+
+def test_a_graph_is_deleted_in_chunks_and_can_be_stored_again_at_any_time(store: Store) -> None:
+    of = graph(**{f"n{i}": f"n{i - 1}" if i else "" for i in range(7)})
+    store.commit(add_graph(of))
+    for chunks in range(4):
+        ended = [one(store, DeleteGraph(of.digest, 3), Deleted).finished for _ in range(chunks)]
+        assert ended == [False, False, True][:chunks]
+        if chunks:
+            assert refused(store, create(of)) is (Refusal.UNKNOWN if ended[-1] else Refusal.INCOMPLETE)
+        store.commit(add_graph(of))
+    start(store, of)
+    enlist(store)
+    work(store)
+    assert set(statuses(store).values()) == {"COMPLETED"}
+
+
+def test_graphs_that_nobody_uses_are_listed_in_pages(store: Store) -> None:
+    for size in range(1, 6):
+        store.commit(add_graph(graph(**{f"n{i}": "" for i in range(size)})))
+    every = list_unused_graphs(store)
+    assert len(every) == 5
+    assert every == tuple(sorted(every))
+    assert list_unused_graphs(store, limit=2) == every[:2]
+    assert list_unused_graphs(store, after=every[1], limit=2) == every[2:4]
+
+
+def test_a_graph_that_is_stored_anew_is_younger_than_those_it_was_older_than(store: Store) -> None:
+    first, second = graph(a=""), graph(a="", b="")
+    store.commit(add_graph(first))
+    store.commit(add_graph(second))
+    store.commit([DeleteGraph(first.digest)])
+    store.commit(add_graph(first))
+    ages = reader.get_graph_ages(store, first.digest, second.digest)
+    assert ages[first.digest] > ages[second.digest]
+
+
+def list_unused_graphs(store: Store, after: str | None = None, limit: int = 100) -> tuple[str, ...]:
+    (found,) = store.read([ListUnusedGraphs(None if after is None else Digest(after), limit)])
+    return tuple(found)

@@ -36,6 +36,7 @@ from ..ops import (
     end_run,
     enlist,
     failed,
+    fan,
     finish,
     gate_op,
     graph,
@@ -363,3 +364,26 @@ def test_a_rewritten_node_forgets_when_it_was_due(store: Store) -> None:
     row = node(store, 0)
     assert (row.status, row.due_at, row.failures, row.lane) == (NodeStatus.CANCELLED, None, 1, LANE)
     assert row.reason == "run_cancelled"
+
+
+def test_the_gate_of_a_large_run_opens_in_steps_and_what_ends_meanwhile_counts(store: Store) -> None:
+    size = 6_000
+    of = start(store, fan(size))
+    enlist(store)
+    (root,) = claim(store)
+    store.commit([completed(root)])
+    grants = claim(store, limit=3)
+    hold(store)
+    opening, steps, late = rewrite(end=Finish(RunStatus.RUNNING, True)), 0, list(grants)
+    store.commit([completed(late.pop())])
+    while not one(store, opening, Rewritten).finished:
+        steps += 1
+        assert claim(store, limit=1) == (), "something was claimed before the gate was open"
+        if late and steps % 2:
+            store.commit([completed(late.pop())])
+    store.commit([completed(grant) for grant in late])
+    run = reader.require_run(store, RUN)
+    assert (run.gate, run.open, run.active) == (GateState.OPEN, size - 3 + 1, size - 3)
+    assert reader.all_nodes(store, RUN)[-1].waiting == size - 3
+    assert {row.status for row in reader.all_nodes(store, RUN)[1:-1]} == {NodeStatus.READY, NodeStatus.COMPLETED}
+    assert of.order[claim(store, limit=1)[0].index].startswith("child_")

@@ -24,6 +24,7 @@ from ...model import (
     ListRuns,
     ListStops,
     ListUnfinished,
+    ListUnusedGraphs,
     ListWorkers,
     NodeChange,
     NodeRow,
@@ -71,8 +72,25 @@ def test_an_empty_store_answers_every_question(store: Store) -> None:
             CountNodes(RUN),
             ReadyRuns((RUN,)),
             ListUnfinished(),
+            ListUnusedGraphs(),
         ]
-    ) == [None, RunPage((), None), (), (), {}, None, (), (), (), (), (), {}, (), ()]
+    ) == [None, RunPage((), None), (), (), {}, None, (), (), (), (), (), {}, (), (), ()]
+
+
+def test_runs_are_found_by_how_their_ids_begin(store: Store) -> None:
+    for run in ("order-1", "order-2", "Order-3", "order_4", "order-\N{SNOWMAN}", "orde", "order-"):
+        start(store, graph(a=""), run)
+
+    def begin_with(prefix: str, **more: Any) -> list[str]:
+        return [run.id for run in reader.list_runs(store, ListRuns(prefix=prefix, **more)).runs]
+
+    assert begin_with("order-") == ["order-", "order-\N{SNOWMAN}", "order-2", "order-1"]
+    assert begin_with("order-\N{SNOWMAN}") == ["order-\N{SNOWMAN}"]
+    assert begin_with("orde%") == begin_with("order-11") == []
+    assert len(begin_with("")) == 7
+    first = reader.list_runs(store, ListRuns(2, prefix="order-"))
+    assert begin_with("order-", before=first.cursor) == ["order-2", "order-1"]
+    assert begin_with("order-", statuses=(RunStatus.COMPLETED,)) == []
 
 
 def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:

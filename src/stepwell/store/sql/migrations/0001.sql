@@ -1,4 +1,4 @@
--- Statuses are integers in the order of the enumerations in stepwell.model (see store/sql/codes.py).
+-- Statuses are integers (see store/sql/codes.py).
 -- Times are microseconds since 1970 by the store's clock. Payloads are opaque bytes.
 
 -- The store's clock: microseconds since boot plus this shift. One row per boot of the machine.

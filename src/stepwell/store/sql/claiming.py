@@ -1,0 +1,227 @@
+"""Claims: READY nodes become RUNNING, each as a new attempt under the worker's lease.
+
+They are found in two steps: the runs, in order of urgency and admission, then their nodes, in the order of the graph.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from ...ids import attempt_id
+from ...model import CHUNK, Claim, Claimed, Grant, Receipt, Refusal, Refused
+from .codes import A_RUNNING, G_OPEN, KIND_CODE, N_READY, N_RUNNING, ORDINALS, R_PENDING, R_RUNNING
+from .ending import Transaction
+from .payloads import resolve
+from .single import FEW, Candidate, grant_few
+
+# READY nodes of one run; of runs that are named; of runs that were found, in this order.
+_OF_RUN = f"""
+  FROM run r CROSS JOIN node n INDEXED BY node_ready
+ WHERE r.id = :runs AND r.gate = {G_OPEN} AND n.run = r.key AND n.lane = (SELECT key FROM lane WHERE name = :lane)
+   AND n.status = {N_READY}
+ LIMIT :limit
+"""
+_OF_RUNS = f"""
+  FROM (SELECT key, id, urgency, graph, heals, seq, started_at, status FROM run
+         WHERE id IN (SELECT value FROM json_each(:runs)) AND gate = {G_OPEN}
+         ORDER BY urgency, key LIMIT -1) r
+       CROSS JOIN node n INDEXED BY node_ready
+ WHERE n.run = r.key AND n.lane = (SELECT key FROM lane WHERE name = :lane) AND n.status = {N_READY}
+ LIMIT :limit
+"""
+_OF_FOUND = f"""
+  FROM json_each(:runs) j CROSS JOIN run r ON r.key = j.value CROSS JOIN node n INDEXED BY node_ready
+ WHERE r.gate = {G_OPEN} AND n.run = r.key AND n.lane = (SELECT key FROM lane WHERE name = :lane) AND n.status = {N_READY}
+ LIMIT :limit
+"""
+_CANDIDATES = {
+    ready: f"""
+SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT needy FROM graph WHERE key = r.graph),
+       n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status = {R_PENDING}
+{ready}"""
+    for ready in (_OF_RUN, _OF_RUNS, _OF_FOUND)
+}
+# The first of the runs that may have READY nodes in a lane, and whether they have: of these versions of workflows, or of all.
+_FIND = f"""
+SELECT json_group_array(json_array(f.graph, f.workflow, f.urgency, f.run, r.gate = {G_OPEN} AND r.graph = f.graph AND EXISTS
+         (SELECT 1 FROM node n INDEXED BY node_ready WHERE n.run = f.run AND n.lane = f.lane AND n.status = {N_READY})))
+  FROM ({{found}} ORDER BY urgency, run LIMIT :limit) f LEFT JOIN run r ON r.key = f.run
+"""
+_FIND_ALL = _FIND.format(found="SELECT * FROM ready WHERE lane = (SELECT key FROM lane WHERE name = :lane)")
+# Of each version the first ones by the index: to sort all of them would cost what waits, not what is taken.
+_FIND_SERVED = _FIND.format(
+    found="""
+SELECT lane.key AS lane, g.key AS graph, s.value ->> 0 AS workflow, e.value ->> 0 AS urgency, e.value ->> 1 AS run
+  FROM lane CROSS JOIN json_each(:serves) s CROSS JOIN graph g ON g.digest = s.value ->> 1
+       CROSS JOIN json_each((
+         SELECT json_group_array(json_array(urgency, run))
+           FROM (SELECT y.urgency, y.run FROM ready y
+                  WHERE y.lane = lane.key AND y.graph = g.key AND y.workflow = s.value ->> 0
+                  ORDER BY y.urgency, y.run LIMIT :limit))) e
+ WHERE lane.name = :lane"""
+)
+_FORGET = """
+DELETE FROM ready WHERE (lane, graph, workflow, urgency, run) IN
+  (SELECT lane.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3 FROM lane CROSS JOIN json_each(:stale) j
+    WHERE lane.name = :lane)
+"""
+_SERVED_AMONG = """
+SELECT json_group_array(key) FROM (
+  SELECT r.key FROM run r CROSS JOIN graph g ON g.key = r.graph
+   WHERE r.id IN (SELECT value FROM json_each(:runs))
+     AND json_array(r.workflow, g.digest) IN (SELECT json_array(value ->> 0, value ->> 1) FROM json_each(:serves))
+   ORDER BY r.urgency, r.key)
+"""
+_INTO_GRANTED = """
+INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
+SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
+"""
+_START_ATTEMPTS = f"""
+INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
+SELECT :claim * {ORDINALS} + ord - 1, run, idx, number, {A_RUNNING}, :worker, :now FROM temp.granted
+"""
+_START_NODES = f"""
+UPDATE node SET status = {N_RUNNING}, attempt = g.number
+  FROM temp.granted g WHERE node.run = g.run AND node.idx = g.idx
+"""
+_COUNT_STARTS = """
+UPDATE run SET seq = seq + t.started
+  FROM (SELECT run, count(*) AS started FROM temp.granted GROUP BY run) t WHERE run.key = t.run
+"""
+# Apart: it touches indexes, which would be written with every claim.
+_START_RUNS = f"""
+UPDATE run
+   SET started_at = coalesce(started_at, :now), status = CASE status WHEN {R_PENDING} THEN {R_RUNNING} ELSE status END
+ WHERE key IN (SELECT run FROM temp.granted) AND (started_at IS NULL OR status = {R_PENDING})
+"""
+_NOTE_STARTS = f"""
+INSERT INTO journal (run, seq, at, kind, idx, number)
+SELECT g.run, r.seq + 1 - row_number() OVER (PARTITION BY g.run ORDER BY g.ord DESC), :now, {KIND_CODE["claimed"]},
+       g.idx, g.number
+  FROM temp.granted g CROSS JOIN run r ON r.key = g.run
+"""
+_GRANTS = f"""
+SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation, r.heals)),
+       max(g.needy)
+  FROM (SELECT key, run, idx, number FROM attempt
+         WHERE key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND status = {A_RUNNING}
+         ORDER BY key) a
+       CROSS JOIN node n ON n.run = a.run AND n.idx = a.idx
+       CROSS JOIN run r ON r.key = a.run CROSS JOIN graph g ON g.key = r.graph
+"""
+_INPUTS = f"""
+SELECT a.key % {ORDINALS}, need.ancestor, p.output
+  FROM attempt a CROSS JOIN run r ON r.key = a.run CROSS JOIN need ON need.graph = r.graph AND need.child = a.idx
+       CROSS JOIN attempt p INDEXED BY attempt_slot ON p.run = a.run AND p.idx = need.ancestor AND p.slot = 0
+ WHERE a.key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND a.status = {A_RUNNING}
+   AND p.output IS NOT NULL
+ ORDER BY a.key, need.ancestor
+"""
+
+
+def claim(tx: Transaction, op: Claim) -> Receipt:
+    few: list[Candidate] = []
+    for lane, limit in _lanes(op):
+        room = min(limit, FEW + 1) - len(few)
+        if room > 0:
+            ready, scope = _ready(tx, op, lane, room)
+            few += map(Candidate._make, tx.all(_CANDIDATES[ready], scope))
+    granted = grant_few(tx, op, few) if 0 < len(few) <= FEW else None
+    if granted is None:
+        return _claim_many(tx, op, some=bool(few))
+    key, grants = granted
+    if any(node.needy for node in few):
+        inputs = _inputs(tx, key)
+        grants = [grant._replace(inputs=tuple(inputs.get(n, ()))) for n, grant in enumerate(grants)]
+    return Claimed(tuple(grants))
+
+
+def _claim_many(tx: Transaction, op: Claim, *, some: bool) -> Receipt:
+    """A claim that is granted many nodes or none, that came before, or that may not be granted."""
+    known = "SELECT (SELECT 1 FROM worker WHERE id = ? AND lease_until > ?), (SELECT key FROM claim WHERE id = ?)"
+    ((alive, key),) = tx.all(known, (op.worker, tx.now, op.claim_id))
+    if not alive:
+        return Refused(Refusal.LEASE_EXPIRED)
+    if key is None:
+        if not some:
+            return Claimed(())
+        key = _grant_many(tx, op)
+    return Claimed(_grants(tx, op, key))
+
+
+def _lanes(op: Claim) -> Iterable[tuple[str, int]]:
+    return op.lanes if len(op.lanes) == 1 else dict(op.lanes).items()
+
+
+def _ready(tx: Transaction, op: Claim, lane: str, limit: int) -> tuple[str, dict[str, Any]]:
+    """Which READY nodes of a lane a claim may take: the end of a statement, and its parameters."""
+    given = {"lane": lane, "limit": limit}
+    if op.runs is None:
+        return _OF_FOUND, given | {"runs": json.dumps(_find_runs(tx, op, given))}
+    if op.serves is not None:
+        among = {"runs": json.dumps(op.runs), "serves": json.dumps(op.serves)}
+        return _OF_FOUND, given | {"runs": json.dumps(tx.json(_SERVED_AMONG, among))}
+    if len(op.runs) == 1:
+        return _OF_RUN, given | {"runs": op.runs[0]}
+    return _OF_RUNS, given | {"runs": json.dumps(op.runs)}
+
+
+def _find_runs(tx: Transaction, op: Claim, given: dict[str, Any]) -> list[int]:
+    """The first runs that have READY nodes in a lane: no more are needed than nodes. Marks that are out of date are removed."""
+    find, scope = (_FIND_ALL, given) if op.serves is None else (_FIND_SERVED, given | {"serves": json.dumps(op.serves)})
+    while True:
+        found = tx.json(find, scope)
+        stale = [mark for *mark, has_ready in found if not has_ready]
+        if not stale:
+            return [run for _, _, _, run, _ in found]
+        tx.execute(_FORGET, {"lane": given["lane"], "stale": json.dumps(stale)})
+
+
+def _grant_many(tx: Transaction, op: Claim) -> int:
+    """Take READY nodes as a set; the key of the claim."""
+    tx.execute("DELETE FROM temp.granted")
+    found = 0
+    for lane, limit in _lanes(op):
+        room = min(limit, CHUNK) - found
+        if room > 0:
+            ready, scope = _ready(tx, op, lane, room)
+            tx.execute(_INTO_GRANTED + ready, scope)
+            found += tx.db.changes()
+    tx.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
+    key = tx.db.last_insert_rowid()
+    tx.execute(_START_ATTEMPTS, {"claim": key, "worker": op.worker, "now": tx.now})
+    tx.execute(_START_NODES)
+    tx.execute(_COUNT_STARTS)
+    tx.execute(_START_RUNS, {"now": tx.now})
+    tx.execute(_NOTE_STARTS, {"now": tx.now})
+    return key
+
+
+def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
+    """The attempts of a claim that still run, and the outputs their bodies ask for."""
+    ((rows, needy),) = tx.all(_GRANTS, {"claim": key})
+    inputs = _inputs(tx, key) if needy else {}
+    return tuple(
+        Grant(
+            attempt_id(op.claim_id, ordinal),
+            run,
+            idx,
+            number,
+            failures,
+            losses,
+            tuple(inputs.get(ordinal, ())),
+            generation,
+            heals,
+        )
+        for ordinal, run, idx, number, failures, losses, generation, heals in json.loads(rows)
+    )
+
+
+def _inputs(tx: Transaction, claim: int) -> dict[int, list[tuple[int, bytes]]]:
+    """The outputs that the bodies of a claim ask for, by ordinal."""
+    inputs: dict[int, list[tuple[int, bytes]]] = {}
+    for ordinal, ancestor, output in tx.all(_INPUTS, {"claim": claim}):
+        inputs.setdefault(ordinal, []).append((ancestor, resolve(tx.db, output) or b""))
+    return inputs

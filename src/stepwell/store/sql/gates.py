@@ -1,0 +1,194 @@
+"""What needs a closed gate: holding it, rewriting rows behind it, opening and shutting it."""
+
+from __future__ import annotations
+
+import json
+
+from ...model import (
+    Finish,
+    Gate,
+    GateTaken,
+    Receipt,
+    Refusal,
+    Refused,
+    Rewrite,
+    Rewritten,
+    RunStatus,
+)
+from ..port import illegal_move
+from .codes import (
+    A_SUPERSEDED,
+    G_HELD,
+    G_OPEN,
+    G_SHUT,
+    KIND_CODE,
+    N_COMPLETED,
+    N_FAILED,
+    N_INTERRUPTED,
+    N_READY,
+    N_TERMINAL,
+    NODE_CODE,
+    RUN_CODE,
+    RUN_STATUS,
+)
+from .deriving import derive
+from .ending import Transaction, mark_ready, news, note_gates, note_runs, unmark_ready
+from .leases import next_due
+
+_HOLD = f"""
+UPDATE run SET gate = {G_HELD}, token = :token, purpose = :purpose, arguments = :arguments, expires_at = :expires,
+               stopping = max(stopping, :stop), seq = seq + 1, derived = 0
+ WHERE key = :run
+"""
+
+
+def gate(tx: Transaction, op: Gate) -> Receipt:
+    found = "SELECT key, status, gate, token, purpose, expires_at FROM run WHERE id = ?"
+    row = tx.one(found, (op.run_id,))
+    if row is None:
+        return Refused(Refusal.UNKNOWN, op.run_id)
+    key, status, state, token, purpose, expires_at = row
+    held = state == G_HELD
+    if held and token == op.token:
+        return GateTaken(news(tx, [key])[key])
+    if held and purpose in ("load", "delete"):
+        return Refused(Refusal.INCOMPLETE, purpose)
+    if op.allowed and RUN_STATUS[status] not in op.allowed:
+        return Refused(Refusal.STATUS, RUN_STATUS[status])
+    if op.resume and (not held or purpose != op.purpose):
+        return Refused(Refusal.STATUS, RUN_STATUS[status])
+    if held and token is not None and expires_at > tx.now:
+        return Refused(Refusal.GATE_HELD, purpose)
+    if held and not op.resume:
+        return Refused(Refusal.INCOMPLETE, purpose)
+    parameters = {"run": key, "token": op.token, "purpose": op.purpose, "arguments": op.arguments}
+    tx.db.execute(_HOLD, parameters | {"expires": tx.now + op.lease, "stop": op.stop})
+    note_gates(tx, [key], op.purpose)
+    return GateTaken(news(tx, [key])[key])
+
+
+# A node that does not exist, or is named a second time, is not what the kernel saw either.
+_CHANGING = """
+INSERT INTO temp.changing
+SELECT j.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, n.status, n.attempt,
+       n.status IS j.value ->> 4 AND n.attempt IS j.value ->> 5 AND j.value ->> 6
+  FROM json_each(:rows) j LEFT JOIN node n ON n.run = :run AND n.idx = j.value ->> 0
+"""
+_CHANGE = f"""
+UPDATE node
+   SET status = c.status, reason = c.reason, due_at = NULL,
+       failures = iif(c.fresh, 0, node.failures), losses = iif(c.fresh, 0, node.losses),
+       generation = node.generation + (c.was = {N_COMPLETED}),
+       lane = iif(c.fresh, (SELECT l.lane FROM layout l WHERE l.graph = :graph AND l.idx = node.idx), node.lane)
+  FROM temp.changing c WHERE c.ok AND c.status <> c.was AND node.run = :run AND node.idx = c.idx
+"""
+_SUPERSEDE = f"""
+UPDATE attempt SET status = {A_SUPERSEDED}
+  FROM temp.changing c WHERE c.ok AND c.was = {N_COMPLETED} AND c.status <> c.was
+   AND attempt.run = :run AND attempt.idx = c.idx AND attempt.slot = 0
+"""
+_COUNT_CHANGES = f"""
+UPDATE run SET seq = run.seq + t.changes, open = run.open + t.open, active = run.active + t.active,
+               failed = run.failed + t.failed, derived = iif(t.changes, 0, run.derived)
+  FROM (SELECT count(*) AS changes,
+               total((status < {N_TERMINAL}) - (was < {N_TERMINAL})) AS open,
+               total((status BETWEEN {N_READY} AND {N_TERMINAL - 1}) - (was BETWEEN {N_READY} AND {N_TERMINAL - 1})) AS active,
+               total((status IN ({N_FAILED}, {N_INTERRUPTED})) - (was IN ({N_FAILED}, {N_INTERRUPTED}))) AS failed
+          FROM temp.changing WHERE ok AND status <> was) t
+ WHERE run.key = :run
+"""
+_NOTE_CHANGES = f"""
+INSERT INTO journal (run, seq, at, kind, idx, number, status)
+SELECT :run, (SELECT seq FROM run WHERE key = :run) + 1 - row_number() OVER (ORDER BY ord DESC), :now,
+       {KIND_CODE["rewrote"]}, idx, attempt, status
+  FROM temp.changing WHERE ok AND status <> was
+"""
+
+
+def rewrite(tx: Transaction, op: Rewrite) -> Receipt:
+    row = tx.one("SELECT key, graph, status, gate, token, total FROM run WHERE id = ?", (op.run_id,))
+    if row is None:
+        return Refused(Refusal.UNKNOWN, op.run_id)
+    key, graph, status, state, token, total = row
+    if state != G_HELD or token != op.token:
+        return Refused(Refusal.GATE_LOST)
+    illegal = illegal_move(op, RUN_STATUS[status])
+    if illegal is not None:
+        return Refused(Refusal.STATUS, illegal)
+    if op.rows:
+        changed = _change(tx, key, graph, op)
+        if changed:
+            return Refused(Refusal.CHANGED, ",".join(map(str, changed)))
+    if op.finish is None:
+        return Rewritten(news(tx, [key])[key])
+    if op.finish.open_gate and not derive(tx, key, graph, total):
+        return Rewritten(news(tx, [key])[key], finished=False)
+    _finish(tx, key, op.finish)
+    return Rewritten(news(tx, [key], moved=[key])[key])
+
+
+def _change(tx: Transaction, run: int, graph: int, op: Rewrite) -> list[int]:
+    """Change the nodes that still are what the kernel saw; the others are returned."""
+    first = {row.index: row for row in reversed(op.rows)}
+    rows = [
+        (
+            row.index,
+            NODE_CODE[row.status],
+            row.reason,
+            row.fresh,
+            NODE_CODE[row.was],
+            row.was_attempt,
+            row is first[row.index],
+        )
+        for row in op.rows
+    ]
+    tx.db.execute("DELETE FROM temp.changing")
+    tx.db.execute(_CHANGING, {"run": run, "rows": json.dumps(rows)})
+    tx.db.execute(_CHANGE, {"run": run, "graph": graph})
+    tx.db.execute(_SUPERSEDE, {"run": run})
+    tx.db.execute(_COUNT_CHANGES, {"run": run})
+    tx.db.execute(_NOTE_CHANGES, {"run": run, "now": tx.now})
+    changed: list[int] = tx.json(
+        "SELECT json_group_array(idx) FROM (SELECT * FROM temp.changing WHERE NOT ok ORDER BY ord)"
+    )
+    return changed
+
+
+_RECOUNT = f"""
+UPDATE run
+   SET open = t.open, active = t.active, failed = t.failed, tolerated = iif(:tolerate, t.failed, min(tolerated, t.failed))
+  FROM (SELECT total(status < {N_TERMINAL}) AS open, total(status BETWEEN {N_READY} AND {N_TERMINAL - 1}) AS active,
+               total(status IN ({N_FAILED}, {N_INTERRUPTED})) AS failed FROM node WHERE run = :run) t
+ WHERE run.key = :run
+"""
+_FINISH = f"""
+UPDATE run
+   SET token = NULL, purpose = NULL, arguments = x'', expires_at = NULL, status = :status, reason = :reason,
+       ended_at = iif(status = :status, ended_at, :ended), cancel_at = :cancel, seq = seq + 1,
+       gate = iif(:open, {G_OPEN}, {G_SHUT}), stopping = iif(:open, 0, stopping), derived = 0,
+       deadline_at = iif(:open AND timeout IS NOT NULL AND status <> :status, :now + timeout, deadline_at)
+ WHERE key = :run
+"""
+
+
+def _finish(tx: Transaction, run: int, finish: Finish) -> None:
+    cancelling = finish.status is RunStatus.CANCELLING
+    tx.db.execute(
+        _FINISH,
+        {
+            "run": run,
+            "status": RUN_CODE[finish.status],
+            "reason": finish.reason,
+            "ended": tx.now if finish.status.terminal else None,
+            "cancel": tx.now + (finish.grace or 0) if cancelling else None,
+            "open": finish.open_gate,
+            "now": tx.now,
+        },
+    )
+    note_runs(tx, [run], RUN_CODE[finish.status])
+    tx.db.execute(_RECOUNT, {"run": run, "tolerate": finish.tolerate})
+    if finish.open_gate:
+        mark_ready(tx, [run])
+        next_due(tx, [run])
+    else:
+        unmark_ready(tx, [run])
