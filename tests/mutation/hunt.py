@@ -110,7 +110,7 @@ class Hunt:
     def _result(self, tree: Tree, mutant: Mutant) -> Result:
         while True:
             reaching = self._reach.tests_for(mutant)
-            chosen = self._within_budget(reaching)
+            chosen = self._within_budget(reaching or self._reach.tests_near(mutant))
             by = self._killed_by(tree, mutant, chosen)
             if by in self._reach.seconds and not self._passes(tree, by):
                 self._console.print(f"left out, because it fails without a mutant: {by}", style="yellow", markup=False)

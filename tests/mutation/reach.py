@@ -53,12 +53,16 @@ class Reach:
         first, last = mutant.reached_by
         places = {(mutant.module, line) for line in range(first, last + 1)}
         if mutant.names:
-            places = self._lines_that_use(mutant.names) or self._lines_of(mutant.module)
+            places = self._lines_that_use(mutant.names)
+        return self._fastest_first(places)
+
+    def tests_near(self, mutant: Mutant) -> list[str]:
+        """The tests that run anything of its module: what runs inside a profiler, as our guard, is not measured."""
+        return self._fastest_first({place for place in self._tests if place[0] == mutant.module})
+
+    def _fastest_first(self, places: set[tuple[str, int]]) -> list[str]:
         found = {self._names[test] for place in places for test in self._tests.get(place, ())}
         return sorted(found.difference(self.broken), key=lambda test: (self.seconds[test], test))
-
-    def _lines_of(self, module: str) -> set[tuple[str, int]]:
-        return {place for place in self._tests if place[0] == module}
 
     def _lines_that_use(self, names: Iterable[str]) -> set[tuple[str, int]]:
         """Lines in functions that use what has these names, also by way of other names at the top of a module."""
