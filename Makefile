@@ -5,7 +5,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench load prove mutate clean
+.PHONY: help run test quick lint bench load prove mutate clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -18,6 +18,10 @@ run: ## Run the example workflow
 test: lint ## Run every check and every test (PYTEST_ARGS='-n 0 -k fence' for some)
 	@echo '== tests'
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+quick: lint ## Run every check and the tests that say most, within a minute
+	@echo '== tests that say most'
+	$(BIN)/pytest $(PYTEST_ARGS) @tests/quick.txt
 
 lint: ## Run the checks alone: style, format, types, import rules
 	@scripts/setup dev
