@@ -18,6 +18,13 @@ class Quick(Workflow):
         print("said")
 
 
+class Unannounced(Workflow):
+    """A version that others are told of when it is first started."""
+
+    @step
+    def one(self) -> None: ...
+
+
 def failing() -> None:
     raise ValueError("now and then")
 
@@ -35,6 +42,7 @@ def used() -> dict[str, float]:
 def test_after_every_kind_of_work_its_threads_rest(open_sqlite: OpenEngine) -> None:
     engine = open_sqlite(workflows=[Quick])
     engine.run(Quick())
+    engine.run(Unannounced())
     w = Builder("waits")
     w.node("retried", job=failing, retry=Retry(max_attempts=2, base_delay=0.05), timeout=30)
     assert engine.run(w, check=False).status == "FAILED"

@@ -145,7 +145,7 @@ def test_what_could_not_be_announced_at_once_is_announced_soon() -> None:
     assert not lease._thread.is_alive()
 
 
-def test_whoever_hears_of_a_renewal_may_close_it() -> None:
+def test_whoever_hears_of_a_renewal_may_close_it(caplog: pytest.LogCaptureFixture) -> None:
     heard: list[str] = []
 
     def close() -> None:
@@ -157,4 +157,5 @@ def test_whoever_hears_of_a_renewal_may_close_it() -> None:
     lease.start()
     lease._thread.join(10)
     assert heard[1:] == ["stepwell-lease"]
+    assert caplog.text == ""
     assert not lease._thread.is_alive()
