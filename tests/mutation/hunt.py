@@ -110,7 +110,7 @@ class Hunt:
     def _result(self, tree: Tree, mutant: Mutant) -> Result:
         while True:
             reaching = self._reach.tests_for(mutant)
-            chosen = self._within_budget(reaching or self._reach.tests_near(mutant))
+            chosen = self._within_budget(reaching or self._reach.tests_near(mutant), mutant)
             by = self._killed_by(tree, mutant, chosen)
             if by in self._reach.seconds and not self._passes(tree, by):
                 self._console.print(f"left out, because it fails without a mutant: {by}", style="yellow", markup=False)
@@ -139,15 +139,23 @@ class Hunt:
                 self._reach.broken.append(test)
         return test in self._sound
 
-    def _within_budget(self, tests: list[str]) -> list[str]:
-        """The fastest for half of the time, and for the other half some of all the others."""
-        chosen, left = [], self._budget
-        while tests and left - self._reach.seconds[tests[0]] > self._budget / 2:
-            left -= self._reach.seconds[tests[0]]
-            chosen.append(tests[0])
-            tests = tests[1:]
-        every = max(1.0, sum(self._reach.seconds[test] for test in tests) / left)
-        return chosen + [tests[int(at * every)] for at in range(int(len(tests) / every))]
+    def _within_budget(self, tests: list[str], mutant: Mutant) -> list[str]:
+        """If there is no time for all: those of files named like the module, then the fastest, and some of the others."""
+        seconds = self._reach.seconds
+        if sum(seconds[test] for test in tests) <= self._budget:
+            return tests
+        name = Path(mutant.module).stem
+        chosen = {test for test in tests if name in Path(test.split("::")[0]).stem}
+        left = self._budget / 2
+        for test in tests:
+            if seconds[test] > left:
+                break
+            left -= seconds[test]
+            chosen.add(test)
+        others = [test for test in tests if test not in chosen]
+        every = max(1.0, 2 * sum(seconds[test] for test in others) / self._budget)
+        chosen.update(others[int(place * every)] for place in range(int(len(others) / every)))
+        return [test for test in tests if test in chosen]
 
     def _waves(self, tests: list[str]) -> Iterator[list[str]]:
         wave: list[str] = []
