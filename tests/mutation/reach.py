@@ -54,15 +54,15 @@ class Reach:
         places = {(mutant.module, line) for line in range(first, last + 1)}
         if mutant.names:
             places = self._lines_that_use(mutant.names)
-        return self._fastest_first(places)
+        return self._fastest_first({self._names[test] for place in places for test in self._tests.get(place, ())})
 
     def tests_near(self, mutant: Mutant) -> list[str]:
-        """The tests that run anything of its module: what runs inside a profiler, as our guard, is not measured."""
-        return self._fastest_first({place for place in self._tests if place[0] == mutant.module})
+        """The tests of its room: what runs inside a profiler, as our guard does, is not measured."""
+        folder = f"tests/{mutant.module.split('/')[0]}/"
+        return self._fastest_first({test for test in self.seconds if test.startswith(folder)})
 
-    def _fastest_first(self, places: set[tuple[str, int]]) -> list[str]:
-        found = {self._names[test] for place in places for test in self._tests.get(place, ())}
-        return sorted(found.difference(self.broken), key=lambda test: (self.seconds[test], test))
+    def _fastest_first(self, tests: set[str]) -> list[str]:
+        return sorted(tests.difference(self.broken), key=lambda test: (self.seconds[test], test))
 
     def _lines_that_use(self, names: Iterable[str]) -> set[tuple[str, int]]:
         """Lines in functions that use what has these names, also by way of other names at the top of a module."""
