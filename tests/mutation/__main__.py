@@ -45,7 +45,7 @@ def main() -> int:
             private_trees(Path(folder), asked.jobs) as trees,
         ):
             reach, state = measure_tests(trees, sources, KEPT / "reach", asked.tests, ROOMS, console)
-            results = Results(KEPT / "results.jsonl", state)
+            results = Results(KEPT / "results.jsonl", sources, state)
             if asked.survivors:
                 sample = [mutant for mutant in sample if results.last_verdict(mutant) is not Verdict.KILLED]
             console.print(f"{len(sample)} of {len(everything):,} mutants, seed {asked.seed}")

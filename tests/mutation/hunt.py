@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import queue
 import threading
@@ -19,7 +18,7 @@ from rich.text import Text
 from .mutants import Mutant
 from .reach import Moved, Reach, files_of_tests, measure, moved_lines
 from .results import Result, Results, Verdict
-from .trees import ROOT, Tree
+from .trees import ROOT, Tree, digest
 
 WAVES = (2.0, 15.0)
 """Seconds of tests. Most mutants die at once, so the fastest tests are run without loading the others, then some more."""
@@ -41,9 +40,9 @@ def measure_tests(
 ) -> tuple[Reach, str]:
     """Which tests of these folders or files run which lines, and a digest of package and tests."""
     kept.mkdir(parents=True, exist_ok=True)
-    package = _digest(json.dumps(sources))
+    package = digest(json.dumps(sources))
     (kept / f"sources-{package}.json").write_text(json.dumps(sources))
-    files = {name: kept / f"tests-{_digest((ROOT / name).read_text('utf-8'))}.json" for name in files_of_tests(below)}
+    files = {name: kept / f"tests-{digest((ROOT / name).read_text('utf-8'))}.json" for name in files_of_tests(below)}
 
     def work(tree: Tree, name: str) -> None:
         found = measure(tree, name, rooms)
@@ -59,7 +58,7 @@ def measure_tests(
     for file in files.values():
         told = json.loads(file.read_text())
         reach.add(told, partial(moved, told["package"]))
-    return reach, _digest(package + " ".join(sorted(file.name for file in files.values())))
+    return reach, digest(package + " ".join(sorted(file.name for file in files.values())))
 
 
 class Moves:
@@ -78,10 +77,6 @@ class Moves:
             old = self._sources[package][module]
             self._moved[package, module] = moved_lines(old, self._now.get(module, ""))
         return self._moved[package, module]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Hunt:

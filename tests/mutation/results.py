@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .mutants import Mutant
+from .trees import ROOT, digest
 
 
 class Verdict(enum.StrEnum):
@@ -31,19 +32,26 @@ class Result(NamedTuple):
 
 
 class Results:
-    """Kept in a file, a line for each. They hold for one state of package and tests; of another only the verdict is told."""
+    """Kept in a file, a line for each, which holds while nothing has changed that it depends on.
 
-    def __init__(self, file: Path, state: str) -> None:
+    That a test killed a mutant depends on the module and on the file of the test, that none did on everything: `state`.
+    """
+
+    def __init__(self, file: Path, sources: Mapping[str, str], state: str) -> None:
         self._file = file
+        self._sources = sources
         self._state = state
         self._last: dict[str, tuple[str, Result]] = {}
         for line in file.read_text("utf-8").splitlines() if file.exists() else ():
             told = json.loads(line)
             result = Result(Verdict(told["verdict"]), told["by"], told["tests"], told["reaching"])
-            self._last[told["mutant"]] = (told["state"], result)
+            self._last[told["mutant"]] = (told["holds_for"], result)
 
     def __contains__(self, mutant: Mutant) -> bool:
-        return self._last.get(mutant.id, ("", None))[0] == self._state
+        if mutant.id not in self._last:
+            return False
+        holds_for, result = self._last[mutant.id]
+        return holds_for == self._holds_for(mutant, result)
 
     def __getitem__(self, mutant: Mutant) -> Result:
         return self._last[mutant.id][1]
@@ -52,9 +60,16 @@ class Results:
         return self._last[mutant.id][1].verdict if mutant.id in self._last else None
 
     def add(self, mutant: Mutant, result: Result) -> None:
-        self._last[mutant.id] = (self._state, result)
+        holds_for = self._holds_for(mutant, result)
+        self._last[mutant.id] = (holds_for, result)
         with self._file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"mutant": mutant.id, "state": self._state, **result._asdict()}) + "\n")
+            file.write(json.dumps({"mutant": mutant.id, "holds_for": holds_for, **result._asdict()}) + "\n")
+
+    def _holds_for(self, mutant: Mutant, result: Result) -> str:
+        killer = ROOT / result.by.split("::")[0]
+        if result.verdict is Verdict.KILLED and killer.is_file():
+            return digest(self._sources[mutant.module] + killer.read_text("utf-8"))
+        return self._state
 
 
 class Harmless:

@@ -7,6 +7,7 @@ copy: so do the programs that tests start, whatever environment variables they a
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import resource
@@ -159,6 +160,10 @@ class Tree:
             with contextlib.suppress(psutil.Error):
                 if process.environ().get(MARK) == str(self.folder) or str(self.python) in process.cmdline():
                     process.send_signal(signal.SIGKILL)
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def read_sources() -> dict[str, str]:
