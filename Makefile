@@ -5,7 +5,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench load prove clean
+.PHONY: help run test quick lint bench load prove mutate clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -18,6 +18,10 @@ run: ## Run the example workflow
 test: lint ## Run every check and every test (PYTEST_ARGS='-n 0 -k fence' for some)
 	@echo '== tests'
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+quick: lint ## Run every check and the tests that say most, within a minute
+	@echo '== tests that say most'
+	$(BIN)/pytest $(PYTEST_ARGS) @tests/quick.txt
 
 lint: ## Run the checks alone: style, format, types, import rules
 	@scripts/setup dev
@@ -42,6 +46,10 @@ prove: ## Check the promises in simulated worlds (about 10 minutes)
 	@scripts/setup dev
 	$(BIN)/python -m stepwell.testing.prove --report docs/proof.md
 
+mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
+	@scripts/setup dev
+	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),100) $(if $(ONLY),--only $(ONLY)) $(MUTATE_ARGS)
+
 clean: ## Remove the environment, caches, build output and local runs
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .stepwell build dist bench/out
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .mutation .stepwell build dist bench/out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

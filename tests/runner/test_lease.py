@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
+
 from stepwell import Builder, Engine, StoreError
 from stepwell.clock import SECOND
+from stepwell.codec import decode
 from stepwell.ids import AttemptId, WorkerId
 from stepwell.model import Enlist, Enlisted, Refusal, Refused, Renew, Renewed
-from stepwell.runner.lease import Tenancy
+from stepwell.runner.lease import Lease, Tenancy
 from stepwell.store import reader
+from stepwell.store.memory import MemoryStore
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -98,3 +102,60 @@ def one() -> Builder:
     w = Builder("one")
     w.node("same", job=jobs.same, args={"item": 1})
     return w
+
+
+class Shaky:
+    """A memory store that fails when it is told to."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.fails = False
+
+    def commit(self, batch: Any) -> Any:
+        if self.fails:
+            self.fails = False
+            raise StoreError("not now")
+        return self.store.commit(batch)
+
+    def info(self) -> Any:
+        (worker,) = reader.list_workers(self.store)
+        return decode(worker.info)["serves"]
+
+
+def kept(store: Any, seconds: float = 30, **does: Any) -> Lease:
+    given = {"holding": tuple, "on_held": lambda: None, "on_stop": lambda attempts: None, "versions": list, **does}
+    return Lease(store, WorkerId("me"), seconds, **given)
+
+
+def test_what_could_not_be_announced_at_once_is_announced_soon() -> None:
+    versions: list[list[str]] = []
+    shaky = Shaky()
+    lease = kept(shaky, versions=lambda: versions)
+    lease.start()
+    assert shaky.info() == []
+    versions.append(["orders", "d"])
+    lease.announce()
+    assert shaky.info() == [["orders", "d"]]
+    versions.append(["bills", "e"])
+    shaky.fails = True
+    with pytest.raises(StoreError):
+        lease.announce()
+    eventually(lambda: len(shaky.info()) == 2, seconds=5)
+    lease.close()
+    assert not lease._thread.is_alive()
+
+
+def test_whoever_hears_of_a_renewal_may_close_it(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[str] = []
+
+    def close() -> None:
+        heard.append(threading.current_thread().name)
+        if len(heard) == 2:
+            lease.close()
+
+    lease = kept(MemoryStore(), 0.3, on_held=close)
+    lease.start()
+    lease._thread.join(10)
+    assert heard[1:] == ["stepwell-lease"]
+    assert caplog.text == ""
+    assert not lease._thread.is_alive()

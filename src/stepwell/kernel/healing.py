@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from ..graph import Arranged, Graph
+from ..graph import Arranged, Graph, NodeSpec
 from ..ids import Digest, NodeId
 from ..model import SATISFIED_NODES, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
 from .plans import UNSTARTED, Plan, named, unchanged
@@ -47,14 +47,17 @@ def _same_nodes(current: Graph, new: Graph) -> dict[NodeId, int]:
     found = {spec.id: present[spec.id] for spec in new if spec.id in present}
     taken = set(found.values())
     former = {name: current.index[node] for node, names in current.former_names.items() for name in names}
-    for spec in new:
-        if spec.id in found:
-            continue
-        known = [*(current.index.get(name) for name in spec.was), former.get(spec.id), current.index.get(spec.id)]
+
+    def find(spec: NodeSpec, *known: int | None) -> None:
         number = next((number for number in known if number is not None and number not in taken), None)
-        if number is not None:
+        if number is not None and spec.id not in found:
             found[spec.id] = number
             taken.add(number)
+
+    for spec in new:
+        find(spec, *(current.index.get(name) for name in spec.was))
+    for spec in new:  # what a node says of itself goes before what is remembered
+        find(spec, former.get(spec.id), current.index.get(spec.id))
     return found
 
 

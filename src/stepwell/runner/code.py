@@ -234,7 +234,9 @@ class Code:
         specs = self._complete.get((row.workflow, row.digest))
         if specs is None:
             specs = self._checked(row, graph, bodies, again)
-        facts = RunFacts(row.id, row.workflow, row.target, graph, row.input, row.seed, bodies)
+        given = self.given.get(row.workflow)
+        target = row.target if given is None else given.target  # of the bodies: it may have moved to another module
+        facts = RunFacts(row.id, row.workflow, target, graph, row.input, row.seed, bodies)
         facts.specs = specs
         facts.since, facts.heals, facts.active, facts.priority = row.seq, row.heals, row.active, row.priority
         return facts

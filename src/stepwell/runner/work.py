@@ -45,6 +45,7 @@ class RunFacts:
         self.run_id = run_id
         self.workflow = workflow
         self.target = target
+        """Where a process of its own imports the class of the bodies."""
         self.graph = graph
         self.input: Mapping[str, Any] = decode(input)
         self.seed = seed

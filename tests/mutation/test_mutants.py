@@ -1,0 +1,126 @@
+"""What `make mutate` plants, and what it leaves alone."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.mutation.__main__ import choose
+from tests.mutation.mutants import make_mutants, mutants_of
+from tests.mutation.trees import read_sources
+
+
+def changes(source: str) -> list[str]:
+    """The lines as they are changed, in one line each."""
+    text = textwrap.dedent(source)
+    found = list(mutants_of("m.py", text))
+    assert all(mutant.compiles(text) for mutant in found)
+    return [mutant.now.replace("\n", " ⏎ ") for mutant in found]
+
+
+@pytest.mark.parametrize(
+    ("line", "mutants"),
+    [
+        ("a = b < c", ["a = b <= c"]),
+        ("a = b is not c", ["a = b is c"]),
+        ("a = b < c <= d", ["a = b <= c <= d", "a = b < c < d"]),
+        ("a = b and c", ["a = b or c", "a = True and c", "a = b and True"]),
+        ("a = (b) or (c or d)", ["a = (b) and (c or d)", "a = (b) or (c and d)"]),
+        ("a = not b", ["a = (b)"]),
+        ("a = b + 1", ["a = b - 1", "a = b + 2", "a = b + 0"]),
+        ("a += b", ["pass", "a -= b"]),
+        ("a = b[c:]", ["a = b[(c) + 1:]"]),
+        ("a = True", ["a = False"]),
+        ("a = 10_000", []),
+        ("a = min(b)", ["a = max(b)"]),
+        ("a = b.all()", []),
+        ("a = 'é', b < c", ["a = 'é', b <= c"]),
+        ("a = [b for b in c if b.d]", ["a = [b for b in c if True]"]),
+        ("a = b if c else d", ["a = b if False else d", "a = b if True else d"]),
+        ("a.b = c", ["pass"]),
+        ("a.b()", ["pass"]),
+        ("os.kill(a, 0)", ["pass"]),
+    ],
+)
+def test_what_is_planted(line: str, mutants: list[str]) -> None:
+    assert changes(line) == mutants
+
+
+def test_conditions_are_forced_and_statements_are_removed() -> None:
+    source = """
+    def f(a: int | None, b: int = 1) -> int:
+        '''Not < this.'''
+        if a:
+            raise ValueError(f"{a} < 1")
+        while b:
+            break
+        return a
+    """
+    assert changes(source) == [
+        "def f(a: int | None, b: int = 2) -> int:",
+        "def f(a: int | None, b: int = 0) -> int:",
+        "if False:",
+        "if True:",
+        "pass",
+        "while False:",
+        "pass",
+        "return None",
+    ]
+
+
+def test_what_nobody_could_notice_is_left_alone() -> None:
+    source = """
+    __all__ = ["a"]
+    @decorator(frozen=True)
+    class A:
+        __slots__ = ("a",)
+        a: Literal[1]
+        def __init__(self) -> None:
+            self.a = b
+        def __repr__(self) -> str:
+            return f"{self.a < 1}"
+        def f(self) -> None:
+            assert self.a < 1
+            log.warning("%d", 1 < 2)
+    """
+    assert changes(source) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "mutants"),
+    [
+        ("SELECT a FROM b WHERE c < {d}", ["SELECT a FROM b WHERE c <= {d}"]),
+        ("UPDATE a SET b = b + 1", ["UPDATE a SET b = b - 1", "UPDATE a SET b = b + 2"]),
+        (
+            "DELETE FROM a WHERE b IS NULL AND (c) > d ORDER BY e DESC",
+            [
+                "DELETE FROM a WHERE b IS NOT NULL AND (c) > d ORDER BY e DESC",
+                "DELETE FROM a WHERE b IS NULL  ORDER BY e DESC",
+                "DELETE FROM a WHERE b IS NULL OR (c) > d ORDER BY e DESC",
+                "DELETE FROM a WHERE b IS NULL AND (c) >= d ORDER BY e DESC",
+                "DELETE FROM a WHERE b IS NULL AND (c) > d ORDER BY e ASC",
+            ],
+        ),
+        ("SELECT a ->> '$[1]' FROM b WHERE c BETWEEN ? AND ?", []),
+    ],
+)
+def test_statements_for_the_database_are_changed_too(statement: str, mutants: list[str]) -> None:
+    assert changes(f'a = f"""{statement}"""') == [f'a = f"""{each}"""' for each in mutants]
+
+
+def test_a_mutant_is_known_again_when_lines_move() -> None:
+    source = "def f():\n    return a < b\n\n\ndef g():\n    return a < b\n"
+    first, second = list(mutants_of("m.py", source)), list(mutants_of("m.py", "import os\n\n\n" + source))
+    assert [each.id for each in first] == [each.id for each in second]
+    assert len({each.id for each in first}) == len(first)
+    assert [each.line + 3 for each in first] == [each.line for each in second]
+
+
+def test_a_sample_is_drawn_by_its_seed() -> None:
+    sources = read_sources()
+    mutants = list(make_mutants(sources, ["kernel/plans.py", "kernel/why"]))
+    assert {each.module.rpartition("/")[0] for each in mutants} == {"kernel", "kernel/why"}
+    first = choose(mutants, sources, 1, 10)
+    assert first == choose(mutants, sources, 1, 20)[:10]
+    assert first != choose(mutants, sources, 2, 10)
