@@ -71,6 +71,10 @@ class Code:
     def stored(self, graph: Graph) -> None:
         self._graphs[graph.digest] = graph
 
+    def known_graph(self, digest: Digest) -> Graph | None:
+        """The graph, if it need not be read."""
+        return self._graphs.get(digest)
+
     def graph(self, digest: Digest, run_id: RunId | None = None) -> Graph:
         found = self._graphs.get(digest)
         if found is None:

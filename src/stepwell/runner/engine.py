@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +22,6 @@ from ..model import (
     Create,
     Created,
     Gate,
-    HeldGate,
     ListRuns,
     Op,
     Receipt,
@@ -37,7 +37,6 @@ from ..model import (
 from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
 from .checking import check_page, check_seconds, checked_list, checked_status, checked_workflows
-from .chores import Due
 from .code import Code, Outdated
 from .flights import Limits
 from .gates import GATE_LEASE, delete, enact, finish, go_over, load
@@ -45,7 +44,8 @@ from .housekeeping import Housekeeping
 from .lineage import begin_fork
 from .local import LocalRunner
 from .metrics import IDLE, EngineMetrics
-from .procedure import Procedure, carry_out
+from .procedure import carry_out
+from .pulse import Pulse
 from .recent import Recent
 from .run import Run, as_run
 from .serving import Serving
@@ -113,6 +113,7 @@ class Engine:
         """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
         self._serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
+        self._discovering = Pulse(self._serve, "stepwell-serving", 0)
         self._close_seconds = close_seconds
         self._closed = False
         self._started = False
@@ -130,12 +131,12 @@ class Engine:
                 on_settled=self.events.settled,
                 on_trouble=self._watch.trouble,
                 on_pressure=self.events.pressed,
-                finish_gate=self._finish_gate,
-                do_chores=self._do_chores,
+                house=lambda: self._house,
+                graphs=self.code.known_graph,
                 guarded=guard,
             )
             self._house = Housekeeping(
-                self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._discover
+                self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._serve_soon
             )
         if self.code.given:
             self._work()
@@ -157,6 +158,7 @@ class Engine:
         self._closed = True
         if self._runner is not None and self._started:
             self._runner.close(self._close_seconds if timeout is None else timeout)
+            self._discovering.end(5)
         self._watch.trouble(EngineClosed("the engine was closed while this run was still going on"))
         self.store.close()
 
@@ -368,7 +370,7 @@ class Engine:
 
     def ask(self, gate: Gate) -> RunNews | None:
         """Have done what somebody asks of a run; None when the run is not in a status for it."""
-        news = self._in_turn(lambda: carry_out(self.store, enact(gate)))
+        news = self._in_turn(lambda: carry_out(self.store, enact(gate), self.code.known_graph))
         if news is not None and self._runner is not None and self._started:
             if gate.stop:
                 self._runner.stop_run(gate.run_id)
@@ -459,12 +461,6 @@ class Engine:
         self._work()
         return self._runner
 
-    def _finish_gate(self, held: HeldGate) -> None:
-        self._house.finish_gate(held)
-
-    def _do_chores(self, due: Due) -> Procedure[None]:
-        return self._house.do(due)
-
     def _on_news(self, news: Iterable[Any]) -> None:
         self._watch.tell(news)
         self.events.runs(news)
@@ -481,6 +477,17 @@ class Engine:
         if pairs is not None:
             self._runner.serve(pairs)
         return self._serving.wait()
+
+    def _serve_soon(self) -> None:
+        """Elsewhere: a run that is healed may take long."""
+        if self._serving.needed:
+            self._discovering.wake()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(EngineClosed):
+            again = self._discover()
+            if again is not None:
+                self._house.serve_again(again)
 
     def _find_facts(self, run_id: RunId) -> RunFacts:
         try:

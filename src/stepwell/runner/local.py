@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..clock import SECOND
 from ..errors import StoreError
+from ..graph import Graph
 from ..ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ..kernel import settling
-from ..model import Dismiss, GateState, HeldGate, RunNews, Settle
+from ..model import Dismiss, GateState, RunNews, Settle
 from ..store import Store, reader
 from .attempt import Attempt, settle
 from .capture import close_ears, open_ears
-from .chores import Chores, Due
+from .chores import Chores
 from .committing import GroupCommit, now
 from .desk import Desk
 from .flights import Landing, Limits
@@ -29,7 +30,7 @@ from .lease import Lease
 from .loop import LoopThread
 from .metrics import EngineMetrics, snapshot
 from .pressure import BackpressureEvent
-from .procedure import Procedure, carry_out
+from .procedure import carry_out
 from .pulse import Pulse
 from .recording import Ledger
 from .threads import BodyThreads
@@ -37,6 +38,7 @@ from .timekeeping import Timekeeper
 from .work import Held, RunFacts
 
 if TYPE_CHECKING:
+    from .housekeeping import Housekeeping
     from .process import ProcessBodies
 
 log = logging.getLogger("stepwell")
@@ -59,16 +61,15 @@ class LocalRunner:
         on_settled: Callable[[list[tuple[Held, Settle, bool]]], None],
         on_trouble: Callable[..., None],
         on_pressure: Callable[[BackpressureEvent], None],
-        finish_gate: Callable[[HeldGate], None],
-        do_chores: Callable[[Due], Procedure[None]],
+        house: Callable[[], Housekeeping],
+        graphs: Callable[[Digest], Graph | None],
         guarded: bool = False,
     ) -> None:
         self._store = store
         self.find_facts, self.tell_trouble = find_facts, on_trouble
         self._on_news, self._on_settled, self._on_pressure = on_news, on_settled, on_pressure
         self._telling = threading.Lock()
-        self._finish_gate = finish_gate
-        self._do_chores = do_chores
+        self._house, self._graphs = house, graphs
         self._lock = threading.Lock()
         self.desk = Desk(worker, limits, new_claim_id)
         self.chores = Chores()
@@ -94,6 +95,7 @@ class LocalRunner:
             on_stop=self.stop,
             versions=versions,
         )
+        self._gates = Pulse(self._finish_gates, "stepwell-gates", 0)
         self._housekeeper = threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True)
 
     # What the engine asks of it
@@ -152,6 +154,10 @@ class LocalRunner:
     def wake(self) -> None:
         """There may be something to do before the next chore is due."""
         self._wake.set()
+
+    def wake_gates(self) -> None:
+        """There are gates to finish, which may take long."""
+        self._gates.wake()
 
     def sweep_in(self, microseconds: int) -> None:
         """Something becomes due then."""
@@ -230,7 +236,7 @@ class LocalRunner:
         if running:
             self.stop(running)
         for gate in broken.values():
-            self._finish_gate(gate)
+            self._house().finish_gate(gate)
         self._on_news(news)
 
     # Bodies
@@ -351,12 +357,12 @@ class LocalRunner:
             self._wake.wait(max(0.0, pause / 1_000_000))
             self._wake.clear()
             if self._closed:
-                return self._finish_gates()
+                return
             try:
                 with self._lock:
                     due = self.chores.due(now(), busy=self.busy)
                 self._time.end(due.overdue)
-                carry_out(self._store, self._do_chores(due))
+                carry_out(self._store, self._house().do(due))
                 self.pump()
             except StoreError as error:
                 log.warning("housekeeping: %s", error)
@@ -364,6 +370,17 @@ class LocalRunner:
             except Exception:
                 log.exception("housekeeping failed; it goes on")
                 self._wake.wait(0.5)
+
+    def _finish_gates(self) -> None:
+        house = self._house()
+        while house.pending:
+            try:
+                carry_out(self._store, house.finish_next_gate(), self._graphs)
+            except StoreError as error:
+                log.warning("housekeeping: %s", error)
+            except Exception:  # the others are not to wait for one that can never be finished
+                log.exception("a gate could not be finished; it is tried again")
+        self.pump()
 
     # The end
 
@@ -386,6 +403,8 @@ class LocalRunner:
         self._loop.close()
         if self._processes is not None:
             self._processes.close()
+        # A run that failed while the engine closed should not look as if it were running.
+        self._gates.end(5, last=True)
         if self._housekeeper.is_alive() and threading.current_thread() is not self._housekeeper:
             self._housekeeper.join(5)
         self._commits.finish()
@@ -401,13 +420,6 @@ class LocalRunner:
         with self._lock:
             while not self.desk.idle and self._commits.trouble is None and time.monotonic() < deadline:
                 self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
-
-    def _finish_gates(self) -> None:
-        """The last chore: a run that failed while the engine closed should not look as if it were running."""
-        try:
-            carry_out(self._store, self._do_chores(Due(False, False, False, [])))
-        except StoreError as error:
-            log.warning("housekeeping: %s", error)
 
     def _give_back_unbegun(self) -> None:
         with self._lock:

@@ -48,6 +48,11 @@ class Serving:
     def wanted(self) -> bool:
         return bool(self.everything or self._code.given)
 
+    @property
+    def needed(self) -> bool:
+        """There may be something to discover."""
+        return bool(self.wanted or self._left)
+
     def can_serve(self, needed: Unfinished) -> bool | None:
         """Whether the code of such runs was found here; None when nobody has looked for it (yet)."""
         return None if needed not in self._known else self._known[needed] is not None

@@ -152,6 +152,9 @@ class Worker(Actor):
     def wake(self) -> None:
         return None
 
+    def wake_gates(self) -> None:
+        return None
+
     # What it can do next
 
     def actions(self) -> list[Option]:
@@ -164,10 +167,10 @@ class Worker(Actor):
             self.stirred = flight is not None
             if flight is not None:
                 self._commit(flight)
-        if "house" not in self.calls and (
-            self.house.pending or self.chores.next_at(now, busy=bool(self.desk.held)) <= now
-        ):
+        if "house" not in self.calls and self.chores.next_at(now, busy=bool(self.desk.held)) <= now:
             found.append((self, "keep house", self._keep_house))
+        if "gates" not in self.calls and self.house.pending:
+            found.append((self, "finish a gate", self._finish_gate))
         if self.bodies.waiting and len(self.bodies.running) < self.desk.limits.threads:
             found.append((self, "begin", self._begin))
         for body in self.bodies.running:
@@ -222,6 +225,9 @@ class Worker(Actor):
                 self.world.saw("a body times out")
         self.desk.lines.ripen()
         self.perform("house", self.house.do(due), lambda _: None)
+
+    def _finish_gate(self) -> None:
+        self.perform("gates", self.house.finish_next_gate(), lambda _: None)
 
     def _begin(self) -> None:
         held = self.bodies.waiting.pop(0)
