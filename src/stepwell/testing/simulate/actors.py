@@ -42,7 +42,7 @@ class Call:
     actor: Actor
     lane: str
     wish: Wish
-    proceed: Callable[[list[Any] | StoreError], None]
+    proceed: Callable[[list[Any] | Exception], None]
     number: int
     answer: list[Any] | None = None
     ready_at: int = 0
@@ -68,7 +68,7 @@ class Actor:
         """What it can do next."""
         return []
 
-    def call(self, lane: str, wish: Wish, proceed: Callable[[list[Any] | StoreError], None]) -> None:
+    def call(self, lane: str, wish: Wish, proceed: Callable[[list[Any] | Exception], None]) -> None:
         if isinstance(wish, Commit):
             wish = Commit([op._replace(lease=LEASE) if isinstance(op, Gate) else op for op in wish.ops])
         self.calls[lane] = Call(self, lane, wish, proceed, self.world.number_of(wish))
@@ -84,8 +84,8 @@ class Actor:
             except StoreError:
                 done(None)
 
-        def answered(answer: list[Any] | StoreError) -> None:
-            if isinstance(answer, StoreError):
+        def answered(answer: list[Any] | Exception) -> None:
+            if isinstance(answer, Exception):
                 error = answer
                 advance(lambda: procedure.throw(error))
             else:
@@ -185,8 +185,8 @@ class Worker(Actor):
         return min(times) - self._skew
 
     def _renew(self) -> None:
-        def answered(answer: list[Any] | StoreError) -> None:
-            if isinstance(answer, StoreError):
+        def answered(answer: list[Any] | Exception) -> None:
+            if isinstance(answer, Exception):
                 self.tenancy.failed(self.now())
             else:
                 self.stop(self.tenancy.answered(answer[0], self.now()))
@@ -195,9 +195,13 @@ class Worker(Actor):
         self.call("lease", Commit([self.tenancy.next_op(self.desk.holding())]), answered)
 
     def _commit(self, flight: Flight) -> None:
-        def answered(answer: list[Any] | StoreError) -> None:
+        def answered(answer: list[Any] | Exception) -> None:
             if isinstance(answer, StoreError):
                 self.desk.fell(flight, answer)
+                return
+            if isinstance(answer, Exception):
+                _, rejected = self.desk.broke(flight, answer, self.now())
+                self.world.saw("an op that cannot be applied is refused alone", rejected is not None)
                 return
             for receipt in answer:
                 if isinstance(receipt, Claimed):

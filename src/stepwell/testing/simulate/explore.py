@@ -172,6 +172,9 @@ SOMETIMES = (
     "a run is healed",
     "a node comes too late",
     "a run is forked",
+    "a batch cannot be applied",
+    "an op that cannot be applied is refused alone",
+    "what cannot be stored is a failure",
 )
 """States that a survey of thousands of seeds must have reached, or it proves little."""
 
