@@ -6,6 +6,7 @@ import pytest
 
 from stepwell.clock import SECOND
 from stepwell.errors import StoreError
+from stepwell.graph import Retry
 from stepwell.ids import Digest, RunId
 from stepwell.model import (
     AttemptStatus,
@@ -326,3 +327,22 @@ def test_of_what_it_serves_a_pair_that_cannot_be_claimed_of_is_found() -> None:
             land(d, flight)
     assert d.next_flight(0) is None
     assert served == {f"d{number}" for number in range(8)} - {"d3"}
+
+
+def test_what_was_interrupted_and_cannot_be_stored_stays_interrupted() -> None:
+    """Its body may be half done, so it must not be run again because of it."""
+    d = desk()
+    d.know(facts(on_lost="interrupt", retry=Retry(5, retry_on="builtins.TimeoutError")))
+    (held,) = hold(d, ("r", 0))
+    d.closing = True
+    d.finished(held, Settle(held.attempt, AttemptStatus.TIMED_OUT, NodeStatus.INTERRUPTED, error=b'{"type":"x"}'), 0)
+    for turn in range(TRIES):
+        flight = d.next_flight(turn * SECOND)
+        assert flight is not None
+        d.broke(flight, TypeError("no"), turn * SECOND)
+    flight = d.next_flight(TRIES * SECOND)
+    assert flight is not None
+    (settle,) = flight.ops
+    assert isinstance(settle, Settle)
+    assert (settle.status, settle.node) == ("TIMED_OUT", "INTERRUPTED")
+    assert b"NotStored" in (settle.error or b"")

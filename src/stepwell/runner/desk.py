@@ -38,7 +38,7 @@ from ..model import (
     Settled,
 )
 from .flights import Asked, Flight, Landing, Limits, Pace, Submission
-from .isolating import FIRST_PAUSE, Apart, Isolation, Rejected
+from .isolating import FIRST_PAUSE, Apart, Isolation, Rejected, in_words
 from .lines import Lines
 from .metrics import Counters
 from .pressure import KINDS, Pressure
@@ -267,8 +267,8 @@ class Desk:
             return [], None
         if flight.submissions:
             (submission,) = flight.submissions
-            self._tell(submission, NotStored(f"the store cannot apply this: {type(error).__name__}: {error}"))
-            return [submission], Rejected(f"what somebody asked for cannot be stored: {error!r}")
+            self._tell(submission, NotStored(f"the store cannot apply this: {in_words(error)}"))
+            return [submission], Rejected(f"what somebody asked for cannot be stored: {in_words(error)}")
         (op,) = flight.ops
         if isinstance(op, Settle):
             (held,) = flight.settling
@@ -279,7 +279,7 @@ class Desk:
                 self._ran_dry(line, op.runs or ())
             return [], self._isolation.not_claimed(op, flight.apart, error, now, suspect=asked.suspect)
         return [], Rejected(
-            f"a line of attempt {getattr(op, 'attempt', '?')} cannot be stored and is left out: {error!r}"
+            f"a line of attempt {getattr(op, 'attempt', '?')} cannot be stored and is left out: {in_words(error)}"
         )
 
     def _tell(self, submission: Submission, error: BaseException) -> None:

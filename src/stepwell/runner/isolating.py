@@ -15,9 +15,9 @@ from ..clock import SECOND
 from ..codec import clean, encode
 from ..errors import NotStored
 from ..ids import AttemptId, RunId
-from ..kernel.settling import Failure, after_failure
+from ..kernel.settling import Failure, Verdict, after_failure
 from ..masking import mask
-from ..model import Claim, Settle
+from ..model import AttemptStatus, Claim, Settle
 from .work import Held
 
 TRIES = 5
@@ -97,18 +97,18 @@ class Isolation:
         if apart.stand_in is not None or not _has_payload(op):
             apart.stand_in = None
             return Rejected(
-                f"{place}: its end cannot be stored, and is tried again: {_words(error)}", held.facts.run_id
+                f"{place}: its end cannot be stored, and is tried again: {in_words(error)}", held.facts.run_id
             )
         apart.stand_in = failed_instead(held, op, error)
         apart.due = now
-        return Rejected(f"{place}: what it ended with cannot be stored, so it has failed: {_words(error)}")
+        return Rejected(f"{place}: what it ended with cannot be stored, so it has failed: {in_words(error)}")
 
     def not_claimed(
         self, op: Claim, apart: Apart | None, error: Exception, now: int, *, suspect: bool
     ) -> Rejected | None:
         """This claim failed alone. What it asked for is asked for in halves, until it is one run that cannot be claimed."""
         if suspect:
-            return Rejected(f"nodes that may have killed their workers cannot be claimed: {_words(error)}")
+            return Rejected(f"nodes that may have killed their workers cannot be claimed: {in_words(error)}")
         apart = apart or Apart(runs=op.runs or (), serves=op.serves or ())
         if apart in self.apart or apart.divided:  # by another claim of the same batch
             return None
@@ -123,13 +123,15 @@ class Isolation:
         if apart.tries != TRIES:
             return None
         run, what = (apart.runs[0], f"run {apart.runs[0]}") if apart.runs else (None, f"runs of {apart.serves}")
-        return Rejected(f"nodes of {what} cannot be claimed, which is tried again: {_words(error)}", run)
+        return Rejected(f"nodes of {what} cannot be claimed, which is tried again: {in_words(error)}", run)
 
 
 def failed_instead(held: Held, op: Settle, error: Exception) -> Settle:
     """The settlement of an attempt whose own settlement cannot be stored."""
-    message = f"{_contents(op)} of node {held.spec.name!r} cannot be stored: {_words(error)}"
-    verdict = after_failure(held.spec, Failure(_NAMES), failures=held.failures, seed=held.facts.seed)
+    message = f"{_contents(op)} of node {held.spec.name!r} cannot be stored: {in_words(error)}"
+    verdict = Verdict(op.status, op.node, op.delay)  # one that failed anyway fails as it would have
+    if op.status is AttemptStatus.COMPLETED:
+        verdict = after_failure(held.spec, Failure(_NAMES), failures=held.failures, seed=held.facts.seed)
     record = encode({"type": NotStored.__name__, "message": message})
     return Settle(held.attempt, verdict.status, verdict.node, None, record, None, verdict.delay)
 
@@ -151,5 +153,5 @@ def _contents(op: Settle) -> str:
     return " or ".join(parts)
 
 
-def _words(error: Exception) -> str:
+def in_words(error: Exception) -> str:
     return clean(mask(f"{type(error).__name__}: {error}"))[:_MESSAGE_UP_TO]
