@@ -20,7 +20,6 @@ from typing import Any
 
 from examples.common import database
 from stepwell import Context, Engine, Run, Workflow, step, task
-from stepwell.errors import RunPaused
 
 SALARIES = {"berlin": 412_000, "london": 388_000, "lisbon": 205_000}
 
@@ -82,10 +81,8 @@ def repair(run: Run) -> None:
 
 def main() -> None:
     with database() as path, Engine(f"sqlite:///{path}") as engine:
-        run = engine.start(Payroll(month="2026-01"), run_id="pay-1")
-        try:
-            run.wait()
-        except RunPaused:
+        run = engine.run(Payroll(month="2026-01"), run_id="pay-1", check=False)
+        if run.status == "PAUSED":
             print(run.status, run.why("pay_london"), sep="\n")
             repair(run)
             print("repaired; runs again:", ", ".join(node.name for node in run.retry(dry_run=True)))

@@ -66,6 +66,26 @@ def boot_id() -> str | None:
         return None
 
 
+MAX_SECONDS = 10 * 365 * 86_400
+"""The longest that anything may be asked to take or to wait. Nobody means more than ten years, and beyond some limit stores
+and threads cannot count."""
+LONGEST_WAIT = 86_400.0
+"""Seconds that a thread waits at once before it looks again: on some systems it cannot wait for as long as that."""
+SECONDS_NEEDED = f"a number of seconds from 0 to {MAX_SECONDS:,} (ten years)"
+POSITIVE_SECONDS_NEEDED = f"a positive number of seconds up to {MAX_SECONDS:,} (ten years)"
+
+
+def is_seconds(value: object, *, positive: bool = False) -> bool:
+    """Whether a value that somebody gave can be a duration: the one rule for all of them.
+
+    >>> [is_seconds(value) for value in (30, 0, 0.5, True, "30", float("nan"), 10**10)]
+    [True, True, True, False, False, False, False]
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return (value > 0 if positive else value >= 0) and value <= MAX_SECONDS
+
+
 def microseconds(seconds: float) -> int:
     return int(seconds * SECOND)
 

@@ -20,6 +20,8 @@ from .errors import NotJson
 Json: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any] | None"
 
 MAX_DEPTH = 200
+MAX_BYTES = 256 * 1024 * 1024
+"""Of one output, of one input, of all that is recorded of one attempt. SQLite refuses a value of more than a billion."""
 
 _NULL = b"null"
 _LISTS = (list, tuple)

@@ -13,6 +13,7 @@ StepwellError
 │   ├── StoreReadOnly          the store's file or folder may not be written
 │   ├── SchemaTooNew           the store was written by a newer Stepwell
 │   └── StoreCorrupt           what is stored contradicts itself
+├── NotStored                  the store cannot apply this, now or later; everything else goes on
 ├── RunError                   something about one run; has `run_id`
 │   ├── RunNotFound
 │   ├── RunConflict            the run exists already with other content, or its state forbids the request
@@ -38,6 +39,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .clock import utc_text
+from .commands import command, either
 from .words import shown
 
 MAX_SHOWN = 100
@@ -69,37 +71,51 @@ class GraphError(DefinitionError):
 
 
 class MissingJob(DefinitionError):
-    """The job of a node cannot be found. `frozen_at` is when the graph of the run was frozen, in seconds since 1970.
+    """The job of a node cannot be found, or is not registered. `frozen_at` is when the graph of the run was frozen, in seconds
+    since 1970; `others` are the jobs of other nodes that are missing too.
 
-    `run_id` and `frozen_at` are None where somebody looks for a job without working on a run.
+    `run_id` and `frozen_at` are None where somebody looks for a job without working on a run, `node` and `node_id` when it is
+    the workflow itself, or its state, that is missing. Unless a node was `attempted`, the run is as it was.
     """
 
     def __init__(
         self,
         reason: str,
         *,
-        node: str,
-        node_id: str,
+        node: str | None = None,
+        node_id: str | None = None,
         job: str | None,
         run_id: str | None = None,
         frozen_at: float | None = None,
+        attempted: bool = True,
+        others: Sequence[str] = (),
     ) -> None:
         named = repr(node) if node == node_id else f"{node!r} ({node_id})"
+        what = f"the job of node {named}" if node is not None else "the code"
         of_run = "" if run_id is None else f" of run {run_id}"
         frozen = "" if frozen_at is None else f", which was frozen at {utc_text(frozen_at)},"
-        super().__init__(
-            f"the job of node {named}{of_run} is missing: {reason}\n"
+        also = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+        more = f" (also missing: {also})" if others else ""
+        edit = "`run.export_graph()`, give the node another job, `run.import_graph(...)`"
+        ways_out = (
             f"  the graph of the run{frozen} names it, so there are three ways out:\n"
             f"  - restore {job or f'the method {node!r}'} where this worker runs, and `run.retry()`\n"
             f"  - give up: `run.cancel()`, if other nodes of it still run\n"
-            f"  - edit the graph: `run.export_graph()`, give the node another job, `run.import_graph(...)`, `run.retry()`"
+            f"  - edit the graph: {edit}, `run.retry()`"
+            if attempted
+            else f"  nothing was attempted and the run is as it was; its graph{frozen} can be edited: {edit}"
+            if frozen_at is not None
+            else "  nothing was run"
         )
+        super().__init__(f"{what}{of_run} is missing: {reason}{more}\n{ways_out}")
         self.reason = reason
         self.node = node
         self.node_id = node_id
         self.job = job
         self.run_id = run_id
         self.frozen_at = frozen_at
+        self.attempted = attempted
+        self.others = tuple(others)
 
 
 class InputError(StepwellError):
@@ -149,6 +165,10 @@ class StoreCorrupt(StoreError):
     """What is stored contradicts itself."""
 
 
+class NotStored(StepwellError):
+    """The store cannot apply what was asked of it, and would not if it were asked again. Everything else goes on."""
+
+
 class RunError(StepwellError):
     """Something about one run."""
 
@@ -160,8 +180,9 @@ class RunError(StepwellError):
 class RunNotFound(RunError):
     """There is no run with this id in this store."""
 
-    def __init__(self, run_id: str, hint: str = "") -> None:
-        told = f"no run {shown(run_id)} in this store; `stepwell ls` lists the runs there are"
+    def __init__(self, run_id: str, hint: str = "", *, store: str | None = None) -> None:
+        listing = command("ls", store) or "engine.runs()"
+        told = f"no run {shown(run_id)} in this store; `{listing}` lists the runs there are"
         super().__init__(f"{told}; {hint}" if hint else told, run_id=run_id)
 
 
@@ -177,7 +198,15 @@ class RunFailed(RunError):
     """The run ended FAILED. `node`, `error_type` and `error_message` describe the first failure."""
 
     def __init__(
-        self, run_id: str, *, node: str, attempt: int, error_type: str, error_message: str, others: int = 0
+        self,
+        run_id: str,
+        *,
+        node: str,
+        attempt: int,
+        error_type: str,
+        error_message: str,
+        others: int = 0,
+        store: str | None = None,
     ) -> None:
         more = f" (and {others} more failed)" if others else ""
         # Attempt 0 is none: the run as a whole failed.
@@ -189,7 +218,7 @@ class RunFailed(RunError):
         """What happened, without what to do."""
         super().__init__(
             f"{self.told}\n"
-            f"  completed nodes are kept; `run.retry()` or `stepwell retry {run_id}` runs only what did not complete",
+            f"  completed nodes are kept; {either('run.retry()', f'retry {run_id}', store)} runs only what did not complete",
             run_id=run_id,
         )
         self.node = node
@@ -201,24 +230,22 @@ class RunFailed(RunError):
 class RunCancelled(RunError):
     """The run ended CANCELLED."""
 
-    def __init__(self, run_id: str) -> None:
-        super().__init__(
-            f"run {run_id} was cancelled; `run.retry()` or `stepwell retry {run_id}` runs what did not complete",
-            run_id=run_id,
-        )
+    def __init__(self, run_id: str, *, store: str | None = None) -> None:
+        again = either("run.retry()", f"retry {run_id}", store)
+        super().__init__(f"run {run_id} was cancelled; {again} runs what did not complete", run_id=run_id)
 
 
 class RunPaused(RunError):
     """The run is PAUSED until somebody decides what becomes of it. `reason` says why."""
 
-    def __init__(self, run_id: str, reason: str) -> None:
+    def __init__(self, run_id: str, reason: str, *, store: str | None = None) -> None:
         self.reason = reason
         self.told = "a node failed" if reason == "node_failed" else reason
         """The reason, for people."""
         ways_out = "`run.retry()` runs again what failed, `run.resume()` goes on without it; "
         super().__init__(
             f"run {run_id} is paused: {self.told}\n"
-            f"  {ways_out if reason == 'node_failed' else ''}`stepwell why {run_id}` says more",
+            f"  {ways_out if reason == 'node_failed' else ''}{either('run.why()', f'why {run_id}', store)} says more",
             run_id=run_id,
         )
 
@@ -303,12 +330,20 @@ class UnrecordedCall(StepwellError):
 
 
 class RetryLater(StepwellError):
-    """Raise it in a body to be tried again after `seconds`, within the node's `max_attempts`."""
+    """Raise it in a body to be tried again after `seconds`, whatever the node's `retry` says; that is no failure.
 
-    def __init__(self, seconds: float, message: str = "") -> None:
+    A node may ask so `limit` times in all; when it asks once more it has failed.
+    """
+
+    LIMIT = 1_000
+
+    def __init__(self, seconds: float, message: str = "", *, limit: int = LIMIT) -> None:
         self.seconds = float(seconds)
         if not self.seconds >= 0:
             raise ValueError(f"RetryLater({seconds!r}): a number of seconds is needed, not a negative one")
+        if not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"RetryLater(..., limit={shown(limit)}): a whole number from 1 is needed")
+        self.limit = limit
         super().__init__(message or f"asked to be retried in {seconds} s")
 
 

@@ -6,6 +6,7 @@ without one over `[tool.stepwell]` in its `pyproject.toml`:
     store = "sqlite:///var/orders.db"
     max_concurrent_nodes = 16
     lease_seconds = 60
+    jobs = ["shop.jobs"]
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from .commands import DEFAULT_STORE
 from .errors import InputError
 
 PREFIX = "STEPWELL_"
-DEFAULT_STORE = "sqlite:///.stepwell/stepwell.db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,14 @@ class Settings:
     lease_seconds: float | None = None
     close_seconds: float | None = None
     """How long bodies may go on when a worker is asked to end."""
+    jobs: tuple[str, ...] = ()
+    """Modules whose functions may run for what came from elsewhere; in the environment with commas in between."""
 
     @property
     def for_workers(self) -> dict[str, Any]:
         """What an engine that works takes besides its store."""
-        chosen = {
+        chosen: dict[str, Any] = {
+            "jobs": self.jobs or None,
             "max_concurrent_nodes": self.max_concurrent_nodes,
             "lease_seconds": self.lease_seconds,
             "close_seconds": self.close_seconds,
@@ -93,6 +97,15 @@ def _text(value: Any) -> str:
     return value
 
 
+def _names(value: Any) -> tuple[str, ...]:
+    given = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(given, list) or not all(
+        isinstance(each, str) and all(map(str.isidentifier, each.split("."))) for each in given
+    ):
+        raise TypeError
+    return tuple(given)
+
+
 def _number(kind: type[int] | type[float]) -> Callable[[Any], int | float]:
     def read(value: Any) -> int | float:
         if isinstance(value, bool) or (kind is int and isinstance(value, float)):
@@ -107,10 +120,12 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "max_concurrent_nodes": _number(int),
     "lease_seconds": _number(float),
     "close_seconds": _number(float),
+    "jobs": _names,
 }
 _NEEDED = {
     "store": "a URL",
     "max_concurrent_nodes": "a whole number",
     "lease_seconds": "a number of seconds",
     "close_seconds": "a number of seconds",
+    "jobs": "a list of names of modules",
 }

@@ -58,6 +58,48 @@ def briefly(value: object) -> str:
         return shown(value)
 
 
+def message_of(error: BaseException) -> str:
+    """What an exception says. Exceptions are code of users: this one may raise, or give what only looks like a text."""
+    try:
+        said = str(error)
+        return said if type(said) is str else str.__str__(said)
+    except BaseException as trouble:
+        return f"(no message: its __str__ raised {short_name(type(trouble))})"
+
+
+def class_names(kind: type) -> list[str]:
+    """`module.Name` of a class and its bases, its own first.
+
+    >>> class_names(TimeoutError)[:2]
+    ['builtins.TimeoutError', 'builtins.OSError']
+    """
+    return [_full_name(base) for base in type.__getattribute__(kind, "__mro__")]
+
+
+def short_name(kind: type) -> str:
+    """The name of a class, whatever its metaclass says."""
+    return str(type.__getattribute__(kind, "__name__"))
+
+
+def _full_name(kind: type) -> str:
+    name = type.__getattribute__(kind, "__qualname__")
+    try:
+        return f"{type.__getattribute__(kind, '__module__')}.{name}"
+    except BaseException:  # it has lost its module, or that is no text
+        return f"?.{name}"
+
+
+def error_line(kind: str, message: str) -> str:
+    """An error in one line. Of a missing job without the ways out: they stand in lines of their own, and `why` has them."""
+    told = message.partition("\n")[0] if kind.endswith("MissingJob") else message
+    return one_line(f"{kind}: {told}" if told else kind)
+
+
+def ways_out(kind: str, message: str) -> list[str]:
+    """What the message of a missing job says can be done, line by line."""
+    return [line.strip() for line in message.splitlines()[1:]] if kind.endswith("MissingJob") else []
+
+
 def one_line(message: str) -> str:
     """A message in one line that is not too long; `show --traceback` has it whole."""
     text = " ".join(message.split())

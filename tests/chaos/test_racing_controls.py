@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import multiprocessing
 import threading
@@ -13,7 +12,6 @@ from typing import NamedTuple
 import pytest
 
 from stepwell import Builder, Engine, Run, RunNotFound
-from stepwell.errors import RunPaused
 from stepwell.model import Sweep
 from stepwell.runner import gates
 from stepwell.runner.procedure import carry_out
@@ -119,9 +117,8 @@ def finish(run: Run) -> None:
             run.retry()
         elif row.status == "PAUSED":
             run.resume()
-        with contextlib.suppress(RunPaused):
-            if run.wait(WAIT).status == "COMPLETED":
-                break
+        if run.wait(WAIT).status == "COMPLETED":
+            break
     assert run.status == "COMPLETED"
     assert run.audit() == []
 

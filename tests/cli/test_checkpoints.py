@@ -104,3 +104,42 @@ def test_a_label_of_digits_wins_over_the_number(shop: Shop) -> None:
 
 def test_a_name_that_is_too_long_for_a_file_is_no_run(shop: Shop) -> None:
     shop("replay", "x" * 3_000, code=3)
+
+
+BROKEN = """
+import sys
+from typing import Annotated
+from stepwell import Delta, Workflow, step
+
+def refuse(rows: list[int], more: list[int]) -> list[int]:
+    raise ValueError("no more rows")
+
+def leave(rows: list[int], more: list[int]) -> list[int]:
+    sys.exit(0)
+
+class Refuses(Workflow):
+    class State:
+        rows: Annotated[list[int], refuse] = []
+
+    @step
+    def load(self) -> Delta:
+        return Delta(rows=[1])
+
+class Leaves(Workflow):
+    class State:
+        rows: Annotated[list[int], leave] = []
+
+    @step
+    def load(self) -> Delta:
+        return Delta(rows=[1])
+"""
+
+
+@pytest.mark.parametrize(("workflow", "raised"), [("Refuses", "ValueError: no more rows"), ("Leaves", "SystemExit: 0")])
+def test_a_reducer_that_raises_is_broken_code_and_no_error_of_ours(shop: Shop, workflow: str, raised: str) -> None:
+    shop.write("broken.py", BROKEN)
+    shop("run", f"broken:{workflow}", "--run-id", "r")
+    told = shop("checkpoints", "r", "4", code=2).err
+    assert told.startswith("error: the state of run r cannot be folded: the reducer of ")
+    assert raised in told
+    assert "this is an error in Stepwell" not in told

@@ -123,8 +123,20 @@ def test_a_node_is_attempted_again(shop: Shop) -> None:
     assert shop("reattempt", "o", "ship").json["shipped"]["order_id"] == 7
     assert shop.ledger() == ["validate", "ship", "ship"]
     refused = shop("reattempt", "o", "validate", code=6).err
-    assert "node 'validate' cannot be attempted again: 'ship', which is below it, has started on what it did" in refused
-    assert "  stepwell reattempt o NODE  runs a node again, if nothing below it has started\n" in refused
+    assert "node 'validate' cannot be attempted again alone: what is below it has completed" in refused
+    assert "  stepwell reattempt o NODE --cascade  runs a node again, and all that is below it\n" in refused
+    assert "  stepwell fork o --at NODE            does so in a new run, and keeps this one\n" in refused
+
+
+def test_a_node_is_attempted_again_with_what_completed_below_it(shop: Shop) -> None:
+    shop("run", "shop:Order", "-i", "order_id=7", "--run-id", "o")
+    told = shop("reattempt", "o", "validate", "--cascade", "--dry-run", "--json").json
+    assert [(node["name"], node["status"], node["becomes"]) for node in told["nodes"]] == [
+        ("validate", "COMPLETED", "PENDING"),
+        ("ship", "COMPLETED", "PENDING"),
+    ]
+    assert shop("reattempt", "o", "validate", "--cascade").json["shipped"]["order_id"] == 7
+    assert shop.ledger() == ["validate", "ship", "validate", "ship"]
 
 
 def test_a_reattempt_without_waiting_only_records_it(shop: Shop) -> None:

@@ -113,7 +113,7 @@ def test_a_store_that_fails_in_the_middle_keeps_the_run(shop: Shop) -> None:
     holder.execute("ROLLBACK")
     holder.close()
     assert "another process has held the write lock" in ended.err
-    assert f"  stepwell resume slow --store {url}  goes on when the store can be used again\n" in ended.err
+    assert f"  stepwell resume slow --store '{url}'  goes on when the store can be used again\n" in ended.err
     assert shop("resume", "slow", "--store", url).json == "12"
 
 
@@ -173,3 +173,44 @@ def test_the_store_of_a_fresh_folder_has_no_runs(shop: Shop) -> None:
     assert shop("ls").err == "no runs in sqlite:///.stepwell/stepwell.db\n"
     shop.write("stepwell.toml", 'store = "sqlite:///orders.db"\n')
     assert "orders.db" in shop("ls", code=4).err
+
+
+BROKEN = """
+import sys
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+class Odd(BaseException):
+    pass
+
+def mute():
+    raise Mute
+
+def leave():
+    sys.exit(0)
+
+def odd():
+    raise Odd("not an Exception")
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("mute", "Mute: (no message: its __str__ raised RuntimeError)"),
+        ("leave", "SystemExit: 0"),
+        ("odd", "Odd: not an Exception"),
+    ],
+)
+def test_whatever_code_of_the_user_raises_is_exit_code_2(shop: Shop, call: str, message: str) -> None:
+    """In a function that builds, and in a module that is imported."""
+    shop.write("broken.py", BROKEN)
+    shop.write("importing.py", f"from broken import {call}\n{call}()\n")
+    assert shop("run", f"broken:{call}", code=2).err.startswith(f"error: broken:{call} raised {message}\n")
+    if call != "leave":  # that one is told what belongs below `if __name__ == "__main__":`
+        assert shop("graph", "importing:Any", code=2).err.startswith(
+            f"error: importing:Any: importing importing raised {message}\n"
+        )
+        assert f"importing importing raised {message}" in shop("work", "--once", "importing", code=2).err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -52,6 +53,12 @@ def test_a_retry_heals_says_so_and_shows_the_whole_run(failed: Shop) -> None:
     failed.touch("mended")
     ended = failed("retry", "r")
     assert "run r was healed to the present version of Parcel (3 new: late, stamp, thank; 1 gone: pack)" in ended.err
+    assert "Parcel  7 nodes  run r\n" in ended.err, "what is gone is not counted"
+    assert failed("ls", "--json").json[0]["nodes_total"] == 7
+    assert re.search(r"r +Parcel +COMPLETED +7 ", failed("ls").out)
+    assert "7 nodes, 6 completed, 1 skipped" in failed("why", "r").out
+    assert failed("show", "r", "--json").json["metrics"]["nodes"] == 7
+    assert "7 nodes shared" in failed("fork", "r", "--no-wait").err
     assert ended.json == "thank"
     assert failed.ledger() == ["take", "check", "stamp", "charge", "ship", "thank"]
     assert "every invariant holds" in failed("audit", "r").out
@@ -139,3 +146,23 @@ def test_a_paused_run_is_resumed(shop: Shop) -> None:
     assert shop.status("slow") == "PAUSED"
     shop.touch("go")
     assert shop("resume", "slow").json == "12"
+
+
+def test_what_the_class_asks_for_now_is_given_with_resume(shop: Shop) -> None:
+    head = "from pathlib import Path\nfrom stepwell import Workflow, step\nclass Gift(Workflow):\n"
+    pack = "    @step\n    def pack(self):\n        return 1\n"
+    send = "    @step\n    def send(self):\n        assert Path('go').exists(), 'no'\n"
+    shop.write("gift.py", head + pack + send)
+    shop("run", "gift:Gift", "--run-id", "gift", code=1)
+    shop("retry", "gift", "--no-wait")
+    shop.write("gift.py", head + "    ribbons: int\n" + pack + send)
+    shop.touch("go")
+    told = shop("resume", "gift", code=6).err
+    assert "error: run gift is paused: its input does not fit its class: ribbons: is missing; int is needed." in told
+    assert "stepwell resume gift --input NAME=VALUE  gives what its class asks for, and goes on" in told
+    assert "its input does not fit" in shop("ls").out
+    assert "--input NAME=VALUE" in shop("why", "gift").out
+    assert "ribbons: int is needed, got 'many'" in shop("resume", "gift", "-i", "ribbons=many", code=2).err
+    assert "knots: resume takes only what" in shop("resume", "gift", "-i", "knots=2", code=2).err
+    shop("resume", "gift", "--input", "ribbons=3")
+    assert shop("show", "gift", "--json").json["input"] == {"ribbons": 3}

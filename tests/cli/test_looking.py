@@ -133,7 +133,8 @@ def test_show_has_the_result_and_forgets_errors_that_were_made_good(old_shop: Sh
 def test_show_tells_in_one_line_how_long_things_took(old_shop: Shop) -> None:
     (line,) = (line for line in old_shop("show", "again").out.splitlines() if line.startswith("took "))
     assert re.fullmatch(
-        r"took +[\d.]+ s a step, 95 % within [\d.]+ s; [\d.]+ s for a worker; [\d.]+ at once; 1 tried again", line
+        r"took +[\d.]+ s a step, 95 % within [\d.]+ s; [\d.]+ s for a worker; [\d.]+ claimed at a time; 1 tried again",
+        line,
     )
 
 

@@ -41,12 +41,24 @@ def test_a_run_is_replayed(shop: Shop) -> None:
 def test_a_difference_is_an_exit_code(shop: Shop) -> None:
     write(shop)
     shop("run", "books:Books", "--run-id", "books-1")
-    assert "wrote books.cassette.json" in shop("export", "books-1", "books.cassette.json").out
+    assert "`stepwell replay books.cassette.json --jobs books`" in shop("export", "books-1", "books.cassette.json").out
     write(shop, factor="(self.copies + 1)")
-    for what in ("books-1", "books.cassette.json"):
-        ended = shop("replay", what, code=1)
+    for what in (["books-1"], ["books.cassette.json", "--jobs", "books"]):
+        ended = shop("replay", *what, code=1)
         assert "node 'price', attempt 1: its output is not the one that was recorded" in ended.err
         assert "$: recorded 25.0, now 37.5" in ended.err
+
+
+def test_a_cassette_runs_only_what_is_allowed(shop: Shop) -> None:
+    write(shop)
+    shop("run", "books:Books", "--run-id", "books-1")
+    shop("export", "books-1", "books.cassette.json")
+    refused = shop("replay", "books.cassette.json", code=2).err
+    assert "books:Books is not registered here" in refused
+    assert "--jobs books" in refused
+    assert "the name of a module is needed" in shop("replay", "books.cassette.json", "--jobs", "a:b", code=2).err
+    shop.write("stepwell.toml", 'jobs = ["books"]\n')
+    assert "1 node executed" in shop("replay", "books.cassette.json").out
 
 
 def test_a_replay_that_executed_nothing_is_no_success(shop: Shop) -> None:
@@ -101,10 +113,10 @@ def test_what_is_exported_holds_no_secret_that_the_code_of_the_run_names(shop: S
     shop("run", "vault:Vault", "--run-id", "vault-1")
     shop("export", "vault-1", "vault.cassette.json")
     assert "s3cr3t" not in (shop.folder / "vault.cassette.json").read_text(encoding="utf-8")
-    assert "1 node executed, 1 effect served" in shop("replay", "vault.cassette.json").out
+    assert "1 node executed, 1 effect served" in shop("replay", "vault.cassette.json", "--jobs", "vault").out
     shop.write("vault.py", VAULT.replace("CENTS", "2"))
-    for what in ("vault-1", "vault.cassette.json"):
-        ended = shop("replay", what, code=1)
+    for what in (["vault-1"], ["vault.cassette.json", "--jobs", "vault"]):
+        ended = shop("replay", *what, code=1)
         assert "$.cents: recorded 1, now 2" in ended.err
         assert "s3cr3t" not in ended.err + ended.out
         assert "$.token" not in ended.err

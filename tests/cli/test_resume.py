@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -94,7 +95,8 @@ def test_what_has_ended_cannot_be_resumed(shop: Shop) -> None:
     shop("run", "shop:Mended", "--run-id", "failed", code=1)
     assert shop("resume", "done", code=6).err == (
         "error: run done is COMPLETED: there is nothing to resume\n"
-        "  stepwell reattempt done NODE  runs a node again, if nothing below it has started\n"
+        "  stepwell reattempt done NODE --cascade  runs a node again, and all that is below it\n"
+        "  stepwell fork done --at NODE            does so in a new run, and keeps this one\n"
     )
     assert "  stepwell retry failed           runs what did not complete\n" in shop("resume", "failed", code=6).err
 
@@ -106,6 +108,40 @@ def test_resume_without_the_code_of_the_run_says_what_is_missing(shop: Shop) -> 
     running.wait()
     (shop.folder / "shop.py").rename(shop.folder / "store.py")
     assert "there is no module 'shop'" in shop("resume", "slow", code=2).err
+
+
+def test_a_builder_run_is_refused_unharmed_in_a_wrong_folder(shop: Shop) -> None:
+    """The program that ran it had its folder on the path; the command line has the one it is typed in."""
+    (shop.folder / "scripts").mkdir()
+    shop.write(
+        "scripts/jobs_a.py",
+        "import time\n"
+        "from stepwell import Builder, Engine\n"
+        "def work(item):\n"
+        "    with open('ledger.txt', 'a') as ledger:\n"
+        "        print(item, file=ledger)\n"
+        "    time.sleep(0 if len(open('ledger.txt').readlines()) < 3 else 60)\n"
+        "if __name__ == '__main__':\n"
+        "    w = Builder('a')\n"
+        "    w.fan_out(range(9), job=work, args=lambda i: {'item': i}, retry=3)\n"
+        "    with Engine(max_concurrent_nodes=1) as engine:\n"
+        "        engine.run(w, run_id='fan')\n",
+    )
+    script = subprocess.Popen([sys.executable, "scripts/jobs_a.py"], cwd=shop.folder, start_new_session=True)
+    try:
+        shop.until(lambda: len(shop.ledger()) > 2)
+    finally:
+        os.killpg(script.pid, signal.SIGKILL)
+        script.wait()
+    for command in (("resume", "fan"), ("retry", "fan"), ("work", "json", "--once")):
+        refused = shop(*command, code={"resume": 2, "retry": 2, "work": 0}[command[0]]).err
+        assert "jobs_a:work: there is no module 'jobs_a' to import from here" in refused
+        assert str(shop.folder) in refused
+        assert command[0] == "work" or "nothing was attempted and the run is as it was" in refused
+    nodes = shop("show", "fan", "--json").json["nodes"]
+    assert {node["status"] for node in nodes} <= {"COMPLETED", "READY", "RUNNING"}
+    assert sum(node["attempts"] for node in nodes) <= 4
+    assert "MissingJob" not in str(nodes)
 
 
 def test_retry_runs_only_what_did_not_complete(shop: Shop) -> None:
@@ -171,12 +207,18 @@ def pay(shop: Shop, *, close_seconds: str) -> subprocess.Popen[str]:
     return running
 
 
-def test_what_promised_to_run_at_most_once_may_end_when_its_worker_is_asked_to(shop: Shop) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_promised_to_run_at_most_once_may_end_when_its_worker_is_asked_to(
+    shop: Shop, number: signal.Signals
+) -> None:
+    """It was the last of its run, which has completed and was not interrupted."""
     running = pay(shop, close_seconds="60")
-    running.send_signal(signal.SIGTERM)
+    running.send_signal(number)
     shop.touch("go")
-    ended = shop.end(running, code=130)
+    ended = shop.end(running, code=0)
     assert "stopping: what runs may end" in ended.err
+    assert "interrupted" not in ended.err
+    assert ended.json == "paid"
     assert shop.status("p") == "COMPLETED"
 
 

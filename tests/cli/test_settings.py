@@ -37,11 +37,22 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError) as told:
         read_settings({}, {"STEPWELL_LEASE_SECONDS": "long"}, tmp_path)
     assert str(told.value).splitlines() == [
-        "stepwell.toml: stor: there is no such setting; there are store, max_concurrent_nodes, lease_seconds, close_seconds",
+        "stepwell.toml: stor: there is no such setting; there are store, max_concurrent_nodes, lease_seconds, close_seconds, "
+        "jobs",
         "stepwell.toml: max_concurrent_nodes = 'many': a whole number is needed",
         "stepwell.toml: store = 7: a URL is needed",
         "STEPWELL_LEASE_SECONDS = 'long': a number of seconds is needed",
     ]
+
+
+def test_modules_are_a_list_or_have_commas_in_between(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.stepwell]\njobs = ["shop.jobs", "shop.mail"]\n')
+    assert read_settings({}, {}, tmp_path).jobs == ("shop.jobs", "shop.mail")
+    assert read_settings({}, {"STEPWELL_JOBS": "a.b, c"}, tmp_path).jobs == ("a.b", "c")
+    assert read_settings({"jobs": ("x",)}, {"STEPWELL_JOBS": "a.b, c"}, tmp_path).for_workers == {"jobs": ("x",)}
+    for wrong in ("a:b", "a,,b", "/etc"):
+        with pytest.raises(InputError, match="a list of names of modules is needed"):
+            read_settings({}, {"STEPWELL_JOBS": wrong}, tmp_path)
 
 
 def test_settings_are_frozen(tmp_path: Path) -> None:

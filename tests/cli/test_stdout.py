@@ -109,3 +109,15 @@ def test_a_closed_stream_ends_no_command(shop: Shop, closed: str) -> None:
 def test_help_and_version_are_results(shop: Shop) -> None:
     assert "Usage: stepwell" in shop("ls", "--help").out
     assert shop("version").out.startswith("stepwell ")
+
+
+def test_a_reader_who_has_seen_enough_ends_the_command_and_nothing_is_wrong(shop: Shop) -> None:
+    """`stepwell show r | head -1`."""
+    shop("run", "shop:Again", "--run-id", "r")
+    for words in ("show r", "show r --json", "ls", "checkpoints r", "--help", "run shop:Again"):
+        command = shop.start(*words.split(), PYTHONUNBUFFERED="1")
+        assert command.stdout is not None
+        command.stdout.close()  # before it has begun to write
+        assert command.wait(60) == 0, words
+        assert command.stderr is not None
+        assert "error" not in command.stderr.read().lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 
 from stepwell.errors import RunFailed
@@ -22,6 +23,14 @@ def test_a_short_beginning_of_an_id_is_explained(shop: Shop) -> None:
     assert "needs at least 4 characters" in shop("show", "f0", code=3).err
 
 
+def test_hints_name_the_store_that_was_named(shop: Shop) -> None:
+    shop("run", "shop:Order", "-i", "order_id=-1", "--run-id", "o", "--store", "sqlite:///our orders.db", code=1)
+    option = "--store 'sqlite:///our orders.db'"
+    assert f"`stepwell ls {option}` lists" in shop("show", "none", "--store", "sqlite:///our orders.db", code=3).err
+    for words in (("why", "o"), ("why", "o", "--json")):
+        assert f"`stepwell retry o {option}`" in shop(*words, "--store", "sqlite:///our orders.db").out
+
+
 def test_work_takes_modules(shop: Shop) -> None:
     assert "give the module only, as in `stepwell work shop`" in shop("work", "shop:Order", "--once", code=2).err
 
@@ -31,8 +40,19 @@ def test_a_missing_job_says_in_lines_what_to_do(shop: Shop) -> None:
         "gone.py",
         "from stepwell import Builder\ndef build():\n    b = Builder('g')\n    b.node('a', job='no:job')\n    return b\n",
     )
-    failed = shop("run", "gone:build", code=1).err
+    failed = shop("run", "gone:build", "--run-id", "g", code=1).err
     assert "\n  - edit the graph: " in failed
+    happened = r"MissingJob: the job of node 'a' \(n_\w+\) of run g is missing: no:job: [^\n]*"
+    for text in (failed, shop("show", "g").out):
+        assert re.search(rf"^  {happened}[^. ]\n", text, re.MULTILINE), "in a tree only what happened, and all of it"
+    why = shop("why", "g").out
+    assert re.search(rf"failed at [\d:]+: {happened}\n", why)
+    *_, head, restore, cancel, edit, retry = why.splitlines()
+    assert head.endswith("names it, so there are three ways out:")
+    assert restore == "      - restore no:job where this worker runs, and `run.retry()`"
+    assert cancel.startswith("      - give up: ")
+    assert edit.endswith("`run.import_graph(...)`, `run.retry()`")
+    assert retry == "→ `run.retry()` or `stepwell retry g` runs only what did not complete"
 
 
 def test_unknown_nodes_are_answered_with_names_and_ids(shop: Shop) -> None:

@@ -278,11 +278,21 @@ class SameAsMemory(RuleBasedStateMachine):
     def claim_again(self, which: int, now: bool) -> None:
         self.ask(self.claims[which % len(self.claims)], now)
 
-    @rule(take=st.lists(number, min_size=1, max_size=3), seconds=st.sampled_from((1, 3)), wait=st.booleans())
-    def retry_later(self, take: list[int], seconds: int, wait: bool) -> None:
+    @rule(
+        take=st.lists(number, min_size=1, max_size=3),
+        seconds=st.sampled_from((1, 3)),
+        wait=st.booleans(),
+        postponed=st.booleans(),
+    )
+    def retry_later(self, take: list[int], seconds: int, wait: bool, postponed: bool) -> None:
         for which in take:
             op = Settle(
-                self.attempt(which), AttemptStatus.FAILED, NodeStatus.WAITING, error=b"{}", delay=seconds * SECOND
+                self.attempt(which),
+                AttemptStatus.FAILED,
+                NodeStatus.WAITING,
+                error=b"{}",
+                delay=seconds * SECOND,
+                postponed=postponed,
             )
             self.ask(op, False)
         self.commit()
@@ -295,11 +305,15 @@ class SameAsMemory(RuleBasedStateMachine):
         payloads=st.tuples(*[st.sampled_from(sorted(PAYLOADS))] * 3),
         delay=st.sampled_from((None, SECOND, 10 * SECOND)),
         lines=st.lists(st.sampled_from(sorted(PAYLOADS)), max_size=2),
+        postponed=st.booleans(),
         now=st.booleans(),
     )
-    def settle(self, which: int, how: Any, payloads: Any, delay: int | None, lines: list[str], now: bool) -> None:
+    def settle(
+        self, which: int, how: Any, payloads: Any, delay: int | None, lines: list[str], postponed: bool, now: bool
+    ) -> None:
         recorded = tuple(("effect", PAYLOADS[name] or b"") for name in lines)
-        self.ask(Settle(self.attempt(which), *how, *(PAYLOADS[name] for name in payloads), delay, recorded), now)
+        given = (PAYLOADS[name] for name in payloads)
+        self.ask(Settle(self.attempt(which), *how, *given, delay, postponed, recorded), now)
 
     @rule(take=st.lists(number, min_size=1, max_size=8), well=st.booleans(), then_claim=st.booleans())
     def settle_many(self, take: list[int], well: bool, then_claim: bool) -> None:

@@ -90,13 +90,19 @@ def test_a_node_that_is_no_ancestor_is_refused() -> None:
 
 
 def test_outputs_are_given_by_name_so_the_parameter_must_have_one() -> None:
-    with pytest.raises(GraphError, match="nothing fills its parameter 'validate'"):
+    with pytest.raises(GraphError) as caught:
 
         class Order(Workflow):
             @step
             def validate(self) -> None: ...
-            @step
-            def ship(self, validate: Any, /) -> None: ...
+            @step  # ship
+            def ship(self, validate: Any, ctx: Any, /) -> None: ...
+
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"ship: its parameter {name!r} can be given by position only, and parameters are filled by name: remove the / after it "
+        f"({place(__file__, 'ship')})"
+        for name in ("validate", "ctx")
+    ]
 
 
 def test_a_method_takes_self() -> None:

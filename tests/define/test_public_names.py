@@ -7,6 +7,7 @@ import stepwell.define
 
 def test_the_public_names_are_these() -> None:
     assert stepwell.define.__all__ == [
+        "ANYTHING",
         "PREVIOUS",
         "Bodies",
         "Body",
@@ -15,6 +16,9 @@ def test_the_public_names_are_these() -> None:
         "Definition",
         "Delta",
         "FanOut",
+        "Finder",
+        "NotRegistered",
+        "Registry",
         "StateType",
         "Target",
         "Workflow",

@@ -62,7 +62,7 @@ def _with_options(draw: st.DrawFn, spec: NodeSpec, ancestors: list[str]) -> Node
         needs=tuple(draw(st.lists(st.sampled_from(ancestors), unique=True))) if ancestors else (),
         kind=draw(st.sampled_from(["step", "task"])),
         retry=draw(st.none() | retries),
-        timeout=draw(st.none() | st.floats(0, 1e9, exclude_min=True)),
+        timeout=draw(st.none() | st.floats(0, 1e8, exclude_min=True)),
         on_lost=on_lost,
         body=draw(st.sampled_from(["thread", "loop", "process"])),
         queue=draw(st.sampled_from(["default", "slow", "größte"])),

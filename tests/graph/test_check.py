@@ -33,7 +33,7 @@ def test_every_problem_is_reported_at_once() -> None:
     assert found == [
         "a: two nodes have this id",
         "node 3: its id is empty",
-        ": timeout=0: a positive number of seconds is needed",
+        ": timeout=0: a positive number of seconds up to 315,360,000 (ten years) is needed",
         "c: body='moon': one of thread, loop, process is needed",
         "c: on_lost='never': 'rerun' or 'interrupt' is needed",
         "c: queue='x/y': a name without '/' is needed",

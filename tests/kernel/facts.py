@@ -101,4 +101,4 @@ def why(of: Graph, node: str | None, *nodes: Known, run: RunRow | None = None, *
 
 
 def text(answer: Why) -> list[str]:
-    return answer.text(zone=UTC).split("\n")
+    return answer.text(command="stepwell {}".format, zone=UTC).split("\n")

@@ -33,5 +33,23 @@ def test_attempts_of_a_run_carry_it() -> None:
         assert [node.attempts[0].ancestry for node in run.nodes()] == [
             run.node(name).attempts[0].ancestry for name in (node.id for node in run.nodes())
         ]
+        before = run.node("c").attempts[0].ancestry
         run.reattempt("c").wait(30).check()
+        assert run.node("c").attempts[0].ancestry == before
         assert run.node("c").attempts[1].ancestry == by_hand(":".join([c, "2", *parents]))
+
+
+def test_an_attempt_keeps_it_when_what_it_stands_on_is_superseded() -> None:
+    """Chain of three; the second one's attempts stand on the first and the second attempt of the first one."""
+    w = Builder("cascaded")
+    a, b, c = (w.node(name, job=jobs.double, args={"item": 1}) for name in "abc")
+    with Engine("memory://") as engine:
+        run = engine.run(w)
+        first = {node.id: node.attempts[0].ancestry for node in run.nodes()}
+        run.reattempt("a", cascade=True).wait(30).check()
+        again = {node.id: tuple(attempt.ancestry for attempt in node.attempts) for node in run.nodes()}
+    assert {node: found[0] for node, found in again.items()} == first
+    second = {a: by_hand(f"{a}:2")}
+    second[b] = by_hand(f"{b}:2:{second[a]}")
+    second[c] = by_hand(f"{c}:2:{second[b]}")
+    assert {node: found[1] for node, found in again.items()} == second

@@ -55,10 +55,17 @@ def test_tries_are_told_apart_from_attempts_when_somebody_asked_again() -> None:
     assert text(why(of, "charge", charge))[0] == "charge waits until 12:01:30 (in 1 m 30 s) for attempt 7 (try 2 of 5)"
 
 
+def test_asking_to_be_tried_later_is_no_try_of_those_that_are_counted() -> None:
+    of = with_options(retry=Retry(3))
+    tries = [attempt("FAILED", 10, "RetryLater") for _ in range(4)]
+    charge = known(of, "charge", "WAITING", *tries, due_at=ago(-90), failures=0, postponed=4)
+    assert text(why(of, "charge", charge))[0] == "charge waits until 12:01:30 (in 1 m 30 s) for attempt 5 (try 1 of 3)"
+
+
 def test_a_retry_that_is_due_and_nobody_there_to_take_it() -> None:
     charge = known(CHAIN, "charge", "WAITING", attempt("FAILED", 100, "RetryLater", "later"), due_at=ago(60))
     assert text(why(CHAIN, "charge", charge, workers=())) == [
-        "charge waits, due since 11:59:00, for attempt 2 of 3",
+        "charge waits, due since 11:59:00, for attempt 2",
         "  attempt 1 failed at 11:58:20: RetryLater: later",
         "  no worker is alive",
         "→ `stepwell work shop` works on it, or `stepwell resume r-1` on this run alone",
@@ -152,7 +159,8 @@ def test_ready_and_no_worker_alive_is_the_commonest_case_and_says_what_to_do() -
 def test_the_module_to_work_with_is_also_found_in_a_job() -> None:
     of = graph(part=NodeSpec(NodeId("part"), "part", job="shop.parts:make"))
     answer = why(of, "part", known(of, "part", "READY"), run=run_row(of, target=None), workers=())
-    assert answer.advice() == ["`stepwell work shop.parts` works on it, or `stepwell resume r-1` on this run alone"]
+    advice = answer.advice("stepwell {}".format)
+    assert advice == ["`stepwell work shop.parts` works on it, or `stepwell resume r-1` on this run alone"]
 
 
 @pytest.mark.parametrize(
@@ -308,7 +316,13 @@ def test_that_somebody_asked_for_it_again_is_told_from_the_gates(purpose: str, b
         ),
         (None, [attempt("LOST", 9)] * 5, {"reason": "worker_lost"}, "5 workers died while running it"),
         (None, [attempt("FAILED", 5, "ValueError")], {"reason": "gremlins"}, "gremlins"),
-        (None, [attempt("FAILED", 5, "RetryLater")] * 3, {}, "all 3 attempts are used up"),
+        (None, [attempt("FAILED", 5, "RetryLater")] * 3, {}, "it has no retry="),
+        (
+            Retry(2),
+            [attempt("FAILED", 5, "RetryLater")._replace(error=b'{"type":"RetryLater","postponed":1000}')],
+            {},
+            "it has asked 1,000 times to be tried later, which is its limit",
+        ),
     ],
 )
 def test_why_a_failure_is_for_good(

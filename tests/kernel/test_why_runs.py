@@ -114,7 +114,8 @@ def test_a_run_that_is_being_loaded_or_that_somebody_left() -> None:
             "charge may have been renamed to pay",
             "charge may have been renamed to pay",
             [
-                'if a node was renamed, say so with `@step(was="old_name")`; then `stepwell resume r-1` goes on',
+                'if a node was renamed, say so with `@step(was="old_name")`; then `run.resume()` or `stepwell resume r-1` '
+                "goes on",
                 "if not, `run.resume(accept=True)` or `stepwell resume r-1 --accept` goes on",
             ],
         ),

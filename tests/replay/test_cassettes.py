@@ -33,7 +33,7 @@ def as_it_was() -> None:
 
 @pytest.mark.parametrize("file", STORED, ids=lambda path: path.name)
 def test_every_cassette_that_was_ever_stored_is_replayed(file: Path) -> None:
-    assert replay_cassette(load_cassette(file)).executed
+    assert replay_cassette(load_cassette(file), jobs=["tests"]).executed
 
 
 def test_there_are_some() -> None:
@@ -43,7 +43,7 @@ def test_there_are_some() -> None:
 def test_a_run_and_its_cassette_replay_alike(engine: Engine, tmp_path: Path) -> None:
     run = engine.run(Order())
     path = run.export(tmp_path / "order.cassette.json")
-    replay = replay_cassette(load_cassette(path))
+    replay = replay_cassette(load_cassette(path), jobs=["tests"])
     assert replay._replace(seconds=0) == run.replay()._replace(seconds=0)
     before = path.read_bytes()
     assert run.export(str(path)).read_bytes() == before
@@ -53,7 +53,7 @@ def test_a_run_and_its_cassette_replay_alike(engine: Engine, tmp_path: Path) -> 
 def test_a_fork_goes_into_one_file(engine: Engine, tmp_path: Path) -> None:
     origin = engine.run(Order())
     fork = origin.fork("pay", input={"count": 5}).wait(60).check()
-    report = replay_cassette(load_cassette(fork.export(tmp_path / "fork.json")))
+    report = replay_cassette(load_cassette(fork.export(tmp_path / "fork.json")), jobs=["tests"])
     assert report._replace(seconds=0) == fork.replay()._replace(seconds=0)
     assert len(report.executed) == 4
 
@@ -73,14 +73,14 @@ def test_a_changed_response_is_named() -> None:
         node(form, "convert")["effects"][1]["response"]["rate"] = 1.35
 
     with pytest.raises(ReplayMismatch) as caught:
-        replay_cassette(read_cassette(changed(change)))
+        replay_cassette(read_cassette(changed(change)), jobs=["tests"])
     assert (caught.value.node, caught.value.attempt, caught.value.effect) == ("convert", 1, 0)
 
 
 def test_a_changed_body_is_named() -> None:
     CHANGED.add("cents")
     with pytest.raises(ReplayMismatch, match=r"node 'convert', attempt 1: its output"):
-        replay_cassette(read_cassette(json.dumps(FORM)))
+        replay_cassette(read_cassette(json.dumps(FORM)), jobs=["tests"])
 
 
 def set_at(*path: Any) -> Callable[[dict[str, Any]], None]:
@@ -141,7 +141,7 @@ def test_a_node_of_another_graph_is_one_of_the_run() -> None:
 def test_what_is_wrong_with_a_file_is_told(change: Callable[[dict[str, Any]], None], told: str | None) -> None:
     text = changed(change)
     if told is None:
-        assert replay_cassette(read_cassette(text)).executed == ()
+        assert replay_cassette(read_cassette(text), jobs=["tests"]).executed == ()
         return
     with pytest.raises(BadCassette, match=told):
         read_cassette(text)
@@ -182,7 +182,7 @@ def test_secrets_are_not_in_it_and_it_still_replays(engine: Engine, tmp_path: Pa
     path = run.export(tmp_path / "secret.cassette.json")
     assert TOKEN not in path.read_text(encoding="utf-8")
     assert "***" in path.read_text(encoding="utf-8")
-    assert replay_cassette(load_cassette(path)).executed
+    assert replay_cassette(load_cassette(path), jobs=["tests"]).executed
 
 
 def test_a_secret_in_a_graph_is_not_exported(engine: Engine, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_nothing_that_is_put_anywhere_gets_through_or_breaks_it(wrong: Any) -> N
         if text == json.dumps(FORM):
             continue
         try:
-            replay_cassette(read_cassette(text))
+            replay_cassette(read_cassette(text), jobs=["tests"])
         except (BadCassette, ReplayMismatch, DefinitionError):
             continue
         name = next(part for part in reversed(path) if isinstance(part, str))

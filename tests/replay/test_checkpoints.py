@@ -376,6 +376,8 @@ def test_a_key_finds_its_checkpoint_whatever_happened(
     wide = engine.run(Wide(), check=False)
     wide.retry().wait(60)
     assert len(set(found_by_key(wide))) == wide.row.seq
+    wide.reattempt("one", cascade=True).wait(60)
+    assert len(set(found_by_key(wide))) == wide.row.seq
 
 
 class Wide(Workflow, on_failure="finish"):

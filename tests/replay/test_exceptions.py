@@ -122,6 +122,48 @@ def test_no_exception_is_too_odd_to_be_recorded() -> None:
     assert vars(again(odd)) == {"deep": 2.5}
 
 
+class Closed(Exception):
+    """Raises whatever it is asked, and not only exceptions."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise SystemExit(f"no {name} for you")
+
+
+class Rows(dict[str, Any]):
+    def values(self) -> Any:
+        raise SystemError("no values for you")
+
+
+def test_an_exception_that_raises_when_it_is_asked_is_recorded_with_what_it_could_tell() -> None:
+    assert raised_data(Closed())["bases"][1:] == ["builtins.Exception", "builtins.BaseException"]
+    odd = ValueError("odd")
+    odd.__dict__.update({"rows": Rows(a=1), "fine": 1})
+    assert raised_data(odd)["attributes"] == {"fine": 1}
+    odd.args = (Rows(a=1),)
+    assert "args" not in raised_data(odd)
+
+
+def test_what_a_body_catches_is_what_its_effect_raised_however_odd(engine: Engine) -> None:
+    class Asks(Workflow):
+        @step(side_effects="recordable")
+        def ask(self, ctx: Context) -> str:
+            try:
+                ctx.effect("ask", _refuse)
+            except Closed as error:
+                return type(error).__name__
+            return "nothing was raised"
+
+    run = engine.run(Asks())
+    assert run.output("ask") == "Closed"
+    (effect,) = run.effects("ask")
+    assert effect.error is not None
+    assert effect.error.type.endswith(".Closed")
+
+
+def _refuse() -> None:
+    raise Closed
+
+
 def test_a_class_that_is_gone_is_its_nearest_base() -> None:
     data = raised_data(ConnectionRefusedError("no line"))
     data["type"] = data["bases"][0] = "gone.away.Refused"
@@ -159,7 +201,7 @@ def test_a_body_that_looks_at_what_it_caught_is_replayed(engine: Engine, tmp_pat
     assert run.output("catch") == [503, 4]
     assert run.replay().effects == 2
     recorded = read_cassette(run.export(tmp_path / "catching.json").read_bytes())
-    assert replay_cassette(recorded).effects == 2
+    assert replay_cassette(recorded, jobs=["tests"]).effects == 2
 
 
 def test_an_attribute_of_a_record_that_was_changed_is_named(engine: Engine, tmp_path: Any) -> None:
@@ -167,7 +209,7 @@ def test_an_attribute_of_a_record_that_was_changed_is_named(engine: Engine, tmp_
     cassette = json.loads(path.read_text())
     cassette["nodes"][0]["effects"][0]["raised"]["attributes"]["code"] = 500
     with pytest.raises(ReplayMismatch, match="effect 0: the recorded response of 'fetch' was changed"):
-        replay_cassette(read_cassette(json.dumps(cassette).encode()))
+        replay_cassette(read_cassette(json.dumps(cassette).encode()), jobs=["tests"])
 
 
 @pytest.mark.parametrize("wrong", [7, {}, [7], [{}], [{"type": "a", "message": "b", "bases": [], "exceptions": 3}]])

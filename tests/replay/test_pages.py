@@ -52,10 +52,12 @@ def ask(tmp_path: Path) -> Ask:
 def test_the_story_of_the_replay_page(tmp_path: Path, ask: Ask) -> None:
     write_files("replay.md", tmp_path)
     first, changed, exported = blocks("replay.md", "console")
+    (settings,) = blocks("replay.md", "toml")
     ask("stepwell", "run", "orders:Order", "--run-id", "order-7")
     told = ask("stepwell", "replay", "order-7").stdout
     assert re.sub(r"in [\d.]+ s", "in 0.004 s", told) == first.split("replay order-7\n")[1]
     assert ask("stepwell", "export", "order-7", "order-7.cassette.json").stdout == exported.split("json\n", 1)[1]
+    (tmp_path / "pyproject.toml").write_text(settings, encoding="utf-8")
     pytest_options = ("-q", "-p", "no:cacheprovider", "-p", "stepwell.testing.plugin", "test_orders.py")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     try:

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 CASSETTES = Path(__file__).parent / "cassettes"
 
 
-def run_pytest(folder: Path, test: str, *options: str) -> subprocess.CompletedProcess[str]:
+def run_pytest(folder: Path, test: str, *options: str, allowed: str = '["tests"]') -> subprocess.CompletedProcess[str]:
+    (folder / "pyproject.toml").write_text(f"[tool.stepwell]\njobs = {allowed}\n", encoding="utf-8")
     (folder / "test_it.py").write_text(test, encoding="utf-8")
     metadata = ["-p", "stepwell.testing.plugin"]
     paths = os.pathsep.join(map(str, (folder, ROOT / "src", ROOT)))
@@ -41,6 +42,23 @@ def test_a_cassette_that_replays_passes(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
+
+
+def test_what_nobody_allowed_is_not_replayed(tmp_path: Path) -> None:
+    (tmp_path / "order.json").write_bytes((CASSETTES / "order-format-1.cassette.json").read_bytes())
+    test = """
+import sys
+def test_refused(stepwell_replay):
+    try:
+        stepwell_replay("order.json")
+    finally:
+        assert "tests.replay.replayed" not in sys.modules
+def test_allowed(stepwell_replay):
+    assert len(stepwell_replay("order.json", jobs=["tests.replay"]).executed) == 4
+"""
+    done = run_pytest(tmp_path, test, allowed="[]")
+    assert "1 failed, 1 passed" in done.stdout
+    assert "is not registered here" in done.stdout
 
 
 def test_a_changed_body_fails_with_the_difference(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_secret_that_is_known_only_now_is_in_no_cassette_and_it_replays(engine
     stepwell.secret("other-name")
     path = run.export(tmp_path / "late.cassette.json")
     assert "-name" not in path.read_text(encoding="utf-8")
-    assert replay_cassette(load_cassette(path)).effects == 2
+    assert replay_cassette(load_cassette(path), jobs=["tests"]).effects == 2
     assert run.replay().effects == 2
 
 
@@ -171,9 +171,9 @@ def test_a_report_shows_no_secret(engine: Engine, tmp_path: Path, changed: set[s
     run = run_one(engine, use_token).check()
     stepwell.secret(TOKEN)
     path = run.export(tmp_path / "token.cassette.json")
-    assert replay_cassette(load_cassette(path)).executed, "equal without the secret is equal"
+    assert replay_cassette(load_cassette(path), jobs=["tests"]).executed, "equal without the secret is equal"
     changed.add(change)
-    for replay in (run.replay, lambda: replay_cassette(load_cassette(path))):
+    for replay in (run.replay, lambda: replay_cassette(load_cassette(path), jobs=["tests"])):
         with pytest.raises(ReplayMismatch) as caught:
             replay()
         assert len(caught.value.diff) == 1, "what differs is one place, and not the secret"

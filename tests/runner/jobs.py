@@ -78,6 +78,12 @@ def later(seconds: Any) -> None:
     raise RetryLater(seconds)
 
 
+def poll(ctx: Context) -> int:
+    if ctx.attempt < 5:
+        raise RetryLater(0)
+    return ctx.attempt
+
+
 def large(size: int) -> str:
     return "x" * size
 

@@ -282,6 +282,17 @@ class Again(Workflow):
         return Delta(notes=f"end {ctx.attempt} after {', '.join(state.notes)}")
 
 
+class Handed(Again, on_failure="pause"):
+    """The second step looks at the state before it fails."""
+
+    @step
+    def end(self, ctx: Context, state: Again.State) -> Delta:
+        told = f"end {ctx.attempt} after {', '.join(state.notes)}"
+        if self.fails:
+            raise ValueError("not yet")
+        return Delta(notes=told)
+
+
 class Stateless(Workflow):
     how: str
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepwell import Builder, Engine, Workflow, step, task
+from stepwell import Builder, Engine, RetryLater, Workflow, step, task
 from stepwell.runner import NodeError, attempt
 from tests.runner import jobs
 
@@ -18,6 +18,49 @@ NO_MESSAGE = "(no message: its __str__ raised RuntimeError)"
 class Unprintable(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no message for you")
+
+
+class RateLimited(RetryLater):
+    """As people write it who forget `super().__init__`."""
+
+    def __init__(self, response: str) -> None:
+        self.response = response
+
+
+def later(seconds: object) -> RetryLater:
+    """One whose seconds somebody has changed."""
+    error = RetryLater(1)
+    error.seconds = seconds  # type: ignore[assignment]
+    return error
+
+
+class Faceless(type):
+    """The classes it makes tell nothing of themselves."""
+
+    def __getattribute__(cls, name: str) -> Any:
+        raise RuntimeError(f"no {name} for you")
+
+
+class Nobody(Exception, metaclass=Faceless):
+    pass
+
+
+class OddText(str):
+    def isascii(self) -> bool:
+        raise RuntimeError("no such question")
+
+
+class Closed(RetryLater):
+    """Raises whatever it is asked, and not only exceptions."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __str__(self) -> str:
+        return OddText("closed")
+
+    def __getattribute__(self, name: str) -> Any:
+        raise SystemExit(f"no {name} for you")
 
 
 class Hostile(dict[str, Any]):
@@ -96,8 +139,41 @@ RAISED = {
     "a StopIteration": (raising(StopIteration(1)), None),
     "a cancellation that nobody asked for": (raising(asyncio.CancelledError("mine")), "CancelledError: mine"),
     "endless recursion": (recurse, "RecursionError: maximum recursion depth exceeded"),
+    "a RetryLater that was never made": (raising(RateLimited("busy")), "RateLimited: busy\n  a RetryLater without"),
+    "a RetryLater of not a number": (
+        raising(later(float("nan"))),
+        "RetryLater: asked to be retried in 1 s\n  a RetryLater",
+    ),
+    "a RetryLater of yesterday": (raising(later(-1)), "RetryLater: asked to be retried in 1 s\n  a RetryLater"),
+    "a RetryLater of some day": (raising(later("tomorrow")), "RetryLater: asked to be retried in 1 s\n  a RetryLater"),
+    "a RetryLater that tells nothing": (raising(Closed()), "Closed: closed\n  a RetryLater without"),
+    "an error of a class that tells nothing": (raising(Nobody("who")), "Nobody: who"),
+    "a SyntaxError with bytes": (raising(SyntaxError("x", ("f", 1, 1, b"text"))), "SyntaxError: x (f, line 1)"),  # type: ignore[arg-type]
     "a result that hits back": (lambda: Hostile(a=1), "SystemError: no values for you"),
 }
+
+
+def yields() -> Any:
+    yield 1
+
+
+async def yields_later() -> Any:
+    yield 1
+
+
+@pytest.mark.parametrize("kind", ["thread", "loop"])
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [(yields, "a generator"), (yields_later, "an async generator"), (lambda: iter_of([1]), "a generator")],
+)
+def test_a_body_that_returns_a_generator_is_told_so(kind: str, make: Any, what: str) -> None:
+    error = error_of(kind, make)
+    assert error.type == "NotJson"
+    assert error.message.startswith(f"node 'bad' returned {what}, of which nothing has run: does its body say `yield`?")
+
+
+def iter_of(items: list[int]) -> Any:
+    return (item for item in items)
 
 
 @pytest.mark.parametrize("kind", ["thread", "loop"])
@@ -178,7 +254,11 @@ IN_A_PROCESS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "is killed": (jobs.die, {}, "ProcessDied: the process of the body was killed by signal 9"),
     "fails": (f"{HERE}:fail_with_half_a_pair", {}, "ValueError: half \\ud800 pair"),
     "is unprintable": (f"{HERE}:raise_unprintable", {}, f"Unprintable: {NO_MESSAGE}"),
+    "was never made": (f"{HERE}:raise_rate_limited", {}, "RateLimited: busy\n  a RetryLater without"),
+    "tells nothing": (f"{HERE}:raise_closed", {}, "Closed: closed\n  a RetryLater without"),
+    "has bytes": (f"{HERE}:raise_syntax_error", {}, "SyntaxError: x (f, line 1)"),
     "returns an object": (jobs.not_json, {}, "NotJson: node 'bad' returned what cannot be stored: a value of type"),
+    "yields": (f"{HERE}:yields", {}, "NotJson: node 'bad' returned a generator"),
     "is not there": ("tests.runner.jobs:removed", {}, "MissingJob: the job of node 'bad'"),
 }
 
@@ -195,6 +275,18 @@ def test_whatever_happens_in_a_process_is_recorded_and_the_next_body_finds_one(s
         run = sqlite_engine.run(w, check=False, wait=20)
         assert str(run.node("bad").error)[: len(message)] == message
         assert run.output("good") == 1
+
+
+def raise_rate_limited() -> None:
+    raise RateLimited("busy")
+
+
+def raise_closed() -> None:
+    raise Closed
+
+
+def raise_syntax_error() -> None:
+    raise SyntaxError("x", ("f", 1, 1, b"text"))  # type: ignore[arg-type]
 
 
 def fail_with_half_a_pair() -> None:
@@ -221,6 +313,13 @@ def test_an_output_larger_than_a_store_can_hold_fails_its_attempt_alone(
     run = engine.run(w, check=False)
     assert run.node("fine").status == "COMPLETED"
     assert "'huge' returned 1000003 bytes; at most 1000000 can be stored" in str(run.node("huge").error)
+
+
+@pytest.mark.parametrize("kind", ["thread", "loop"])
+def test_an_error_that_cannot_be_formatted_still_tells_where_it_was_raised(kind: str) -> None:
+    error = error_of(kind, RAISED["a SyntaxError with bytes"][0])
+    assert error.traceback is not None
+    assert error.traceback.splitlines()[-2:] == ["    raise error", "SyntaxError: x (f, line 1)"]
 
 
 def test_a_traceback_of_any_length_is_kept_short(engine: Engine) -> None:

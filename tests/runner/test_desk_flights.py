@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import pytest
 
+from stepwell.clock import SECOND
+from stepwell.errors import StoreError
+from stepwell.graph import Retry
 from stepwell.ids import Digest, RunId
 from stepwell.model import (
+    AttemptStatus,
     Claim,
     Claimed,
     Create,
     GateState,
     HeldGate,
+    NodeStatus,
+    Op,
     Refusal,
     Refused,
     RunStatus,
     Settle,
 )
 from stepwell.runner.desk import MAX_SETTLEMENTS, Desk
+from stepwell.runner.isolating import TRIES
 from tests.runner.desks import Submission, claims, desk, end, facts, granted, hold, land, news
 
 
@@ -197,3 +204,145 @@ def test_old_news_of_an_end_do_not_end_a_run_that_was_retried() -> None:
     assert "r" in d.facts
     d.heard([news(status=RunStatus.FAILED, gate=GateState.SHUT, seq=12)])
     assert "r" not in d.facts
+
+
+def test_a_batch_that_failed_with_only_submissions_leaves_nothing_to_send_again() -> None:
+    d = desk()
+    d.submit(Submission([create("a")]))
+    flight = d.next_flight(0)
+    assert flight is not None
+    d.fell(flight, StoreError("away"))
+    assert d.idle
+    d.submit(Submission([create("b")]))
+    assert d.next_flight(0) is not None, "or it would wait until somebody asks once more"
+
+
+def test_a_batch_that_cannot_be_applied_is_sent_in_halves_and_in_order() -> None:
+    d = desk(threads=4)
+    d.know(facts(width=8))
+    for held in hold(d, *(("r", index) for index in range(4))):
+        end(d, held)
+    submission = Submission([create("new"), create("other")])
+    d.submit(submission)
+    whole = d.next_flight(0)
+    assert whole is not None
+    assert d.broke(whole, TypeError("no"), 0) == ([], None)
+    sent: list[Op] = []
+    while (flight := d.next_flight(0)) is not None and flight.ops[-1] in whole.ops:
+        sent += flight.ops
+        land(d, flight)
+    assert sent == whole.ops
+    assert submission.receipts is not None
+
+
+def test_those_who_wait_are_told_of_a_store_in_trouble_also_while_a_batch_is_sent_in_parts() -> None:
+    d = desk()
+    submissions = [Submission([create(f"r{number}")]) for number in range(4)]
+    for submission in submissions:
+        d.submit(submission)
+    flight = d.next_flight(0)
+    assert flight is not None
+    d.broke(flight, TypeError("no"), 0)
+    half = d.next_flight(0)
+    assert half is not None
+    assert d.fell(half, StoreError("full")) == submissions
+    assert d.idle
+
+
+def test_a_settlement_that_is_kept_apart_stands_under_the_lease() -> None:
+    d = desk()
+    d.know(facts())
+    (held,) = hold(d, ("r", 0))
+    end(d, held)
+    d.closing = True
+    now = 0
+    seen = []
+    for _ in range(TRIES):
+        flight = d.next_flight(now)
+        assert flight is not None
+        assert d.next_flight(now) is None
+        _, rejected = d.broke(flight, TypeError("no"), now)
+        seen.append((d.holding(), d.idle, rejected is None))
+        now += SECOND
+    assert seen == [(("c1.0",), False, True)] * (TRIES - 1) + [(("c1.0",), False, False)]
+    flight = d.next_flight(now)
+    assert flight is not None
+    (settle,) = flight.ops
+    assert isinstance(settle, Settle)
+    assert (settle.attempt, settle.status, settle.node, settle.output) == ("c1.0", "FAILED", "FAILED", None)
+    land(d, flight)
+    assert d.idle
+
+
+def test_what_was_given_back_and_cannot_be_stored_does_not_become_a_failure() -> None:
+    d = desk()
+    d.know(facts())
+    (held,) = hold(d, ("r", 0))
+    d.closing = True
+    d.finished(held, Settle(held.attempt, AttemptStatus.RELEASED, NodeStatus.READY), 0)
+    for turn in range(2 * TRIES):
+        flight = d.next_flight(turn * 20 * SECOND)
+        assert flight is not None
+        (settle,) = flight.ops
+        assert isinstance(settle, Settle)
+        assert settle.status == "RELEASED"
+        d.broke(flight, TypeError("no"), turn * 20 * SECOND)
+
+
+def test_a_run_that_cannot_be_claimed_of_is_found_and_the_others_are_claimed() -> None:
+    d = desk(threads=100)
+    for number in range(20):
+        d.know(facts(f"r{number}"))
+    served: set[str] = set()
+    broken = 0
+    while (flight := d.next_flight(0)) is not None:
+        runs = {run for claim in claims(flight) for run in claim.runs or ()}
+        if "r7" in runs:
+            broken += 1
+            d.broke(flight, TypeError("no"), 0)
+            continue
+        served |= runs
+        land(d, flight)
+    assert served == {f"r{number}" for number in range(20)} - {"r7"}
+    assert broken < 8
+    d.hungry([RunId("r7"), RunId("r8")])
+    flight = d.next_flight(0)
+    assert [claim.runs for claim in claims(flight)] == [("r8",)], "it is not asked for with others"
+
+
+def test_of_what_it_serves_a_pair_that_cannot_be_claimed_of_is_found() -> None:
+    d = desk(threads=100)
+    d.serves = {("w", f"d{number}"): frozenset({"default/thread"}) for number in range(8)}
+    d.look_around()
+    served: set[str] = set()
+    for _ in range(20):
+        flight = d.next_flight(0)
+        if flight is None:
+            break
+        pairs = {digest for claim in claims(flight) for _, digest in claim.serves or ()}
+        if "d3" in pairs:
+            d.broke(flight, TypeError("no"), 0)
+        else:
+            served |= pairs
+            land(d, flight)
+    assert d.next_flight(0) is None
+    assert served == {f"d{number}" for number in range(8)} - {"d3"}
+
+
+def test_what_was_interrupted_and_cannot_be_stored_stays_interrupted() -> None:
+    """Its body may be half done, so it must not be run again because of it."""
+    d = desk()
+    d.know(facts(on_lost="interrupt", retry=Retry(5, retry_on="builtins.TimeoutError")))
+    (held,) = hold(d, ("r", 0))
+    d.closing = True
+    d.finished(held, Settle(held.attempt, AttemptStatus.TIMED_OUT, NodeStatus.INTERRUPTED, error=b'{"type":"x"}'), 0)
+    for turn in range(TRIES):
+        flight = d.next_flight(turn * SECOND)
+        assert flight is not None
+        d.broke(flight, TypeError("no"), turn * SECOND)
+    flight = d.next_flight(TRIES * SECOND)
+    assert flight is not None
+    (settle,) = flight.ops
+    assert isinstance(settle, Settle)
+    assert (settle.status, settle.node) == ("TIMED_OUT", "INTERRUPTED")
+    assert b"NotStored" in (settle.error or b"")

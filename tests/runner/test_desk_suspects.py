@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.runner.desk import MAX_RUNS_NAMED, Desk
+from stepwell.runner.desk import DRAIN_FOR, MAX_RUNS_NAMED, Desk
 from stepwell.runner.flights import Flight
 from tests.runner.desks import claims, desk, end, facts, granted, hold, land, lanes
 
@@ -90,3 +90,52 @@ def test_a_worker_that_only_serves_looks_for_suspects_too() -> None:
     d.look_around()
     flight = next_suspect_claim(d)
     assert claims(flight)[0].serves == (("w", "digest"),)
+
+
+def test_a_suspect_gets_its_turn_under_steady_load() -> None:
+    d = desk(threads=2)
+    d.know(facts(width=50))
+    held = hold(d, ("r", 0), ("r", 1))
+    d.suspects_possible()
+    assert d.would_drain
+    d.drain(0)
+    assert not d.would_drain
+    for place, each in enumerate(held):
+        end(d, each)
+        flight = d.next_flight(place)
+        assert flight is not None
+        assert claims(flight) == [], "it claimed more while a suspect waited"
+        land(d, flight)
+    flight = d.next_flight(3)
+    assert lanes(flight) == {"default/suspect": 1}
+    assert flight is not None
+    (suspect,) = land(d, flight, granted(claims(flight)[0], ("r", 2))).begin
+    assert d.next_flight(DRAIN_FOR) is None
+    end(d, suspect)
+    flight = d.next_flight(4)
+    assert "default/thread" in lanes(flight), "it did not go on afterwards"
+
+
+def test_a_suspect_waits_a_limited_time_for_bodies_that_do_not_end() -> None:
+    d = desk(threads=2)
+    d.know(facts(width=50))
+    hold(d, ("r", 0), ("r", 1))
+    d.drain(5)
+    assert d.next_flight(DRAIN_FOR) is None
+    flight = d.next_flight(5 + DRAIN_FOR)
+    assert lanes(flight) == {"default/suspect": 1}
+    assert flight is not None
+    assert land(d, flight, granted(claims(flight)[0], ("r", 2))).begin[0].suspect
+
+
+def test_draining_for_a_suspect_that_somebody_else_took_ends() -> None:
+    d = desk(threads=2)
+    d.know(facts(width=50))
+    (held,) = hold(d, ("r", 0))
+    d.drain(0)
+    end(d, held)
+    asked: list[str] = []
+    while (flight := d.next_flight(1)) is not None and len(asked) < 9:
+        asked += lanes(flight)
+        land(d, flight)
+    assert asked == ["default/suspect", "default/thread"]

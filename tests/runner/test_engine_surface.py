@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell import Builder, Context, Engine, RunFailed, RunNotFound, Workflow, step, task
+from stepwell import Builder, Context, Engine, RunNotFound, Workflow, step, task
 from stepwell.errors import EngineClosed, InputError
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
@@ -133,16 +133,6 @@ def test_a_run_can_be_awaited_without_blocking_the_loop(engine: Engine) -> None:
     status, ticks = asyncio.run(main())
     assert status == "COMPLETED"
     assert ticks > 5
-
-
-def test_awaiting_a_failed_run_raises(engine: Engine) -> None:
-    async def main() -> None:
-        w = Builder("bad")
-        w.node("fail", job=jobs.fail)
-        await engine.start(w)
-
-    with pytest.raises(RunFailed, match="ValueError: broken"):
-        asyncio.run(main())
 
 
 def test_an_engine_without_a_runner_only_starts_and_looks(open_engine: OpenEngine) -> None:

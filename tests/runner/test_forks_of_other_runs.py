@@ -55,7 +55,9 @@ def test_a_fork_exports_its_own_data(open_engine: OpenEngine, tmp_path: Path) ->
     a, b = json.loads(file.read_text())["nodes"]
     assert (a["output"], b["output"]) == (fork.output("a"), fork.output("b")) == (1, 2)
     assert "run" not in a
-    assert replay_cassette(load_cassette(file)) == fork.replay()._replace(seconds=pytest.approx(0, abs=60))
+    assert replay_cassette(load_cassette(file), jobs=["tests"]) == fork.replay()._replace(
+        seconds=pytest.approx(0, abs=60)
+    )
 
 
 def test_a_run_has_the_forks_that_were_made_from_it_and_no_others(open_engine: OpenEngine) -> None:

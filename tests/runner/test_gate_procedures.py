@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,14 +12,15 @@ import pytest
 from stepwell.clock import ManualClock
 from stepwell.errors import RunBusy, RunNotFound
 from stepwell.graph import Graph, NodeSpec
-from stepwell.ids import NodeId
+from stepwell.ids import NodeId, RunId
 from stepwell.kernel import settling
-from stepwell.model import HeldGate, NodeStatus, Refused, RunStatus, Settle
+from stepwell.model import HeldGate, NodeStatus, Refused, Rewrite, RunStatus, Settle, Sweep, Swept
 from stepwell.runner import gates
-from stepwell.runner.procedure import Procedure, carry_out, perform
+from stepwell.runner.auditing import audit_run
+from stepwell.runner.procedure import Commit, Procedure, carry_out, perform
 from stepwell.store import Store, reader
 from stepwell.store.memory import MemoryStore
-from stepwell.testing.ops import RUN, claim, enlist, failed, graph, start
+from stepwell.testing.ops import RUN, claim, completed, enlist, failed, graph, start, work
 
 
 def step(store: Store, procedure: Procedure[Any], steps: int) -> Any:
@@ -119,7 +122,7 @@ def test_a_reattempt_that_somebody_left_half_done_is_finished_by_another() -> No
     index = wide.order.index("a")
     procedure = gates.reattempt(RUN, index)
     wish = next(procedure)
-    while statuses(store)["a"] != "PENDING":  # dies after the first chunk of its rewrite
+    while "PENDING" not in statuses(store).values():  # dies after the first chunk of its rewrite
         wish = procedure.send(perform(store, wish))
     assert 0 < Counter(statuses(store).values())["PENDING"] < 12_001
     clock.advance(60)
@@ -127,6 +130,66 @@ def test_a_reattempt_that_somebody_left_half_done_is_finished_by_another() -> No
     assert news is not None
     assert news.status is RunStatus.RUNNING
     assert Counter(statuses(store).values()) == {"READY": 1, "PENDING": 12_000}
+
+
+@pytest.mark.parametrize(
+    "ask", [gates.retry, lambda run: gates.reattempt(run, 0), lambda run: gates.cancel(run, grace=0)]
+)
+def test_what_a_late_asker_began_and_another_finished_is_done(ask: Callable[[RunId], Procedure[Any]]) -> None:
+    """It was told None, as for a run in no status for it, and then that only a FAILED run can be retried."""
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    start(store, graph(a="", b=""))
+    enlist(store)
+    if ask is not gates.retry:
+        store.commit([completed(claim(store, limit=1)[0])])
+    else:
+        carry_out(store, gates.pause(RUN))
+    procedure = ask(RUN)
+    wish = next(procedure)
+    while not isinstance(wish, Commit) or not isinstance(wish.ops[0], Rewrite):
+        wish = procedure.send(perform(store, wish))
+    clock.advance(60)
+    (swept,) = store.commit([Sweep()])
+    assert isinstance(swept, Swept)
+    assert carry_out(store, gates.finish(swept.gates[0])) is not None
+    news = go_on(store, procedure, perform(store, wish))
+    assert news is not None
+    assert news.status is reader.require_run(store, RUN).status
+
+
+def test_a_cascade_that_somebody_left_anywhere_is_finished_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every completion below the node is superseded once, however many of them were when its asker died."""
+    monkeypatch.setattr(gates, "CHUNK", 2)
+    left = []
+    for steps in itertools.count(1):
+        clock = ManualClock()
+        store = MemoryStore(clock)
+        of = start(store, graph(top="", a="top", b="a", c="a", d="b c", e="d", aside="top"))
+        enlist(store)
+        assert work(store) == 7
+        procedure = gates.reattempt(RUN, of.index["a"], cascade=True)
+        try:
+            step(store, procedure, steps)  # dies after so many steps
+        except StopIteration:
+            break
+        left.append(sorted(Counter(statuses(store).values()).items()))
+        assert audit_run(store, RUN) == []
+        clock.advance(60)
+        enlist(store)
+        (swept,) = store.commit([Sweep()])
+        assert isinstance(swept, Swept)
+        (held,) = swept.gates
+        news = carry_out(store, gates.finish(held))
+        assert news is not None
+        assert news.status is RunStatus.RUNNING
+        assert work(store) == 5
+        assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+        generations = {row.id: row.generation for row in reader.all_nodes(store, RUN)}
+        assert generations == {"top": 0, "aside": 0, **dict.fromkeys("abcde", 1)}
+        assert audit_run(store, RUN) == []
+    parts = [[("COMPLETED", 7)], [("COMPLETED", 5), ("PENDING", 2)], [("COMPLETED", 3), ("PENDING", 4)]]
+    assert [part for part, _ in itertools.groupby(left)] == parts, "it was left before and between its rewrites"
 
 
 @pytest.mark.parametrize("purpose", ["import", "heal"])

@@ -214,7 +214,7 @@ def test_a_doubt_pauses_a_run_that_goes_on_by_itself(open_sqlite: OpenEngine) ->
     engine = open_sqlite(workflows=[after])
     eventually(lambda: engine.get(run.id).status == "PAUSED", "it never paused", seconds=20)
     with pytest.raises(RunPaused, match=r"is it a rename\?.*gone after an attempt: 'one'; new: 'uno'"):
-        engine.get(run.id).wait(5)
+        engine.get(run.id).wait(5).check()
     with pytest.raises(RunConflict, match=r"run\.resume\(accept=True\)"):
         engine.get(run.id).resume()
     engine.get(run.id).resume(accept=True).wait(20).check()

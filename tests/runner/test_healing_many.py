@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from stepwell import Builder, Context, Engine, Workflow, step
 from stepwell.codec import decode
-from stepwell.model import ListRuns, RunStatus
+from stepwell.model import ListRuns, RunRow, RunStatus
+from stepwell.runner import versions
 from stepwell.store import reader
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
@@ -117,3 +120,49 @@ def test_a_retry_waits_for_a_gate_that_is_held(open_sqlite: OpenEngine) -> None:
     assert time.monotonic() - began > 0.2
     assert run.status == "RUNNING"
     assert carry_out(engine.store, gates.cancel(run.id, grace=0)) is not None
+
+
+def test_a_run_that_is_deleted_while_its_version_is_healed_leaves_the_others_to_be_healed(
+    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = version("one", "two"), version("one", "extra", "two")
+    looking = open_sqlite(runner=None)
+    runs = looking.start_many([old() for _ in range(4)])
+    gone: list[str] = []
+    go_over = versions.go_over
+
+    def after_somebody_deleted_it(row: RunRow, *graphs: Any, **options: Any) -> Any:
+        if not gone:
+            gone.append(row.id)
+            looking.get(row.id).cancel(grace_seconds=0).wait(20).delete()
+        return go_over(row, *graphs, **options)
+
+    monkeypatch.setattr(versions, "go_over", after_somebody_deleted_it)
+    open_sqlite(workflows=[new])
+    for run in runs:
+        if run.id not in gone:
+            eventually(lambda run=run: run.status == "COMPLETED", "it was abandoned", seconds=20)
+            assert run.row.heals == 1
+    assert gone
+
+
+def test_a_run_that_was_left_and_is_deleted_is_forgotten(
+    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It follows another version for a moment, and is gone when somebody comes back to it."""
+    engine = open_sqlite(workflows=[Sitting])
+    other, gone = engine.start(Sitting()), engine.start(Sitting())
+    up_to_date = engine._versions.up_to_date
+
+    def after_somebody_deleted_it(row: RunRow) -> RunRow:
+        if row.id == gone.id:
+            gone.cancel(grace_seconds=0).wait(20).delete()
+            return reader.require_run(engine.store, row.id)
+        return up_to_date(row)
+
+    monkeypatch.setattr(engine._versions, "up_to_date", after_somebody_deleted_it)
+    engine._serving.leave(gone.id)
+    engine._serving.leave(other.id)
+    engine._serving.discover()
+    assert engine._serving.wait() is None
+    other.cancel(grace_seconds=0.1)

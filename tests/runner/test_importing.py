@@ -127,7 +127,8 @@ def test_the_same_graph_again_changes_nothing(engine: Engine) -> None:
     assert run.audit() == []
 
 
-def test_a_run_that_is_being_worked_on_goes_over(engine: Engine) -> None:
+def test_a_run_that_is_being_worked_on_goes_over(open_engine: OpenEngine) -> None:
+    engine = open_engine(jobs=["tests.runner.jobs"])
     play = Play(held="a")
     run = engine.start(play.workflow(a=None, b="a"))
     play.begins("a")

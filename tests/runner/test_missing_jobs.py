@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from stepwell import Builder, Engine, MissingJob, NodeStatus
+from stepwell import Builder, Engine, MissingJob, NodeStatus, Retry
 from stepwell.clock import SECOND, utc_text
 from stepwell.errors import StoreBusy
-from stepwell.model import CountNodes
+from stepwell.model import CountNodes, ListUnfinished
 from stepwell.store import Store
 from tests.runner import jobs
 from tests.runner.waiting import eventually
@@ -110,18 +110,87 @@ def test_a_file_that_is_restored_is_found_by_the_next_process(tmp_path: Path) ->
 
     def deploy(code: str, command: str) -> str:
         module.write_text(code)
-        return subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-c", program, command],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             text=True,
             timeout=60,
-            check=True,
-        ).stdout.strip()
+            check=False,
+        )
+        return done.stdout.strip() or done.stderr.strip()
 
     validate = "def validate():\n    return 1\n"
     assert deploy(validate, "run") == "FAILED validate:COMPLETED:1 charge:FAILED:1"
-    assert deploy(validate, "retry") == "FAILED validate:COMPLETED:1 charge:FAILED:2"
+    refused = deploy(validate, "retry")
+    assert "module 'shop' has no 'charge'; was it renamed or removed?\n  nothing was attempted" in refused
     restored = validate + "def charge(ctx):\n    return ctx.outputs['validate'] + 1\n"
-    assert deploy(restored, "retry") == "COMPLETED validate:COMPLETED:1 charge:COMPLETED:3"
+    assert deploy(restored, "retry") == "COMPLETED validate:COMPLETED:1 charge:COMPLETED:2"
+
+
+def test_a_job_that_is_gone_is_not_tried_again(engine: Engine) -> None:
+    w = Builder("gone")
+    w.node("charge", job="tests.runner.jobs:removed", retry=Retry(5, base_delay=0.001))
+    assert [each.status for each in engine.run(w, check=False).node("charge").attempts] == ["FAILED"]
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_whoever_has_not_the_code_of_a_run_leaves_it_as_it_is(open_sqlite: Any, shop: Any, isolation: Any) -> None:
+    """To adopt it, to resume, to retry or to attempt a node of it again: code that is not here is never an attempt."""
+    w = Builder("elsewhere")
+    w.node("first", job=jobs.nothing, isolation=isolation)
+    node = w.node("charge", job="shop_of_this_test:charge", retry=3, isolation=isolation)
+    starting = open_sqlite(runner=None)
+    run, paused, failed = (starting.start(w, run_id=name) for name in ("left", "paused", "failed"))
+    paused.pause()
+    failed.cancel(grace_seconds=0)
+    before = [each.row for each in (run, paused, failed)]
+    charge, engine = shop.charge, open_sqlite()
+    del shop.charge
+    for ask in (
+        lambda: engine.adopt("left"),
+        lambda: engine.start(w, run_id="left"),
+        lambda: engine.get("paused").resume(),
+        lambda: engine.get("failed").retry(),
+        lambda: engine.get("failed").reattempt("first"),
+    ):
+        with pytest.raises(MissingJob, match="module 'shop_of_this_test' has no 'charge'") as refused:
+            ask()
+        assert (refused.value.node, refused.value.node_id, refused.value.attempted) == ("charge", node, False)
+        assert refused.value.run_id in ("left", "paused", "failed")
+    assert [each.row for each in (run, paused, failed)] == before
+    assert not any(each.attempts for one in (run, paused, failed) for each in one.nodes())
+    if isolation == "thread":  # no other process has this module
+        shop.charge = charge
+        assert engine.adopt("left").wait(30).output("charge") == "charged"
+        assert engine.get("paused").resume().wait(30).status == "COMPLETED"
+
+
+def test_code_of_what_has_completed_is_not_needed(open_sqlite: Any, shop: Any) -> None:
+    exec("ready = []\ndef ship(): assert ready", shop.__dict__)
+    w = Builder("half")
+    w.node("charge", job="shop_of_this_test:charge")
+    w.node("ship", job="shop_of_this_test:ship")
+    run = open_sqlite().run(w, check=False)
+    assert run.node("charge").status == "COMPLETED"
+    del shop.charge
+    shop.ready.append(True)
+    engine = open_sqlite()
+    with pytest.raises(MissingJob, match="has no 'charge'"):
+        engine.get(run.id).fork("charge")
+    assert engine.get(run.id).retry().wait(30).status == "COMPLETED"
+
+
+def test_a_worker_serves_no_run_whose_code_is_not_there(open_sqlite: Any, shop: Any) -> None:
+    w = Builder("elsewhere")
+    w.node("first", job=jobs.nothing)
+    w.node("charge", job="shop_of_this_test:charge", retry=3)
+    run = open_sqlite(runner=None).start(w)
+    del shop.charge
+    engine = open_sqlite()
+    engine.serve()
+    (needed,) = engine.store.read([ListUnfinished()])[0]
+    assert engine.can_serve(needed) is False
+    assert "has no 'charge'" in (engine.why_not_served(needed) or "")
+    assert (run.status, run.node("first").attempts) == ("PENDING", ())

@@ -1,10 +1,10 @@
-"""`run.reattempt(node)` runs one node again that has ended, as long as nothing below it has started."""
+"""`run.reattempt(node)` runs one node again that has ended, with what did not complete below it; with `cascade=True` all."""
 
 from __future__ import annotations
 
 import pytest
 
-from stepwell import Engine, Run
+from stepwell import Engine, Retry, Run
 from stepwell.errors import RunConflict, RunFailed
 from tests.runner.conftest import OpenEngine
 from tests.runner.steered import Play, attempts, becomes, statuses
@@ -14,13 +14,13 @@ CHAIN = {"a": None, "b": "a", "c": "b"}
 PAIR = {"top": None, "left": "top", "right": "top", "below": "left", "aside": "right"}
 
 
-def refused(run: Run, node: str, words: str) -> None:
+def refused(run: Run, node: str, words: str, *, cascade: bool = False) -> None:
     before = run.row.seq
     with pytest.raises(RunConflict, match=words):
-        run.reattempt(node, dry_run=True)
+        run.reattempt(node, cascade=cascade, dry_run=True)
     assert run.row.seq == before
     with pytest.raises(RunConflict, match=words):
-        run.reattempt(node)
+        run.reattempt(node, cascade=cascade)
     assert run.audit() == []
 
 
@@ -118,11 +118,116 @@ def test_a_completed_node_whose_children_have_not_started(engine: Engine) -> Non
     assert run.audit() == []
 
 
-def test_it_is_refused_when_something_below_has_started(engine: Engine) -> None:
+def test_what_failed_below_a_node_goes_again_with_it(engine: Engine) -> None:
+    """Step 1 gave bad data, step 2 failed on it: step 1 runs again."""
+    play = Play(broken="b")
+    run = engine.run(play.workflow(**CHAIN), check=False)
+    play.broken.clear()
+    run.reattempt("a").wait(30).check()
+    assert {node: attempts(run, node) for node in CHAIN} == {
+        "a": ["SUPERSEDED", "COMPLETED"],
+        "b": ["FAILED", "COMPLETED"],
+        "c": ["COMPLETED"],
+    }
+    assert len(set(play.keys["a"])) == 2
+    assert len(set(play.keys["b"])) == 1, "no completed attempt of it was superseded"
+    assert run.audit() == []
+
+
+def test_what_was_cancelled_or_interrupted_below_a_node_goes_again_with_it(engine: Engine) -> None:
+    play = Play(held="b c")
+    run = engine.start(play.workflow(options={"on_lost": "interrupt"}, a=None, b="a", c="a", d=("b", "c")))
+    play.begins("b", "c")
+    run.cancel().wait(30)
+    assert statuses(run) == {"a": "COMPLETED", "b": "INTERRUPTED", "c": "INTERRUPTED", "d": "CANCELLED"}
+    play.release("b", "c")
+    run.reattempt("a").wait(30).check()
+    assert play.entered == {"a": 2, "b": 2, "c": 2, "d": 1}
+    assert run.audit() == []
+
+
+def test_what_waits_to_be_retried_below_a_node_waits_for_it_instead(engine: Engine) -> None:
+    play = Play(broken="b")
+    run = engine.start(play.workflow(options={"retry": Retry(3, base_delay=60)}, **CHAIN))
+    becomes(run, b="WAITING")
+    play.broken.clear()
+    run.reattempt("a").wait(30).check()
+    assert attempts(run, "b") == ["FAILED", "COMPLETED"]
+    assert run.audit() == []
+
+
+def test_it_is_refused_when_something_below_has_completed(engine: Engine) -> None:
     play = Play(broken="c")
     run = engine.run(play.workflow(**CHAIN), check=False)
-    refused(run, "a", "node 'a' cannot be attempted again: 'b', which is below it, has started on what it did")
+    words = (
+        r"node 'a' cannot be attempted again alone: .* \('b'\); cascade=True \(--cascade\) .* fork does it in a new run"
+    )
+    refused(run, "a", words)
     assert run.status == "FAILED"
+
+
+@pytest.mark.parametrize("cascade", [False, True])
+def test_it_is_refused_while_something_below_is_running(engine: Engine, cascade: bool) -> None:
+    play = Play(held="b")
+    run = engine.start(play.workflow(**CHAIN))
+    play.begins("b")
+    words = r"node 'a' cannot be attempted again while what is below it is running \('b'\); wait for its end"
+    refused(run, "a", words, cascade=cascade)
+    play.release("b")
+    run.wait(30).check()
+
+
+def test_a_cascade_runs_again_what_completed_below_too(engine: Engine) -> None:
+    play = Play()
+    run = engine.run(play.workflow(**PAIR))
+    touched = run.reattempt("left", cascade=True, dry_run=True)
+    assert [(each.id, each.status, each.becomes) for each in touched] == [
+        ("left", "COMPLETED", "PENDING"),
+        ("below", "COMPLETED", "PENDING"),
+    ]
+    run.reattempt("left", cascade=True).wait(30).check()
+    assert play.entered == {"top": 1, "left": 2, "right": 1, "below": 2, "aside": 1}
+    assert attempts(run, "below") == ["SUPERSEDED", "COMPLETED"]
+    assert len(set(play.keys["left"])) == len(set(play.keys["below"])) == 2, "new work has keys of its own"
+    run.reattempt("top", cascade=True).wait(30).check()
+    assert play.entered == {"top": 2, "left": 3, "right": 2, "below": 3, "aside": 2}
+    assert len(set(play.keys["below"])) == 3
+    assert run.audit() == []
+
+
+def test_a_cascade_over_a_node_that_then_fails(engine: Engine) -> None:
+    play = Play()
+    run = engine.run(play.workflow(**CHAIN))
+    play.broken.add("b")
+    assert run.reattempt("a", cascade=True).wait(30).status == "FAILED"
+    assert statuses(run) == {"a": "COMPLETED", "b": "FAILED", "c": "UPSTREAM_FAILED"}
+    assert run.outputs == {"a": "a"}, "what was superseded is not taken for today's"
+    play.broken.clear()
+    run.retry().wait(30).check()
+    assert play.entered == {"a": 2, "b": 3, "c": 2}
+    assert run.audit() == []
+
+
+def test_a_run_can_be_forked_from_any_point_of_a_cascade(engine: Engine) -> None:
+    """At every `seq`, also in the middle of it, what is completed stands on completed parents."""
+    run = engine.run(Play().workflow(**CHAIN))
+    run.reattempt("a", cascade=True).wait(30).check()
+    forks = [run.fork(seq) for seq in range(1, run.row.seq + 1)]
+    for fork in forks:
+        fork.wait(30).check()
+        assert fork.audit() == []
+        assert fork.outputs == run.outputs
+
+
+def test_a_cascade_beside_another_failure(engine: Engine) -> None:
+    play = Play(broken="right")
+    run = engine.run(play.workflow("finish", **PAIR), check=False)
+    assert run.reattempt("left", cascade=True).wait(30).status == "FAILED"
+    assert play.entered == {"top": 1, "left": 2, "right": 1, "below": 2}
+    play.broken.clear()
+    run.reattempt("top", cascade=True).wait(30).check()
+    assert play.entered == {"top": 2, "left": 3, "right": 2, "below": 3, "aside": 1}
+    assert run.audit() == []
 
 
 def test_it_is_refused_for_what_has_not_ended_or_never_began(engine: Engine) -> None:

@@ -8,9 +8,12 @@ import time
 import pytest
 
 from stepwell import Builder, Context, Engine, Retry, RetryLater, Workflow, step
+from stepwell.clock import MAX_SECONDS
 from stepwell.graph import NodeSpec
-from stepwell.kernel.settling import LONGEST_DELAY, Failure, after_failure, delay_seconds
+from stepwell.ids import NodeId
+from stepwell.kernel.settling import Failure, Verdict, after_failure, delay_seconds
 from stepwell.runner import NodeView
+from stepwell.runner.attempt import Raised
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -123,11 +126,90 @@ def test_a_body_may_ask_to_be_tried_later(engine: Engine) -> None:
     assert str(node.attempts[0].error) == "RetryLater: asked to be retried in 0.2 s"
 
 
-def test_asking_for_later_without_a_retry_ends_after_three_attempts(engine: Engine) -> None:
-    w = Builder("polite")
-    w.node("later", job=jobs.later, args={"seconds": 0})
-    run = engine.run(w, check=False)
-    assert [attempt.status for attempt in run.node("later").attempts] == ["FAILED"] * 3
+@pytest.mark.parametrize(
+    "retry", [None, Retry(2, base_delay=0.001), Retry(2, base_delay=0.001, retry_on=ConnectionError)], ids=str
+)
+def test_asking_for_later_is_no_failure_whatever_the_retry_says(engine: Engine, retry: Retry | None) -> None:
+    class Polls(Workflow):
+        @step(retry=retry)
+        def poll(self, ctx: Context) -> int:
+            if ctx.attempt <= 5:
+                raise RetryLater(0)
+            if ctx.attempt == 6 and retry is not None:
+                raise ConnectionError("the first failure")
+            return ctx.attempt
+
+    run = engine.run(Polls(), wait=20)
+    assert run.output("poll") == (6 if retry is None else 7)
+    assert run.audit() == []
+
+
+def test_after_asking_for_later_a_failure_is_judged_as_the_first(engine: Engine) -> None:
+    class Unlucky(Workflow):
+        @step(retry=Retry(2, base_delay=0.001, retry_on=ConnectionError))
+        def poll(self, ctx: Context) -> None:
+            if ctx.attempt <= 3:
+                raise RetryLater(0)
+            raise ConnectionError if ctx.attempt == 4 else ValueError
+
+    node = engine.run(Unlucky(), check=False, wait=20).node("poll")
+    assert [attempt.error.type for attempt in node.attempts if attempt.error] == [
+        *["RetryLater"] * 3,
+        "ConnectionError",
+        "ValueError",
+    ]
+
+
+def test_asking_for_later_has_a_limit_that_a_retry_of_the_run_begins_anew(engine: Engine) -> None:
+    class Polls(Workflow):
+        @step(retry=5)
+        def poll(self, ctx: Context) -> int:
+            if ctx.attempt <= 6:
+                raise RetryLater(0, "not there yet", limit=3)
+            return ctx.attempt
+
+    run = engine.run(Polls(), check=False, wait=20)
+    node = run.node("poll")
+    assert [attempt.status for attempt in node.attempts] == ["FAILED"] * 4
+    assert str(node.error) == "RetryLater: not there yet\n  it has asked for this 3 times, which is its limit"
+    assert "poll failed for good: it has asked 3 times to be tried later, which is its limit" in str(run.why("poll"))
+    assert run.retry().wait(20).output("poll") == 7
+    assert run.audit() == []
+
+
+def test_the_limit_of_asking_for_later_is_a_thousand() -> None:
+    spec = NodeSpec(NodeId("poll"), "poll", retry=Retry(1, retry_on=ConnectionError))
+    later = Raised.of(RetryLater(7)).later
+    assert later is not None
+
+    def after(postponed: int) -> Verdict:
+        return after_failure(spec, Failure([], later=later), failures=0, postponed=postponed, seed=1)
+
+    assert after(999) == ("FAILED", "WAITING", 7_000_000, True)
+    assert after(1_000) == ("FAILED", "FAILED", None, False)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, "3", None])
+def test_the_limit_of_asking_for_later_is_a_whole_number(limit: object) -> None:
+    with pytest.raises(ValueError, match="a whole number from 1 is needed"):
+        RetryLater(1, limit=limit)  # type: ignore[arg-type]
+
+
+def test_a_body_that_may_run_only_once_may_ask_to_be_tried_later(engine: Engine) -> None:
+    class Once(Workflow):
+        @step(on_lost="interrupt")
+        def charge(self, ctx: Context) -> int:
+            if ctx.attempt <= 4:
+                raise RetryLater(0)
+            return ctx.attempt
+
+    assert engine.run(Once(), wait=20).output("charge") == 5
+
+
+def test_a_process_may_ask_to_be_tried_later(sqlite_engine: Engine) -> None:
+    w = Builder("polls")
+    w.node("poll", job=jobs.poll, isolation="process")
+    assert sqlite_engine.run(w, wait=30).output("poll") == 5
 
 
 @pytest.mark.parametrize(
@@ -153,14 +235,14 @@ def test_no_delay_is_longer_than_a_store_can_count(engine: Engine) -> None:
     """One absurd number must not keep the store from taking the batch it is in."""
     w = Builder("absurd", on_failure="finish")
     w.node("later", job=jobs.later, args={"seconds": 1e300}, depends_on=None)
-    w.node("backs_off", job=jobs.fail, retry=Retry(2, base_delay=1e300, max_delay=1e300), depends_on=None)
+    w.node("backs_off", job=jobs.fail, retry=Retry(2, base_delay=MAX_SECONDS, max_delay=MAX_SECONDS), depends_on=None)
     w.node("fine", job=jobs.nothing, depends_on=None)
     run = engine.start(w)
     eventually(lambda: run.node("fine").status == "COMPLETED")
     eventually(lambda: [run.node(name).status for name in ("later", "backs_off")] == ["WAITING"] * 2)
     due_at = run.node("later").due_at
     assert due_at is not None
-    assert due_at - time.time() == pytest.approx(LONGEST_DELAY, abs=60)
+    assert due_at - time.time() == pytest.approx(MAX_SECONDS, abs=60)
     run.cancel().wait(30)
 
 
@@ -179,7 +261,7 @@ def test_failures_before_a_retry_of_the_run_do_not_count_after_it(engine: Engine
 
 def test_a_node_that_may_run_only_once_is_not_retried_when_its_time_is_up() -> None:
     spec = NodeSpec("n", "n", retry=Retry(3, retry_on=TimeoutError), on_lost="interrupt")
-    verdict = after_failure(spec, Failure(["builtins.TimeoutError"], timed_out=True), failures=0, seed=1)
+    verdict = after_failure(spec, Failure(["builtins.TimeoutError"], timed_out=True), failures=0, postponed=0, seed=1)
     assert (verdict.status, verdict.node) == ("TIMED_OUT", "INTERRUPTED")
 
 
@@ -194,3 +276,15 @@ def test_many_retries_due_at_once_all_come_back(engine: Engine) -> None:
 
     for run in engine.start_many(Bouncing(number=number) for number in range(120)):
         assert run.wait(20).status == "COMPLETED"
+
+
+def test_a_node_that_completed_on_a_retry_has_no_error_any_more(engine: Engine) -> None:
+    class Flaky(Workflow):
+        @step(retry=Retry(2, base_delay=0.001))
+        def charge(self, ctx: Context) -> None:
+            if ctx.attempt == 1:
+                raise ConnectionError("busy")
+
+    node = engine.run(Flaky()).node("charge")
+    assert (node.status, node.error) == ("COMPLETED", None)
+    assert [str(attempt.error) for attempt in node.attempts] == ["ConnectionError: busy", "None"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
 from stepwell import Builder, Engine, RunConflict, Workflow, step
+from stepwell.errors import RunPaused
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 
@@ -41,6 +43,64 @@ def test_the_same_run_id_with_another_input_is_a_conflict(engine: Engine) -> Non
     with pytest.raises(RunConflict, match="r-1"):
         engine.start(Refund(order_id=7), run_id="r-1")
     assert engine.get("r-1").output("charge") == 7
+
+
+def built(*items: int, **options: Any) -> Builder:
+    w = Builder("order", **options)
+    w.fan_out(items, job=jobs.double, args=lambda item: {"item": item})
+    return w
+
+
+@pytest.mark.parametrize("runner", ["local", None])
+def test_a_changed_builder_is_another_run(open_sqlite: OpenEngine, runner: Any) -> None:
+    open_sqlite().run(built(1, 2), run_id="r-1")
+    engine = open_sqlite(runner=runner)
+    assert engine.start(built(1, 2), run_id="r-1").id == "r-1"
+    with pytest.raises(RunConflict, match=r"r-1 exists already, with another graph \(1 new: n_"):
+        engine.start(built(1, 2, 3), run_id="r-1")
+    w = Builder("order")
+    w.fan_out((1, 2), job=jobs.double, args=lambda item: {"item": item}, timeout=5)
+    with pytest.raises(RunConflict, match="the same nodes, otherwise connected or with other options"):
+        engine.start(w, run_id="r-1")
+    assert engine.get("r-1").row.nodes == 2
+
+
+def test_the_same_key_with_a_changed_builder_is_a_conflict(engine: Engine) -> None:
+    first = engine.run(built(1), idempotency_key="web-7")
+    assert engine.start(built(1), idempotency_key="web-7").id == first.id
+    with pytest.raises(RunConflict, match=f"{first.id} exists already, with another graph"):
+        engine.start(built(2), idempotency_key="web-7")
+
+
+def test_a_run_whose_graph_was_edited_is_still_the_run_of_its_builder(engine: Engine) -> None:
+    w = Builder("repaired", on_failure="pause")
+    w.node("fail", job=jobs.fail)
+    run = engine.start(w, run_id="r-1")
+    with pytest.raises(RunPaused):
+        run.wait(30)
+    form = run.export_graph()
+    next(iter(form["nodes"].values()))["args"] = {"message": "other"}
+    run.import_graph(form)
+    assert engine.start(w, run_id="r-1").id == "r-1"
+    edited = Builder("repaired", on_failure="pause")
+    edited.node("fail", job=jobs.fail, args={"message": "other"})
+    with pytest.raises(RunConflict, match="with another graph"):
+        engine.start(edited, run_id="r-1")
+
+
+def test_a_class_and_a_builder_of_one_name_are_not_the_same(engine: Engine) -> None:
+    class Both(Workflow):
+        @step
+        def work(self) -> None: ...
+
+    w = Builder("Both")
+    w.node("work", job=jobs.nothing)
+    engine.run(Both(), run_id="class")
+    engine.run(w, run_id="builder")
+    with pytest.raises(RunConflict):
+        engine.start(w, run_id="class")
+    with pytest.raises(RunConflict):
+        engine.start(Both(), run_id="builder")
 
 
 def test_the_same_idempotency_key_gives_the_same_run(engine: Engine) -> None:

@@ -208,6 +208,20 @@ def test_a_superseded_attempt_contributes_nothing(engine: Engine) -> None:
     assert [attempt.status for attempt in run.node("end").attempts] == ["SUPERSEDED", "COMPLETED"]
 
 
+def test_what_goes_again_sees_what_goes_again_above_it(engine: Engine) -> None:
+    """The run is only PAUSED, so its worker still remembers what `end` saw at first."""
+    states.Handed.fails = True
+    run = engine.start(states.Handed())
+    eventually(lambda: run.status == "PAUSED")
+    states.Handed.fails = False
+    run.reattempt("begin").wait(60).check()
+    assert run.state == {"notes": ["begin 2", "end 2 after begin 2"]}
+    run.reattempt("begin", cascade=True).wait(60).check()
+    assert run.state == {"notes": ["begin 3", "end 3 after begin 3"]}
+    assert run.replay().stubbed.keys() == {"begin", "end"}
+    assert run.audit() == []
+
+
 def test_an_attempt_that_failed_contributes_nothing(engine: Engine) -> None:
     states.Again.fails = True
     with pytest.raises(RunFailed) as caught:

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from stepwell import Builder, Context, Engine, Retry, Workflow, step, task
+from stepwell import Builder, Context, Engine, Retry, Workflow, clock, step, task
 from stepwell.runner import AttemptView
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
@@ -201,3 +201,22 @@ def test_the_memory_of_ended_bodies_is_not_kept_until_their_time_would_be_up() -
     for at in range(10_000):
         chores.time_limit(ended, 1_000_000 + at)
     assert len(chores._timeouts) < 3_000
+
+
+def test_the_time_of_others_is_kept_whatever_limit_one_of_them_has(
+    engine: Engine, release: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph that was stored by code which allowed more than a thread can wait for."""
+    monkeypatch.setattr(clock, "MAX_SECONDS", 10**12)
+    endless = Builder("endless")
+    endless.node("wait", job=jobs.nap, args={"seconds": 0.2}, timeout=10**11)
+    running = engine.start(endless)
+    eventually(lambda: running.node("wait").status == "RUNNING")
+
+    class Slow(Workflow):
+        @step(timeout=LIMIT)
+        def hang(self) -> None:
+            release.wait(60)
+
+    assert engine.run(Slow(), check=False, wait=20).node("hang").attempts[0].status == "TIMED_OUT"
+    assert running.wait(20).status == "COMPLETED"

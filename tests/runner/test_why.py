@@ -24,7 +24,7 @@ _CHANGING = (
 
 def told(answer: Why) -> list[str]:
     """The lines of an answer, without what differs from time to time."""
-    text = str(answer)
+    text = answer.text(command="stepwell {}".format)
     for pattern, instead in _CHANGING:
         text = re.sub(pattern, instead, text)
     return text.split("\n")

@@ -55,7 +55,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) ->
 
 def lines(store: Store, of: str | None = None) -> list[str]:
     run: Run = Engine(store, runner=None).get(RUN)
-    return run.why(of).text(zone=UTC).split("\n")
+    return run.why(of).text(command="stepwell {}".format, zone=UTC).split("\n")
 
 
 def lose(store: Store, clock: ManualClock) -> None:

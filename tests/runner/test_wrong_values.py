@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from stepwell import Builder, Context, DefinitionError, Engine, RunNotFound, Workflow, step
+from stepwell import Builder, Context, DefinitionError, Engine, Retry, RunNotFound, Workflow, step
+from stepwell.clock import MAX_SECONDS
 from stepwell.errors import InputError
 from stepwell.store import open_store, reader
 
 NAN = math.nan
-NO_SECONDS = [NAN, math.inf, -math.inf, 1e300, 10**30, 10**5_000, "1", -1, True, None, 2**40]
+NO_SECONDS = [NAN, math.inf, -math.inf, 1e300, 10**30, 10**5_000, "1", -1, True, None, 10**10, MAX_SECONDS + 1]
 
 
 class Small(Workflow):
@@ -34,7 +35,7 @@ def looking() -> Any:
 @pytest.mark.parametrize("value", NO_SECONDS, ids=range(len(NO_SECONDS)))
 def test_the_grace_of_a_cancel(looking: Engine, value: Any, dry_run: bool) -> None:
     run = looking.start(Small())
-    with pytest.raises(InputError, match=r"grace_seconds=.*: a number of seconds from 0 below 2\*\*40 is needed"):
+    with pytest.raises(InputError, match=r"grace_seconds=.*: a number of seconds from 0 to 315,360,000 \(ten"):
         run.cancel(grace_seconds=value, dry_run=dry_run)
     assert run.status == "PENDING"
 
@@ -42,7 +43,9 @@ def test_the_grace_of_a_cancel(looking: Engine, value: Any, dry_run: bool) -> No
 @pytest.mark.parametrize("value", [each for each in NO_SECONDS if each is not None], ids=range(len(NO_SECONDS) - 1))
 def test_how_long_to_wait(looking: Engine, value: Any) -> None:
     run = looking.start(Small())
-    with pytest.raises(InputError, match=r"timeout=.*: a number of seconds from 0 below 2\*\*40 is needed"):
+    with pytest.raises(
+        InputError, match=r"timeout=.*: a number of seconds from 0 to 315,360,000 \(ten years\) is needed"
+    ):
         run.wait(timeout=value)
 
 
@@ -50,14 +53,45 @@ def test_how_long_to_wait(looking: Engine, value: Any) -> None:
 def test_how_long_bodies_may_take_when_an_engine_is_closed(value: Any) -> None:
     with Engine("memory://") as engine:
         run = engine.run(Small())
-        with pytest.raises(InputError, match=r"timeout=.*: a number of seconds from 0 below 2\*\*40 is needed"):
+        with pytest.raises(
+            InputError, match=r"timeout=.*: a number of seconds from 0 to 315,360,000 \(ten years\) is needed"
+        ):
             engine.close(value)
         assert engine.run(Small()).diff(run).same_outputs
 
 
-def test_waiting_for_thousands_of_years_is_allowed() -> None:
-    with Engine("memory://") as engine:
-        assert engine.start(Small()).wait(2**40 - 1).status == "COMPLETED"
+def test_ten_years_are_allowed_everywhere() -> None:
+    class Patient(Workflow, timeout=MAX_SECONDS):
+        @step(timeout=MAX_SECONDS, retry=Retry(2, base_delay=MAX_SECONDS, max_delay=MAX_SECONDS))
+        def only(self) -> None: ...
+
+    with Engine("memory://", lease_seconds=MAX_SECONDS, close_seconds=MAX_SECONDS) as engine:
+        run = engine.start(Patient(), timeout=MAX_SECONDS).wait(MAX_SECONDS)
+        assert run.status == "COMPLETED"
+        assert engine.run(Patient(), wait=MAX_SECONDS).status == "COMPLETED"
+
+
+@pytest.mark.parametrize("value", [10**10, 1e300, math.inf, NAN])
+def test_no_duration_is_longer_than_ten_years(value: Any) -> None:
+    """Said where it is written: what a store or a thread cannot count would only show up later."""
+    for written in (
+        lambda: step(timeout=value),
+        lambda: Retry(2, base_delay=value),
+        lambda: Retry(2, max_delay=value),
+        lambda: type("Long", (Workflow,), {}, timeout=value),
+        lambda: Builder("long", timeout=value),
+        lambda: Builder("long").node("a", job="tests.runner.jobs:nothing", timeout=value),
+    ):
+        with pytest.raises(DefinitionError, match=r"up to 315,360,000|from 0 to 315,360,000"):
+            written()
+    for asked in (
+        lambda: Engine("memory://", lease_seconds=value),
+        lambda: Engine("memory://", close_seconds=value),
+        lambda: Engine("memory://", runner=None).run(Small(), wait=value),
+        lambda: Engine("memory://", runner=None).start(Small(), timeout=value),
+    ):
+        with pytest.raises(InputError, match=r"315,360,000 \(ten years\) is needed"):
+            asked()
 
 
 @pytest.mark.parametrize(
@@ -73,6 +107,7 @@ def test_waiting_for_thousands_of_years_is_allowed() -> None:
         {"workflows": "Small"},
         {"lease_seconds": NAN},
         {"lease_seconds": 0},
+        {"lease_seconds": 0.001},
         {"lease_seconds": "30"},
         {"close_seconds": NAN},
         {"max_concurrent_nodes": "x"},

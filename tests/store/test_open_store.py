@@ -73,9 +73,10 @@ def test_the_clock_is_the_one_that_is_given(tmp_path: Path) -> None:
         ("sqlite://stepwell.db", "three slashes"),
         ("sqlite:///x.db?synchronous=off", "synchronous='off' is not one of full, normal"),
         ("sqlite:///x.db?synchronous=", "synchronous='' is not one of full, normal"),
-        ("sqlite:///x.db?busy_seconds=soon", "busy_seconds='soon' is not a number of seconds"),
-        ("sqlite:///x.db?busy_seconds=-1", "busy_seconds='-1' is not a number of seconds"),
-        ("sqlite:///x.db?busy_seconds=nan", "busy_seconds='nan' is not a number of seconds"),
+        ("sqlite:///x.db?busy_seconds=soon", "busy_seconds='soon': a number of seconds from 0 to"),
+        ("sqlite:///x.db?busy_seconds=-1", "busy_seconds='-1': a number of seconds from 0 to"),
+        ("sqlite:///x.db?busy_seconds=1e10", "busy_seconds='1e10': a number of seconds from 0 to"),
+        ("sqlite:///x.db?busy_seconds=nan", "busy_seconds='nan': a number of seconds from 0 to"),
         ("sqlite:///x.db?mode=ro&cache=shared", "unknown option cache, mode"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec
 import typer
 
 from ..errors import RunConflict
-from ..kernel.healing import DOUBT
+from ..kernel.healing import DOUBT, UNFIT
 from ..model import NODE_FAILED, RunRow, RunStatus
 from ..store import reader
 from .exits import report
@@ -45,7 +45,10 @@ def next_steps(row: RunRow, *, doubted: bool = False) -> dict[str, str]:
         case RunStatus.CANCELLING:
             return {f"show {row.id}": "shows what has not stopped yet; then it can be retried"}
         case RunStatus.COMPLETED:
-            return {f"reattempt {row.id} NODE": "runs a node again, if nothing below it has started"}
+            return {
+                f"reattempt {row.id} NODE --cascade": "runs a node again, and all that is below it",
+                f"fork {row.id} --at NODE": "does so in a new run, and keeps this one",
+            }
         case RunStatus.FAILED | RunStatus.CANCELLED:
             return {
                 f"retry {row.id}": "runs what did not complete",
@@ -58,6 +61,8 @@ def _out_of_a_pause(row: RunRow) -> dict[str, str]:
         return {f"retry {row.id}": "runs again what failed", f"resume {row.id}": "goes on without it"}
     if (row.reason or "").startswith(DOUBT):
         return {f"resume {row.id} --accept": _ACCEPTED, f"freeze {row.id}": "keeps the graph it has"}
+    if (row.reason or "").startswith(UNFIT):
+        return {f"resume {row.id} --input NAME=VALUE": "gives what its class asks for, and goes on"}
     return {f"resume {row.id}": "goes on with it"}
 
 
@@ -67,6 +72,8 @@ def pause_told(row: RunRow) -> str:
         return "a node failed"
     if (row.reason or "").startswith(DOUBT):
         return "a node renamed?"
+    if (row.reason or "").startswith(UNFIT):
+        return "its input does not fit"
     return "by somebody"
 
 

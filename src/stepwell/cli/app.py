@@ -11,7 +11,20 @@ import typer
 from ..version import __version__
 from . import completion
 from .exits import MEANINGS, forgiving_streams, report
-from .options import Accept, AsJson, At, DryRun, DryRunAsJson, Inputs, NodeArgument, NoWait, RunArgument, Store, Target
+from .options import (
+    Accept,
+    AsJson,
+    At,
+    DryRun,
+    DryRunAsJson,
+    Inputs,
+    Jobs,
+    NodeArgument,
+    NoWait,
+    RunArgument,
+    Store,
+    Target,
+)
 
 app = typer.Typer(
     name="stepwell",
@@ -42,12 +55,12 @@ def stepwell(
     context.obj = store
 
 
-def _place(context: typer.Context, store: str | None) -> Any:
+def _place(context: typer.Context, store: str | None, jobs: list[str] | None = None) -> Any:
     from .opening import Place
     from .streams import keep_stdout
 
     keep_stdout()
-    return Place(store or context.obj)
+    return Place(store or context.obj, jobs or ())
 
 
 def _only_said(
@@ -59,13 +72,15 @@ def _only_said(
     dry_run: bool,
     as_json: bool,
     node: str | None = None,
+    cascade: bool = False,
     grace: float = 0.0,
 ) -> bool:
     """Whether what a command would do was only asked for, and was told."""
     if dry_run:
         from . import steering
 
-        steering.dry_run(_place(context, store), run, verb, node=node, grace=grace, as_json=as_json)
+        place = _place(context, store)
+        steering.dry_run(place, run, verb, node=node, cascade=cascade, grace=grace, as_json=as_json)
     elif as_json:
         raise typer.BadParameter("--json goes with --dry-run: it lists the nodes that would change")
     return dry_run
@@ -198,12 +213,13 @@ def checkpoints(
         str | None, typer.Argument(metavar="[AT]", help="A label, a seq of the journal, or an idempotency key.")
     ] = None,
     as_json: AsJson = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """List the checkpoints that bodies gave names to, or show how the run stood at one: state, frontier, effects."""
     from .checkpoints import checkpoints as command
 
-    command(_place(context, store), run, at, as_json=as_json)
+    command(_place(context, store, jobs), run, at, as_json=as_json)
 
 
 @app.command()
@@ -216,12 +232,13 @@ def replay(
         ),
     ],
     as_json: AsJson = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Run the bodies of a run again, answered from its record; exit code 1 if anything differs."""
     from . import replaying
 
-    replaying.replay(_place(context, store), what, as_json=as_json)
+    replaying.replay(_place(context, store, jobs), what, as_json=as_json)
 
 
 @app.command()
@@ -236,12 +253,13 @@ def export(
             help="Also when the code of the run cannot be imported; secrets that only this code names are then not masked.",
         ),
     ] = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Write what is recorded of a run into a file that can be replayed anywhere, without the secrets that its code names."""
     from . import replaying
 
-    replaying.export(_place(context, store), run, file, missing_code_ok=missing_code_ok)
+    replaying.export(_place(context, store, jobs), run, file, missing_code_ok=missing_code_ok)
 
 
 @app.command()
@@ -285,6 +303,7 @@ def retry(
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: NoWait = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Run again what did not complete of a failed, cancelled or paused run."""
@@ -292,7 +311,7 @@ def retry(
         return
     from . import working
 
-    working.retry(_place(context, store), run, accept=accept, wait=not no_wait)
+    working.retry(_place(context, store, jobs), run, accept=accept, wait=not no_wait)
 
 
 @app.command()
@@ -300,17 +319,19 @@ def reattempt(
     context: typer.Context,
     run: RunArgument,
     node: NodeArgument,
+    cascade: Annotated[bool, typer.Option("--cascade", help="Run again what completed below it, too.")] = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: NoWait = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
-    """Run one node again that has ended, even one that completed, if nothing below it has started."""
-    if _only_said(context, store, run, "reattempt", dry_run=dry_run, as_json=as_json, node=node):
+    """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
+    if _only_said(context, store, run, "reattempt", dry_run=dry_run, as_json=as_json, node=node, cascade=cascade):
         return
     from . import working
 
-    working.reattempt(_place(context, store), run, node, wait=not no_wait)
+    working.reattempt(_place(context, store, jobs), run, node, cascade=cascade, wait=not no_wait)
 
 
 @app.command()
@@ -324,12 +345,13 @@ def fork(
     ] = None,
     run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="An id of your choice.")] = None,
     no_wait: NoWait = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Start a new run that begins with what another has done, and goes on with other input or code."""
     from . import working
 
-    working.fork(_place(context, store), run, at, inputs or [], run_id=run_id, wait=not no_wait)
+    working.fork(_place(context, store, jobs), run, at, inputs or [], run_id=run_id, wait=not no_wait)
 
 
 @app.command()
@@ -368,9 +390,16 @@ def resume(
     context: typer.Context,
     run: RunArgument,
     accept: Accept = False,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", "-i", metavar="NAME=VALUE", help="An input that its class has got since; may be repeated."
+        ),
+    ] = None,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Un-pause it, but leave the work to others.")] = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Go on with an unfinished run: one that is paused, or that another process left."""
@@ -378,7 +407,7 @@ def resume(
         return
     from . import working
 
-    working.resume(_place(context, store), run, accept=accept, wait=not no_wait)
+    working.resume(_place(context, store, jobs), run, inputs or [], accept=accept, wait=not no_wait)
 
 
 @app.command()
@@ -396,25 +425,30 @@ def import_graph(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="What `graph RUN --frozen` printed, edited; - reads stdin.")
     ],
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Have a run go on with an edited graph; what has completed must stay as it was."""
     from . import steering
 
-    steering.import_graph(_place(context, store), run, file)
+    steering.import_graph(_place(context, store, jobs), run, file)
 
 
 @app.command()
 def work(
     context: typer.Context,
     modules: Annotated[list[str], typer.Argument(metavar="MODULE...", help="Modules that hold workflows and jobs.")],
+    queues: Annotated[
+        str | None, typer.Option("--queues", metavar="A,B", help="Take only nodes of these queues; by default all.")
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="End when nothing is left that can be worked on here.")] = False,
+    jobs: Jobs = None,
     store: Store = None,
 ) -> None:
     """Work on every unfinished run there is code for, until Ctrl-C."""
     from . import working
 
-    working.work(_place(context, store), modules, once=once)
+    working.work(_place(context, store, jobs), modules, queues=queues, once=once)
 
 
 @app.command()

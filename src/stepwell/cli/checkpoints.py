@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from ..clock import utc_text
 from ..codec import text as text_of
 from ..replay.checkpoint import Checkpoint, Label
-from ..runner import Engine
 from .opening import Place
 from .records import json_text
 from .stored import find_run, place_in
@@ -20,7 +19,7 @@ ROWS = 40
 
 def checkpoints(place: Place, text: str, at: str | None, *, as_json: bool) -> None:
     with place.store() as store:
-        run = Engine(store, runner=None).get(find_run(store, text).id)
+        run = place.engine(store).get(find_run(store, text).id)
         if at is None:
             _list(place, run.id, run.checkpoints(), as_json=as_json)
         else:

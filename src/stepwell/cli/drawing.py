@@ -16,7 +16,7 @@ from ..graph import Graph
 from ..model import NodeStatus
 from .screen import ENDLESS, coloured, glyph, how_far_bar, in_ascii, shortened
 from .tree import Gap, Row
-from .words import count, duration, one_line
+from .words import count, duration, error_line
 
 _LABEL = 8
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
@@ -90,7 +90,9 @@ def _print_with_notes(screen: Screen, line: Text, note: Text, rail: str, row: Ro
     beside = line.cell_len + 2 + note.cell_len <= screen.width
     screen.print(Text.assemble(line, "  ", note) if beside and note else line)
     below = [] if beside or not note else [note]
-    below += [Text(one_line(str(node.error)), style="red") for node in row.nodes if node.error and len(row.nodes) == 1]
+    below += [
+        Text(error_line(*node.error[:2]), style="red") for node in row.nodes if node.error and len(row.nodes) == 1
+    ]
     for each in below:
         told = Text.assemble((rail, "dim"), each)
         told.truncate(screen.width, overflow="ellipsis")

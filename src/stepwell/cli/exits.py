@@ -11,6 +11,7 @@ import typer
 
 from ..errors import (
     DefinitionError,
+    FrozenInstance,
     InputError,
     ReplayMismatch,
     RunCancelled,
@@ -18,9 +19,13 @@ from ..errors import (
     RunFailed,
     RunNotFound,
     RunPaused,
+    StateError,
     StepwellError,
     StoreError,
+    UnrecordedCall,
 )
+from ..words import message_of, short_name
+from .streams import let_readers_go
 
 
 class ExitCode(IntEnum):
@@ -62,7 +67,7 @@ def code_for(error: BaseException) -> ExitCode:
             return ExitCode.CONFLICT
         case StoreError():
             return ExitCode.STORE
-        case InputError() | DefinitionError():
+        case InputError() | DefinitionError() | StateError() | FrozenInstance() | UnrecordedCall():
             return ExitCode.USAGE
         case KeyboardInterrupt():
             return ExitCode.INTERRUPTED
@@ -117,7 +122,7 @@ def _place(file: str, line: int) -> str:
 
 
 def _shown(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{short_name(type(error))}: {message_of(error)}"
 
 
 def forgiving_streams() -> None:
@@ -129,3 +134,4 @@ def forgiving_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    let_readers_go()

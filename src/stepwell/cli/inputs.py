@@ -18,6 +18,7 @@ from ..define.shapes import Shape, Unsupported, shape_of
 from ..errors import DefinitionError, InputError
 from ..graph import Graph
 from ..place import place_of
+from ..words import message_of, short_name
 
 _BOOLEANS = {"yes": True, "on": True, "1": True, "true": True, "no": False, "off": False, "0": False, "false": False}
 
@@ -47,7 +48,9 @@ def import_module(name: str) -> ModuleType:
             f"there is no module {error.name!r} to import from here; start in the folder that holds it, or name that "
             f"folder in PYTHONPATH"
         ) from None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise DefinitionError(f"importing {name} raised {_shown(error)}") from error
 
 
@@ -83,11 +86,8 @@ def make_startable(target: str, pairs: Sequence[str], file: str | None) -> Workf
     return instance if instance is not None else _built(target, found, values)
 
 
-def changed_input(run_id: str, target: str | None, pairs: Sequence[str]) -> dict[str, Any]:
-    """What `--input` changes of the input of a run; the rest of it stays."""
-    if not pairs:
-        return {}
-    found = None if target is None else find_target(target)
+def changed_input(run_id: str, found: Target | None, pairs: Sequence[str]) -> dict[str, Any]:
+    """What `--input` changes of the input of a run of this class; the rest of it stays."""
     if not isinstance(found, type):
         raise InputError(f"--input: run {run_id} is of a workflow that takes no input")
     problems: list[str] = []
@@ -107,9 +107,9 @@ def graph_of_target(target: str, pairs: Sequence[str]) -> tuple[str, Graph]:
 def _built(target: str, function: Callable[..., Any], values: Mapping[str, Any]) -> Builder:
     try:
         built = function(**values)
-    except DefinitionError:
+    except (DefinitionError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:  # also SystemExit: it is code of the user, and no end of this command
         raise DefinitionError(f"{target} raised {_shown(error)}") from error
     if not isinstance(built, Builder):
         raise DefinitionError(f"{target} returned {built!r}, but a Builder is needed", where=str(place_of(function)))
@@ -207,4 +207,4 @@ def _ends_the_process(module: str) -> DefinitionError:
 
 
 def _shown(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{short_name(type(error))}: {message_of(error)}"

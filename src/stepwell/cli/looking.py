@@ -157,11 +157,12 @@ def _print_runs(runs: Sequence[StoredRun], now: int) -> None:
         status = coloured(row.status)
         if row.status is RunStatus.PAUSED:
             status.append(f": {pause_told(row)}")
-        made.add_row(plain(shown), plain(row.workflow), status, _nodes(row), began, duration(run.seconds))
+        made.add_row(plain(shown), plain(row.workflow), status, _nodes(run), began, duration(run.seconds))
     console().print(made)
 
 
-def _nodes(row: RunRow) -> str:
+def _nodes(run: StoredRun) -> str:
+    row, size = run.row, run.size
     if row.failed:
-        return f"{row.failed:,} of {row.nodes:,} failed"
-    return f"{row.nodes:,}" if row.status is RunStatus.COMPLETED else f"{row.nodes - row.open:,} of {row.nodes:,} ended"
+        return f"{row.failed:,} of {size:,} failed"
+    return f"{size:,}" if row.status is RunStatus.COMPLETED else f"{max(0, size - row.open):,} of {size:,} ended"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ..errors import StoreError
-from ..settings import DEFAULT_STORE, Settings, read_settings
+from ..commands import DEFAULT_STORE
+from ..errors import InputError, StoreError
+from ..settings import Settings, read_settings
 from ..store import Store, open_store
 
 if TYPE_CHECKING:
@@ -21,10 +23,11 @@ if TYPE_CHECKING:
 class Place:
     """Where a command works, and how another command is told to work there too."""
 
-    def __init__(self, store: str | None) -> None:
-        self.settings: Settings = read_settings({"store": store}, os.environ, Path.cwd())
+    def __init__(self, store: str | None, jobs: Sequence[str] = ()) -> None:
+        arguments = {"store": store, "jobs": allowed_modules(jobs) or None}
+        self.settings: Settings = read_settings(arguments, os.environ, Path.cwd())
         self._named = store is not None or self.settings.store != DEFAULT_STORE
-        self._option = f" --store {store}" if store else ""
+        self._option = f" --store {quote(store)}" if store else ""
         if (folder := os.getcwd()) not in sys.path:
             sys.path.insert(0, folder)
 
@@ -47,11 +50,27 @@ class Place:
         finally:
             opened.close()
 
-    def worker(self) -> Engine:
-        """An engine that runs bodies; it makes the store if need be."""
+    def engine(self, store: Store) -> Engine:
+        """An engine that only looks at a store and steers what is in it."""
         from ..runner import Engine
 
-        return Engine(self.settings.store, **self.settings.for_workers)
+        return Engine(store, runner=None, jobs=self.settings.jobs)
+
+    def worker(self, modules: Sequence[str] = (), queues: Sequence[str] | None = None) -> Engine:
+        """An engine that runs bodies; it makes the store if need be. What is defined in `modules` was given to it."""
+        from ..runner import Engine
+
+        options = self.settings.for_workers
+        return Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules), "queues": queues})
+
+
+def allowed_modules(given: Sequence[str]) -> tuple[str, ...]:
+    """What `--jobs` names."""
+    names = tuple(name for each in given for name in each.split(","))
+    for name in names:
+        if not all(map(str.isidentifier, name.split("."))):
+            raise InputError(f"--jobs {name}: the name of a module is needed, as in shop.jobs")
+    return names
 
 
 def _exists(url: str) -> bool:

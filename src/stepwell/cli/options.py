@@ -11,6 +11,16 @@ from . import completion
 STORE_HELP = "Where runs are kept, as in sqlite:///orders.db. Also STEPWELL_STORE, or `store` in stepwell.toml."
 
 Store = Annotated[str | None, typer.Option("--store", metavar="URL", help=STORE_HELP, show_default=False)]
+Jobs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--jobs",
+        metavar="MODULE",
+        help="A module whose functions may run for what came from elsewhere (an imported graph, a cassette); may be repeated. "
+        "Also STEPWELL_JOBS, or `jobs` in stepwell.toml.",
+        show_default=False,
+    ),
+]
 Target = Annotated[
     str,
     typer.Argument(

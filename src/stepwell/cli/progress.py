@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 import typer
 
 from ..clock import SECOND
-from ..errors import RunPaused, RunStillActive
-from ..model import CountNodes, GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
+from ..errors import RunStillActive
+from ..model import GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
 from ..model.lines import Progress, latest_progress
 from ..runner import Engine
 from ..store import reader
@@ -58,7 +58,7 @@ class Display(Protocol):
 
 
 def follow(engine: Engine, row: RunRow) -> None:
-    """Show the progress of a run until it has ended, or RunPaused says that it waits for a decision and nothing runs."""
+    """Show the progress of a run until it has ended, or waits for a decision and nothing of it runs."""
     with _display() as display:
         while True:
             began = time.monotonic()
@@ -66,23 +66,23 @@ def follow(engine: Engine, row: RunRow) -> None:
             display.update(now)
             pause = max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME)
             try:
-                engine.wait(row.id, pause)
-                return
+                status = engine.wait(row.id, pause)
             except RunStillActive:
                 continue
-            except RunPaused:
-                # What runs may end, and what it did is recorded: to give it up now would mean doing it again.
-                if now.paused and not now.running:
-                    raise
-                time.sleep(pause)
+            # What runs may end, and what it did is recorded: to give it up now would mean doing it again.
+            if status.terminal or (now.paused and not now.running):
+                return
+            time.sleep(pause)
 
 
 def tally(engine: Engine, row: RunRow) -> Tally:
     at_work = ListNodes(row.id, limit=NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
-    found, counts, nodes = engine.store.read([GetRun(row.id), CountNodes(row.id), at_work])
+    found, nodes = engine.store.read([GetRun(row.id), at_work])
     row = found or row  # a run that was healed has other nodes
+    graph = engine.graph_of(row)
+    counts = reader.count_nodes(engine.store, row.id, graph.removed)
     marks = latest_progress(reader.list_marks(engine.store, row.id, tuple(node.index for node in nodes)))
-    specs = engine.graph_of(row).in_order
+    specs = graph.in_order
 
     def sum_of(*statuses: NodeStatus) -> int:
         return sum(counts.get(status, 0) for status in statuses)
@@ -97,7 +97,7 @@ def tally(engine: Engine, row: RunRow) -> Tally:
         return node.status is NodeStatus.RUNNING and node.index in marks and marks[node.index].attempt == node.attempt
 
     return Tally(
-        row.nodes,
+        len(graph),
         sum_of(*_DONE),
         sum_of(NodeStatus.RUNNING),
         sum_of(*_BEFORE),

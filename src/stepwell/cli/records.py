@@ -39,7 +39,7 @@ def run_record(run: StoredRun) -> dict[str, Any]:
         "reason": row.reason,
         "priority": row.priority,
         "idempotency_key": row.idempotency_key,
-        "nodes_total": row.nodes,
+        "nodes_total": run.size,
         "nodes_open": row.open,
         "nodes_failed": row.failed,
         "created_at": iso(row.created_at),

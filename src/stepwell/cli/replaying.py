@@ -7,7 +7,7 @@ from os.path import isfile  # which a name that no file can have does not troubl
 import typer
 
 from ..replay.loading import load_cassette
-from ..runner import Engine
+from ..runner import Run
 from ..runner.replaying import Replayed, replay_cassette
 from .exits import ExitCode, complain
 from .opening import Place
@@ -33,16 +33,24 @@ def replay(place: Place, what: str, *, as_json: bool) -> None:
 
 def export(place: Place, text: str, file: str, *, missing_code_ok: bool) -> None:
     with place.store() as store:
-        run = Engine(store, runner=None).get(find_run(store, text).id)
+        run = place.engine(store).get(find_run(store, text).id)
         path = run.export(file, missing_code_ok=missing_code_ok)
-    say(f"wrote {path}; `{place.command(f'replay {path}')}` replays it with the code as it is then")
+        named = "" if place.settings.jobs else "".join(f" --jobs {module}" for module in _modules(run))
+    say(f"wrote {path}; `{place.command(f'replay {path}{named}')}` replays it with the code as it is then")
+
+
+def _modules(run: Run) -> list[str]:
+    """The modules that a cassette of a run names, which somebody must allow who replays it; not more than a few."""
+    target = run.row.target
+    addresses = [spec.job for spec in run.graph if spec.job is not None] if target is None else [target]
+    return sorted({address.partition(":")[0] for address in addresses})[:3]
 
 
 def _replayed(place: Place, what: str) -> Replayed:
     if isfile(what) or what.endswith(".json"):
-        return replay_cassette(load_cassette(what))
+        return replay_cassette(load_cassette(what), jobs=place.settings.jobs)
     with place.store() as store:
-        return Engine(store, runner=None).get(find_run(store, what).id).replay()
+        return place.engine(store).get(find_run(store, what).id).replay()
 
 
 def _tell(report: Replayed) -> None:

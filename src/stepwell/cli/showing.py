@@ -144,7 +144,7 @@ def _took(metrics: RunMetrics) -> str:
     step, queue = metrics.step_latency, metrics.queue_latency
     told = f"{duration(step.p50)} a step, 95 % within {duration(step.p95)}; " if step.samples else ""
     retried = f"; {metrics.retries:,} tried again" if metrics.retries else ""
-    return f"{told}{duration(queue.p95)} for a worker; {metrics.average_active:.1f} at once{retried}"
+    return f"{told}{duration(queue.p95)} for a worker; {metrics.average_active:.1f} claimed at a time{retried}"
 
 
 def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: bool) -> None:

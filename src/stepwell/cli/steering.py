@@ -63,7 +63,7 @@ def freeze(place: Place, text: str) -> None:
 def import_graph(place: Place, text: str, file: str) -> None:
     data = _content(file)
     with place.store() as store:
-        run = Engine(store, runner=None).get(find_run(store, text).id)
+        run = place.engine(store).get(find_run(store, text).id)
         before = run.graph
         try:
             run.import_graph(data)
@@ -77,18 +77,31 @@ def import_graph(place: Place, text: str, file: str) -> None:
         say(f"run {run.id} has this graph already, and keeps it")
         return
     say(f"run {run.id} goes on with the graph of {file}: {count(len(after), 'node')} ({changes(before, after)})")
+    if not after.trusted:
+        say(
+            "it names code that the run did not name before: whoever works on it allows its modules, with --jobs or `jobs`"
+        )
     advise(place, next_steps(row))
 
 
 @advised
-def dry_run(place: Place, text: str, verb: str, *, node: str | None = None, grace: float = 0.0, as_json: bool) -> None:
+def dry_run(
+    place: Place,
+    text: str,
+    verb: str,
+    *,
+    node: str | None = None,
+    cascade: bool = False,
+    grace: float = 0.0,
+    as_json: bool,
+) -> None:
     """Which nodes a command would change, and into what. Nothing is changed."""
     with place.store() as store:
         row = find_run(store, text)
         run = Engine(store, runner=None).get(row.id)
         if node is not None:
             check_node(run, node)
-        touched = _preview(run, verb, node, grace)
+        touched = _preview(run, verb, node, grace, cascade=cascade)
         running = reader.count_nodes(store, row.id).get(NodeStatus.RUNNING, 0)
         cut_off = _cut_off(run, row) if verb == "resume" and not as_json else []
     if as_json:
@@ -130,12 +143,12 @@ def _end_of_it(place: Place, row: RunRow, cut_off: Sequence[str]) -> str:
     )
 
 
-def _preview(run: Run, verb: str, node: str | None, grace: float) -> list[Touched]:
+def _preview(run: Run, verb: str, node: str | None, grace: float, *, cascade: bool) -> list[Touched]:
     match verb:
         case "retry":
             return run.retry(dry_run=True)
         case "reattempt":
-            return run.reattempt(node or "", dry_run=True)
+            return run.reattempt(node or "", cascade=cascade, dry_run=True)
         case "cancel":
             return run.cancel(grace_seconds=grace, dry_run=True)
         case "pause":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..clock import SECOND
 from ..codec import decode
+from ..commands import DEFAULT_STORE
 from ..errors import InputError, RunNotFound, StoreCorrupt
 from ..graph import Graph
 from ..ids import Digest
@@ -33,11 +33,13 @@ def find_run(store: Store, text: str) -> RunRow:
     row = reader.get_run(store, text)
     if row is not None:
         return row
+    # An empty one stands for the default store until there is one.
+    looked_at = DEFAULT_STORE if store.url == "memory://" else store.url
     if len(text) < SHORTEST_PREFIX:
-        raise RunNotFound(text, f"the beginning of an id needs at least {SHORTEST_PREFIX} characters")
-    found = [row for row in reader.all_runs(store) if row.id.startswith(text)]
+        raise RunNotFound(text, f"the beginning of an id needs at least {SHORTEST_PREFIX} characters", store=looked_at)
+    found = list(reader.all_runs(store, prefix=text))
     if not found:
-        raise RunNotFound(text)
+        raise RunNotFound(text, store=looked_at)
     if len(found) > 1:
         shown = "".join(f"\n  {row.id}  {plain(row.workflow)} {row.status}" for row in found[:_FEW])
         more = f"\n  and {len(found) - _FEW:,} more" if len(found) > _FEW else ""
@@ -121,14 +123,17 @@ class StoredRun:
         row = self.row
         return None if row.ended_at is None else (row.ended_at - (row.started_at or row.created_at)) / SECOND
 
+    @property
+    def size(self) -> int:
+        """How many nodes it has, without those that a heal removed."""
+        return len(self.graph) if self.row.heals else self.row.nodes
+
     def metrics(self) -> RunMetrics:
         history = reader.get_history(self.store, self.row.id)
         return measure(history.row, self._load, history.counts, history.journal, history.now)
 
     def counts(self) -> dict[NodeStatus, int]:
-        if self.row.heals:
-            return dict(Counter(node.row.status for node in self.nodes()))
-        return reader.count_nodes(self.store, self.row.id)
+        return reader.count_nodes(self.store, self.row.id, self.graph.removed)
 
     def nodes(self) -> list[StoredNode]:
         """The nodes of its graph, in order."""

@@ -10,19 +10,47 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 _OUT, _ERR = 1, 2
+
+
+class _Output(io.FileIO):
+    """A descriptor whose reader may go away, as `head` does: that ends the command, and is no error of it."""
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            return super().write(data) or 0
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())  # for what is still to be flushed
+            os.close(nowhere)
+            raise typer.Exit from None
+
+
+def _text(descriptor: int, like: TextIO, *, closefd: bool) -> TextIO:
+    raw = io.BufferedWriter(_Output(descriptor, "w", closefd=closefd))
+    return io.TextIOWrapper(raw, like.encoding, like.errors, line_buffering=raw.isatty())
 
 
 class _Kept:
     """The real stdout, once it is kept from others."""
 
     stream: TextIO | None = None
-    former: TextIO | None = None
+    former: tuple[TextIO, ...] = ()
     """What was `sys.stdout`: without a reference it would close the descriptor."""
+
+
+def let_readers_go() -> None:
+    """Whoever reads stdout may close it before the end."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.fileno() == _OUT:
+        _Kept.former += (sys.stdout,)
+        sys.stdout = _text(_OUT, sys.stdout, closefd=False)
 
 
 def keep_stdout() -> None:
@@ -36,8 +64,8 @@ def keep_stdout() -> None:
     except OSError:
         return
     encoding, errors = sys.stdout.encoding, sys.stdout.errors
-    _Kept.former = sys.stdout
-    _Kept.stream = os.fdopen(own, "w", encoding=encoding, errors=errors)
+    _Kept.former += (sys.stdout,)
+    _Kept.stream = _text(own, sys.stdout, closefd=True)
     # Whole lines, also with PYTHONUNBUFFERED: what is printed now stands between the lines of stderr.
     sys.stdout = os.fdopen(_OUT, "w", buffering=1, encoding=encoding, errors=errors, closefd=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from ..clock import microseconds
 from ..model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
@@ -20,6 +21,7 @@ PATIENCE = 2.0
 
 NODES_AT_ONCE = 200
 _SHOWN_UP_TO = 20
+_PAGE = 5_000
 
 
 @advised
@@ -44,22 +46,26 @@ def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
 
 
 def gc(place: Place, *, older_than: str, keep: int, dry_run: bool, as_json: bool) -> None:
+    from ..runner.collecting import collect_graphs, unneeded_graphs
+
     age = parse_age(older_than)
     with place.store() as store:
         now = store.now()
         rows = list(_old(store, now - microseconds(age), keep))
         if not dry_run:
             rows = _deleted(store, rows)
+        graphs = sum(1 for _ in unneeded_graphs(store)) if dry_run else collect_graphs(store)
         if as_json:
             runs = [run_record(StoredRun(store, row)) for row in rows]
-            say(json_text({"dry_run": dry_run, "deleted": 0 if dry_run else len(rows), "runs": runs}))
+            say(json_text({"dry_run": dry_run, "deleted": 0 if dry_run else len(rows), "runs": runs, "graphs": graphs}))
             return
     for row in rows[:_SHOWN_UP_TO]:
         say(f"{row.status:<9}  {row.id}  {plain(row.workflow)}  ended {ago(row.ended_at or now, now)}")
     if len(rows) > _SHOWN_UP_TO:
         say(f"and {count(len(rows) - _SHOWN_UP_TO, 'more run')}")
     done = "would delete" if dry_run else "deleted"
-    say(f"{done} {count(len(rows), 'run')} that ended more than {older_than} ago")
+    unused = f", and {count(graphs, 'graph')} that no run has" if graphs else ""
+    say(f"{done} {count(len(rows), 'run')} that ended more than {older_than} ago{unused}")
 
 
 def _deleted(store: Store, rows: Sequence[RunRow]) -> list[RunRow]:
@@ -89,6 +95,6 @@ def _batches(rows: Sequence[RunRow]) -> Iterator[list[RunRow]]:
 
 
 def _old(store: Store, ended_before: int, keep: int) -> Iterator[RunRow]:
-    for place, row in enumerate(reader.all_runs(store, *TERMINAL_RUNS)):
-        if place >= keep and row.ended_at is not None and row.ended_at < ended_before:
-            yield row
+    newest = {row.id for row in islice(reader.all_runs(store, *TERMINAL_RUNS), keep)}
+    old = reader.all_runs(store, *TERMINAL_RUNS, ended_before=ended_before, limit=_PAGE)
+    return (row for row in old if row.id not in newest)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from ..clock import SECOND
+from ..clock import SECOND, is_seconds
 from ..errors import InputError
 from ..model.lines import Progress
-from ..words import count, duration, iso, one_line
+from ..words import count, duration, error_line, iso, one_line, shown
 
-__all__ = ["ago", "count", "duration", "how_far", "iso", "local", "one_line", "parse_age", "plain"]
+__all__ = ["ago", "count", "duration", "error_line", "how_far", "iso", "local", "one_line", "parse_age", "plain"]
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -22,7 +22,10 @@ def parse_age(text: str) -> float:
     found = _AGE.match(text.strip())
     if found is None:
         raise InputError(f"{text!r} is not an age: a number and s, m, h, d or w is needed, as in 30d")
-    return float(found[1]) * _UNITS[found[2]]
+    age = float(found[1]) * _UNITS[found[2]]
+    if not is_seconds(age):
+        raise InputError(f"{shown(text)} is too old: at most ten years can be asked for")
+    return age
 
 
 def ago(then: int, now: int) -> str:

@@ -6,19 +6,19 @@ import queue
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import typer
 
-from ..define import Workflow, load_target
+from ..define import Workflow
 from ..errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
-from ..model import ListJournal, RunRow, RunStatus, Unfinished
+from ..model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus, Unfinished
 from ..model.origin import origin_of
 from ..runner import Engine, Run
-from ..runner.watch import RunEvent
+from ..runner.events import RunEvent
 from ..store import Store, reader
 from .advising import advise, advised, next_steps
 from .exits import ExitCode, complain, report
@@ -29,8 +29,8 @@ from .streams import say
 from .words import count, duration, one_line, plain
 
 LINES_AT_ONCE = 20
-STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to others"
 """Ended runs that are each worth a line, of those that ended since the last look."""
+STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to others"
 
 
 def run(
@@ -59,11 +59,11 @@ def retry(place: Place, text: str, *, accept: bool, wait: bool) -> None:
 
 
 @advised
-def reattempt(place: Place, text: str, node: str, *, wait: bool) -> None:
+def reattempt(place: Place, text: str, node: str, *, cascade: bool, wait: bool) -> None:
     with place.store() as store:
         row = find_run(store, text)
         check_node(Engine(store, runner=None).get(row.id), node)
-    _go_on(place, row, lambda engine: engine.get(row.id).reattempt(node), wait=wait)
+    _go_on(place, row, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=wait)
 
 
 @advised
@@ -71,14 +71,15 @@ def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_i
     """A new run that begins with what another has done."""
     with place.store() as store:
         row = find_run(store, text)
-        run = Engine(store, runner=None).get(row.id)
+        engine = place.engine(store)
+        run = engine.get(row.id)
         where = place_in(run, at)
         if isinstance(where, str) and run.step_of(where) is None:
             check_node(run, where)
-    changes = changed_input(row.id, row.target, pairs)
+        changes = changed_input(row.id, engine.code.target_of(row), pairs) if pairs else {}
     if not wait:
         with place.store() as store:
-            made = Engine(store, runner=None).get(row.id).fork(where, input=changes, run_id=run_id)
+            made = place.engine(store).get(row.id).fork(where, input=changes, run_id=run_id)
             _say_what_is_shared(store, made)
             now = made.row
         say(f"run {made.id} is {now.status}: {count(now.open, 'node')} to run, when somebody works on it")
@@ -93,32 +94,33 @@ def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_i
 def _say_what_is_shared(store: Store, fork: Run) -> None:
     row = fork.row
     (shared,) = store.read([ListJournal(row.id, limit=row.nodes, kinds=("shared",))])
-    typer.echo(f"forked from {origin_of(row)}: {len(shared):,} of {count(row.nodes, 'node')} shared", err=True)
+    typer.echo(f"forked from {origin_of(row)}: {len(shared):,} of {count(len(fork.graph), 'node')} shared", err=True)
 
 
 @advised
-def resume(place: Place, text: str, *, accept: bool, wait: bool) -> None:
+def resume(place: Place, text: str, pairs: Sequence[str], *, accept: bool, wait: bool) -> None:
     """Un-pause a paused run, and work on any that has not ended."""
     with place.store() as store:
         row = find_run(store, text)
+        given = changed_input(row.id, place.engine(store).code.target_of(row), pairs) if pairs else {}
     if row.status.terminal:
         raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume", run_id=row.id)
-    if not wait and row.status is not RunStatus.PAUSED:
+    if not wait and row.status is not RunStatus.PAUSED and not given:
         say(f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker")
         say(f"  {place.command(f'resume {row.id}')}    or, for all runs, {place.command('work MODULE')}")
         return
-    _go_on(place, row, lambda engine: _resumed(engine, row, accept=accept), wait=wait)
+    _go_on(place, row, lambda engine: _resumed(engine, row, given, accept=accept), wait=wait)
 
 
-def _resumed(engine: Engine, row: RunRow, *, accept: bool) -> Run:
+def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: bool) -> Run:
     run = engine.get(row.id)
-    if row.status is not RunStatus.PAUSED:
+    if row.status is not RunStatus.PAUSED and not given:
         try:
             return engine.adopt(row.id)
         except RunConflict:  # its class has changed, and the doubt about that has paused it
             if not accept or run.status is not RunStatus.PAUSED:
                 raise
-    return run.resume(accept=accept)
+    return run.resume(accept=accept, input=given)
 
 
 def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: bool) -> None:
@@ -129,22 +131,23 @@ def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: boo
             _work_to_the_end(place, engine, begun[0].row)
         return
     with place.store() as store:
-        now = ask(Engine(store, runner=None)).row
+        now = ask(place.engine(store)).row
     say(f"run {row.id} is {now.status} again: {count(now.open, 'node')} to run, when somebody works on it")
     say(f"  {place.command(f'resume {row.id}')}")
 
 
-def work(place: Place, modules: Sequence[str], *, once: bool) -> None:
+def work(place: Place, modules: Sequence[str], *, queues: str | None, once: bool) -> None:
+    taken = None if queues is None else [name.strip() for name in queues.split(",")]
     workflows = _import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
-    with _terminated_as_interrupted(), place.worker() as engine:
+    with _terminated_as_interrupted(), place.worker(modules, taken) as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
         try:
             engine.serve(workflows)
             _say_what_is_served(engine, once=once)
             while True:
                 # Whether anything is left is asked first: what ends meanwhile is then still shown.
-                left = not once or _anything_left(engine)
+                left = not once or _anything_left(engine, taken)
                 _say_what_ended(engine, ended)
                 if not left:
                     break
@@ -166,23 +169,20 @@ def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
 
 def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
     """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
-    typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {count(row.nodes, 'node')}  run {row.id}", err=True)
+    nodes = count(len(engine.graph_of(row)), "node")
+    typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
     from .progress import follow
     from .summary import print_end, print_result
 
-    pausing: RunPaused | None = None
-    try:
-        follow(engine, row)
-    except RunPaused as paused:
-        pausing = paused
+    follow(engine, row)
     ended = StoredRun(engine.store, reader.require_run(engine.store, row.id))
     print_end(ended)
-    if pausing is not None:
-        complain(f"run {row.id} is paused: {pausing.told}")
-        advise(place, {**next_steps(ended.row), f"why {row.id}": "says more"})
-        raise typer.Exit(ExitCode.CONFLICT)
     try:
         engine.get(row.id).check()
+    except RunPaused as paused:
+        complain(f"run {row.id} is paused: {paused.told}")
+        advise(place, {**next_steps(ended.row), f"why {row.id}": "says more"})
+        raise typer.Exit(ExitCode.CONFLICT) from None
     except RunFailed as error:
         # What to do about a missing job stands in lines of its own.
         complain(error.told if error.error_type.endswith("MissingJob") else one_line(error.told))
@@ -212,10 +212,26 @@ def _kept(place: Place) -> Iterator[list[Run]]:
     except KeyboardInterrupt:
         if not begun:
             typer.echo("\ninterrupted before the run began", err=True)
+        elif _completed_after_all(place, begun[0].id):
+            return  # what ran when it was interrupted was the last of it
         else:
             typer.echo(f"\ninterrupted: run {begun[0].id} is kept, with all that is completed", err=True)
             advise(place, _after_interruption(place, begun[0].id))
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _completed_after_all(place: Place, run_id: str) -> bool:
+    """Whether a run that was interrupted has completed all the same; if so, its end is shown as that of any other."""
+    from .summary import print_end, print_result
+
+    with place.store() as store:
+        row = reader.get_run(store, run_id)
+        if row is None or row.status is not RunStatus.COMPLETED:
+            return False
+        ended = StoredRun(store, row)
+        print_end(ended)
+        print_result(ended)
+    return True
 
 
 def _after_interruption(place: Place, run_id: str) -> dict[str, str]:
@@ -270,24 +286,33 @@ def _say_what_is_served(engine: Engine, *, once: bool) -> None:
     typer.echo(f"serving {engine.store.url} {end}", err=True)
     for needed in reader.list_unfinished(engine.store):
         if engine.can_serve(needed) is False:
-            typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(needed)}')}", err=True)
+            typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(engine, needed)}')}", err=True)
 
 
-def _why_not(needed: Unfinished) -> str:
-    try:
-        if needed.target is not None:
-            load_target(needed.target)
-    except Exception as error:
-        return str(error).partition("\n")[0]
-    return "some of its nodes have no code here"
+def _why_not(engine: Engine, needed: Unfinished) -> str:
+    return (engine.why_not_served(needed) or "some of its nodes have no code here").partition("\n")[0]
 
 
-def _anything_left(engine: Engine) -> bool:
-    return any(engine.can_serve(needed) is not False for needed in reader.list_unfinished(engine.store))
+def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
+    """Of what can be served here. With `queues`, what is left to others is not waited for."""
+    for needed in reader.list_unfinished(engine.store):
+        if engine.can_serve(needed) is not False:
+            if queues is None:
+                return True
+            runs = reader.all_runs(engine.store, *UNFINISHED_RUNS, workflow=needed.workflow, digest=needed.digest)
+            if any(_has_active(engine, run, queues) for run in runs):
+                return True
+    return False
+
+
+def _has_active(engine: Engine, run: RunRow, queues: Sequence[str]) -> bool:
+    active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
+    return any(node.lane.partition("/")[0] in queues for node in active)
 
 
 def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:
     events: list[RunEvent] = []
+    engine.events.wait_until_heard()
     while not ended.empty():
         events.append(ended.get())
     for event in events[:LINES_AT_ONCE]:

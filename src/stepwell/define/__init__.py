@@ -3,10 +3,12 @@
 from .bodies import Bodies, Body, Definition, Target, bodies_for, definition_of, load_target
 from .builder import Builder, FanOut
 from .decorators import PREVIOUS, Declaration, step, task
+from .registry import ANYTHING, Finder, NotRegistered, Registry
 from .state import Delta, StateType, check_unchanged
 from .workflow import Workflow
 
 __all__ = [
+    "ANYTHING",
     "PREVIOUS",
     "Bodies",
     "Body",
@@ -15,6 +17,9 @@ __all__ = [
     "Definition",
     "Delta",
     "FanOut",
+    "Finder",
+    "NotRegistered",
+    "Registry",
     "StateType",
     "Target",
     "Workflow",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import DefinitionError, MissingJob
-from ..graph import Graph, NodeSpec
+from ..graph import Graph, NodeSpec, Retry
 from ..words import shown
-from .address import find
 from .builder import Builder
 from .invoke import Body, Job, JobBody, MethodBody
 from .options import OnFailure
+from .registry import ANYTHING, Finder
 from .state import StateType, checked_state
 from .workflow import Workflow, call_of
 
@@ -32,7 +33,9 @@ class Bodies:
         methods: Mapping[str, MethodBody] = _NOTHING,
         jobs: Mapping[str, Callable[..., Any]] = _NOTHING,
         state: StateType | str | None = None,
+        finder: Finder = ANYTHING,
     ) -> None:
+        self._finder = finder
         self._workflow = workflow
         self._methods = methods
         self._functions = jobs
@@ -44,8 +47,17 @@ class Bodies:
     def state(self) -> StateType | None:
         """The typed state of the workflow, imported when it is first asked for; None when it has none."""
         if isinstance(self._state, str):
-            self._state = load_state(self._state)
+            self._state = load_state(self._state, self._finder)
         return self._state
+
+    @property
+    def restricted(self) -> bool:
+        """Whether only registered code is found."""
+        return self._finder is not ANYTHING
+
+    def by(self, finder: Finder) -> Bodies:
+        """The same bodies, those that are only named found by another finder."""
+        return Bodies(self._workflow, self._methods, self._functions, self._state, finder)
 
     def find(self, spec: NodeSpec) -> Body:
         """The body of a node; MissingJob says what is gone and what can be done."""
@@ -62,12 +74,59 @@ class Bodies:
         function = self._functions.get(address)
         if function is None:
             try:
-                function = find(address)
+                function = self._finder.find(address)
             except DefinitionError as error:
                 raise _missing(spec, str(error)) from error
         if not callable(function):
             raise _missing(spec, f"{address} is {function!r}, which cannot be called")
         return self._jobs.setdefault(address, Job.of(function))
+
+    def missing(self, specs: Iterable[NodeSpec], *, is_data: bool = False) -> list[MissingJob]:
+        """What these nodes name and cannot be found, each once: the state, jobs or methods.
+
+        With `is_data` also exceptions to retry on, which nobody has looked up: somebody wrote this graph as data.
+        """
+        found: list[MissingJob] = []
+        try:
+            self.state  # noqa: B018  # it is imported when it is asked for
+        except DefinitionError as error:
+            missing = MissingJob(str(error), job=self._state if isinstance(self._state, str) else None)
+            missing.__cause__ = error
+            found.append(missing)
+        known: dict[str, type[BaseException]] = {}
+        for spec in {(spec.job or spec.id, spec.retry): spec for spec in specs}.values():
+            try:
+                if spec.job not in self._jobs:
+                    self.find(spec)
+                if is_data:
+                    self._look_up(spec, known)
+            except MissingJob as error:
+                found.append(error)
+        return list({missing.reason: missing for missing in found}.values())
+
+    def retrying(self, specs: tuple[NodeSpec, ...]) -> tuple[NodeSpec, ...]:
+        """The same nodes, the exceptions they are retried on under the names of their classes.
+
+        A class that is not found by its name is matched by that name: some are made at run time.
+        """
+        known: dict[str, type[BaseException]] = {}
+        written = {spec.retry: spec for spec in specs if spec.retry is not None and spec.retry.unchecked}
+        for spec in written.values():
+            with suppress(MissingJob):
+                self._look_up(spec, known)
+        named = [(retry, retry.with_classes(known)) for retry in written if retry is not None]
+        other: dict[Retry | None, Retry] = {retry: meant for retry, meant in named if meant != retry}
+        return tuple(spec._replace(retry=other.get(spec.retry, spec.retry)) for spec in specs) if other else specs
+
+    def _look_up(self, spec: NodeSpec, known: dict[str, type[BaseException]]) -> None:
+        """Find the exceptions that a node is retried on; `known` has those that were found before."""
+        for name in () if spec.retry is None else spec.retry.unchecked:
+            if name not in known and "<locals>" not in name:
+                try:
+                    known[name] = self._finder.find_exception(name)
+                except DefinitionError as error:
+                    told = str(error)
+                    raise _missing(spec, told if told.startswith("retry_on=") else f"retry_on={told}") from error
 
 
 def _missing(spec: NodeSpec, reason: str) -> MissingJob:
@@ -119,9 +178,9 @@ def _cannot_run(thing: object) -> TypeError:
     return TypeError(f"{shown(thing)} cannot be run: give an instance of a Workflow class, or a Builder")
 
 
-def load_target(target: str) -> Target:
+def load_target(target: str, finder: Finder = ANYTHING) -> Target:
     """The workflow class, or the function that makes a Builder, at `package.module:Name`."""
-    found = find(target)
+    found = finder.find(target)
     if isinstance(found, type) and issubclass(found, Workflow):
         return found
     if callable(found) and not isinstance(found, type):
@@ -130,25 +189,25 @@ def load_target(target: str) -> Target:
     raise DefinitionError(f"{target} is {found!r}; a Workflow class is needed, or a function that returns a Builder")
 
 
-def load_state(address: str) -> StateType:
+def load_state(address: str, finder: Finder = ANYTHING) -> StateType:
     """The state that a class at `package.module:Name` declares."""
-    found = find(address)
+    found = finder.find(address)
     if not isinstance(found, type):
         raise DefinitionError(f"{address} is {found!r}, but a class that declares a state is needed")
     return checked_state(found, address)
 
 
-def bodies_for(target: str | type[Workflow] | None, state: str | None = None) -> Bodies:
+def bodies_for(target: str | type[Workflow] | None, state: str | None = None, finder: Finder = ANYTHING) -> Bodies:
     """The bodies of a stored run: of the class at `target`, or without one by the jobs that its nodes name.
 
     `state` is the address of the state that a dynamic workflow has; that of a class is found in it.
     """
     if target is None:
-        return Bodies(state=state)
-    found = load_target(target) if isinstance(target, str) else target
+        return Bodies(state=state, finder=finder)
+    found = load_target(target, finder) if isinstance(target, str) else target
     if not isinstance(found, type):
         raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
-    return _class_bodies(found)
+    return _class_bodies(found).by(finder)
 
 
 def _class_bodies(cls: type[Workflow]) -> Bodies:

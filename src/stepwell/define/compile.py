@@ -189,7 +189,13 @@ def _needs(
     names = sorted(name for name in parameters.names if name in depends)
     own = {CONTEXT: None, STATE: None} if has_state else {CONTEXT: None}
     for name in parameters.required:
-        if name not in names and (name not in own or name not in parameters.names):
+        if name not in parameters.names:
+            report(
+                node.name,
+                f"its parameter {name!r} can be given by position only, and parameters are filled by name: remove the / "
+                f"after it ({node.place})",
+            )
+        elif name not in names and name not in own:
             allowed = ", ".join([*own, *_nearest_ancestors(node.name, depends)])
             hint = f"; the input is self.{name}" if is_method and name in inputs else ""
             if name == STATE and not hint:

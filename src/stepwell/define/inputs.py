@@ -53,22 +53,27 @@ def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]
     return found
 
 
+def misfits(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By input: why a value is refused, or that one is missing."""
+    found: dict[str, list[str]] = {}
+    for name, each in inputs.items():
+        if name in values:
+            problems = list(each.shape.problems(values[name], name))
+        else:
+            problems = [f"{name}: is missing; {each.shape.text} is needed"] if each.required else []
+        if problems:
+            found[name] = problems
+    return found
+
+
 def checked(workflow: str, inputs: Mapping[str, Input], values: Mapping[str, Any], where: object) -> dict[str, Any]:
     """The values with defaults filled in; an InputError lists everything that is wrong with them."""
     problems = [f"{name}: there is no such input; {_listed(inputs)}" for name in values if name not in inputs]
-    found: dict[str, Any] = {}
-    for name, each in inputs.items():
-        if name in values:
-            found[name] = values[name]
-            problems += each.shape.problems(values[name], name)
-        elif each.required:
-            problems.append(f"{name}: is missing; {each.shape.text} is needed")
-        else:
-            found[name] = each.default
+    problems += [problem for each in misfits(inputs, values).values() for problem in each]
     if problems:
         lines = "\n".join(f"  - {problem}" for problem in problems)
         raise InputError(f"{workflow} refuses its input:\n{lines}\n  defined at {where}")
-    return copied_values(found)
+    return copied_values({name: values.get(name, each.default) for name, each in inputs.items()})
 
 
 def _listed(inputs: Iterable[str]) -> str:

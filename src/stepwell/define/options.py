@@ -6,13 +6,12 @@ import reprlib
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
+from ..clock import POSITIVE_SECONDS_NEEDED, is_seconds
 from ..errors import DefinitionError
 from ..graph import MAX_NAME, Body, OnLost, Retry, SideEffects
 from ..place import Place
 from ..words import shown
-
-MAX_SECONDS = 2**40
-"""Some 35,000 years: in microseconds still a number that stores can keep."""
+from .address import find_exception
 
 Isolation: TypeAlias = Literal["thread", "process"]
 OnFailure: TypeAlias = Literal["fail_fast", "finish", "pause"]
@@ -60,7 +59,9 @@ def checked_options(
     if not _is_text(queue) or "/" in queue:
         raise DefinitionError(f"queue={queue!r}: a name without '/' is needed", where=str(place))
     seconds = _checked_timeout(timeout, place)
-    return Options(Retry.of(retry), seconds, on_lost, isolation, queue, side_effects, idempotency_key)
+    return Options(
+        _checked_retry(Retry.of(retry), place), seconds, on_lost, isolation, queue, side_effects, idempotency_key
+    )
 
 
 class RunOptions(NamedTuple):
@@ -103,9 +104,19 @@ def _checked_timeout(seconds: float | None, place: Place) -> float | None:
     """Always a float, so that `timeout=30` and `timeout=30.0` are the same graph."""
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < MAX_SECONDS:
-        raise DefinitionError(f"timeout={shown(seconds)}: a positive number of seconds is needed", where=str(place))
+    if not is_seconds(seconds, positive=True):
+        raise DefinitionError(f"timeout={shown(seconds)}: {POSITIVE_SECONDS_NEEDED} is needed", where=str(place))
     return float(seconds)
+
+
+def _checked_retry(retry: Retry | None, place: Place) -> Retry | None:
+    """The exceptions that `retry_on` gives by name are looked up, because a name that leads nowhere would never match."""
+    if retry is None or not retry.unchecked:
+        return retry
+    try:
+        return retry.with_classes({name: find_exception(name) for name in retry.unchecked})
+    except DefinitionError as error:
+        raise DefinitionError(f"retry_on={error}", where=str(place)) from error
 
 
 def _is_text(value: object) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..clock import POSITIVE_SECONDS_NEEDED, is_seconds
 from ..codec import check as check_json
 from ..errors import NotJson
 from ..ids import NodeId
@@ -108,8 +108,8 @@ def _options(spec: NodeSpec) -> list[Problem]:
     def wrong(option: str, needed: str) -> None:
         found.append(Problem(spec.id, f"{option}={getattr(spec, option)!r}: {needed} is needed", f".{option}"))
 
-    if spec.timeout is not None and not 0 < spec.timeout < math.inf:
-        wrong("timeout", "a positive number of seconds")
+    if spec.timeout is not None and not is_seconds(spec.timeout, positive=True):
+        wrong("timeout", POSITIVE_SECONDS_NEEDED)
     if spec.kind not in ("step", "task"):
         wrong("kind", "'step' or 'task'")
     if spec.body not in ("thread", "loop", "process"):

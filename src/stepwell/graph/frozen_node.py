@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from ..clock import SECONDS_NEEDED, is_seconds
 from ..codec import encode, json_path
 from ..errors import NotJson
 from ..ids import NodeId
@@ -132,9 +133,7 @@ def _position(value: Any) -> list[Complaint]:
 
 
 def _seconds(value: Any) -> list[Complaint]:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:
-        return _needed("a number of seconds, not negative,", value)
-    return _FINE
+    return _FINE if is_seconds(value) else _needed(SECONDS_NEEDED, value)
 
 
 def _attempts(value: Any) -> list[Complaint]:

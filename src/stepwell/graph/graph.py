@@ -85,6 +85,11 @@ class Graph:
         return self.digest
 
     @property
+    def trusted(self) -> bool:
+        """Whether all that it names was named by a program of the user. If not, only what is registered is run."""
+        return True
+
+    @property
     def removed(self) -> frozenset[int]:
         """The numbers of nodes that only earlier versions of the graph had."""
         return frozenset()
@@ -181,8 +186,10 @@ class Arranged(Graph):
         *,
         pinned: bool,
         state: str | None = None,
+        trusted: bool = True,
     ) -> None:
         super().__init__(specs, state=state)
+        self._trusted = trusted
         self._numbering = tuple(numbering)
         self._removed = dict(sorted(removed.items()))
         self._former_names = {node: tuple(names) for node, names in sorted(former_names.items())}
@@ -197,6 +204,7 @@ class Arranged(Graph):
             document["former_names"],
             pinned=document["pinned"],
             state=document.get("state"),
+            trusted=document.get("trusted", True),
         )
 
     @cached_property
@@ -209,12 +217,17 @@ class Arranged(Graph):
                 "former_names": self._former_names,
                 "pinned": self.pinned,
                 **({} if self.state is None else {"state": self.state}),
+                **({} if self.trusted else {"trusted": False}),
             }
         )
 
     @cached_property
     def follows(self) -> Digest | None:
         return None if self.pinned else Digest(sha256(to_document(tuple(self), self.state)))
+
+    @property
+    def trusted(self) -> bool:
+        return self._trusted
 
     @cached_property
     def removed(self) -> frozenset[int]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from ..clock import SECONDS_NEEDED, is_seconds
 from ..errors import DefinitionError
 from ..ids import NodeId
+from ..importable import exception_name
 from ..place import caller
+from ..words import shown
 
 Body = Literal["thread", "loop", "process"]
 """Where a body runs: a thread (`def`), the event loop (`async def`) or a process of its own (`isolation="process"`)."""
@@ -32,7 +34,8 @@ class Retry:
     """How often, and after which delay, a failed node is tried again by itself.
 
     The delay before attempt `n + 1` is `min(base_delay * 2**(n - 1) + jitter, max_delay)` seconds, the jitter between 0
-    and `base_delay`, drawn from the run's seed. `retry_on` limits it to some exceptions (and their subclasses).
+    and `base_delay`, drawn from the run's seed. `retry_on` limits it to some exceptions (and their subclasses): classes, or
+    their names, which are looked up where a workflow is written.
 
         @step(retry=Retry(max_attempts=5, base_delay=0.5, retry_on=(ConnectionError,)))
     """
@@ -41,16 +44,19 @@ class Retry:
     base_delay: float = 1.0
     max_delay: float = 60.0
     retry_on: type[BaseException] | str | tuple[type[BaseException] | str, ...] | None = None
+    unchecked: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
+    """Names of `retry_on` that nobody has looked up: they may lead nowhere, or be another name of a class."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.max_attempts, int) or isinstance(self.max_attempts, bool) or self.max_attempts < 1:
             raise _wrong(f"max_attempts={self.max_attempts!r}", "a whole number of at least 1 is needed")
         for name, seconds in (("base_delay", self.base_delay), ("max_delay", self.max_delay)):
-            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
-                raise _wrong(f"{name}={seconds!r}", "a number of seconds is needed, finite and not negative")
+            if not is_seconds(seconds):
+                raise _wrong(f"{name}={shown(seconds)}", f"{SECONDS_NEEDED} is needed")
         if self.retry_on is not None:
             given = self.retry_on if isinstance(self.retry_on, tuple | list | set | frozenset) else (self.retry_on,)
             object.__setattr__(self, "retry_on", tuple(_exception_name(item) for item in given))
+            object.__setattr__(self, "unchecked", tuple(item for item in given if isinstance(item, str)))
 
     @classmethod
     def of(cls, value: Retry | int | None) -> Retry | None:
@@ -58,6 +64,14 @@ class Retry:
         if value is None or isinstance(value, Retry):
             return value
         return cls(value)
+
+    def with_classes(self, known: Mapping[str, type[BaseException]]) -> Retry:
+        """The same, each of these names replaced by that of the class that it led to."""
+        if not isinstance(self.retry_on, tuple):
+            return self
+        made = replace(self, retry_on=tuple(known.get(str(name), name) for name in self.retry_on))
+        object.__setattr__(made, "unchecked", ())
+        return made
 
     def names(self) -> tuple[str, ...] | None:
         return tuple(map(str, self.retry_on)) if isinstance(self.retry_on, tuple) else None
@@ -67,7 +81,7 @@ def _exception_name(item: type[BaseException] | str) -> str:
     if isinstance(item, str):
         return item
     if isinstance(item, type) and issubclass(item, BaseException):
-        return f"{item.__module__}.{item.__qualname__}"
+        return exception_name(item)
     raise _wrong("retry_on=...", f"{item!r} is not an exception class, nor the name of one (package.module.Name)")
 
 

@@ -6,11 +6,14 @@ completed attempts, joined by `:`. So two attempts with one hash stood on the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping
 from hashlib import sha256
 
 from ..graph import Graph
-from ..model import NodeRow, NodeStatus
+from ..model import JournalRow, NodeRow, NodeStatus
+
+STANDING = ("claimed", "completed", "shared", "rewrote")
+"""Kinds of journal entries that tell on which attempts others stand."""
 
 
 def ancestry_hash(node: str, number: int, parents: Iterable[str]) -> str:
@@ -21,16 +24,35 @@ def ancestry_hash(node: str, number: int, parents: Iterable[str]) -> str:
     return sha256(":".join((node, str(number), *sorted(parents))).encode()).hexdigest()
 
 
-class Ancestry:
-    """The ancestry hashes of a run, computed as far as they are asked for."""
+def ancestors(graph: Graph, index: int, but: Container[int] = ()) -> set[int]:
+    """The numbers of all ancestors of a node; not beyond those that are left out."""
+    found: set[int] = set()
+    stack = [index]
+    while stack:
+        for parent in graph.parents[stack.pop()]:
+            if parent not in found and parent not in but:
+                found.add(parent)
+                stack.append(parent)
+    return found
 
-    def __init__(self, graph: Graph, nodes: Sequence[NodeRow]) -> None:
+
+class Ancestry:
+    """The ancestry hashes of a run, computed as far as they are asked for.
+
+    Where a completion was superseded, an attempt may stand on one that no longer counts: then its `journal` tells on which.
+    """
+
+    def __init__(self, graph: Graph, nodes: Mapping[int, NodeRow], journal: Iterable[JournalRow] = ()) -> None:
+        """`nodes`: by number, those that are asked for and their ancestors."""
         self._graph = graph
         self._nodes = nodes
         self._completed: dict[int, str] = {}
+        self._told = _hashes(graph, journal)
 
     def of(self, index: int, number: int) -> str | None:
         """Of attempt `number` of a node; None while some parent has neither completed nor been skipped."""
+        if (index, number) in self._told:
+            return self._told[index, number]
         for each in self._missing(index):
             self._completed[each] = self._hash(each, self._nodes[each].attempt)
         waits = any(
@@ -45,12 +67,33 @@ class Ancestry:
 
     def _missing(self, index: int) -> list[int]:
         """Completed ancestors whose hash is not known yet, parents before children."""
-        found: set[int] = set()
-        stack = [index]
-        while stack:
-            for parent in self._graph.parents[stack.pop()]:
-                if parent not in found and parent not in self._completed:
-                    found.add(parent)
-                    stack.append(parent)
+        found = ancestors(self._graph, index, self._completed)
         completed = (each for each in found if self._nodes[each].status is NodeStatus.COMPLETED)
         return sorted(completed, key=lambda each: self._graph.ranks[each])
+
+
+def _hashes(graph: Graph, journal: Iterable[JournalRow]) -> dict[tuple[int, int], str]:
+    """The hashes of all attempts that a journal tells of, by (index, number)."""
+    counted: dict[int, int] = {}
+    stands_on: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    shared: set[int] = set()
+    for entry in journal:
+        if entry.index is None:
+            continue
+        number = entry.attempt or 1
+        if entry.kind == "claimed":
+            above = [(parent, counted[parent]) for parent in graph.parents[entry.index] if parent in counted]
+            stands_on[entry.index, number] = above
+        elif entry.kind in ("completed", "shared"):
+            counted[entry.index] = number
+        elif entry.kind == "rewrote":
+            counted.pop(entry.index, None)
+        if entry.kind == "shared":
+            shared.add(entry.index)
+    for index in shared:
+        stands_on[index, 1] = [(parent, 1) for parent in graph.parents[index] if parent in shared]
+    found: dict[tuple[int, int], str] = {}
+    for index, number in sorted(stands_on, key=lambda place: (graph.ranks[place[0]], place)):
+        parents = (found[place] for place in stands_on[index, number])
+        found[index, number] = ancestry_hash(graph.order[index], number, parents)
+    return found

@@ -81,7 +81,7 @@ def _attempts(stored: Stored) -> Iterable[str]:
         if (node.status is NodeStatus.WAITING) != (node.due_at is not None):
             yield f"{node.id}: it is {node.status} and due at {node.due_at}"
         retry = specs[node.index].retry
-        most = max(retry.max_attempts if retry else 1, 3 if retry is None else 1)
+        most = retry.max_attempts if retry else 1
         if node.failures > most and stored.run.heals == 0:  # otherwise it may have been allowed more of them before
             yield f"{node.id}: {node.failures} failures since it was asked for, more than its maximum"
         for attempt in attempts:
@@ -93,7 +93,7 @@ def _counters(stored: Stored) -> Iterable[str]:
     run = stored.run
     if (run.open, run.active, run.failed) != tuple(counts(stored.nodes)):
         yield f"the run counts {run.open, run.active, run.failed}, its nodes say {tuple(counts(stored.nodes))}"
-    healed = run.heals > 0 or isinstance(stored.graph, Arranged)  # a fork may begin with what a healed run has done
+    healed = _healed(stored)
     begun = (NodeStatus.RUNNING, NodeStatus.COMPLETED)  # in a run that was healed, perhaps with other parents
     early = (NodeStatus.READY, *(() if healed else begun))
     for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
@@ -108,9 +108,16 @@ def _counters(stored: Stored) -> Iterable[str]:
                 yield f"{node.id}: its counters are {node.waiting, node.live}, its parents say {expected}"
 
 
+def _healed(stored: Stored) -> bool:
+    return stored.run.heals > 0 or isinstance(
+        stored.graph, Arranged
+    )  # a fork may begin with what a healed run has done
+
+
 def _run(stored: Stored) -> Iterable[str]:
     run, statuses = stored.run, {node.status for node in stored.nodes if node.index not in stored.graph.removed}
-    if run.status is RunStatus.COMPLETED and not statuses <= SATISFIED_NODES:
+    going_on = run.purpose == "reattempt"  # it has not ended, only its row says so still
+    if run.status is RunStatus.COMPLETED and not statuses <= SATISFIED_NODES and not going_on:
         yield f"the run is COMPLETED with nodes {sorted(statuses - SATISFIED_NODES)}"
     if run.status.terminal and run.gate is GateState.OPEN:
         yield f"the run is {run.status} and its gate is open"
@@ -147,6 +154,25 @@ def _history(stored: Stored) -> Iterable[str]:
             yield f"attempt {attempt.number} of node {attempt.index}: the journal says {status}, its row {attempt.status}"
     if told:
         yield f"the journal tells of attempts without rows: {sorted(told)}"
+    if not _healed(stored):  # otherwise it may have begun with other parents
+        yield from _outdated(stored)
+
+
+def _outdated(stored: Stored) -> Iterable[str]:
+    """What completed stands on what its parents did last: none of them has completed anew since it began."""
+    begun: dict[int, int] = {}
+    completed: dict[int, int] = {}
+    for entry in stored.journal:
+        if entry.index is not None and entry.kind in ("claimed", "shared"):
+            begun[entry.index] = entry.seq
+        if entry.index is not None and entry.kind in ("completed", "shared"):
+            completed[entry.index] = entry.seq
+    for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
+        if node.status is not NodeStatus.COMPLETED:
+            continue
+        for parent in own:
+            if stored.nodes[parent].status is NodeStatus.COMPLETED and completed[parent] > begun[node.index]:
+                yield f"{node.id}: it completed on an attempt of {stored.nodes[parent].id} that was superseded"
 
 
 class Folded(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..codec import MAX_DEPTH
 from ..graph import Graph
+from ..words import message_of, short_name
 
 
 class Channel(NamedTuple):
@@ -80,8 +81,10 @@ def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[Step]) ->
                 touched.add(name)
             try:
                 reduced = channel.reduce(values[name], new)
-            except Exception as error:
-                raise Unfoldable(name, node, new, f"raised {type(error).__name__}: {error}") from error
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # also SystemExit: a reducer is code of the user
+                raise Unfoldable(name, node, new, f"raised {short_name(type(error))}: {message_of(error)}") from error
             # After every step: a reducer must be given the same whether or not somebody looked at the state in between.
             values[name] = reduced if channel.ours else plain(reduced)
     return touched

@@ -8,16 +8,20 @@ from typing import Literal
 from ..graph import Arranged, Graph, NodeSpec
 from ..ids import Digest, NodeId
 from ..model import SATISFIED_NODES, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
-from .plans import UNSTARTED, Plan, unchanged
+from .plans import UNSTARTED, Plan, named, unchanged
 
 HEALED_LATE = "healed_late"
 REMOVED = "removed"
 DOUBT = "is it a rename? "
 """How the reason of a run begins that is PAUSED because of what a heal might do twice."""
+UNFIT = "its input does not fit its class: "
+"""How the reason of a run begins that is PAUSED because its class asks for another input than it has."""
 
 
-def arrange(current: Graph, new: Graph, *, pinned: bool = False) -> Arranged:
+def arrange(current: Graph, new: Graph, *, pinned: bool = False, trusted: bool = True) -> Arranged:
     """`new`, numbered so that every node which `current` has, or had, keeps its number.
+
+    `trusted`: nothing in it came from elsewhere, see `Graph.trusted`.
 
     A node is the one it was if it has the same id, says that it was called so (`was=`), or was called so once before.
     """
@@ -34,7 +38,7 @@ def arrange(current: Graph, new: Graph, *, pinned: bool = False) -> Arranged:
             numbering[number] = spec.id
     taken = set(found.values())
     removed = {number: spec for number, spec in enumerate(current.in_order) if number not in taken}
-    return Arranged(list(new), numbering, removed, names, pinned=pinned, state=new.state)
+    return Arranged(list(new), numbering, removed, names, pinned=pinned, state=new.state, trusted=trusted)
 
 
 def _same_nodes(current: Graph, new: Graph) -> dict[NodeId, int]:
@@ -64,15 +68,10 @@ def doubt(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str | None:
     if not lost or not gained:
         return None
     return (
-        f"{DOUBT}gone after an attempt: {_named(lost)}; new: {_named(gained)}. If one is the other under a new name, say "
+        f"{DOUBT}gone after an attempt: {named(lost)}; new: {named(gained)}. If one is the other under a new name, say "
         f'so in the class, @step(was="{lost[0]}"); if not, accept it: run.retry(accept=True) or run.resume(accept=True), '
         "--accept on the command line"
     )
-
-
-def _named(nodes: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, nodes[:3]))
-    return shown if len(nodes) <= 3 else f"{shown} and {len(nodes) - 3} more"
 
 
 def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> Plan:

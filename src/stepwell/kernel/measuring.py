@@ -114,7 +114,7 @@ def measure(
         row.id,
         row.status,
         row.seq,
-        row.nodes,
+        row.nodes - len(load(row.digest).removed),
         counts.get(NodeStatus.RUNNING, 0),
         history.most_active,
         counts.get(NodeStatus.READY, 0),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from ..graph import Graph
 from ..model import FAILED_NODES, NODE_FAILED, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
 
 UNSTARTED = frozenset({NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING})
@@ -59,33 +60,56 @@ class NotNow(NamedTuple):
 
 
 def reattempt(
-    index: int,
-    nodes: Sequence[NodeRow],
-    children: Sequence[Sequence[int]],
-    removed: AbstractSet[int] = frozenset(),
-    *,
-    begun: bool = False,
+    index: int, nodes: Sequence[NodeRow], graph: Graph, *, cascade: bool = False, begun: bool = False
 ) -> Plan | NotNow:
-    """Run one node again that has ended, and what was not started because of it.
+    """Run one node again that has ended, with what failed or was cancelled below it, and what was not started because of it.
 
-    What failed elsewhere stays failed, with all that is below it; the run goes on in spite of them.
+    With `cascade` also what completed below it. What failed elsewhere stays failed, with all that is below it; the run goes
+    on in spite of them.
+
+    The changes begin with the last node: what completed then always stands on completed parents, however much of the plan
+    is applied. While the gate is held nothing below the node begins, so all that is completed there was so before, and the
+    rest of a plan that was left half applied is found again.
     """
     asked = nodes[index]
     ended = asked.status in (*RETRIED - {NodeStatus.UPSTREAM_FAILED}, NodeStatus.COMPLETED)
     # A part of this very plan may have been applied before rows changed, or before somebody died.
     asked_before = begun and asked.status is NodeStatus.PENDING and asked.attempt > 0
-    if index in removed or not (ended or asked_before):
-        return NotNow(_cannot_reattempt(asked, gone=index in removed))
-    started = next((nodes[below] for below in sorted(_below([index], children)) if nodes[below].attempt), None)
-    if started is not None:
-        return NotNow(
-            f"node {asked.id!r} cannot be attempted again: {started.id!r}, which is below it, has started on what it did"
-        )
-    others = {row.index for row in nodes if row.status in FAILED_NODES and row.index != index}
-    kept = others | set(_below(others, children)) | removed
-    idle = [row for row in nodes if row.status in RETRIED and row.index not in kept and row.index != index]
+    if index in graph.removed or not (ended or asked_before):
+        return NotNow(_cannot_reattempt(asked, gone=index in graph.removed))
+    below = _below([index], graph.children)
+    refusal = _stood_on(asked, [nodes[each] for each in sorted(below)], cascade=cascade)
+    if refusal is not None:
+        return NotNow(refusal)
+    others = {
+        row.index for row in nodes if row.status in FAILED_NODES and row.index != index and row.index not in below
+    }
+    kept = others | set(_below(others, graph.children)) | graph.removed
+    again = [
+        row
+        for row in nodes
+        if row.index == index
+        or (row.index in below and row.status in (NodeStatus.COMPLETED, NodeStatus.WAITING))
+        or (row.status in RETRIED and row.index not in kept)
+    ]
+    again.sort(key=lambda row: graph.ranks[row.index], reverse=True)
     finish = Finish(RunStatus.RUNNING, open_gate=True, tolerate=bool(others))
-    return Plan([_again(row) for row in (asked, *idle)], finish, _while_running(nodes))
+    return Plan([_again(row) for row in again], finish, _while_running(nodes))
+
+
+def _stood_on(asked: NodeRow, below: Sequence[NodeRow], *, cascade: bool) -> str | None:
+    """Why a node cannot be attempted again: something below it is running, or completed on what it did."""
+    running = [row.id for row in below if row.status is NodeStatus.RUNNING]
+    completed = [row.id for row in below if row.status is NodeStatus.COMPLETED]
+    cannot = f"node {asked.id!r} cannot be attempted again"
+    if running:
+        return f"{cannot} while what is below it is running ({named(running)}); wait for its end, or cancel the run"
+    if completed and not cascade:
+        return (
+            f"{cannot} alone: what is below it has completed on what it did ({named(completed)}); cascade=True "
+            f"(--cascade) runs that again too, fork does it in a new run"
+        )
+    return None
 
 
 def _cannot_reattempt(row: NodeRow, *, gone: bool) -> str:
@@ -98,14 +122,15 @@ def _cannot_reattempt(row: NodeRow, *, gone: bool) -> str:
     return f"node {row.id!r} is {row.status}: only a node that has ended can be attempted again"
 
 
-def pause() -> Plan:
+def pause(reason: str = "paused") -> Plan:
     """Nothing new starts; what runs may end, and what it did is recorded."""
-    return Plan([], Finish(RunStatus.PAUSED, open_gate=False, reason="paused"))
+    return Plan([], Finish(RunStatus.PAUSED, open_gate=False, reason=reason))
 
 
-def resume(run: RunRow) -> Plan:
-    """Go on. After a failure that paused the run: with what does not need the node that failed."""
-    return Plan([], Finish(RunStatus.RUNNING, open_gate=True, tolerate=run.reason == NODE_FAILED))
+def resume(run: RunRow, input: bytes | None = None) -> Plan:
+    """Go on, with another input if one is given. After a failure that paused the run: with what does not need the node that
+    failed."""
+    return Plan([], Finish(RunStatus.RUNNING, open_gate=True, tolerate=run.reason == NODE_FAILED, input=input))
 
 
 def unchanged(run: RunRow) -> Finish:
@@ -138,3 +163,9 @@ def _below(causes: Iterable[int], children: Sequence[Sequence[int]]) -> dict[int
                 blamed[child] = cause
                 stack.append((child, cause))
     return blamed
+
+
+def named(nodes: Sequence[str]) -> str:
+    """The first of these nodes, and how many more there are."""
+    shown = ", ".join(map(repr, nodes[:3]))
+    return shown if len(nodes) <= 3 else f"{shown} and {len(nodes) - 3:,} more"

@@ -6,51 +6,57 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from ..clock import microseconds
+from ..clock import MAX_SECONDS, microseconds
 from ..graph import NodeSpec, Retry
 from ..model import AttemptStatus, NodeStatus
 
-RETRY_LATER_ATTEMPTS = 3
-"""How often a node without a `retry=` may ask for itself again with RetryLater."""
-LONGEST_DELAY = 10 * 365 * 86_400.0
-"""Seconds. Nobody means more than ten years, and stores count microseconds in 64 bits."""
-
 
 class Failure(NamedTuple):
-    """What the runner saw: the names of the exception's class and its bases, and a delay the body asked for."""
+    """What the runner saw: the names of the exception's class and its bases, and whether the body asked to be tried later."""
 
     names: Sequence[str]
     timed_out: bool = False
-    retry_after: float | None = None
+    later: Later | None = None
+
+
+class Later(NamedTuple):
+    """A body asked to be tried again in so many seconds; at most so often in all."""
+
+    seconds: float
+    limit: int
 
 
 class Verdict(NamedTuple):
     status: AttemptStatus
     node: NodeStatus
     delay: int | None = None
+    postponed: bool = False
 
 
 COMPLETED = Verdict(AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
+FAILED = Verdict(AttemptStatus.FAILED, NodeStatus.FAILED)
 CANCELLED = Verdict(AttemptStatus.CANCELLED, NodeStatus.CANCELLED)
 RELEASED = Verdict(AttemptStatus.RELEASED, NodeStatus.READY)
 
 
-def after_failure(spec: NodeSpec, failure: Failure, *, failures: int, seed: int) -> Verdict:
-    """What becomes of a failed attempt; `failures` counts the earlier ones since the node was last asked for."""
+def after_failure(spec: NodeSpec, failure: Failure, *, failures: int, postponed: int, seed: int) -> Verdict:
+    """What becomes of a failed attempt; `failures` counts the earlier ones since the node was last asked for, `postponed` those
+    that asked to be tried later instead: whatever the node's retry says, that is done, within a limit of its own."""
     status = AttemptStatus.TIMED_OUT if failure.timed_out else AttemptStatus.FAILED
     if failure.timed_out and spec.on_lost == "interrupt":
         return Verdict(status, NodeStatus.INTERRUPTED)  # the body may still be at work, or half done
-    attempt = failures + 1
-    retry = spec.retry
-    if retry is None and failure.retry_after is not None:
-        retry = Retry(RETRY_LATER_ATTEMPTS)
+    if failure.later is not None:
+        if postponed >= failure.later.limit:
+            return Verdict(status, NodeStatus.FAILED)
+        return Verdict(status, NodeStatus.WAITING, _delay(failure.later.seconds), postponed=True)
+    attempt, retry = failures + 1, spec.retry
     if retry is None or attempt >= retry.max_attempts or not _wanted(retry, failure):
         return Verdict(status, NodeStatus.FAILED)
-    if failure.retry_after is not None:
-        delay = max(0.0, failure.retry_after)
-    else:
-        delay = delay_seconds(retry, attempt, seed=seed, node=spec.id)
-    return Verdict(status, NodeStatus.WAITING, microseconds(min(delay, LONGEST_DELAY)))
+    return Verdict(status, NodeStatus.WAITING, _delay(delay_seconds(retry, attempt, seed=seed, node=spec.id)))
+
+
+def _delay(seconds: float) -> int:
+    return microseconds(min(max(0.0, seconds), MAX_SECONDS))
 
 
 def stopped(spec: NodeSpec) -> Verdict:

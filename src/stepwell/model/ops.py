@@ -116,6 +116,8 @@ class Settle(NamedTuple):
     outcome: bytes | None = None
     delay: int | None = None
     """With `node=WAITING`: microseconds until the node is due again."""
+    postponed: bool = False
+    """The body asked to be tried again later: that is counted, but not as a failure."""
     lines: tuple[tuple[str, bytes], ...] = ()
     """Kind and data of what is recorded of the attempt (effects, payloads, checkpoints): its last lines, from RECORDED on."""
 
@@ -201,7 +203,7 @@ class NodeChange(NamedTuple):
     status: NodeStatus
     reason: str | None = None
     fresh: bool = False
-    """Forget failures and losses: somebody asked for this node again."""
+    """Forget failures, postponements and losses: somebody asked for this node again."""
 
 
 class Finish(NamedTuple):
@@ -214,6 +216,8 @@ class Finish(NamedTuple):
     """With CANCELLING: microseconds until running attempts are fenced."""
     tolerate: bool = False
     """What has failed by now is no reason any more to fail or pause the run; what fails from now on is."""
+    input: bytes | None = None
+    """The input of the run from now on; None: as it was."""
 
 
 class Rewrite(NamedTuple):

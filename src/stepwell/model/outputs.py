@@ -7,7 +7,16 @@ is.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 _END = b"\n"
+
+
+class Completion(NamedTuple):
+    """The completed attempt of a node: its number, and the output as it is stored."""
+
+    number: int
+    output: bytes
 
 
 def with_delta(output: bytes, delta: bytes) -> bytes:

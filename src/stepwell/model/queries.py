@@ -35,6 +35,8 @@ class ListNodes(NamedTuple):
     after: int = -1
     limit: int = 10_000
     statuses: tuple[NodeStatus, ...] = ()
+    indexes: tuple[int, ...] | None = None
+    """Only these."""
 
 
 class ListAttempts(NamedTuple):
@@ -47,7 +49,7 @@ class ListAttempts(NamedTuple):
 
 
 class GetOutputs(NamedTuple):
-    """The outputs of completed nodes, by index; of all of them when `indexes` is None."""
+    """The completions of nodes, by index; of all that have completed when `indexes` is None."""
 
     run_id: RunId
     indexes: tuple[int, ...] | None = None
@@ -64,10 +66,12 @@ class GetGraphAges(NamedTuple):
 
 
 class ListUnusedGraphs(NamedTuple):
-    """Digests of graphs that no run has or had, in order; `after` is the last one of the page before."""
+    """(digest, workflow) of graphs that no run has or had, in order; `after` is the last digest of the page before."""
 
     after: Digest | None = None
     limit: int = 1_000
+    stored_before: int | None = None
+    """Only those that nobody has stored, or stored again, since."""
 
 
 class ListJournal(NamedTuple):
@@ -127,6 +131,16 @@ class ReadyRuns(NamedTuple):
     runs: tuple[RunId, ...]
 
 
+class ListReady(NamedTuple):
+    """Runs behind an open gate that have READY nodes in these lanes: of those that are named, and of the (workflow, digest)
+    pairs; the most urgent first."""
+
+    lanes: tuple[str, ...]
+    runs: tuple[RunId, ...] = ()
+    serves: tuple[tuple[str, str], ...] = ()
+    limit: int = 100
+
+
 class ListUnfinished(NamedTuple):
     """What unfinished runs need somebody to serve: each (workflow, target, digest) once."""
 
@@ -159,5 +173,6 @@ Query: TypeAlias = (
     | ListWorkers
     | CountNodes
     | ReadyRuns
+    | ListReady
     | ListUnfinished
 )

@@ -77,6 +77,8 @@ class Grant(NamedTuple):
     """How often a completion of this node was superseded."""
     heals: int = 0
     """How often the run has gone over to another graph: who knows it from before must look again."""
+    postponed: int = 0
+    """How often the node has asked to be tried again later, since somebody last asked for it."""
 
 
 class Arranged(NamedTuple):

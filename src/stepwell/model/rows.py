@@ -72,6 +72,8 @@ class NodeRow(NamedTuple):
     reason: str | None
     generation: int = 0
     """How often a completion of it was superseded."""
+    postponed: int = 0
+    """Attempts since somebody last asked for this node that asked to be tried again later, and are no failures."""
 
 
 class AttemptRow(NamedTuple):

@@ -7,12 +7,12 @@ are JSON, and of a group the exceptions in it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
 from ..codec import clean, text
-from ..errors import NotJson
+from ..words import class_names, message_of
 
 MAX_GROUPS = 20
 """Groups within groups that are recorded; deeper ones have no exceptions in them."""
@@ -64,43 +64,54 @@ def error_of(data: Mapping[str, Any]) -> EffectError:
 
 
 def raised_data(error: BaseException, groups: int = MAX_GROUPS) -> dict[str, Any]:
-    """An exception as JSON."""
-    bases = [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__[:-1]]
-    data: dict[str, Any] = {"bases": bases, "message": clean(_said(error)), "type": bases[0]}
+    """An exception as JSON. Never raises: what the exception cannot tell is left out."""
+    bases = [clean(name) for name in class_names(type(error))[:-1]]
+    data: dict[str, Any] = {"bases": bases, "message": clean(message_of(error)), "type": bases[0]}
     args = _made_with(error)
     if args is not None:
         data["args"] = args
-    attributes = {name: value for name, value in getattr(error, "__dict__", {}).items() if _is_json({name: value})}
+    attributes = _attributes(error)
     if attributes:
         data["attributes"] = attributes
-    if isinstance(error, BaseExceptionGroup) and groups:
-        data["exceptions"] = [raised_data(each, groups - 1) for each in error.exceptions]
+    if issubclass(type(error), BaseExceptionGroup) and groups:
+        data["exceptions"] = [raised_data(each, groups - 1) for each in _members(error)]
     return data
-
-
-def _said(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as trouble:
-        return f"(no message: its __str__ raised {type(trouble).__name__})"
 
 
 def _made_with(error: BaseException) -> list[Any] | None:
     """What its class needs to make it again, if that is JSON."""
-    if isinstance(error, BaseExceptionGroup):
-        return [error.message] if _is_json(error.message) else None
-    try:
-        reduced = error.__reduce__()  # more than `args`: an OSError also has file names
-        args = reduced[1] if isinstance(reduced, tuple) and reduced[0] is type(error) else error.args
-    except Exception:
-        args = error.args
+    if issubclass(type(error), BaseExceptionGroup):
+        message = _ask(lambda: error.message)  # type: ignore[attr-defined]
+        return [message] if isinstance(message, str) and _is_json(message) else None
+    reduced: tuple[Any, ...] = (
+        _ask(lambda: tuple(error.__reduce__())) or ()
+    )  # more than `args`: an OSError also has file names
+    args = reduced[1] if len(reduced) > 1 and reduced[0] is type(error) else _ask(lambda: error.args)
     return list(args) if isinstance(args, tuple) and _is_json(args) else None
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    own = _ask(lambda: dict(error.__dict__))
+    return {name: value for name, value in own.items() if _is_json({name: value})} if own else {}
+
+
+def _members(error: BaseException) -> tuple[BaseException, ...]:
+    members = _ask(lambda: tuple(error.exceptions))  # type: ignore[attr-defined]
+    return tuple(each for each in members or () if isinstance(each, BaseException))
+
+
+def _ask(call: Callable[[], Any]) -> Any:
+    """What an exception says of itself; None when it raises instead."""
+    try:
+        return call()
+    except BaseException:
+        return None
 
 
 def _is_json(value: object) -> bool:
     try:
         text(value)
-    except NotJson:
+    except BaseException:  # NotJson, or whatever a value that only looks like data raises
         return False
     return True
 

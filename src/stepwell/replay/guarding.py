@@ -91,7 +91,7 @@ def guarded_call(call: Callable[[], Any], node: str, *, everywhere: bool = False
     watching = guard(node, everywhere=everywhere)
     with watching:
         result = call()
-    return _guarded(result, watching) if asyncio.iscoroutine(result) else result
+    return _guarded(result, watching) if isinstance(result, Coroutine) else result
 
 
 async def _guarded(coroutine: Coroutine[Any, Any, Any], watching: guard) -> Any:

@@ -34,7 +34,7 @@ from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
 
 from ..clock import SECOND
-from ..codec import decode, encode_checked, sha256, text
+from ..codec import MAX_BYTES, decode, encode_checked, sha256, text
 from ..errors import StoreCorrupt
 from ..masking import MASK, hidden, holds_secret, mask
 from ..model import LineRow
@@ -44,8 +44,14 @@ from .exceptions import EffectError, error_of, raised_data
 FORMAT = 1
 LARGE = 16 * 1024
 """Bytes from which on a request or response has a line of its own; the same as for the payloads of stores."""
+MAX_RECORDED = MAX_BYTES
+"""Bytes of all that is recorded of one attempt and stored with its settlement, and of one durable effect."""
+MAX_RAISED = 1024 * 1024
+"""Bytes of an exception; of a larger one only the beginning of its message is kept."""
 CLOCK = "stepwell.now"
 """The name of the record of what `ctx.now()` gave."""
+
+_MESSAGE_UP_TO = 8_192
 
 Line: TypeAlias = tuple[str, bytes]
 """Kind and data of something to append to an attempt."""
@@ -225,7 +231,12 @@ def clock_lines(readings: list[int]) -> list[Line]:
 
 def raised_text(error: BaseException) -> str:
     """An exception as canonical JSON, masked."""
-    return masked_text(text(raised_data(error)))
+    data = raised_data(error)
+    written = masked_text(text(data))
+    if len(written) <= MAX_RAISED:
+        return written
+    message = f"{mask(data['message'])[:_MESSAGE_UP_TO]} ... (what it says and holds is too large to be recorded)"
+    return text({"bases": data["bases"], "message": message, "type": data["type"]})
 
 
 def masked(data: bytes) -> bytes:

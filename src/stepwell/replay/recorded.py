@@ -103,7 +103,7 @@ class _Reading:
             *found, self._journal = store.read([*queries, ListJournal(run_id, limit=_ALL)])
         run, attempts, effects, payloads = found
         if run is None:
-            raise RunNotFound(run_id)
+            raise RunNotFound(run_id, store=store.url)
         self.row: RunRow = run
         self._attempts: tuple[AttemptRow, ...] = attempts
         self._lines: tuple[LineRow, ...] = (*payloads, *effects)

@@ -21,7 +21,18 @@ from ..errors import InputError, MaskedResponse, NotJson, Stopped
 from ..model import LineRow
 from ..model.lines import CHECKPOINT
 from .inside import inside
-from .record import CLOCK, Asked, Effect, Line, effects_of, masked, masked_asking, masked_text, raised_text
+from .record import (
+    CLOCK,
+    MAX_RECORDED,
+    Asked,
+    Effect,
+    Line,
+    effects_of,
+    masked,
+    masked_asking,
+    masked_text,
+    raised_text,
+)
 
 log = logging.getLogger("stepwell")
 
@@ -73,6 +84,8 @@ class Call(NamedTuple):
             inside.reset(token)
 
 
+_READING = 20
+"""Bytes that one reading of the clock takes in the record."""
 _lock = threading.Lock()
 """Several threads of one body may ask at once. For all bodies together: it is held for next to no time."""
 
@@ -103,6 +116,11 @@ class Asking:
                 f"function JSON-able arguments, or say with request=... what identifies this request",
                 path=error.path,
             ) from None
+        if len(name) + len(request) > MAX_RECORDED:
+            raise NotJson(
+                f"what effect {name[:100]!r} of node {self._node!r} asks has {len(request)} bytes; at most "
+                f"{MAX_RECORDED} can be recorded: say with request=... what identifies this request"
+            )
         with _lock:
             index, self._next = self._next, self._next + 1
             occurrence = self._begun.get((name, request), 0)
@@ -113,7 +131,7 @@ class Asking:
 class Recorder(Asking):
     """The effects of one attempt: called, recorded, and for durable ones of later attempts served instead of called."""
 
-    __slots__ = ("_attempt", "_awaited", "_earlier", "_last", "_left", "_open", "_sink")
+    __slots__ = ("_attempt", "_awaited", "_bytes", "_earlier", "_last", "_left", "_open", "_sink")
 
     def __init__(self, node: str, attempt: int, sink: Sink) -> None:
         super().__init__(node)
@@ -125,11 +143,16 @@ class Recorder(Asking):
         self._awaited: set[int] = set()
         """Which of them are awaited."""
         self._left = False
+        self._bytes = 0
+        """What is stored with the settlement, so far."""
         self._earlier: Earlier | None = None
 
     def now(self) -> int:
         """The wall clock in microseconds. It never goes back within an attempt."""
         self._check_there()
+        if self._bytes >= MAX_RECORDED:
+            raise self._too_much("ctx.now()", self._bytes)
+        self._bytes += _READING
         with _lock:
             self._last = max(self._last, time.time_ns() // 1_000)
             self._sink.read_clock(self._last)
@@ -137,7 +160,11 @@ class Recorder(Asking):
 
     def checkpoint(self, label: str) -> None:
         self._check_there()
-        self._sink.keep([(CHECKPOINT, masked(encode(label)))])
+        line = (CHECKPOINT, masked(encode(label)))
+        if self._bytes >= MAX_RECORDED:
+            raise self._too_much(f"checkpoint {label!r}", self._bytes)
+        self._bytes += len(line[1])
+        self._sink.keep([line])
 
     def leave(self) -> None:
         """The body has ended: what it asked and did not wait for is recorded as that. What is answered later is not."""
@@ -152,6 +179,13 @@ class Recorder(Asking):
             raise Stopped(
                 f"node {self._node!r}, attempt {self._attempt}, has ended: what its threads and tasks still ask is not recorded"
             )
+
+    def _too_much(self, what: str, size: int) -> NotJson:
+        """An attempt is stored in one piece, which must not become larger than a store can hold."""
+        return NotJson(
+            f"{what} of node {self._node!r} cannot be recorded: there are {size} bytes, and at most {MAX_RECORDED} can be "
+            "stored of one attempt. Keep what is large elsewhere and have its function return where it is"
+        )
 
     def effect(self, call: Call) -> Any:
         """The response; a coroutine that gives it when the function is one, or returns something to be awaited."""
@@ -175,6 +209,8 @@ class Recorder(Asking):
             if served is not None:
                 response = self._serve(asked, served)
                 return _given(response) if served.awaited else response
+        if self._bytes >= MAX_RECORDED:
+            raise self._too_much(f"effect {call.name!r}", self._bytes)
         result = call.perform()
         if type(result) not in _DATA and inspect.isawaitable(result):
             self._awaited.add(asked.index)
@@ -196,6 +232,8 @@ class Recorder(Asking):
                     served = self._found(asked)
                     if served is not None:
                         return self._serve(asked, served, awaited=True)
+                if self._bytes >= MAX_RECORDED:
+                    raise self._too_much(f"effect {call.name!r}", self._bytes)
                 result = call.perform()
             lines, response = self._returned(call, asked, await _inside(result), awaited=True)
             if call.durable:
@@ -246,6 +284,9 @@ class Recorder(Asking):
                 self._node,
             )
         lines = asked.answered(stored, perf_counter_ns(), awaited=awaited, durable=call.durable, masked=masked)
+        size = _size(lines) if call.durable else self._bytes + _size(lines)
+        if size > MAX_RECORDED:
+            raise self._too_much(f"effect {call.name!r}, which was done,", size)
         return lines, result if type(result) in _PLAIN else read_back(written)
 
     def _raised(self, asked: Asked, error: BaseException, *, awaited: bool = False) -> None:
@@ -253,6 +294,7 @@ class Recorder(Asking):
 
     def _keep(self, asked: Asked, lines: list[Line]) -> None:
         if self._open.pop(asked.index, None) is not None:
+            self._bytes += _size(lines)
             self._sink.keep(lines)
 
     def _serve(self, asked: Asked, served: Effect, *, awaited: bool = False) -> Any:
@@ -267,7 +309,11 @@ class Recorder(Asking):
                 response=served.response,
             )
         answer = masked_text(text(served.response))
-        self._keep(asked, asked.answered(answer, perf_counter_ns(), awaited=awaited, from_attempt=served.attempt))
+        lines = asked.answered(answer, perf_counter_ns(), awaited=awaited, from_attempt=served.attempt)
+        size = self._bytes + _size(lines)
+        if size > MAX_RECORDED:
+            raise self._too_much(f"effect {asked.name!r}, which was done by attempt {served.attempt},", size)
+        self._keep(asked, lines)
         return served.response
 
     def _found(self, asked: Asked) -> Effect | None:
@@ -309,6 +355,10 @@ class Earlier:
             if each.durable and each.error is None:
                 found.setdefault((each.name, each.request_hash), []).append(each)
         return found
+
+
+def _size(lines: list[Line]) -> int:
+    return len(lines[0][1]) if len(lines) == 1 else sum(len(data) for _, data in lines)
 
 
 async def _inside(result: Awaitable[Any]) -> Any:

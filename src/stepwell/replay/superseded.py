@@ -1,7 +1,7 @@
 """Outputs that counted once and do not any more, for those attempts that stood on them.
 
-A node with something below it that has begun is never asked for again. But a heal may part the two, and then it is: what the
-other was given is then no longer what the run has there.
+What completed below a node is superseded with it. But a heal may have parted the two: then only the node is asked for again,
+and what the other was given is no longer what the run has there.
 """
 
 from __future__ import annotations

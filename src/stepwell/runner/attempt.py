@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..codec import clean, decode, encode
+from ..clock import MAX_SECONDS
+from ..codec import MAX_BYTES, clean, decode, encode
 from ..define import Bodies, Delta
 from ..errors import DefinitionError, MissingJob, NotJson, RetryLater, StateError, Stopped
 from ..ids import RunId
+from ..importable import exception_name
 from ..kernel import settling
-from ..kernel.settling import Failure, Verdict
+from ..kernel.settling import Failure, Later, Verdict
 from ..masking import mask
 from ..model import Settle
 from ..model.outputs import output_of
+from ..words import class_names, message_of, short_name
 from .context import Context, no_state
 from .lines import Lines, Said
 from .recording import AttemptSink, Ledger
@@ -23,8 +27,9 @@ from .seeing import ReadOutputs
 from .work import Held
 
 MAX_TRACEBACK = 16_000
-MAX_OUTPUT = 256 * 1024 * 1024
-"""Bytes. SQLite refuses a value of more than a billion, and with it the whole batch it came in."""
+MAX_OUTPUT = MAX_BYTES
+MAX_OUTCOME = 16 * 1024 * 1024
+"""Bytes of `ctx.outcome`, which is for people."""
 
 
 FrozenAt = Callable[[RunId], float | None]
@@ -113,25 +118,43 @@ class Attempt:
         """The body raised, here or in a process of its own."""
         if raised.stopped and self.held.stop:
             return settle(self.held, settling.stopped(self.held.spec))
-        failure = Failure(raised.names, retry_after=raised.retry_after)
-        message = raised.message if raised.missing is None else str(self._missing_job(raised.missing))
-        return self.failed(failure, raised.type, message, raised.traceback, outcome)
+        if raised.missing is not None:  # trying again would find nothing either
+            message = str(self._missing_job(raised.missing))
+            return self._ended(settling.FAILED, raised.type, message, raised.traceback, outcome)
+        failure = Failure(raised.names, later=raised.later)
+        return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
 
     def timed_out(self) -> Settle:
         self.context.leave()
         message = f"the body did not end within {self.held.spec.timeout:g} s"
-        failure = Failure(_names(TimeoutError), timed_out=True)
+        failure = Failure(class_names(TimeoutError), timed_out=True)
         return self.failed(failure, "TimeoutError", message, outcome=self._outcome())
 
     def failed(
         self, failure: Failure, kind: str, message: str, trace: str = "", outcome: bytes | None = None
     ) -> Settle:
         held = self.held
-        verdict = settling.after_failure(held.spec, failure, failures=held.failures, seed=held.facts.seed)
-        record = {"type": kind, "message": message}
+        verdict = settling.after_failure(
+            held.spec, failure, failures=held.failures, postponed=held.postponed, seed=held.facts.seed
+        )
+        if failure.later is not None and not verdict.postponed:
+            message = f"{message}\n  it has asked for this {held.postponed:,} times, which is its limit"
+            return self._ended(verdict, kind, message, trace, outcome, {"postponed": held.postponed})
+        return self._ended(verdict, kind, message, trace, outcome)
+
+    def _ended(
+        self,
+        verdict: Verdict,
+        kind: str,
+        message: str,
+        trace: str,
+        outcome: bytes | None,
+        more: dict[str, object] | None = None,
+    ) -> Settle:
+        record: dict[str, object] = {"type": kind, "message": message, **(more or {})}
         if trace:
             record["traceback"] = trace
-        return settle(held, verdict, error=encode(record), outcome=outcome)
+        return settle(self.held, verdict, error=encode(record), outcome=outcome)
 
     def _missing_job(self, reason: str) -> MissingJob:
         """The same error, of this run: who looked for the job does not know the run."""
@@ -143,7 +166,7 @@ class Attempt:
     def _outcome(self) -> bytes | None:
         try:
             return kept_outcome(self.context.outcome, self.held.spec.name)
-        except Exception:  # the attempt has failed already, and that is what people must see
+        except BaseException:  # the attempt has failed already, and that is what people must see
             return None
 
 
@@ -154,30 +177,44 @@ class Raised(NamedTuple):
     type: str
     message: str
     traceback: str
-    retry_after: float | None
+    later: Later | None
     stopped: bool
     missing: str | None = None
     """Why the job of the node cannot be found, if that is what happened."""
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
+        """Never raises: an exception is code of the user, and what it cannot tell is left out."""
+        kind, message = type(error), message_of(error)
+        later = None
+        if issubclass(kind, RetryLater):
+            later = _later(error)
+            if later is None:
+                message += _NO_SECONDS
+        missing = _missing_reason(error) if issubclass(kind, MissingJob) else None
         return cls(
-            _names(type(error)),
-            type(error).__name__,
-            clean(mask(_message(error)))[:MAX_TRACEBACK],
+            _names(kind),
+            clean(short_name(kind)),
+            clean(mask(message))[:MAX_TRACEBACK],
             clean(_traceback(error))[:MAX_TRACEBACK],
-            error.seconds if isinstance(error, RetryLater) else None,
-            isinstance(error, Stopped),
-            mask(error.reason) if isinstance(error, MissingJob) and error.run_id is None else None,
+            later,
+            issubclass(kind, Stopped),
+            missing,
         )
 
 
 def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome: bytes | None = None) -> Settle:
-    return Settle(held.attempt, verdict.status, verdict.node, None, error, outcome, verdict.delay)
+    return Settle(held.attempt, verdict.status, verdict.node, None, error, outcome, verdict.delay, verdict.postponed)
 
 
 def kept_output(result: object, node: str, bodies: Bodies, workflow: str) -> bytes:
     """The bytes of what a body returned; NotJson or StateError says which node it was and what to do."""
+    if isinstance(result, Generator | AsyncGenerator):
+        kind = "a generator" if isinstance(result, Generator) else "an async generator"
+        raise NotJson(
+            f"node {node!r} returned {kind}, of which nothing has run: does its body say `yield`? Return what it gives, "
+            "as a list, or nothing"
+        )
     delta = result if isinstance(result, Delta) else None
     try:
         output = encode(result if delta is None else delta.output)
@@ -201,28 +238,65 @@ def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:
     if not outcome:
         return None
     try:
-        return encode(outcome)
+        kept = encode(outcome)
     except NotJson as error:
         raise NotJson(f"the ctx.outcome of node {node!r} cannot be stored: {error.message}", path=error.path) from None
+    if len(kept) > MAX_OUTCOME:
+        advice = f"at most {MAX_OUTCOME} can be stored: return it as output, or keep it elsewhere"
+        raise NotJson(f"the ctx.outcome of node {node!r} has {len(kept)} bytes; {advice}")
+    return kept
 
 
 def _names(kind: type[BaseException]) -> list[str]:
-    return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
+    """The class and its bases as `retry_on` names them. Their metaclasses are code of users, and may raise."""
+    found = class_names(kind)
+    for place, base in enumerate(type.__getattribute__(kind, "__mro__")):
+        with contextlib.suppress(BaseException):
+            found[place] = exception_name(base)
+    return found
 
 
-def _message(error: BaseException) -> str:
+_NO_SECONDS = (
+    "\n  a RetryLater without a number of `seconds` from 0 is an error like any other: "
+    "does it call super().__init__(seconds)?"
+)
+
+
+def _later(error: BaseException) -> Later | None:
+    """What a RetryLater asks for; None if it does not say. A subclass may not have called `super().__init__`."""
     try:
-        return str(error)
-    except BaseException as trouble:  # also an error that cannot say anything is recorded
-        return f"(no message: its __str__ raised {type(trouble).__name__})"
+        seconds = float(error.seconds)  # type: ignore[attr-defined]
+    except OverflowError:
+        seconds = MAX_SECONDS
+    except BaseException:
+        return None
+    try:
+        limit = int(error.limit)  # type: ignore[attr-defined]
+    except BaseException:
+        limit = RetryLater.LIMIT
+    return Later(seconds, limit) if seconds >= 0 else None
+
+
+def _missing_reason(error: BaseException) -> str | None:
+    try:
+        return mask(error.reason) if error.run_id is None else None  # type: ignore[attr-defined]
+    except BaseException:  # a subclass of somebody else
+        return None
 
 
 def _traceback(error: BaseException) -> str:
     """From the frame of the body on; the engine's own frames say nothing to the reader."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_globals.get("__name__", "").startswith("stepwell."):
-        frames = frames.tb_next
+    try:
+        frames = error.__traceback__
+        while frames is not None and str(frames.tb_frame.f_globals.get("__name__")).startswith("stepwell."):
+            frames = frames.tb_next
+    except BaseException:  # it hides where it comes from
+        return ""
     if frames is None:
         return ""
-    text = mask("".join(traceback.format_exception(type(error), error, frames)))
+    try:
+        lines = traceback.format_exception(type(error), error, frames)
+    except BaseException:  # whatever it is made of, the frames can be shown
+        lines = [*traceback.format_tb(frames), f"{short_name(type(error))}: {message_of(error)}\n"]
+    text = mask("".join(lines))
     return text if len(text) <= MAX_TRACEBACK else "... " + text[-MAX_TRACEBACK + 4 :]

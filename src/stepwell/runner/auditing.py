@@ -24,7 +24,7 @@ def audit_run(store: Store, run_id: str) -> list[str]:
         ]
     )
     if run is None:
-        raise RunNotFound(run_id)
+        raise RunNotFound(run_id, store=store.url)
     digests = {run.digest, *map(Digest, earlier_graphs(journal))}
     documents = dict(zip(digests, store.read([GetGraph(digest) for digest in digests]), strict=True))
     missing = [digest for digest, document in documents.items() if document is None]

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, is_seconds
 from ..define import Workflow
 from ..errors import InputError
 from ..model import RunStatus
 from ..words import shown
 
-MAX_SECONDS = 2**40
-"""Some 35,000 years: in microseconds still a number that stores can keep."""
 MAX_KEY = 1_000
 _LARGEST = 2**63 - 1
 
 
 def check_seconds(name: str, value: Any, *, positive: bool = False) -> None:
-    """A number of seconds that is none (NaN), or so large that no store could keep it, is refused."""
-    least = value > 0 if positive and _is_number(value) else _is_number(value) and value >= 0
-    if not least or not value < MAX_SECONDS:
-        what = "a positive number of seconds" if positive else "a number of seconds from 0"
-        raise _wrong(name, value, f"{what}{',' if positive else ''} below 2**40 is needed")
+    if not is_seconds(value, positive=positive):
+        raise _wrong(name, value, f"{POSITIVE_SECONDS_NEEDED if positive else SECONDS_NEEDED} is needed")
 
 
 def check_whole(name: str, value: Any, low: int, high: int, needed: str) -> None:
@@ -100,8 +96,26 @@ def checked_workflows(workflows: Any) -> list[type[Workflow]]:
     raise InputError(f"{shown(workflows)} is no list of Workflow classes, which is needed, as in [OrderWorkflow]")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def checked_queues(queues: Any) -> frozenset[str] | None:
+    """The queues that a worker takes nodes from; None: all of them."""
+    if queues is None:
+        return None
+    if isinstance(queues, Iterable) and not isinstance(queues, str | bytes):
+        given = list(queues)
+        if given and all(isinstance(name, str) and name and "/" not in name for name in given):
+            return frozenset(given)
+    raise _wrong("queues", queues, 'a list of names of queues is needed, as in ["default", "gpu"]')
+
+
+def checked_modules(modules: Any) -> tuple[str, ...]:
+    """Names of modules; whether there are such modules is seen when one of their functions is looked for."""
+    if isinstance(modules, Iterable) and not isinstance(modules, str):
+        given = tuple(modules)
+        wrong = [each for each in given if not isinstance(each, str) or not all(map(str.isidentifier, each.split(".")))]
+        if not wrong:
+            return given
+        modules = wrong[0]
+    raise _wrong("jobs", modules, 'a list of names of modules is needed, as in ["shop.jobs"]')
 
 
 def _wrong(name: str, value: object, needed: str) -> InputError:

@@ -54,7 +54,7 @@ def labels(store: Store, run_id: RunId, load: LoadGraph) -> list[Label]:
     """The checkpoints of a run that have names, in order."""
     run, lines = store.read([GetRun(run_id), ListLines(run_id, kind=CHECKPOINT, limit=_ALL)])
     if run is None:
-        raise RunNotFound(run_id)
+        raise RunNotFound(run_id, store=store.url)
     if not lines:
         return []
     nodes = tuple(sorted({line.node for line in lines}))
@@ -103,7 +103,7 @@ class _History:
             ]
         )
         if found[0] is None:
-            raise RunNotFound(run_id)
+            raise RunNotFound(run_id, store=store.url)
         self.run: RunRow = found[0]
         self._attempts: tuple[AttemptRow, ...] = found[1]
         self._journal: tuple[JournalRow, ...] = found[2]

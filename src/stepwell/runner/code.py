@@ -1,17 +1,37 @@
-"""What an engine has the code of: the graphs and bodies of the workflows it was given, started or found."""
+"""What an engine has the code of: the graphs and bodies of the workflows it was given, started or found.
+
+What a graph or a row names is looked for by one of two finders (`define.registry`): by `ANYTHING` if a program of the user
+stored it, and else by the registry of the engine, which finds only what is registered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from ..clock import SECOND
 from ..codec import decode
-from ..define import Bodies, Builder, Definition, Target, Workflow, bodies_for, definition_of, load_target
+from ..define import (
+    ANYTHING,
+    Bodies,
+    Builder,
+    Definition,
+    Finder,
+    NotRegistered,
+    Registry,
+    Target,
+    Workflow,
+    bodies_for,
+    definition_of,
+    load_target,
+)
+from ..define.inputs import misfits
+from ..define.registry import names_in
 from ..define.workflow import check_one_name
-from ..errors import DefinitionError, InputError, StoreCorrupt
-from ..graph import Graph
+from ..errors import DefinitionError, InputError, MissingJob, StoreCorrupt
+from ..graph import Graph, NodeSpec
 from ..ids import Digest, RunId
-from ..model import RunRow
+from ..model import SATISFIED_NODES, NodeStatus, RunRow
 from ..store import Store, reader
 from .recent import Recent
 from .work import RunFacts
@@ -21,9 +41,15 @@ class Outdated(DefinitionError):
     """A run follows another version of its workflow than this process has."""
 
 
+_MAY_RUN = tuple(status for status in NodeStatus if status not in SATISFIED_NODES)
+
+
 class Code:
-    def __init__(self, store: Store, workflows: Iterable[type[Workflow]]) -> None:
+    def __init__(self, store: Store, workflows: Iterable[type[Workflow]], jobs: Iterable[str] = ()) -> None:
         self._store = store
+        self._registry = Registry(jobs)
+        self._rows: Finder = ANYTHING if store.embedded else self._registry
+        """Who finds what rows of the store name."""
         self._met: dict[str, type[Workflow]] = {}
         """Every class that was started or is served here, by name: two of one name are refused."""
         self.given = {workflow.workflow_name: self._meet(workflow) for workflow in workflows}
@@ -32,15 +58,26 @@ class Code:
         """By workflow and digest: a class inside a function cannot be found by its address."""
         self._latest: Recent[str, Graph] = Recent(1_000)
         """By workflow: the graph of the class that was started here last."""
+        self._complete: Recent[tuple[str, str], tuple[NodeSpec, ...]] = Recent(128)
+        """By workflow and digest: the nodes of graphs of which all code was found."""
 
     def definition_of(self, workflow: Workflow | Builder) -> Definition:
         definition = definition_of(workflow)
         if isinstance(workflow, Workflow):
             self._meet(type(workflow))
-        return definition
+        else:
+            self._registry.add_functions(workflow.jobs)
+            if workflow.state is not None:
+                self._registry.add_state(workflow.state.declared)
+        if self._rows is ANYTHING:
+            return definition
+        bodies = definition.bodies.by(self._rows)
+        self._refuse_if(bodies.missing(definition.graph))
+        return definition._replace(bodies=bodies)
 
     def _meet(self, workflow: type[Workflow]) -> type[Workflow]:
         check_one_name(workflow, self._met.setdefault(workflow.workflow_name, workflow))
+        self._registry.add_workflow(workflow)
         return workflow
 
     def remember(self, definition: Definition) -> bool:
@@ -71,6 +108,10 @@ class Code:
     def stored(self, graph: Graph) -> None:
         self._graphs[graph.digest] = graph
 
+    def known_graph(self, digest: Digest) -> Graph | None:
+        """The graph, if it need not be read."""
+        return self._graphs.get(digest)
+
     def graph(self, digest: Digest, run_id: RunId | None = None) -> Graph:
         found = self._graphs.get(digest)
         if found is None:
@@ -83,20 +124,49 @@ class Code:
 
     def input_for(self, row: RunRow, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The input of a run with some of it changed, checked by the class as it is now."""
-        target = self.given.get(row.workflow) or (
-            None if row.target is None else self._target(row.workflow, row.target)
-        )
+        target = self.target_of(row)
         if not (isinstance(target, type) and issubclass(target, Workflow)):
             raise InputError(f"run {row.id} is of a workflow that takes no input")
-        return target(**{**decode(row.input), **changes}).input()
+        stored = {name: value for name, value in decode(row.input).items() if name in target._compiled.inputs}
+        return target(**{**stored, **changes}).input()
 
-    def _target(self, workflow: str, target: str) -> Target:
+    def misfits(self, row: RunRow) -> dict[str, list[str]]:
+        """By input: why the class of a run, as it is now, refuses what is stored, or misses one. What it no longer has is no
+        problem."""
+        target = self.target_of(row)
+        if not (isinstance(target, type) and issubclass(target, Workflow)):
+            return {}
+        return misfits(target._compiled.inputs, decode(row.input))
+
+    def filled_input(self, row: RunRow, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The input of a run with values for what its class misses or refuses; nodes ran with the rest, so that stays."""
+        needed = self.misfits(row)
+        for name in values:
+            if name not in needed:
+                wanted = f"needed are {', '.join(needed)}" if needed else "its input fits its class"
+                raise InputError(
+                    f"{name}: resume takes only what the class of run {row.id} misses or refuses ({wanted}); "
+                    f"`run.fork(..., input={{...}})` begins a run with another input"
+                )
+        return self.input_for(row, values)
+
+    def target_of(self, row: RunRow) -> Target | None:
+        """The class of a run; None for a dynamic workflow."""
+        if row.workflow in self.given or row.target is None:
+            return self.given.get(row.workflow)
         try:
-            return load_target(target)
+            return self._load(row.target)
         except DefinitionError:  # a class inside a function is known to who started it
-            if workflow not in self._met:
+            if row.workflow not in self._met:
                 raise
-            return self._met[workflow]
+            return self._met[row.workflow]
+
+    def _load(self, target: str) -> Target:
+        """The class that a row names; MissingJob if it is not registered and the store is a server."""
+        try:
+            return load_target(target, self._rows)
+        except NotRegistered as error:
+            raise MissingJob(str(error), job=target, attempted=False) from None
 
     def today(self, workflow: str, target: str | None) -> Graph | None:
         """The graph that the class of a workflow gives now; None for a dynamic workflow, whose runs keep what they got."""
@@ -105,7 +175,7 @@ class Code:
         if target is None:
             return None
         try:
-            found = load_target(target)
+            found = self._load(target)
         except DefinitionError:
             latest = self._latest.get(workflow)
             if latest is None:
@@ -123,29 +193,52 @@ class Code:
         found = self._at_hand(workflow, graph)
         if workflow not in self.given and target is None and found is not None:
             return found
+        finder = self._rows if graph.trusted else self._registry
         try:
-            return bodies_for(self.given.get(workflow, target), graph.state)
+            known = self.given.get(workflow) or (None if target is None else self._load(target))
+            if known is not None and not isinstance(known, type):
+                raise DefinitionError(
+                    f"{target} is a function, but the nodes of its run are methods of a Workflow class"
+                )
+            if known is not None:
+                self._registry.add_workflow(known)
+            return bodies_for(known, graph.state, finder)
         except DefinitionError:
             # A run that was frozen, or got an edited graph, follows no class any more: its methods are still those.
             if found is None and workflow in self._met:
-                return bodies_for(self._met[workflow])
+                return bodies_for(self._met[workflow], finder=finder)
             if found is None:
                 raise
             return found
 
+    def may_trust(self, current: Graph, new: Graph) -> bool:
+        """Whether a graph that was read from somewhere names nothing but what the graph of a run does, or what is registered.
+
+        Nothing is imported to find out.
+        """
+        known = names_in(current)
+        return current.trusted and all(name in known or self._registry.knows(name) for name in names_in(new))
+
     def _at_hand(self, workflow: str, graph: Graph) -> Bodies | None:
         return self._found.get((workflow, graph.digest)) or self._found.get((workflow, graph.follows or ""))
 
-    def facts(self, row: RunRow) -> RunFacts:
-        """What a worker needs to know to run the nodes of this run; Outdated if it follows another version."""
+    def facts(self, row: RunRow, again: Collection[int] = ()) -> RunFacts:
+        """What a worker needs to know to run the nodes of this run; Outdated if it follows another version.
+
+        MissingJob if code is not here of a node that may run: one that has not completed, or is among those to run `again`.
+        """
         graph = self.graph(row.digest, row.id)
         if self.outdated(row.workflow, row.target, graph):
             raise Outdated(f"run {row.id} follows another version of {row.workflow} than this process has")
         bodies = self.bodies(row.workflow, row.target, graph)
+        specs = self._complete.get((row.workflow, row.digest))
+        if specs is None:
+            specs = self._checked(row, graph, bodies, again)
         given = self.given.get(row.workflow)
         target = row.target if given is None else given.target  # of the bodies: it may have moved to another module
         facts = RunFacts(row.id, row.workflow, target, graph, row.input, row.seed, bodies)
-        facts.since, facts.heals, facts.active = row.seq, row.heals, row.active
+        facts.specs = specs
+        facts.since, facts.heals, facts.active, facts.priority = row.seq, row.heals, row.active, row.priority
         return facts
 
     def outdated(self, workflow: str, target: str | None, graph: Graph) -> bool:
@@ -160,13 +253,47 @@ class Code:
             return False
         return today is not None and today.digest != graph.follows
 
+    def _checked(self, row: RunRow, graph: Graph, bodies: Bodies, again: Collection[int]) -> tuple[NodeSpec, ...]:
+        """The nodes of a graph by number, if the code of those is here that may run."""
+        is_data = graph.follows is None
+        missing = bodies.missing(graph, is_data=is_data)
+        if missing and graph.trusted:
+            nodes = reader.all_nodes(self._store, row.id, *_MAY_RUN)
+            may_run = {*again, *(node.index for node in nodes)} - graph.removed
+            self._refuse_if(bodies.missing([graph.in_order[index] for index in may_run], is_data=is_data), row)
+            return bodies.retrying(graph.in_order)
+        self._refuse_if(missing, row)
+        specs = self._complete[row.workflow, row.digest] = bodies.retrying(graph.in_order)
+        return specs
+
+    def _refuse_if(self, missing: list[MissingJob], row: RunRow | None = None) -> None:
+        if missing:
+            first = missing[0]
+            raise MissingJob(
+                first.reason,
+                node=first.node,
+                node_id=first.node_id,
+                job=first.job,
+                run_id=None if row is None else row.id,
+                frozen_at=None if row is None else row.created_at / SECOND,
+                attempted=False,
+                others=[each.job or str(each.node) for each in missing[1:]],
+            )
+
     def lanes_if_complete(self, workflow: str, target: str | None, graph: Graph) -> frozenset[str] | None:
         """The lanes of a graph of which every body is found here, else None."""
         try:
-            bodies = self.bodies(workflow, target, graph)
-            for spec in {spec.job or spec.id: spec for spec in graph}.values():
-                bodies.find(spec)
+            if self.absent(workflow, target, graph) is not None:
+                return None
         except Exception:
             return None
-        self._found[workflow, graph.digest] = bodies
+        self._found[workflow, graph.digest] = self.bodies(workflow, target, graph)
         return graph.lanes
+
+    def absent(self, workflow: str, target: str | None, graph: Graph) -> str | None:
+        """Why runs of a graph cannot be worked on here: the first thing that is missing. None: nothing is."""
+        try:
+            missing = self.bodies(workflow, target, graph).missing(graph, is_data=graph.follows is None)
+        except DefinitionError as error:
+            return str(error)
+        return missing[0].reason if missing else None

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from ..errors import EngineClosed, StoreError
@@ -54,8 +54,8 @@ class Crew(Protocol):
     def find_facts(self, run_id: RunId) -> RunFacts:
         """What there is to know about a run that somebody else started."""
 
-    def tell_trouble(self, trouble: StoreError | None) -> None:
-        """Those who want to know: the store refuses to commit, or does so no longer."""
+    def tell_trouble(self, trouble: StoreError | None, runs: Collection[RunId] | None = None) -> None:
+        """Those who wait for these runs, or for any: the store refuses to commit, or does so no longer."""
 
     def tell_pressure(self) -> None:
         """Those who listen, if the desk has news of it."""
@@ -203,8 +203,7 @@ class GroupCommit:
         except StoreError as error:
             self._fell(flight, error)
         except Exception as error:
-            log.exception("the store failed in an unexpected way")
-            self._fell(flight, StoreError(f"the store failed in an unexpected way: {error!r}"))
+            self._broke(flight, error)
         except BaseException as error:  # Ctrl-C in the thread that started a run
             self._fell(flight, StoreError(f"a commit was interrupted: {error!r}"))
             raise
@@ -230,6 +229,20 @@ class GroupCommit:
             log.warning("the store refuses to commit; it is tried again until it does not: %s", error)
         self.trouble = error
         self._crew.tell_trouble(error)
+
+    def _broke(self, flight: Flight, error: Exception) -> None:
+        """No store in trouble raises this: there is an op that it cannot apply. It is looked for at once, by this thread."""
+        if flight.apart is None and len(flight.ops) > 1:
+            log.warning("a batch of %d cannot be stored and is sent in parts: %r", len(flight.ops), error)
+        with self._lock:
+            told, rejected = self._desk.broke(flight, error, now())
+        self._asked = True
+        for submission in told:
+            submission.done()
+        if rejected is not None:
+            log.error("%s", rejected.told, exc_info=error)
+            if rejected.run_id is not None:
+                self._crew.tell_trouble(StoreError(rejected.told), (rejected.run_id,))
 
     def _meet_strangers(self, receipts: list[Receipt]) -> None:
         """Runs that others started and this worker was granted nodes of: learn what they are."""

@@ -55,7 +55,9 @@ class Outputs(Mapping[str, Any]):
 
     def _fetch(self, indexes: tuple[int, ...]) -> None:
         found = self._read(self._held.facts.run_id, indexes)
-        self._known.update({index: decode(output_of(found[index])) if index in found else None for index in indexes})
+        self._known.update(
+            {index: decode(output_of(found[index].output)) if index in found else None for index in indexes}
+        )
 
     def _index(self, name: str) -> int:
         index = self._by_name().get(name)
@@ -205,7 +207,7 @@ class Context(Repeatable):
             if facts.bodies.state is None:
                 raise no_state(self.workflow)
             facts.seen = Seen(facts.run_id, facts.graph, facts.bodies.state, self._read)
-        return facts.seen.by(self._held.index)
+        return facts.seen.by(self._held.index, self._held.number)
 
     def check_state(self) -> None:
         """Raise StateError if the body has changed what it was given of the state, which would be lost."""

@@ -16,7 +16,7 @@ from ..model.origin import Origin, origin_of
 from ..store import Store, reader
 from .checking import check_seconds, check_step, checked_changes
 from .forking import fork_arguments
-from .gates import ask, preview
+from .gates import ask, ask_to_reattempt, preview
 from .procedure import carry_out
 
 Self = TypeVar("Self", bound="Controls")
@@ -31,7 +31,7 @@ class Steering(Protocol):
 
     def ask(self, gate: Gate) -> RunNews | None: ...
 
-    def go_on(self, gate: Gate, *, accept: bool = False) -> RunNews | None: ...
+    def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> RunNews | None: ...
 
     def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None: ...
 
@@ -78,12 +78,16 @@ class Controls:
         return self
 
     @overload
-    def reattempt(self: Self, node: str, *, dry_run: Literal[False] = ...) -> Self: ...
+    def reattempt(self: Self, node: str, *, cascade: bool = ..., dry_run: Literal[False] = ...) -> Self: ...
     @overload
-    def reattempt(self, node: str, *, dry_run: Literal[True]) -> list[Touched]: ...
-    def reattempt(self: Self, node: str, *, dry_run: bool = False) -> Self | list[Touched]:
-        """Run one node again that has ended, even one that completed, as long as nothing below it has started."""
-        gate = ask(self.id, "reattempt", node=self.index_of(node))
+    def reattempt(self, node: str, *, cascade: bool = ..., dry_run: Literal[True]) -> list[Touched]: ...
+    def reattempt(self: Self, node: str, *, cascade: bool = False, dry_run: bool = False) -> Self | list[Touched]:
+        """Run one node again that has ended, even one that completed, with what failed or was cancelled below it.
+
+        While something below it is running that is refused; when something below it has completed, too, unless `cascade=True`
+        runs that again as well. `fork` does the same in a new run.
+        """
+        gate = ask_to_reattempt(self.id, self.index_of(node), cascade=cascade)
         if dry_run:
             return self._preview(gate)
         if self._engine.go_on(gate) is None:
@@ -118,18 +122,26 @@ class Controls:
         return self
 
     @overload
-    def resume(self: Self, *, accept: bool = ..., dry_run: Literal[False] = ...) -> Self: ...
+    def resume(
+        self: Self, *, accept: bool = ..., input: Mapping[str, Any] | None = ..., dry_run: Literal[False] = ...
+    ) -> Self: ...
     @overload
     def resume(self, *, dry_run: Literal[True]) -> list[Touched]: ...
-    def resume(self: Self, *, accept: bool = False, dry_run: bool = False) -> Self | list[Touched]:
+    def resume(
+        self: Self, *, accept: bool = False, input: Mapping[str, Any] | None = None, dry_run: bool = False
+    ) -> Self | list[Touched]:
         """Go on with a paused run; after a failure that paused it, with what does not need the node that failed.
 
-        `accept=True`: nodes that the class has lost and gained since are no renamed ones.
+        `accept=True`: nodes that the class has lost and gained since are no renamed ones. `input` has values for inputs that
+        the class has got since, or asks for in another type:
+
+            run.resume(input={"express": True})
         """
+        values = checked_changes(input)
         gate = ask(self.id, "resume")
         if dry_run:
             return self._preview(gate)
-        if self._engine.go_on(gate, accept=accept) is None:
+        if self._engine.go_on(gate, accept=accept, input=values) is None:
             self._refuse(gate)
         return self
 

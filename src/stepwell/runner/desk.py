@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
+from ..errors import NotStored
 from ..graph import suspect_lane
 from ..ids import AttemptId, ClaimId, RunId, WorkerId
 from ..model import (
@@ -27,6 +28,7 @@ from ..model import (
     GateState,
     Grant,
     HeldGate,
+    ListReady,
     NodeStatus,
     Op,
     Receipt,
@@ -36,18 +38,26 @@ from ..model import (
     Settle,
     Settled,
 )
-from .flights import Asked, Flight, Landing, Limits, Pace, Submission
+from .flights import Asked, Flight, Landing, Limits, Pace, Submission, Window, windows
+from .isolating import FIRST_PAUSE, Apart, Isolation, Rejected, in_words
 from .lines import Lines
 from .metrics import Counters
 from .pressure import KINDS, Pressure
+from .run_queue import RunQueue, first_of
 from .work import Held, RunFacts
 
 MAX_SETTLEMENTS = 2_000
 """How many settlements one commit takes at most, so that renewals get through in between."""
 MAX_LINES = 2_000
 """After how many lines of their bodies a commit takes no more settlements."""
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+"""After how many bytes of outputs and records a commit takes no more settlements: a store writes them in one piece."""
 MAX_RUNS_NAMED = 256
 """How many runs one claim names at most."""
+SERVED_EVERY = 50_000
+"""At the latest after this many microseconds of work on runs that it knows, it looks for those that others started."""
+DRAIN_FOR = 10_000_000
+"""For so many microseconds at most nothing is claimed so that a suspect can run alone. Then it runs beside what is left."""
 LINES = {kind: (f"{kind}!", kind) for kind in KINDS}
 """Of each kind of body. Careful ones come first: while others are claimed ahead no slot would ever be free for them."""
 
@@ -55,8 +65,16 @@ LINES = {kind: (f"{kind}!", kind) for kind in KINDS}
 class Desk:
     """Holds what this worker has claimed and decides what to do next."""
 
-    def __init__(self, worker: WorkerId, limits: Limits, new_claim_id: Callable[[], ClaimId]) -> None:
+    def __init__(
+        self,
+        worker: WorkerId,
+        limits: Limits,
+        new_claim_id: Callable[[], ClaimId],
+        queues: frozenset[str] | None = None,
+    ) -> None:
         self.worker = worker
+        self.queues = queues
+        """The queues it takes nodes from; None: all."""
         self.limits = limits
         self.facts: dict[RunId, RunFacts] = {}
         self.held: dict[AttemptId, Held] = {}
@@ -75,14 +93,21 @@ class Desk:
         self._submissions: deque[Submission] = deque()
         self._settlements: deque[tuple[Held, Settle]] = deque()
         self._flight: Flight | None = None
-        self._again: Flight | None = None
-        self._hungry: defaultdict[str, dict[RunId, None]] = defaultdict(dict)
+        self._again: deque[Flight] = deque()
+        """Batches that the store did not take, or parts of them, in order: sent before anything else."""
+        self._isolation = Isolation()
+        self._hungry: defaultdict[str, RunQueue] = defaultdict(RunQueue)
         """By line: the runs that may have READY nodes in it."""
-        self._look_around = False
-        self._dry: set[str] = set()
-        """Lines of the workflows it serves in which there was nothing more."""
+        self._known = 0
+        """How many runs it has known."""
+        self._windows: deque[Window] = deque()
+        """Where it still has to look for READY nodes of the workflows it serves."""
+        self._served_at = 0
         self._look_for_suspects: list[str] = []
         """Where to look: among the runs it knows, among those it serves."""
+        self._draining_since: int | None = None
+        self._drained = False
+        """Nothing more is claimed until a suspect was; it has waited long enough for what is held."""
         self._suspects = 0
         self._lanes: dict[frozenset[str], dict[str, tuple[str, ...]]] = {}
         self._slots = {kind: limits.of(kind) for kind in KINDS}
@@ -105,8 +130,7 @@ class Desk:
 
     def know(self, facts: RunFacts) -> None:
         """From now on this worker works on this run."""
-        self.facts[facts.run_id] = facts
-        self.hungry((facts.run_id,))
+        self._remember(facts)
         self.suspects_possible()
 
     def hungry(self, runs: Iterable[RunId]) -> None:
@@ -117,14 +141,32 @@ class Desk:
 
     def look_around(self) -> None:
         """Runs of the workflows it serves may have READY nodes."""
+        self._windows = deque(windows(self.serves, self._by_line))
         if self.serves:
-            self._look_around = True
-            self._dry.clear()
             self.suspects_possible()
 
     def suspects_possible(self) -> None:
         """Some node may have lost several workers: look for it as soon as nothing else is at work."""
         self._look_for_suspects = ["known", "served"]
+
+    @property
+    def would_drain(self) -> bool:
+        """It would look for suspects, if it did not hold anything else."""
+        return bool(self._look_for_suspects and self.held) and self._draining_since is None and not self._suspects
+
+    def suspects(self) -> ListReady:
+        """Whether there are any, as a question to the store."""
+        graphs = (*(facts.graph.lanes for facts in self.facts.values()), *self.serves.values())
+        return ListReady(self._suspect_lanes(graphs), tuple(self.facts), tuple(sorted(self.serves)), limit=1)
+
+    def _draining(self) -> bool:
+        return self._draining_since is not None
+
+    def drain(self, now: int) -> None:
+        """There is a suspect: claim nothing else until it has its turn."""
+        self.suspects_possible()
+        if self._draining_since is None:
+            self._draining_since = now
 
     def heard(self, news: Iterable[RunNews]) -> list[HeldGate]:
         """How runs stand now. Those that ended are forgotten; gates that closed on a failure are returned."""
@@ -142,24 +184,30 @@ class Desk:
     def forget(self, run: RunId) -> None:
         self.facts.pop(run, None)
         for waiting in self._hungry.values():
-            waiting.pop(run, None)
+            waiting.discard(run)
 
     def holding(self) -> tuple[AttemptId, ...] | None:
         """Every attempt that stands under this worker's lease, for its renewal; None while a claim is on its way."""
-        flights = [flight for flight in (self._flight, self._again) if flight is not None]
+        flights = [flight for flight in (self._flight, *self._again) if flight is not None]
         if any(flight.claims for flight in flights):
             return None
         waiting = [held for held, _ in self._settlements]
         flying = [held for flight in flights for held in flight.settling]
-        return (*self.held, *(held.attempt for held in (*waiting, *flying)))
+        return (*self.held, *(held.attempt for held in (*waiting, *flying)), *self._isolation.attempts())
 
     def count(self, kind: str) -> int:
         """How many attempts with this kind of body are held."""
         return self._counts[kind]
 
     @property
+    def settling(self) -> Sequence[Held]:
+        """The attempts that the batch in flight settles."""
+        return () if self._flight is None else self._flight.settling
+
+    @property
     def idle(self) -> bool:
-        return not (self.held or self._settlements or self._submissions or self._flight or self._again)
+        under_way = self._settlements or self._submissions or self._flight or self._again
+        return not (self.held or under_way or any(self._isolation.attempts()))
 
     # What the desk decides
 
@@ -167,13 +215,11 @@ class Desk:
         """The next batch to commit, or None when one is in flight or there is nothing to say."""
         if self._flight is not None:
             return None
-        if self._again is None and self._nothing_to_say():
-            if self._full or self.pressure.felt:
-                self._feel(now)
-            return None
-        flight = self._again or self._compose(now)
-        self._again = None
-        if not flight.ops:
+        self._drained = self._draining_since is not None and now - self._draining_since >= DRAIN_FOR
+        flight = self._again.popleft() if self._again else self._isolated(now) if self._isolation.apart else None
+        if flight is None and not self._nothing_to_say():
+            flight = self._compose(now)
+        if flight is None or not flight.ops:
             if self._full or self.pressure.felt:
                 self._feel(now)
             return None
@@ -184,7 +230,7 @@ class Desk:
     @property
     def quiet(self) -> bool:
         """There is nothing to say, and no pressure to look after."""
-        return not (self._full or self.pressure.felt) and self._again is None and self._nothing_to_say()
+        return not (self._full or self.pressure.felt or self._again) and self._nothing_to_say()
 
     def _nothing_to_say(self) -> bool:
         """Known without composing a flight: after every commit somebody asks for the next one."""
@@ -192,8 +238,8 @@ class Desk:
             self._submissions
             or self._settlements
             or self.lines.ripe
-            or self._look_around
-            or (self._look_for_suspects and not self.held)
+            or self._windows
+            or (self._look_for_suspects and (self._drained or not self.held))
             or any(self._hungry.values())
         )
 
@@ -239,29 +285,100 @@ class Desk:
         """The commit raised. The same batch is sent again, without what somebody waits for: all of those are told."""
         assert flight is self._flight, "only the batch in flight can fall"
         self._flight = None
-        skip = sum(len(submission.ops) for submission in flight.submissions)
-        self._again = Flight(flight.ops[skip:], [], flight.settling, flight.claims, flight.lines)
         self.counters.commits_failed += 1
-        told = [*flight.submissions, *self._submissions]
+        fallen = [flight, *self._again]
+        told = [*(submission for each in fallen for submission in each.submissions), *self._submissions]
+        rest = [each.without_submissions() for each in fallen]
+        self._again = deque(each for each in rest if each.ops)
         self._submissions.clear()
         for submission in told:
-            submission.error = error
-            for facts in submission.facts:
-                self.forget(facts.run_id)
+            self._tell(submission, error)
         return told
+
+    def broke(self, flight: Flight, error: Exception, now: int) -> tuple[list[Submission], Rejected | None]:
+        """The commit raised what no store in trouble does: one op cannot be applied. The others are to go on.
+
+        The batch is sent again in halves. What is alone is refused: returned are those who wait for it, and what to tell.
+        """
+        assert flight is self._flight, "only the batch in flight can fall"
+        self._flight = None
+        self.counters.commits_failed += 1
+        halves = flight.halves()
+        if halves is not None:
+            self._again.extendleft(reversed(halves))
+            return [], None
+        if flight.submissions:
+            (submission,) = flight.submissions
+            self._tell(submission, NotStored(f"the store cannot apply this: {in_words(error)}"))
+            return [submission], Rejected(f"what somebody asked for cannot be stored: {in_words(error)}")
+        (op,) = flight.ops
+        if isinstance(op, Settle):
+            (held,) = flight.settling
+            return [], self._isolation.not_settled(held, op, flight.apart, error, now)
+        if isinstance(op, Claim):
+            (asked,) = flight.claims
+            for line in self._hungry if op.runs else dict(asked.lines):
+                self._ran_dry(line, asked)
+            return [], self._isolation.not_claimed(op, flight.apart, error, now, suspect=asked.suspect)
+        return [], Rejected(
+            f"a line of attempt {getattr(op, 'attempt', '?')} cannot be stored and is left out: {in_words(error)}"
+        )
+
+    def _tell(self, submission: Submission, error: BaseException) -> None:
+        submission.error = error
+        for facts in submission.facts:
+            self.forget(facts.run_id)
+
+    def _isolated(self, now: int) -> Flight | None:
+        """What the store could not apply and is due to be tried again."""
+        apart = self._isolation.take_due(now)
+        if apart is None:
+            return None
+        if apart.held is not None:
+            assert apart.settle is not None
+            return Flight([apart.stand_in or apart.settle], [], [apart.held], apart=apart)
+        apart.runs = tuple(run for run in apart.runs if run in self.facts)
+        apart.serves = tuple(pair for pair in apart.serves if pair in self.serves)
+        if self.closing or not (apart.runs or apart.serves):
+            return None
+        flight = Flight([], [], [], apart=apart)
+        if self._may_claim:
+            self._claim_apart(flight, apart, now)
+        if flight.ops:
+            return flight
+        apart.due = now + FIRST_PAUSE  # there is no room
+        self._isolation.add(apart)
+        return None
+
+    def _claim_apart(self, flight: Flight, apart: Apart, now: int) -> None:
+        graphs = {self.facts[run].graph.lanes for run in apart.runs} | {self.serves[pair] for pair in apart.serves}
+        scope = {"runs": apart.runs} if apart.runs else {"serves": apart.serves}
+        for kind, lines in LINES.items():
+            own = [line for line in lines if any(line in self._by_line(lanes) for lanes in graphs)]
+            self._claim(flight, self._with_room(kind, own, now), graphs, **scope)
+        if flight.ops:
+            self.hungry(apart.runs)  # what is not granted now is asked for as usual, if the store can do it again
 
     def _compose(self, now: int) -> Flight:
         flight = Flight([], [], [])
+        if self._windows and now - self._served_at >= SERVED_EVERY and self._may_claim and not self._draining():
+            self._claim_served(flight, now)
+            if flight.ops:
+                return flight  # a claim among all runs is a batch of its own
         while self._submissions:
             submission = self._submissions.popleft()
             flight.submissions.append(submission)
             flight.ops += submission.ops
             for facts in submission.facts:
-                self.facts[facts.run_id] = facts
-                self._feed(facts.run_id)
+                self._remember(facts)
         settles: list[Op] = []
-        lines, riding = self.lines.due() if self.lines.ripe else [], 0
-        while self._settlements and len(settles) < MAX_SETTLEMENTS and len(lines) + riding < MAX_LINES:
+        lines, riding, size = self.lines.due() if self.lines.ripe else [], 0, 0
+        while (
+            self._settlements
+            and len(settles) < MAX_SETTLEMENTS
+            and len(lines) + riding < MAX_LINES
+            and size < MAX_BATCH_BYTES
+        ):
             held, settle = self._settlements.popleft()
             if held.said is not None:
                 lines += held.said.rest()
@@ -269,6 +386,9 @@ class Desk:
                 recorded = held.recorded.lines()
                 settle = Settle(*settle[:-1], recorded)
                 riding += len(recorded)
+                size += sum(len(data) for _, data in recorded)
+            if settle.output is not None:
+                size += len(settle.output)
             flight.settling.append(held)
             settles.append(settle)
             if held.facts.run_id in self.facts:
@@ -277,35 +397,60 @@ class Desk:
             flight.lines = len(lines)
             flight.ops += lines
         flight.ops += settles
-        if self.leased and not (self.closing or self.stalled or self._suspects):
+        if self._may_claim:
             self._add_claims(flight, now)
         return flight
 
+    @property
+    def _may_claim(self) -> bool:
+        return self.leased and not (self.closing or self.stalled or self._suspects)
+
+    def _remember(self, facts: RunFacts) -> None:
+        """From now on it works on this run, which may have READY nodes."""
+        known = self.facts.get(facts.run_id)
+        self._known += known is None
+        facts.place = (-facts.priority, self._known, facts.run_id) if known is None else known.place
+        self.facts[facts.run_id] = facts
+        self._feed(facts.run_id)
+
     def _feed(self, run: RunId) -> None:
         """This run, which is known, may have READY nodes in any of its lines."""
-        for line in self._by_line(self.facts[run].graph.lanes):
-            self._hungry[line][run] = None
+        if self._isolation.apart and self._isolation.has_run(run):
+            return
+        facts = self.facts[run]
+        for line in self._by_line(facts.graph.lanes):
+            self._hungry[line].add(facts.place)
 
     def _add_claims(self, flight: Flight, now: int) -> None:
+        if self._draining():
+            self._claim_suspects(flight)
+            if self._draining() or flight.ops:
+                return
         for kind, (careful, others) in LINES.items():
             if self._hungry[careful] or self._hungry[others]:
                 self._claim_known(flight, kind, now)
-        if self._look_around and not flight.ops:
-            served = {line for lanes in self.serves.values() for line in self._by_line(lanes)} - self._dry
-            self._look_around = bool(served)
-            for kind in KINDS:
-                lines = self._with_room(kind, [line for line in LINES[kind] if line in served], now)
-                self._claim(flight, lines, self.serves.values(), serves=tuple(sorted(self.serves)))
-        while self._look_for_suspects and not flight.ops and not self.held:
-            self._claim_suspect(flight)
+        if self._windows and not flight.ops:
+            self._claim_served(flight, now)
+        self._claim_suspects(flight)
 
     def _claim_known(self, flight: Flight, kind: str, now: int) -> None:
         lines = [line for line in LINES[kind] if self._hungry[line]]
         with_room = self._with_room(kind, lines, now)
-        waiting = [self._hungry[line] for line, _ in with_room]
-        merged = waiting[0] if len(waiting) == 1 else dict.fromkeys(run for runs in waiting for run in runs)
-        runs = tuple(merged) if len(merged) <= MAX_RUNS_NAMED else tuple(islice(merged, MAX_RUNS_NAMED))
-        self._claim(flight, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
+        if with_room:
+            runs = first_of((self._hungry[line] for line, _ in with_room), MAX_RUNS_NAMED)
+            self._claim(flight, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
+
+    def _claim_served(self, flight: Flight, now: int) -> None:
+        """Look in one window, the next time in the one after it."""
+        self._served_at = now
+        for _ in range(len(self._windows)):
+            window = self._windows[0]
+            self._windows.rotate(-1)
+            for kind in KINDS:
+                lines = self._with_room(kind, [line for line in LINES[kind] if line in window.lines], now)
+                self._claim(flight, lines, window.graphs, window, serves=window.pairs)
+            if flight.ops:
+                return
 
     def _with_room(self, kind: str, lines: list[str], now: int) -> tuple[tuple[str, int], ...]:
         """Those of the lines for which there is room, with how much: for careful ones only what is free now."""
@@ -318,13 +463,18 @@ class Desk:
         return tuple((line, min(CHUNK, free if line.endswith("!") else free + ahead)) for line in lines)
 
     def _claim(
-        self, flight: Flight, lines: tuple[tuple[str, int], ...], graphs: Iterable[frozenset[str]], **scope: Any
+        self,
+        flight: Flight,
+        lines: tuple[tuple[str, int], ...],
+        graphs: Iterable[frozenset[str]],
+        window: Window | None = None,
+        **scope: Any,
     ) -> None:
         """Ask for nodes of these lines. Limits are cumulative, so that all share the free slots."""
         distinct = set(graphs)
         wanted = tuple((lane, limit) for line, limit in lines for lane in self._lanes_of(line, distinct))
         if wanted:
-            flight.claims.append(Asked(lines, scope.get("runs", ())))
+            flight.claims.append(Asked(lines, scope.get("runs", ()), window))
             flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
 
     def _lanes_of(self, line: str, graphs: set[frozenset[str]]) -> Sequence[str]:
@@ -334,13 +484,20 @@ class Desk:
         return sorted({lane for lanes in graphs for lane in self._by_line(lanes).get(line, ())})
 
     def _by_line(self, lanes: frozenset[str]) -> dict[str, tuple[str, ...]]:
-        """The lanes of a graph by line: what follows the name of the queue."""
+        """The lanes of a graph in queues that it takes nodes from, by line: what follows the name of the queue."""
         found = self._lanes.get(lanes)
         if found is None:
-            lines = {lane.partition("/")[2] for lane in lanes}
-            found = {line: tuple(sorted(lane for lane in lanes if lane.partition("/")[2] == line)) for line in lines}
+            found = {}
+            for lane in sorted(lanes):
+                queue, _, line = lane.partition("/")
+                if self.queues is None or queue in self.queues:
+                    found[line] = (*found.get(line, ()), lane)
             self._lanes[lanes] = found
         return found
+
+    def _suspect_lanes(self, graphs: Iterable[frozenset[str]]) -> tuple[str, ...]:
+        own = {lane for lanes in set(graphs) for found in self._by_line(lanes).values() for lane in found}
+        return tuple(sorted({suspect_lane(lane) for lane in own}))
 
     # Back-pressure
 
@@ -366,16 +523,21 @@ class Desk:
             facts = self.facts[run]
             yield max(0, facts.active - facts.held)
 
+    def _claim_suspects(self, flight: Flight) -> None:
+        while self._look_for_suspects and not flight.ops and (self._drained or not self.held):
+            self._claim_suspect(flight)
+
     def _claim_suspect(self, flight: Flight) -> None:
         """A node that may have killed its worker is claimed alone, with nothing else at work."""
         scope = self._look_for_suspects.pop(0)
         if scope == "known":
-            graphs = [facts.graph.lanes for facts in self.facts.values()]
+            lanes = self._suspect_lanes(facts.graph.lanes for facts in self.facts.values())
             asked: dict[str, Any] = {"runs": tuple(self.facts)}
         else:
-            graphs = list(self.serves.values())
+            lanes = self._suspect_lanes(self.serves.values())
             asked = {"serves": tuple(sorted(self.serves))}
-        lanes = sorted({suspect_lane(lane) for of_graph in graphs for lane in of_graph})
+        if not self._look_for_suspects:
+            self._draining_since = None  # it is the last place to look in
         if lanes:
             flight.claims.append(Asked((), suspect=True))
             wanted = tuple((lane, 1) for lane in lanes)
@@ -413,7 +575,9 @@ class Desk:
         for line, limit in asked.lines:
             taken += len(begun) if len(asked.lines) == 1 else sum(held.line == line for held in begun)
             if taken < limit:
-                self._ran_dry(line, asked.runs)
+                self._ran_dry(line, asked)
+        if asked.suspect and begun:
+            self._draining_since = None
 
     def knows(self, grant: Grant) -> bool:
         """It has the graph and the code of the run that a node was granted of, as the run is now."""
@@ -430,12 +594,14 @@ class Desk:
         ops: list[Op] = [Settle(grant.attempt, AttemptStatus.RELEASED, NodeStatus.READY) for grant in grants]
         self._submissions.append(Submission(ops))
 
-    def _ran_dry(self, line: str, runs: tuple[RunId, ...]) -> None:
-        """There was less than asked for: nothing more is READY in this line of these runs, or of all it serves."""
-        if not runs:
-            self._dry.add(line)
-        for run in runs:
-            self._hungry[line].pop(run, None)
+    def _ran_dry(self, line: str, asked: Asked) -> None:
+        """There was less than asked for: nothing more is READY in this line of these runs, or in this window."""
+        for run in asked.runs:
+            self._hungry[line].discard(run)
+        if asked.window is not None:
+            asked.window.lines.discard(line)
+            if not asked.window.lines and asked.window in self._windows:
+                self._windows.remove(asked.window)
 
     def _hold(self, grant: Grant, facts: RunFacts, now: int, *, suspect: bool) -> Held:
         held = Held(
@@ -448,6 +614,7 @@ class Desk:
             grant.generation,
             suspect,
             now,
+            postponed=grant.postponed,
         )
         self.held[grant.attempt] = held
         facts.held += 1

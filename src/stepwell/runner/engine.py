@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from ..clock import SECOND
 from ..codec import decode, encode
+from ..commands import DEFAULT_STORE, either
 from ..define import Bodies, Builder, Definition, Workflow
-from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunPaused, RunStillActive
+from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunStillActive
 from ..graph import Graph
-from ..ids import RunId, checked_run_id, new_run_id, new_worker_id
+from ..ids import Digest, RunId, checked_run_id, new_run_id, new_worker_id
 from ..kernel.comparing import Comparison
 from ..kernel.layout import add_graph
 from ..model import (
@@ -21,7 +24,8 @@ from ..model import (
     Create,
     Created,
     Gate,
-    HeldGate,
+    GetRun,
+    ListJournal,
     ListRuns,
     Op,
     Receipt,
@@ -30,35 +34,42 @@ from ..model import (
     RunNews,
     RunRow,
     RunStatus,
-    Sweep,
-    Swept,
     Unfinished,
 )
-from ..settings import DEFAULT_STORE
 from ..store import Store, open_store, reader
-from .checking import check_page, check_seconds, checked_list, checked_status, checked_workflows
-from .chores import Due
+from .checking import (
+    check_page,
+    check_seconds,
+    checked_list,
+    checked_modules,
+    checked_queues,
+    checked_status,
+    checked_workflows,
+)
 from .code import Code, Outdated
+from .events import Events, ObservedStore
+from .explaining import served_by
 from .flights import Limits
-from .gates import GATE_LEASE, delete, enact, finish, go_over, load
+from .forking import below
+from .gates import GATE_LEASE, ask, delete, enact, go_over, load
 from .housekeeping import Housekeeping
 from .lineage import begin_fork
 from .local import LocalRunner
 from .metrics import IDLE, EngineMetrics
-from .procedure import Procedure, carry_out
+from .procedure import carry_out
+from .pulse import Pulse
 from .recent import Recent
 from .run import Run, as_run
 from .serving import Serving
-from .starting import check_home, check_limits, create_op, facts_of, refuse_while_importing_main
-from .versions import Versions
-from .watch import Events, Watch
+from .starting import check_home, check_limits, create_op, facts_of, kept_input, refuse_while_importing_main
+from .versions import Versions, changes, unfit
+from .waiting import Waiting
+from .watch import Watch
 from .work import RunFacts
 
+log = logging.getLogger("stepwell")
+
 RUNS_PER_COMMIT = 500
-GOING_ON = ("retry", "reattempt")
-"""What the gate of an ended run is held for when it is about to go on: it has not ended, only its row says so still."""
-LOOK_AFTER = 86_400.0
-"""Seconds that are waited for news at once; threads cannot wait for all that can be asked for."""
 Answer = TypeVar("Answer")
 
 Startable = Workflow | Builder
@@ -72,8 +83,12 @@ class Engine:
             print(run.output("ship"))
 
     It works on the runs it started or adopted, and on every run of `workflows`, also those another process left. With
-    `runner=None` it only starts and looks. With `guard=True` a body that asks the clock, chance, the network or a program for
+    `runner=None` it only starts and looks. With `queues` it takes only nodes of these queues. With
+    `guard=True` a body that asks the clock, chance, the network or a program for
     something that is not recorded fails, with the line that tried.
+
+    `jobs` names modules whose functions may run for what came from elsewhere: an imported graph, or what is stored on a server.
+    What programs put into an embedded store needs none.
     """
 
     def __init__(
@@ -81,6 +96,7 @@ class Engine:
         url: str | Store | None = None,
         *,
         workflows: Iterable[type[Workflow]] = (),
+        jobs: Iterable[str] = (),
         runner: Literal["local"] | None = "local",
         max_concurrent_nodes: int = 8,
         max_async_nodes: int = 1_000,
@@ -88,10 +104,11 @@ class Engine:
         queue_depth: int = 1_024,
         lease_seconds: float = 30.0,
         close_seconds: float = 10.0,
+        queues: Iterable[str] | None = None,
         guard: bool = False,
     ) -> None:
         check_home(url, runner)
-        given = checked_workflows(workflows)
+        given, allowed, taken = checked_workflows(workflows), checked_modules(jobs), checked_queues(queues)
         check_limits(
             lease_seconds=lease_seconds,
             close_seconds=close_seconds,
@@ -101,18 +118,21 @@ class Engine:
             queue_depth=queue_depth,
         )
         refuse_while_importing_main()
-        self.store: Store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
         self.events = Events()
+        store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+        self.store: Store = ObservedStore(store, self.events)
         self._watch = Watch()
+        self._waiting = Waiting(self.store, self._watch, self._work, self._still_active, news=runner == "local")
         self._lock = threading.Lock()
         self._stored: Recent[str, bool] = Recent(10_000)
         """Digests of graphs that are known to be in the store."""
         worker = new_worker_id() if runner == "local" else None
-        self.code = Code(self.store, given)
+        self.code = Code(self.store, given, allowed)
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
         """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
         self._serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
+        self._discovering = Pulse(self._serve, "stepwell-serving", 0)
         self._close_seconds = close_seconds
         self._closed = False
         self._started = False
@@ -127,15 +147,16 @@ class Engine:
                 versions=self.code.versions,
                 find_facts=self._find_facts,
                 on_news=self._on_news,
-                on_settled=self.events.settled,
                 on_trouble=self._watch.trouble,
                 on_pressure=self.events.pressed,
-                finish_gate=self._finish_gate,
-                do_chores=self._do_chores,
+                house=lambda: self._house,
+                graphs=self.code.known_graph,
+                queues=taken,
                 guarded=guard,
             )
+            self.events.settling = self._runner.settling
             self._house = Housekeeping(
-                self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._discover
+                self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._serve_soon
             )
         if self.code.given:
             self._work()
@@ -157,15 +178,18 @@ class Engine:
         self._closed = True
         if self._runner is not None and self._started:
             self._runner.close(self._close_seconds if timeout is None else timeout)
-        self._watch.trouble(EngineClosed("the engine was closed while this run was still going on"))
+            self._discovering.end(5)
+        self.events.close()
+        self._waiting.close()
         self.store.close()
 
     # Starting
 
     def run(self, workflow: Startable, *, check: bool = True, wait: float | None = None, **options: Any) -> Run:
-        """Start a run and wait for its end, `wait` seconds at most; raises RunFailed or RunCancelled unless `check=False`.
+        """Start a run and wait for its end, `wait` seconds at most.
 
-        The other options are those of `start`.
+        Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
+        returned however it stands then. The other options are those of `start`.
         """
         if wait is not None:
             check_seconds("wait", wait)  # before anything is started
@@ -184,7 +208,8 @@ class Engine:
     ) -> Run:
         """Start a run; it is durable when this returns.
 
-        The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there.
+        The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there; that of
+        a Builder must also have the same graph.
         """
         definition = self.code.definition_of(workflow)
         create = create_op(definition, run_id, idempotency_key, priority, timeout, seed)
@@ -223,8 +248,7 @@ class Engine:
     def _started_run(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> Run:
         if isinstance(receipt, Refused) and receipt.reason in (Refusal.UNKNOWN, Refusal.INCOMPLETE):
             # The graph was collected meanwhile, or somebody else has not stored it whole yet.
-            self._stored.pop(create.digest, None)
-            receipt = self._commit([*self._graph_ops(definition), create], ())[-1]
+            receipt = self._commit([*(self._whole_graph(definition)), create], ())[-1]
             known = False  # the desk forgot it with the refusal
         if isinstance(receipt, Refused):
             raise RunConflict(
@@ -234,6 +258,7 @@ class Engine:
         assert isinstance(receipt, Created)
         run = Run(self, receipt.run_id)
         if receipt.existed:
+            self._check_same_graph(definition, receipt.run_id)
             return self.adopt(run.id) if self._runner is not None else run
         if receipt.loaded < receipt.total:
             carry_out(self.store, load(run.id, receipt.loaded))
@@ -242,6 +267,22 @@ class Engine:
         if self._runner is not None and create.timeout is not None:
             self._runner.sweep_in(create.timeout)
         return run
+
+    def _check_same_graph(self, definition: Definition, run_id: RunId) -> None:
+        """A run that is there is the same one only if it has the same graph; that of a class may have healed since."""
+        row, moved = self.store.read([GetRun(run_id), ListJournal(run_id, limit=1, kinds=("healed",))])
+        if row is None or (row.target is not None and definition.target is not None):
+            return
+        first = Digest(moved[0].status.partition(" ")[0]) if moved else row.digest  # before somebody edited or froze it
+        if first == definition.graph.digest and row.target == definition.target:
+            return
+        stored = reader.get_graph(self.store, first)  # it may be collected, once no run has it any more
+        differing = "" if stored is None else f" ({changes(Graph.load(stored), definition.graph)})"
+        raise RunConflict(
+            f"run {run_id} exists already, with another graph{differing}; choose another run id or key, or go on with the run "
+            f"as it is: engine.adopt({run_id!r})",
+            run_id=run_id,
+        )
 
     def _graph_ops(self, definition: Definition) -> list[Op]:
         """What stores the graph: nothing if it is there; a large one is stored here, chunk by chunk."""
@@ -254,6 +295,10 @@ class Engine:
         self._stored[graph.digest] = True
         self.code.stored(graph)
         return chunks[-1:]
+
+    def _whole_graph(self, definition: Definition) -> list[Op]:
+        """All that stores the graph, in one batch with what needs it: nobody can collect it in between."""
+        return [*add_graph(definition.graph, definition.workflow)]
 
     def _commit(self, ops: list[Op], facts: tuple[RunFacts, ...]) -> list[Receipt]:
         try:
@@ -287,34 +332,43 @@ class Engine:
         return IDLE if self._runner is None else self._runner.metrics()
 
     def on(self, event: Literal["run", "node", "backpressure"], callback: Callable[[Any], None]) -> None:
-        """Call back for every "run" that ends or changes, every "node" whose attempt is settled, in this process, and when
-        "backpressure" begins and ends: work waits in the store because there is no room for it here."""
+        """Call back for every "run" whose status changes, every "node" whose attempt is settled in this process, and when
+        "backpressure" begins and ends: work waits in the store because there is no room for it here.
+
+        Of one run in the order of its journal, each change once. One thread calls the listeners, one after the other: a slow
+        one delays the next event, and no work. Whatever a listener raises is logged and changes nothing. `close()` waits up
+        to 5 s until they have heard everything.
+        """
         self.events.on(event, callback)
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus:
-        """Wait for the end of a run. Without a runner, somebody else must be working on it."""
-        if timeout is not None:
-            check_seconds("timeout", timeout)
-        reader.check_run_id(run_id)
-        self._work()  # also who only waits must notice what others do
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with self._watch.waiting(run_id) as waiter:
-            while True:
-                row = reader.require_run(self.store, run_id)
-                status = row.status
-                if status.terminal and row.purpose in GOING_ON:
-                    status = self._once_it_goes_on(run_id).status
-                if status.terminal:
-                    return status
-                if status is RunStatus.PAUSED and row.reason != "paused":
-                    raise RunPaused(run_id, row.reason or "")
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    raise RunStillActive(
-                        f"run {run_id} is still {status} after {timeout:g} s; it goes on", run_id=run_id
-                    )
-                look_after = LOOK_AFTER if self._runner is not None else 0.05
-                waiter.wait(look_after if left is None else min(look_after, left))
+        """Wait until a run has ended, or has paused because somebody must decide, and give its status.
+
+        Without a runner, somebody else must be working on it.
+        """
+        return self._waiting.wait(run_id, timeout).status
+
+    async def wait_on_loop(self, run_id: RunId) -> RunStatus:
+        """The same for `async def`: it blocks no loop and holds no thread."""
+        return (await self._waiting.wait_on_loop(run_id)).status
+
+    def _still_active(self, row: RunRow, told: str) -> RunStillActive:
+        """Waiting ended first: does the run go on by itself?"""
+        if row.status is RunStatus.PAUSED:
+            more = f"{either('run.resume()', f'resume {row.id}', self.store.url)} goes on with it"
+        elif self._is_worked_on(row):
+            more = "it goes on"
+        else:
+            works = either(f"engine.adopt({row.id!r})", f"resume {row.id}", self.store.url)
+            more = f"no worker is alive that works on it: {works} does"
+        return RunStillActive(f"{told}; {more}", run_id=row.id)
+
+    def _is_worked_on(self, row: RunRow) -> bool:
+        if self._runner is None:
+            return served_by(self.store, row)
+        desk = self._runner.desk
+        own = row.id in desk.facts or bool(self.can_serve(Unfinished(row.workflow, row.target, row.digest)))
+        return own or served_by(self.store, row, but=desk.worker)
 
     def graph_of(self, row: RunRow) -> Graph:
         return self.code.graph(row.digest, row.id)
@@ -327,24 +381,11 @@ class Engine:
 
     def adopt(self, run_id: str) -> Run:
         """Work on an unfinished run that another process started and left."""
-        row = self._once_it_goes_on(run_id)
+        row = self._waiting.once_it_goes_on(run_id)
         if not row.status.terminal:
             row = self._in_turn(lambda: self._versions.up_to_date(reader.require_run(self.store, run_id)))
             self._take_up(row, self.code.facts(row))
         return Run(self, row.id)
-
-    def _once_it_goes_on(self, run_id: str) -> RunRow:
-        """The run; when somebody has asked for an ended one to go on, or died while asking, not before that is done."""
-        until = time.monotonic() + GATE_LEASE / SECOND + 5
-        while True:
-            row = reader.require_run(self.store, run_id)
-            if not row.status.terminal or row.purpose not in GOING_ON or time.monotonic() > until:
-                return row
-            (swept,) = self.store.commit([Sweep()])
-            for held in swept.gates if isinstance(swept, Swept) else ():
-                if held.run_id == run_id:
-                    carry_out(self.store, finish(held))
-            time.sleep(0.02)
 
     def _take_up(self, row: RunRow, facts: RunFacts) -> None:
         runner = self._require_runner()
@@ -366,9 +407,13 @@ class Engine:
         """Whether the code of such runs was found here; None when this engine has not looked for it (yet)."""
         return self._serving.can_serve(needed)
 
+    def why_not_served(self, needed: Unfinished) -> str | None:
+        """What is missing here to work on such runs; None: nothing is."""
+        return self.code.absent(needed.workflow, needed.target, self.code.graph(needed.digest))
+
     def ask(self, gate: Gate) -> RunNews | None:
         """Have done what somebody asks of a run; None when the run is not in a status for it."""
-        news = self._in_turn(lambda: carry_out(self.store, enact(gate)))
+        news = self._in_turn(lambda: carry_out(self.store, enact(gate), self.code.known_graph))
         if news is not None and self._runner is not None and self._started:
             if gate.stop:
                 self._runner.stop_run(gate.run_id)
@@ -377,16 +422,25 @@ class Engine:
                 self._runner.sweep_in(decode(gate.arguments)["grace"] + 1_000)
         return news
 
-    def go_on(self, gate: Gate, *, accept: bool = False) -> RunNews | None:
-        """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner."""
+    def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> RunNews | None:
+        """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner.
+
+        `input` has values that the class asks for and the run has not.
+        """
         row = reader.require_run(self.store, gate.run_id)
-        if row.status in gate.allowed:
-            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept))
-        facts = self._facts_if_here(row)
+        if row.status in gate.allowed or (input and not row.status.terminal):
+            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept, check_input=not input))
+        if input:
+            filled = self.code.filled_input(row, input)
+            gate = gate._replace(arguments=encode({"input": filled}))
+            if row.status in (RunStatus.PENDING, RunStatus.RUNNING):  # nobody has noticed yet
+                self.ask(ask(row.id, "pause", reason=unfit(self.code.misfits(row))))
+            row = row._replace(input=encode(filled))
+        facts = self._facts_if_here(row, gate)
         news = self.ask(gate)
         if news is None and gate.purpose != "resume":
             return None  # what was refused must not make this engine work on the run
-        row = reader.require_run(self.store, row.id)
+        row = self._waiting.once_it_goes_on(row.id)  # somebody else may be finishing it, because this engine was late
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
             self._take_up(row, facts)
@@ -397,10 +451,17 @@ class Engine:
 
         def ask() -> RunNews | None:
             now = reader.require_run(self.store, row.id)  # who was in turn before may have changed it
-            return carry_out(self.store, go_over(now, self.graph_of(now), new, purpose=purpose, pinned=True))
+            current = self.graph_of(now)
+            trusted = current.trusted if purpose == "freeze" else self.code.may_trust(current, new)
+            return carry_out(self.store, go_over(now, current, new, purpose=purpose, pinned=True, trusted=trusted))
 
         news = self._in_turn(ask)
         after = reader.require_run(self.store, row.id)
+        if purpose == "import" and not self.graph_of(after).trusted:
+            log.warning(
+                "run %s now names code that it did not name before; it is worked on where that is registered: jobs=[...]",
+                row.id,
+            )
         if news is None and after.digest == row.digest and self.graph_of(row).follows is not None:
             raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
 
@@ -415,23 +476,30 @@ class Engine:
                     raise
                 time.sleep(0.01)
 
-    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool) -> RunRow:
+    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool, check_input: bool) -> RunRow:
         """Healed, if the class is here: who only steers runs need not have it."""
         row = reader.require_run(self.store, run_id)
         try:
-            return self._versions.up_to_date(row, accept=accept)
+            return self._versions.up_to_date(row, accept=accept, check_input=check_input)
         except DefinitionError:
             if self._runner is not None:
                 raise
             return row
 
-    def _facts_if_here(self, row: RunRow) -> RunFacts | None:
-        return None if self._runner is None else self.code.facts(row)
+    def _facts_if_here(self, row: RunRow, gate: Gate) -> RunFacts | None:
+        """Before anything is asked of the run: when code of it is not here, it stays as it is."""
+        if self._runner is None:
+            return None
+        graph, again = self.graph_of(row), set()
+        if gate.purpose == "reattempt":
+            first = decode(gate.arguments)["node"]
+            again = {first, *below(first, graph)} if first < len(graph.order) else set()
+        return self.code.facts(row, again)
 
     def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
         """Create a fork of a run, let it share what its origin has done, and work on it if this engine does."""
         chosen = new_run_id() if run_id is None else checked_run_id(run_id)
-        given = encode(self.code.input_for(row, input)) if input else row.input
+        given = kept_input(self.code.input_for(row, input)) if input else row.input
         create = Create(
             chosen, row.workflow, row.target, row.digest, given, row.seed, row.on_failure, row.priority, fork=arguments
         )
@@ -459,15 +527,9 @@ class Engine:
         self._work()
         return self._runner
 
-    def _finish_gate(self, held: HeldGate) -> None:
-        self._house.finish_gate(held)
-
-    def _do_chores(self, due: Due) -> Procedure[None]:
-        return self._house.do(due)
-
     def _on_news(self, news: Iterable[Any]) -> None:
         self._watch.tell(news)
-        self.events.runs(news)
+        self.events.seen(news)
 
     def _announce(self) -> None:
         if self._runner is not None:
@@ -482,9 +544,23 @@ class Engine:
             self._runner.serve(pairs)
         return self._serving.wait()
 
+    def _serve_soon(self) -> None:
+        """Elsewhere: a run that is healed may take long."""
+        if self._serving.needed:
+            self._discovering.wake()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(EngineClosed):
+            again = self._discover()
+            if again is not None:
+                self._house.serve_again(again)
+
     def _find_facts(self, run_id: RunId) -> RunFacts:
+        row = reader.require_run(self.store, run_id)
         try:
-            return self.code.facts(reader.require_run(self.store, run_id))
+            facts = self.code.facts(row)
+            self._versions.check_input(row)
+            return facts
         except Outdated:
             self._serving.leave(run_id)
             raise

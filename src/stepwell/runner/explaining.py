@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import RunNotFound
 from ..graph import Graph
-from ..ids import NodeId, RunId
+from ..ids import NodeId, RunId, WorkerId
 from ..kernel.why import GROUPS, Facts, Known, Wanted, Why, Worker, above, explain, most_telling, wanted
 from ..model import (
     SATISFIED_NODES,
-    CountNodes,
     GetRun,
     ListAttempts,
     ListJournal,
@@ -24,7 +24,7 @@ from ..model import (
     RunStatus,
 )
 from ..store import Store, reader
-from ..store.living import among
+from ..store.living import among, living
 
 CANDIDATES = 20
 """Nodes of a kind that are looked at to tell of a few."""
@@ -39,14 +39,16 @@ _NO_BLOCKERS = (RunStatus.COMPLETED, RunStatus.CANCELLED)
 def why_run(store: Store, run_id: RunId, graph: Graph) -> Why:
     """Why a run is not done yet, or ended as it did."""
     for _ in range(TRIES):
-        run, workers, gates, counts = _standing(store, run_id, [CountNodes(run_id)])
+        run, workers, gates = _standing(store, run_id, [])
+        counts = reader.count_nodes(store, run_id, graph.removed)
         found: list[Known] = []
         for statuses in _telling_of(run):
             found += _candidates(store, run_id, statuses)
         if _seq(store, run_id) == run.seq:
             break
     nodes: dict[str, Known] = {known.row.id: known for known in found}
-    return explain(Facts(run, graph, store.now(), workers, gates, nodes, blockers=most_telling(found), counts=counts))
+    facts = Facts(run, graph, store.now(), workers, gates, nodes, blockers=most_telling(found), counts=counts)
+    return replace(explain(facts), store=store.url)
 
 
 def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
@@ -63,7 +65,13 @@ def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
         was, run, row = row, facts.run, facts.nodes[row.id].row
         if row.status is was.status:
             break
-    return explain(facts, row.id)
+    return replace(explain(facts, row.id), store=store.url)
+
+
+def served_by(store: Store, row: RunRow, *, but: WorkerId | None = None) -> bool:
+    """Whether a worker is alive, `but` this one, that may work on the run."""
+    workers = (Worker.of(worker.id, worker.info) for worker in living(store) if worker.id != but)
+    return any(worker.serves is None or (row.workflow, row.digest) in worker.serves for worker in workers)
 
 
 def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Facts:
@@ -78,7 +86,7 @@ def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Fac
     ]
     run, workers, gates, attempts, history, ended, own, *pages = _standing(store, run.id, others)
     if not own:
-        raise RunNotFound(run.id)
+        raise RunNotFound(run.id, store=store.url)
     read = _with_errors(store, run.id, [row for page in pages for row in page])
     moved = {known.row.id for known in read if known.row.status in SATISFIED_NODES}
     found = [known for known in found if known.row.id not in moved]
@@ -113,7 +121,7 @@ def _standing(store: Store, run_id: RunId, others: Sequence[Query]) -> tuple[Any
         [GetRun(run_id), ListWorkers(), ListJournal(run_id, kinds=("gate", "run")), *others]
     )
     if run is None:
-        raise RunNotFound(run_id)
+        raise RunNotFound(run_id, store=store.url)
     workers = tuple(Worker.of(worker.id, worker.info) for worker in among(rows, store.now()))
     return run, workers, gates, *answers
 

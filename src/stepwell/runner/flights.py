@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..ids import RunId
 from ..model import Op, Receipt, RunNews, Settle
 from .work import Held, RunFacts
+
+if TYPE_CHECKING:
+    from .isolating import Apart
 
 AHEAD_WINDOW = 50_000
 """Claim ahead as much as finished within this many microseconds."""
@@ -36,14 +40,43 @@ class Submission:
 
 
 class Asked(NamedTuple):
-    """What one claim asks for: up to so many nodes of each line, counted together, of these runs; none: of all it serves.
+    """What one claim asks for: up to so many nodes of each line, counted together, of these runs or in this window.
 
     A line is a kind of body, with "!" when its nodes must not be claimed ahead of a free slot.
     """
 
     lines: tuple[tuple[str, int], ...]
     runs: tuple[RunId, ...] = ()
+    window: Window | None = None
     suspect: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Window:
+    """Some of the (workflow, digest) pairs that a worker serves: as many as one claim names."""
+
+    pairs: tuple[tuple[str, str], ...]
+    graphs: list[frozenset[str]]
+    """The lanes of their graphs."""
+    lines: set[str]
+    """In which there may be READY nodes of them."""
+
+
+MAX_PAIRS_NAMED = 256
+"""How many (workflow, digest) pairs one claim names at most: every graph that was built at run time is one."""
+
+
+def windows(
+    serves: Mapping[tuple[str, str], frozenset[str]], by_line: Callable[[frozenset[str]], Iterable[str]]
+) -> Iterator[Window]:
+    """All that is served, some at a time."""
+    pairs = sorted(serves)
+    for start in range(0, len(pairs), MAX_PAIRS_NAMED):
+        named = tuple(pairs[start : start + MAX_PAIRS_NAMED])
+        graphs = [*{serves[pair] for pair in named}]
+        lines = {line for lanes in graphs for line in by_line(lanes)}
+        if lines:
+            yield Window(named, graphs, lines)
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +92,53 @@ class Flight:
     """How many lines of bodies it brings; they stand before the settlements, which would fence them."""
     since: int = 0
     """When it was sent."""
+    apart: Apart | None = None
+    """What it tries again by itself."""
+
+    def halves(self) -> tuple[Flight, Flight] | None:
+        """The same in two batches, in order; None when it holds one thing only.
+
+        What somebody waits for stays together; lines, settlements and claims are one thing each.
+        """
+        units = self._units()
+        middle = (len(units) + 1) // 2
+        if len(units) < 2:
+            return None
+        return _joined(units[:middle], self.apart), _joined(units[middle:], self.apart)
+
+    def without_submissions(self) -> Flight:
+        skip = sum(len(submission.ops) for submission in self.submissions)
+        return Flight(self.ops[skip:], [], self.settling, self.claims, self.lines, apart=self.apart)
+
+    def _units(self) -> list[_Unit]:
+        units, ops = [], iter(self.ops)
+        for submission in self.submissions:
+            units.append(_Unit([*islice(ops, len(submission.ops))], submission=submission))
+        units += [_Unit([op], line=True) for op in islice(ops, self.lines)]
+        units += [_Unit([next(ops)], held=held) for held in self.settling]
+        units += [_Unit([next(ops)], asked=asked) for asked in self.claims]
+        return units
+
+
+class _Unit(NamedTuple):
+    """A part of a batch that is not divided any more."""
+
+    ops: list[Op]
+    submission: Submission | None = None
+    line: bool = False
+    held: Held | None = None
+    asked: Asked | None = None
+
+
+def _joined(units: list[_Unit], apart: Apart | None) -> Flight:
+    return Flight(
+        [op for unit in units for op in unit.ops],
+        [unit.submission for unit in units if unit.submission is not None],
+        [unit.held for unit in units if unit.held is not None],
+        [unit.asked for unit in units if unit.asked is not None],
+        sum(unit.line for unit in units),
+        apart=apart,
+    )
 
 
 @dataclass(slots=True)

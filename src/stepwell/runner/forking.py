@@ -53,7 +53,7 @@ def share_all(gate: Gate, run: RunRow) -> Procedure[Plan | None]:
         return (yield from _give_up(run.id))
     graph = yield from load_graph(run.id, run.digest)
     folded = yield from _at(origin, graph, arguments["seq"])
-    left = set() if before is None else {before, *_below(before, graph)}
+    left = set() if before is None else {before, *below(before, graph)}
     shared = [
         place
         for place, status in sorted(folded.attempts.items())
@@ -106,7 +106,8 @@ def _at(origin: RunId, graph: Graph, seq: int) -> Procedure[Folded]:
     return folded._replace(nodes=[*folded.nodes, *unknown])
 
 
-def _below(index: int, graph: Graph) -> set[int]:
+def below(index: int, graph: Graph) -> set[int]:
+    """Every node below one, by number."""
     found: set[int] = set()
     stack = [index]
     while stack:

@@ -38,7 +38,7 @@ from ..model import (
     Sweep,
 )
 from .forking import share_all
-from .lookup import all_nodes, load_graph
+from .lookup import all_nodes, load_graph, news_of
 from .procedure import Commit, Procedure, Read
 
 GATE_LEASE = 10_000_000
@@ -79,9 +79,16 @@ def retry(run_id: RunId) -> Procedure[RunNews | None]:
     return enact(ask(run_id, "retry"))
 
 
-def reattempt(run_id: RunId, index: int) -> Procedure[RunNews | None]:
-    """Run one node again; None when the run is not in a status for it. RunConflict says why the node cannot."""
-    return enact(ask(run_id, "reattempt", node=index))
+def ask_to_reattempt(run_id: RunId, index: int, *, cascade: bool) -> Gate:
+    return ask(run_id, "reattempt", node=index, **({"cascade": True} if cascade else {}))
+
+
+def reattempt(run_id: RunId, index: int, *, cascade: bool = False) -> Procedure[RunNews | None]:
+    """Run one node again; None when the run is not in a status for it. RunConflict says why the node cannot.
+
+    With `cascade`, what completed below it too.
+    """
+    return enact(ask_to_reattempt(run_id, index, cascade=cascade))
 
 
 def pause(run_id: RunId) -> Procedure[RunNews | None]:
@@ -95,14 +102,21 @@ def resume(run_id: RunId) -> Procedure[RunNews | None]:
 
 
 def go_over(
-    run: RunRow, current: Graph, new: Graph, *, purpose: str = "heal", pinned: bool = False, accept: bool = False
+    run: RunRow,
+    current: Graph,
+    new: Graph,
+    *,
+    purpose: str = "heal",
+    pinned: bool = False,
+    accept: bool = False,
+    trusted: bool = True,
 ) -> Procedure[RunNews | None]:
     """Have a run go over to another graph; None when it is not in a status for it.
 
     A heal that might do the work of a renamed node twice pauses the run instead, unless somebody accepts it.
     """
     yield Commit([Sweep()])  # what a dead worker held no longer runs, and a new node before it comes in time
-    arranged = healing.arrange(current, new, pinned=pinned)
+    arranged = healing.arrange(current, new, pinned=pinned, trusted=trusted)
     if arranged.document == current.document:
         return None
     nodes = yield from all_nodes(run.id)
@@ -179,7 +193,8 @@ def enact(gate: Gate) -> Procedure[RunNews | None]:
         if isinstance(answer, Rewritten):
             return answer.run
         if isinstance(answer, Refused) and answer.reason is not Refusal.CHANGED:
-            return None  # somebody else took the gate over and finishes it
+            # This one was late, and somebody else took the gate over and finishes it: what was asked for is done all the same.
+            return None if gate.resume else news_of((yield from _run(gate)))
 
 
 _LEFT = (Refusal.INCOMPLETE, Refusal.GATE_HELD)
@@ -232,13 +247,14 @@ def _plan(gate: Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | N
             if arguments["node"] >= len(nodes):  # an ended run may be deleted meanwhile, and its nodes go first
                 raise RunNotFound(gate.run_id)
             graph = yield from load_graph(run.id, run.digest)
-            return plans.reattempt(arguments["node"], nodes, graph.children, graph.removed, begun=begun)
+            cascade = arguments.get("cascade", False)
+            return plans.reattempt(arguments["node"], nodes, graph, cascade=cascade, begun=begun)
         case "fork":
             return (yield from share_all(gate, run)) or NotNow("somebody else holds its gate now")
         case "pause":
-            return plans.pause()
+            return plans.pause(arguments.get("reason", "paused"))
         case "resume":
-            return plans.resume(run)
+            return plans.resume(run, encode(arguments["input"]) if "input" in arguments else None)
         case unknown:
             raise StoreCorrupt(f"run {gate.run_id}: the gate is held for {unknown!r}, which this version does not know")
 

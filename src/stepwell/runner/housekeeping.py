@@ -13,10 +13,11 @@ from typing import Protocol
 from ..clock import microseconds
 from ..errors import StepwellError
 from ..ids import AttemptId, RunId
-from ..model import TERMINAL_RUNS, GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunRow, RunStatus, Sweep, Swept
+from ..model import TERMINAL_RUNS, GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunStatus, Sweep, Swept
 from .chores import Chores, Due
 from .desk import Desk
 from .gates import finish
+from .lookup import news_of
 from .procedure import Commit, Procedure, Read, Version
 
 log = logging.getLogger("stepwell")
@@ -44,9 +45,13 @@ class Runner(Protocol):
 
     def suspects_possible(self) -> None: ...
 
+    def drain(self) -> None: ...
+
     def stop(self, attempts: Iterable[AttemptId]) -> None: ...
 
     def wake(self) -> None: ...
+
+    def wake_gates(self) -> None: ...
 
 
 class Housekeeping:
@@ -58,7 +63,7 @@ class Housekeeping:
         *,
         store_now: Callable[[], int],
         waited: Callable[[], Iterable[RunId]],
-        serve: Callable[[], float | None],
+        serve: Callable[[], None],
     ) -> None:
         self._runner = runner
         self._store_now = store_now
@@ -66,21 +71,40 @@ class Housekeeping:
         self._serve = serve
         self._turn = 0
         self._gates: deque[HeldGate] = deque()
+        self._named: set[HeldGate] = set()
+        """The same: one that waits is reported by every sweep."""
         self._version = -1
         self._look_anyway_at = 0
+        self._serve_again_at: int | None = None
+
+    # What may take long. It is done elsewhere, so that who is asked to stop is told in time.
 
     def finish_gate(self, held: HeldGate) -> None:
         """Have this gate's work finished soon."""
-        self._gates.append(held)
-        self._runner.wake()
+        if held not in self._named:
+            self._named.add(held)
+            self._gates.append(held)
+        self._runner.wake_gates()
 
     @property
     def pending(self) -> bool:
         return bool(self._gates)
 
+    def finish_next_gate(self) -> Procedure[None]:
+        held = self._gates.popleft()
+        self._named.discard(held)
+        yield from self._finish(held)
+
+    def serve_again(self, seconds: float) -> None:
+        """What is served should be looked at again then, although nothing seems to have changed."""
+        self._serve_again_at = self._runner.now() + microseconds(seconds)
+        if seconds == 0:
+            self._runner.chores.watch_soon(self._runner.now())
+            self._runner.wake()
+
+    # What is done regularly
+
     def do(self, due: Due) -> Procedure[None]:
-        while self._gates:
-            yield from self._finish(self._gates.popleft())
         if due.sweep:
             yield from self._sweep()
         if due.watch:
@@ -120,15 +144,20 @@ class Housekeeping:
         self._runner.spread(receipt.runs)
         self._runner.hungry([run.run_id for run in receipt.runs])
         for held in receipt.gates:
-            yield from self._finish(held)
+            self.finish_gate(held)
         if receipt.lost or receipt.woken:
             self._runner.look_around()
+        if self._runner.desk.would_drain:
+            (runs,) = yield Read([self._runner.desk.suspects()])
+            if runs:
+                self._runner.drain()
 
     def _watch(self) -> Procedure[None]:
         """See whether other processes moved runs that this one works on or waits for."""
         (version,) = yield Version()
         now = self._runner.now()
-        changed = version != self._version or now >= self._look_anyway_at
+        serve_again = self._serve_again_at is not None and now >= self._serve_again_at
+        changed = version != self._version or now >= self._look_anyway_at or serve_again
         self._version = version
         self._runner.chores.watched(self._runner.now(), changed=changed, busy=not self._runner.desk.idle)
         if not changed:
@@ -142,19 +171,12 @@ class Housekeeping:
         if asked:
             rows = yield Read([GetRun(run) for run in asked])
             still = (RunStatus.PAUSED, *TERMINAL_RUNS)
-            self._runner.spread([_news(row) for row in rows if row is not None and row.status in still])
-        again = self._serve()
-        if again is not None:
-            self._look_anyway_at = min(self._look_anyway_at, self._runner.now() + microseconds(again))
-            if again == 0:
-                self._runner.chores.watch_soon(self._runner.now())
+            self._runner.spread([news_of(row) for row in rows if row is not None and row.status in still])
+        self._serve_again_at = None
+        self._serve()
 
     def _in_turn(self, known: tuple[RunId, ...]) -> tuple[RunId, ...]:
         """Some of the runs it works on, others each time: those that ended elsewhere must not be remembered for ever."""
         start = self._turn if self._turn < len(known) else 0
         self._turn = start + KNOWN_AT_ONCE
         return known[start : self._turn]
-
-
-def _news(row: RunRow) -> RunNews:
-    return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)

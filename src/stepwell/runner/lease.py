@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from ..clock import SECOND, microseconds
+from ..clock import LONGEST_WAIT, SECOND, microseconds
 from ..codec import encode
 from ..errors import StoreError
 from ..ids import AttemptId, Digest, WorkerId
@@ -79,8 +79,10 @@ class Lease:
         on_held: Callable[[], None],
         on_stop: Callable[[Iterable[AttemptId]], None],
         versions: Callable[[], list[tuple[str, Digest]]],
+        queues: frozenset[str] | None = None,
     ) -> None:
         self._store = store
+        self._queues = None if queues is None else sorted(queues)
         self._seconds = seconds
         self._versions = versions
         self._tenancy = Tenancy(worker, microseconds(seconds))
@@ -126,7 +128,8 @@ class Lease:
         self._renew_if_due()
 
     def _info(self) -> bytes:
-        return encode({"pid": os.getpid(), "host": platform.node(), "serves": self._versions()})
+        queues = {} if self._queues is None else {"queues": self._queues}
+        return encode({"pid": os.getpid(), "host": platform.node(), "serves": self._versions()} | queues)
 
     def close(self) -> None:
         self._closed = True
@@ -136,7 +139,7 @@ class Lease:
 
     def _keep(self) -> None:
         while True:
-            self._changed.wait(max(0, self._tenancy.due_at - _now()) / SECOND)
+            self._changed.wait(min(LONGEST_WAIT, max(0, self._tenancy.due_at - _now()) / SECOND))
             self._changed.clear()
             if self._closed:
                 return

@@ -19,6 +19,7 @@ from ..ids import AttemptId
 from ..masking import longest, mask
 from ..model import MARK, Append
 from ..model.lines import LOG, PROGRESS, LogLine, Progress
+from ..words import shown
 from .work import Held
 
 LINE_UP_TO = 8_192
@@ -33,6 +34,8 @@ TAKEN_UP_TO = 1_000
 """Lines that ride in one commit unless their attempt ends with it, so that no settlement waits for them."""
 UNFINISHED_UP_TO = 2 * LINE_UP_TO
 MESSAGE_UP_TO = 300
+NAME_UP_TO = 300
+"""Characters of the name of a logger or of a level."""
 _TAIL = 2_048
 _INFO = 20
 
@@ -58,7 +61,7 @@ class Voice:
 
     def log(self, at: int, level: str, severity: int, logger: str, text: str) -> None:
         with self._lock:
-            self._line(LogLine(at, level, severity, logger, text))
+            self._line(LogLine(at, clean(level[:NAME_UP_TO]), severity, clean(logger[:NAME_UP_TO]), text))
 
     def drop(self, at: int) -> None:
         """A line was said that cannot be kept."""
@@ -84,9 +87,11 @@ class Voice:
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """How far the body is. Only the latest counts, so nothing is done with it before it is stored."""
-        if (type(done) is not int and not _finite(done)) or (total is not None and not _finite(total)):
-            raise InputError(f"progress({done!r}, {total!r}): finite numbers are needed")
-        self._progress = (done, total, message)
+        if not _finite(done) or (total is not None and not _finite(total)):
+            raise InputError(f"progress({shown(done)}, {shown(total)}): finite numbers are needed")
+        # Whatever they are of, they are made plain here: who stores them is not to suffer from somebody's types.
+        said = message if message is None or type(message) is str else str(message)
+        self._progress = (_plain(done), None if total is None else _plain(total), said)
         self._marked()
 
     def _finish(self) -> None:
@@ -120,8 +125,8 @@ class Voice:
         if given is None:
             return None
         done, total, message = given
-        text = None if message is None else clean(mask(str(message)))[:MESSAGE_UP_TO]
-        return Progress(_plain(done), None if total is None else _plain(total), text).encoded()
+        text = None if message is None else _kept(message[:UNFINISHED_UP_TO])[:MESSAGE_UP_TO]
+        return Progress(done, total, text).encoded()
 
     def _keep(self, data: bytes) -> bool:
         """A line that may be kept; False when there is no room."""
@@ -299,6 +304,8 @@ def _finite(number: Any) -> bool:
 
 def _plain(number: Any) -> float:
     """A number as JSON has it, whatever library it is of."""
+    if type(number) is int or type(number) is float:
+        return number
     try:
         return operator.index(number)
     except TypeError:

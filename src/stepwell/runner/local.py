@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..clock import SECOND
 from ..errors import StoreError
+from ..graph import Graph
 from ..ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ..kernel import settling
-from ..model import Dismiss, GateState, HeldGate, RunNews, Settle
+from ..model import Dismiss, GateState, RunNews, Settle
+from ..model.outputs import Completion
 from ..store import Store, reader
 from .attempt import Attempt, settle
 from .capture import close_ears, open_ears
-from .chores import Chores, Due
+from .chores import Chores
 from .committing import GroupCommit, now
 from .desk import Desk
 from .flights import Landing, Limits
@@ -29,7 +31,7 @@ from .lease import Lease
 from .loop import LoopThread
 from .metrics import EngineMetrics, snapshot
 from .pressure import BackpressureEvent
-from .procedure import Procedure, carry_out
+from .procedure import carry_out
 from .pulse import Pulse
 from .recording import Ledger
 from .threads import BodyThreads
@@ -37,6 +39,7 @@ from .timekeeping import Timekeeper
 from .work import Held, RunFacts
 
 if TYPE_CHECKING:
+    from .housekeeping import Housekeeping
     from .process import ProcessBodies
 
 log = logging.getLogger("stepwell")
@@ -56,21 +59,20 @@ class LocalRunner:
         versions: Callable[[], list[tuple[str, Digest]]],
         find_facts: Callable[[RunId], RunFacts],
         on_news: Callable[[Iterable[RunNews]], None],
-        on_settled: Callable[[list[tuple[Held, Settle, bool]]], None],
-        on_trouble: Callable[[StoreError | None], None],
+        on_trouble: Callable[..., None],
         on_pressure: Callable[[BackpressureEvent], None],
-        finish_gate: Callable[[HeldGate], None],
-        do_chores: Callable[[Due], Procedure[None]],
+        house: Callable[[], Housekeeping],
+        graphs: Callable[[Digest], Graph | None],
+        queues: frozenset[str] | None = None,
         guarded: bool = False,
     ) -> None:
         self._store = store
         self.find_facts, self.tell_trouble = find_facts, on_trouble
-        self._on_news, self._on_settled, self._on_pressure = on_news, on_settled, on_pressure
+        self._on_news, self._on_pressure = on_news, on_pressure
         self._telling = threading.Lock()
-        self._finish_gate = finish_gate
-        self._do_chores = do_chores
+        self._house, self._graphs = house, graphs
         self._lock = threading.Lock()
-        self.desk = Desk(worker, limits, new_claim_id)
+        self.desk = Desk(worker, limits, new_claim_id, queues)
         self.chores = Chores()
         self._commits = GroupCommit(store, self.desk, self._lock, self)
         self.pump, self.submit, self.commit_soon = self._commits.pump, self._commits.submit, self._commits.soon
@@ -93,7 +95,9 @@ class LocalRunner:
             on_held=self._leased,
             on_stop=self.stop,
             versions=versions,
+            queues=queues,
         )
+        self._gates = Pulse(self._finish_gates, "stepwell-gates", 0)
         self._housekeeper = threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True)
 
     # What the engine asks of it
@@ -134,6 +138,11 @@ class LocalRunner:
             self.desk.suspects_possible()
         self.pump()
 
+    def drain(self) -> None:
+        with self._lock:
+            self.desk.drain(now())
+        self.pump()
+
     def stop(self, attempts: Iterable[AttemptId]) -> None:
         """Ask these attempts to stop."""
         with self._lock:
@@ -153,6 +162,10 @@ class LocalRunner:
         """There may be something to do before the next chore is due."""
         self._wake.set()
 
+    def wake_gates(self) -> None:
+        """There are gates to finish, which may take long."""
+        self._gates.wake()
+
     def sweep_in(self, microseconds: int) -> None:
         """Something becomes due then."""
         with self._lock:
@@ -164,6 +177,10 @@ class LocalRunner:
             if self._commits.hear_of_ended():
                 self.commit_soon()  # who ended it may have found nothing to commit
             return snapshot(self.desk, self._lease, now())
+
+    def settling(self) -> Iterable[Held]:
+        """What the commit on its way settles. Asked by the thread that commits it."""
+        return self.desk.settling
 
     @property
     def busy(self) -> bool:
@@ -192,7 +209,7 @@ class LocalRunner:
             self._quiet.notify_all()
 
     def tell_pressure(self) -> None:
-        """In order, and one thread at a time; a listener may ask anything of the engine, so no lock of the desk is held."""
+        """In order, so one thread at a time."""
         news = self.desk.pressure.news
         while news and self._telling.acquire(blocking=False):
             try:
@@ -210,7 +227,6 @@ class LocalRunner:
         return kept
 
     def _after_settling(self, landing: Landing) -> None:
-        self._on_settled(landing.settled)
         news = landing.news.values()
         if all(run.gate is GateState.OPEN for run in news):  # they go on: nothing to forget, to stop or to finish
             self._on_news(news)
@@ -230,7 +246,7 @@ class LocalRunner:
         if running:
             self.stop(running)
         for gate in broken.values():
-            self._finish_gate(gate)
+            self._house().finish_gate(gate)
         self._on_news(news)
 
     # Bodies
@@ -325,8 +341,8 @@ class LocalRunner:
             return None
         return None if row is None else row.created_at / SECOND
 
-    def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
-        return reader.get_stored_outputs(self._store, run_id, indexes)
+    def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
+        return reader.get_completions(self._store, run_id, indexes)
 
     # Housekeeping
 
@@ -351,12 +367,12 @@ class LocalRunner:
             self._wake.wait(max(0.0, pause / 1_000_000))
             self._wake.clear()
             if self._closed:
-                return self._finish_gates()
+                return
             try:
                 with self._lock:
                     due = self.chores.due(now(), busy=self.busy)
                 self._time.end(due.overdue)
-                carry_out(self._store, self._do_chores(due))
+                carry_out(self._store, self._house().do(due))
                 self.pump()
             except StoreError as error:
                 log.warning("housekeeping: %s", error)
@@ -364,6 +380,17 @@ class LocalRunner:
             except Exception:
                 log.exception("housekeeping failed; it goes on")
                 self._wake.wait(0.5)
+
+    def _finish_gates(self) -> None:
+        house = self._house()
+        while house.pending:
+            try:
+                carry_out(self._store, house.finish_next_gate(), self._graphs)
+            except StoreError as error:
+                log.warning("housekeeping: %s", error)
+            except Exception:  # the others are not to wait for one that can never be finished
+                log.exception("a gate could not be finished; it is tried again")
+        self.pump()
 
     # The end
 
@@ -386,6 +413,8 @@ class LocalRunner:
         self._loop.close()
         if self._processes is not None:
             self._processes.close()
+        # A run that failed while the engine closed should not look as if it were running.
+        self._gates.end(5, last=True)
         if self._housekeeper.is_alive() and threading.current_thread() is not self._housekeeper:
             self._housekeeper.join(5)
         self._commits.finish()
@@ -401,13 +430,6 @@ class LocalRunner:
         with self._lock:
             while not self.desk.idle and self._commits.trouble is None and time.monotonic() < deadline:
                 self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
-
-    def _finish_gates(self) -> None:
-        """The last chore: a run that failed while the engine closed should not look as if it were running."""
-        try:
-            carry_out(self._store, self._do_chores(Due(False, False, False, [])))
-        except StoreError as error:
-            log.warning("housekeeping: %s", error)
 
     def _give_back_unbegun(self) -> None:
         with self._lock:

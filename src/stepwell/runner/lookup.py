@@ -5,8 +5,13 @@ from __future__ import annotations
 from ..errors import StoreCorrupt
 from ..graph import Graph
 from ..ids import Digest, RunId
-from ..model import GetGraph, JournalRow, ListJournal, ListNodes, NodeRow
-from .procedure import Procedure, Read
+from ..model import JournalRow, ListJournal, ListNodes, NodeRow, RunNews, RunRow
+from .procedure import LoadGraph, Procedure, Read
+
+
+def news_of(row: RunRow) -> RunNews:
+    """How a run stands, as receipts tell it."""
+    return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)
 
 
 def all_nodes(run_id: RunId) -> Procedure[list[NodeRow]]:
@@ -31,7 +36,7 @@ def journal(run_id: RunId, seq: int) -> Procedure[list[JournalRow]]:
 
 
 def load_graph(run_id: RunId, digest: Digest) -> Procedure[Graph]:
-    (document,) = yield Read([GetGraph(digest)])
-    if document is None:
+    (graph,) = yield LoadGraph(digest)
+    if graph is None:
         raise StoreCorrupt(f"the graph {digest} of run {run_id} is missing")
-    return Graph.load(document)
+    return graph  # type: ignore[no-any-return]

@@ -95,7 +95,7 @@ class LoopThread:
             enter(attempt.context)
             try:
                 result = attempt.call()
-                if asyncio.iscoroutine(result):
+                if isinstance(result, Coroutine):
                     self._start(attempt, result)
                     continue
                 settle = attempt.returned(result)

@@ -16,14 +16,14 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
 from ..codec import decode, encode
 from ..define import Bodies, bodies_for, check_unchanged
-from ..errors import StateError, StepwellError, Stopped, StoreError
+from ..errors import NotStored, StateError, StepwellError, Stopped, StoreError
 from ..graph import NodeSpec
 from ..graph.document import node_document, node_from_document
 from ..kernel import settling
@@ -107,7 +107,7 @@ class _Place:
         while (attempt := self._work.get()) is not None:
             try:
                 settlement = self._converse(attempt)
-            except Exception as error:
+            except BaseException as error:  # whatever it is, this thread has other bodies to serve
                 settlement = attempt.raised(error)
             if settlement is not None:
                 self._settled(attempt.held, settlement)
@@ -225,6 +225,8 @@ class _Child:
 
 def _request(attempt: Attempt) -> dict[str, Any]:
     held, ctx = attempt.held, attempt.context
+    if held.facts.bodies.restricted:  # the child imports whatever it is told to
+        held.facts.bodies.find(held.spec)
     order = held.facts.graph.order
     return {
         "target": held.facts.target,
@@ -275,6 +277,8 @@ def _read_clock(child: _Child, sink: Sink, at: int) -> None:
 def _append(child: _Child, sink: Sink, lines: list[Line]) -> None:
     try:
         sink.append(lines)
+    except NotStored as error:
+        child.send(NotStored(str(error)))
     except StepwellError as error:
         child.send(Stopped(str(error)))
     else:
@@ -440,7 +444,7 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
         outputs = {name: decode(output) for name, output in request["needs"].items()}
         invoke = partial(body.invoke, input, context, outputs)
         result = _guarded(invoke, name) if request["guarded"] else invoke()
-        if asyncio.iscoroutine(result):
+        if isinstance(result, Coroutine):
             result = asyncio.run(result)
         context.leave()
         context.check_state()
@@ -465,5 +469,5 @@ def _guarded(invoke: Callable[[], Any], name: str) -> Any:
 def _outcome(context: ChildContext) -> bytes | None:
     try:
         return kept_outcome(context.outcome, context.node_name)
-    except Exception:
+    except BaseException:
         return None

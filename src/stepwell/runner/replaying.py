@@ -10,17 +10,18 @@ import asyncio
 import contextvars
 import time
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from ..codec import decode
-from ..define import Bodies, Workflow, bodies_for, load_target
-from ..errors import MissingJob, ReplayMismatch, UnrecordedCall
+from ..define import Bodies, NotRegistered, Registry, Workflow, bodies_for, load_target
+from ..errors import DefinitionError, MissingJob, ReplayMismatch, UnrecordedCall
 from ..graph import Graph, NodeSpec
 from ..ids import AttemptId, Digest, RunId
 from ..masking import mask
 from ..model import AttemptStatus
+from ..model.outputs import Completion
 from ..replay.cassette import masked_output, parts
 from ..replay.current import enter
 from ..replay.difference import differences, graph_differences
@@ -32,6 +33,7 @@ from ..replay.repeatable import Outside
 from ..replay.superseded import Given
 from ..store import Store
 from .attempt import Attempt, Raised
+from .checking import checked_modules
 from .code import Code
 from .context import Context
 from .lines import Lines
@@ -76,16 +78,63 @@ def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
     recorded = read_recorded(store, run_id, load)
     workflow, target, graph = recorded.workflow, recorded.target, recorded.graph
     today = None if graph.follows is None else code.today(workflow, target)
-    return replay(recorded, Today(today, code.bodies(workflow, target, graph)), started)
+    bodies = code.bodies(workflow, target, graph)
+    if bodies.restricted:
+        _check_registered(recorded, bodies)
+    return replay(recorded, Today(today, bodies), started)
 
 
-def replay_cassette(recorded: Recorded, workflow: type[Workflow] | None = None) -> Replayed:
-    """Replay what was read from a cassette with the code that is found at its addresses, or with that of a class."""
-    target = workflow or recorded.target
-    bodies = bodies_for(target, recorded.graph.state)
-    found = load_target(target) if isinstance(target, str) else target
-    today = found.graph() if isinstance(found, type) and issubclass(found, Workflow) else None
-    return replay(recorded, Today(today, bodies))
+def replay_cassette(
+    recorded: Recorded, workflow: type[Workflow] | None = None, *, jobs: Iterable[str] = ()
+) -> Replayed:
+    """Replay what was read from a cassette, with a class, or with what it names in modules that are allowed.
+
+    Whoever wrote a cassette chose what it names: MissingJob says what is not registered, before anything is imported or run.
+    """
+    registry = Registry(checked_modules(jobs))
+    cls = workflow
+    if cls is None and recorded.target is not None:
+        cls = _class_at(recorded.target, recorded.run_id, registry)
+    if cls is not None:
+        registry.add_workflow(cls)
+    bodies = bodies_for(cls, recorded.graph.state, registry)
+    _check_registered(recorded, bodies)
+    return replay(recorded, Today(None if cls is None else cls.graph(), bodies))
+
+
+def _class_at(target: str, run_id: RunId, registry: Registry) -> type[Workflow]:
+    try:
+        found = load_target(target, registry)
+    except NotRegistered as error:
+        raise MissingJob(str(error), job=target, run_id=run_id, attempted=False) from None
+    if isinstance(found, type):
+        return found
+    raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
+
+
+def _check_registered(recorded: Recorded, bodies: Bodies) -> None:
+    """MissingJob for what is not registered. What is missing for another reason is a difference, and told as such."""
+    executed = [node for node in recorded.nodes if _stub(recorded, node) is None]
+    specs = [node.graph.in_order[node.index] for node in executed]
+    for missing in bodies.missing(specs) if specs else ():
+        if isinstance(missing.__cause__, NotRegistered):
+            raise MissingJob(
+                missing.reason,
+                node=missing.node,
+                node_id=missing.node_id,
+                job=missing.job,
+                run_id=recorded.run_id,
+                attempted=False,
+            )
+
+
+def _stub(recorded: Recorded, node: RecordedNode) -> str | None:
+    """Why a body is not run again."""
+    if node.stub is not None:
+        return node.stub
+    if node.index in recorded.graph.removed:
+        return "removed from the graph since"
+    return "opaque" if node.graph.in_order[node.index].side_effects == "opaque" else None
 
 
 def replay(recorded: Recorded, today: Today, started: float | None = None) -> Replayed:
@@ -113,7 +162,7 @@ class _Replay:
     def __init__(self, recorded: Recorded, bodies: Bodies) -> None:
         self._recorded = recorded
         self._bodies = bodies
-        self._outputs = {node.index: node.output for node in recorded.nodes}
+        self._outputs = {node.index: Completion(node.attempt, node.output) for node in recorded.nodes}
         self._facts: dict[tuple[str, str, Given], RunFacts] = {}
         self._lines = Lines()
         self._loop = _Loop()
@@ -126,7 +175,7 @@ class _Replay:
         try:
             for node in self._recorded.nodes:
                 spec = self._recorded.graph.in_order[node.index]
-                stub = self._stub(node)
+                stub = _stub(self._recorded, node)
                 if stub is not None:
                     stubbed[spec.id] = stub
                     continue
@@ -138,14 +187,6 @@ class _Replay:
         seconds = time.perf_counter() - started
         return Replayed(self._recorded.run_id, tuple(executed), stubbed, effects, seconds)
 
-    def _stub(self, node: RecordedNode) -> str | None:
-        """Why a body is not run again."""
-        if node.stub is not None:
-            return node.stub
-        if node.index in self._recorded.graph.removed:
-            return "removed from the graph since"
-        return "opaque" if node.graph.in_order[node.index].side_effects == "opaque" else None
-
     def _execute(self, node: RecordedNode, spec: NodeSpec) -> int:
         """Run one body again; how many effects it was served."""
         subject = Subject(self._recorded.run_id, spec.name, node.attempt)
@@ -154,7 +195,7 @@ class _Replay:
         needed = [node.graph.index[each] for each in node.graph.in_order[node.index].needs]
         # Those that were removed first: another node may have the name of one now, and code of today asks for that one.
         needed.sort(key=lambda index: (index not in self._recorded.graph.removed, index))
-        inputs = tuple(read(node.run_id, tuple(needed)).items())
+        inputs = tuple((index, found.output) for index, found in read(node.run_id, tuple(needed)).items())
         held = Held(AttemptId(""), facts, node.index, node.attempt, 0, inputs, node.generation)
         context = ReplayedContext(held, read, self._lines, subject, node)
         attempt = ReplayedAttempt(held, read, self._lines, guarded=True, context=context)
@@ -191,9 +232,10 @@ class _Replay:
 
     def _reading(self, node: RecordedNode) -> ReadOutputs:
         """Reads outputs as they were when an attempt began."""
-        outputs = ChainMap(dict(node.given), self._outputs) if node.given else self._outputs
+        given = {index: Completion(0, output) for index, output in node.given}
+        outputs = ChainMap(given, self._outputs) if given else self._outputs
 
-        def read(run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, bytes]:
+        def read(run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
             return {index: outputs[index] for index in indexes if index in outputs}
 
         return read
@@ -284,7 +326,7 @@ class _Loop:
 
     def ended(self, result: Any) -> Any:
         """What a body returned, awaited if it is a coroutine."""
-        if not asyncio.iscoroutine(result):
+        if not isinstance(result, Coroutine):
             return result
         from ..replay.guarding import watched_thread
 

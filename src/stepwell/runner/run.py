@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,15 +9,26 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..clock import SECOND
 from ..codec import decode
 from ..define import Bodies
-from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunNotFound, RunStillActive
+from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunNotFound, RunPaused
 from ..graph import Graph, to_frozen
 from ..ids import Digest, RunId
-from ..kernel.ancestry import Ancestry
+from ..kernel.ancestry import STANDING, Ancestry, ancestors
 from ..kernel.comparing import Comparison
 from ..kernel.folding import in_order
 from ..kernel.measuring import RunMetrics, measure
 from ..kernel.why import Why
-from ..model import AttemptRow, GetRun, ListAttempts, ListMarks, ListNodes, NodeStatus, RunRow, RunStatus
+from ..model import (
+    AttemptRow,
+    GetRun,
+    JournalRow,
+    ListAttempts,
+    ListJournal,
+    ListMarks,
+    ListNodes,
+    NodeStatus,
+    RunRow,
+    RunStatus,
+)
 from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time, latest_progress
 from ..replay.record import Effect, effects_of
 from ..store import reader
@@ -31,6 +41,7 @@ from .comparing import Source, compare_runs
 from .control import Controls, Steering
 from .seeing import final_state
 from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
+from .waiting import waits_for_a_decision
 
 if TYPE_CHECKING:
     from ..replay.checkpoint import Checkpoint, Label
@@ -49,6 +60,7 @@ class Home(Steering, Protocol):
     checkpoint_keys: KnownKeys
 
     def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
+    async def wait_on_loop(self, run_id: RunId) -> RunStatus: ...
     def bodies_of(self, row: RunRow) -> Bodies: ...
 
 
@@ -65,17 +77,12 @@ class Run(Controls):
         return f"<Run {self.id}>"
 
     def __await__(self) -> Generator[Any, None, Run]:
-        """`await run` waits for its end without blocking the loop, and raises as `engine.run` does."""
+        """`await run` is `run.wait()` for `async def`: it blocks no loop and holds no thread."""
         return self._end().__await__()
 
     async def _end(self) -> Run:
-        while True:
-            try:
-                # In short waits, so that no thread is held for long when nobody awaits the run any more.
-                await asyncio.to_thread(self.wait, 0.5)
-                return self.check()
-            except RunStillActive:
-                continue
+        await self._engine.wait_on_loop(self.id)
+        return self
 
     @property
     def row(self) -> RunRow:
@@ -160,22 +167,31 @@ class Run(Controls):
 
     def _views(self, only: int | None, *, removed: bool) -> list[NodeView]:
         """All of it read at one moment: the run may go over to another graph meanwhile."""
-        run, nodes, attempts, lines = self._engine.store.read(
-            [
+        while True:
+            graph = self.graph
+            own = None if only is None else (only, *ancestors(graph, only))
+            queries = (
                 GetRun(self.id),
-                ListNodes(self.id, limit=_ALL),
+                ListNodes(self.id, limit=_ALL, indexes=own),
                 ListAttempts(self.id, only, limit=_ALL),
                 ListMarks(self.id, None if only is None else (only,)),
-            ]
-        )
-        if run is None:
-            raise RunNotFound(self.id)
-        graph, marks = self._engine.graph_of(run), latest_progress(lines)
-        ancestry = Ancestry(graph, nodes)
+            )
+            run, nodes, attempts, lines = self._engine.store.read(queries)
+            journal: tuple[JournalRow, ...] = ()
+            if any(node.generation for node in nodes):
+                history = ListJournal(self.id, limit=_ALL, kinds=STANDING, indexes=own)
+                run, nodes, attempts, lines, journal = self._engine.store.read([*queries, history])
+            if run is None:
+                raise RunNotFound(self.id, store=self._engine.store.url)
+            if run.digest == graph.digest:
+                break
+        marks = latest_progress(lines)
+        known = {row.index: row for row in nodes}
+        ancestry = Ancestry(graph, known, journal)
         tries: dict[int, list[AttemptRow]] = {}
         for attempt in attempts:
             tries.setdefault(attempt.index, []).append(attempt)
-        wanted = nodes if only is None else [nodes[only]]
+        wanted = nodes if only is None else [known[only]]
         shown = [row for row in wanted if removed or row.index not in graph.removed]
         return [
             node_view(row, graph.in_order[row.index].name, tries.get(row.index, []), marks, ancestry)
@@ -269,17 +285,24 @@ class Run(Controls):
         return iter(self.nodes())
 
     def wait(self, timeout: float | None = None) -> Run:
-        """Wait until the run has ended, however; raises RunStillActive when that takes longer than `timeout` seconds."""
+        """Wait until the run has ended, however it did, or has paused because somebody must decide.
+
+        Raises RunStillActive when that takes longer than `timeout` seconds. How the run ended is for `check()` to judge:
+
+            run.wait(60).check()
+        """
         self._engine.wait(self.id, timeout)
         return self
 
     def check(self) -> Run:
-        """Raise RunFailed or RunCancelled unless the run completed."""
+        """Raise RunFailed or RunCancelled if the run has ended so, RunPaused if it waits for a decision."""
         row = self.row
+        if waits_for_a_decision(row):
+            raise RunPaused(self.id, row.reason or "")
         if row.status is RunStatus.FAILED:
             raise self._failure(row)
         if row.status is RunStatus.CANCELLED:
-            raise RunCancelled(self.id)
+            raise RunCancelled(self.id, store=self._engine.store.url)
         return self
 
     def export_graph(self) -> dict[str, Any]:
@@ -327,7 +350,12 @@ class Run(Controls):
         if not broken:
             reason = row.reason or "unknown reason"
             return RunFailed(
-                self.id, node="(run)", attempt=0, error_type=reason, error_message=_REASONS.get(reason, reason)
+                self.id,
+                node="(run)",
+                attempt=0,
+                error_type=reason,
+                error_message=_REASONS.get(reason, reason),
+                store=store.url,
             )
         attempts = {node.index: reader.list_attempts(store, self.id, node.index) for node in broken}
         first = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
@@ -344,6 +372,7 @@ class Run(Controls):
             error_type=error.type,
             error_message=error.message + (_LOOK_FIRST if first.status is NodeStatus.INTERRUPTED else ""),
             others=len(broken) - 1,
+            store=store.url,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..codec import decode
 from ..define import StateType
@@ -13,20 +13,29 @@ from ..errors import StateError
 from ..graph import Graph
 from ..ids import RunId
 from ..kernel.folding import Step, Unfoldable, ancestors, copied, fold, in_order, lineage, start
-from ..model.outputs import delta_of
+from ..model.outputs import Completion, delta_of
 from ..words import briefly
 from .recent import Recent
 
-ReadOutputs = Callable[[RunId, tuple[int, ...]], Mapping[int, bytes]]
+ReadOutputs = Callable[[RunId, tuple[int, ...]], Mapping[int, Completion]]
+"""Reads what nodes completed with, all of it at one moment."""
 
 REMEMBERED = 256
 """States of one run: those that were looked at last. Each may be large."""
 
 
+class _View(NamedTuple):
+    """What one attempt of a node saw."""
+
+    number: int
+    values: Mapping[str, Any]
+
+
 class Seen:
     """What nodes of one run have seen, as long as the run keeps its graph.
 
-    What a node saw never changes once it has begun: nothing above a node that was attempted is attempted again.
+    What an attempt saw never changes: when something above a node is attempted again, so is the node. So what is remembered
+    of a node holds as long as its attempt is still the latest.
     """
 
     def __init__(self, run_id: RunId, graph: Graph, state: StateType, read: ReadOutputs) -> None:
@@ -34,30 +43,49 @@ class Seen:
         self._graph = graph
         self._state = state
         self._read = read
-        self._known: Recent[int, Mapping[str, Any]] = Recent(REMEMBERED)
+        self._known: Recent[int, _View] = Recent(REMEMBERED)
         self._lock = threading.Lock()
 
-    def by(self, index: int) -> Mapping[str, Any]:
-        """The fold of what is above a node. It is remembered, so nobody may change it."""
+    def by(self, index: int, number: int) -> Mapping[str, Any]:
+        """The fold of what is above a node, for this attempt of it. It is remembered, so nobody may change it."""
         with self._lock:
             known = self._known.get(index)
-            return self._found(index) if known is None else known
+            if known is None or known.number != number:
+                self._known.pop(index, None)
+                self._find(index, number)
+            return self._known[index].values
 
-    def _found(self, index: int) -> Mapping[str, Any]:
+    def _find(self, index: int, number: int) -> None:
         base, below = lineage(self._graph, index, self._known)
-        above = () if base in self._known else ancestors(self._graph, base)
+        known = self._known.get(base)
+        above = () if known is not None else ancestors(self._graph, base)
         stored = self._read(self._run_id, (*above, *below))
-        values = self._known.get(base)
-        if values is None:
-            values = self._known[base] = self._fold(start(self._state.channels), above, stored)
+        if known is None:
+            values: Mapping[str, Any] = self._fold(start(self._state.channels), above, stored)
+        elif base in stored and stored[base].number == known.number:
+            values = known.values
+        else:  # it was attempted again since, and so was all that is below it
+            self._known.clear()
+            self._find(index, number)
+            return
         if below:
+            self._keep(base, stored, values)
             if len(below) > 1:  # what the parent saw, for its other children
-                values = self._known[below[-1]] = self._fold(values, below[:-1], stored)
-            values = self._known[index] = self._fold(values, below[-1:], stored)
-        return values
+                values = self._fold(values, below[:-1], stored)
+                self._keep(below[-1], stored, values)
+            values = self._fold(values, below[-1:], stored)
+        self._known[index] = _View(number, values)
 
-    def _fold(self, before: Mapping[str, Any], indexes: Iterable[int], stored: Mapping[int, bytes]) -> dict[str, Any]:
-        return folded(self._run_id, self._graph, self._state, before, indexes, stored)
+    def _keep(self, index: int, stored: Mapping[int, Completion], values: Mapping[str, Any]) -> None:
+        """What a node above saw; one that was skipped has no attempt to know it by."""
+        if index in stored:
+            self._known[index] = _View(stored[index].number, values)
+
+    def _fold(
+        self, before: Mapping[str, Any], indexes: Iterable[int], stored: Mapping[int, Completion]
+    ) -> dict[str, Any]:
+        outputs = {index: found.output for index, found in stored.items()}
+        return folded(self._run_id, self._graph, self._state, before, indexes, outputs)
 
 
 def final_state(run_id: RunId, graph: Graph, state: StateType, stored: Mapping[int, bytes]) -> dict[str, Any]:

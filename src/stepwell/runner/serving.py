@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 
-from ..errors import RunConflict, StepwellError, StoreError
+from ..errors import DefinitionError, RunConflict, RunError, RunNotFound, StepwellError, StoreError
 from ..ids import RunId
 from ..model import RunRow, Unfinished
 from ..store import Store, reader
 from .code import Code, Outdated
 from .versions import Versions
 from .work import RunFacts
+
+log = logging.getLogger("stepwell")
 
 HEALING_SECONDS = 0.2
 """How long runs are healed between two other chores."""
@@ -48,6 +51,11 @@ class Serving:
     def wanted(self) -> bool:
         return bool(self.everything or self._code.given)
 
+    @property
+    def needed(self) -> bool:
+        """There may be something to discover."""
+        return bool(self.wanted or self._left)
+
     def can_serve(self, needed: Unfinished) -> bool | None:
         """Whether the code of such runs was found here; None when nobody has looked for it (yet)."""
         return None if needed not in self._known else self._known[needed] is not None
@@ -71,7 +79,9 @@ class Serving:
         if not self.wanted:
             return None
         unfinished = reader.list_unfinished(self._store)
-        self._look_again = {item: at for item, at in self._look_again.items() if item in unfinished}
+        # What has ended is forgotten: every graph that was built at run time would stay for ever.
+        self._look_again = {item: self._look_again[item] for item in unfinished if item in self._look_again}
+        self._known = {item: self._known[item] for item in unfinished if item in self._known}
         for item in unfinished:
             if item not in self._known and self._look_again.get(item, 0) <= time.monotonic():
                 self._judge(item)
@@ -94,7 +104,7 @@ class Serving:
                 del self._look_again[item]
             elif verdict != "yield" and self._versions.heal_all(item, verdict, now + HEALING_SECONDS):
                 self._look_again[item] = now
-        except StoreError:
+        except (StoreError, RunError):  # which say nothing about the code
             raise
         except StepwellError:
             self._known[item] = None  # its code is not here
@@ -111,5 +121,10 @@ class Serving:
                 row = self._versions.up_to_date(row)
                 self._take_up(row, self._code.facts(row))
                 del self._left[run_id]
+            except RunNotFound:
+                del self._left[run_id]
             except (RunConflict, Outdated):
                 self._left[run_id] = now + LOOK_AGAIN_SECONDS
+            except DefinitionError as error:
+                log.warning("run %s is left to others: %s", run_id, error)
+                del self._left[run_id]

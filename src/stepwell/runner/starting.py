@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 from ..clock import microseconds
-from ..codec import encode
+from ..codec import MAX_BYTES, encode
 from ..define import Definition
 from ..errors import DefinitionError, InputError
 from ..ids import checked_run_id, new_run_id
@@ -16,6 +18,9 @@ from .checking import check_seconds, check_text, check_whole
 from .work import RunFacts
 
 MAX_LIMIT = 1_000_000
+LEAST_LEASE = 0.1
+"""Seconds."""
+MAX_INPUT = MAX_BYTES
 
 
 def create_op(
@@ -42,7 +47,7 @@ def create_op(
         definition.workflow,
         definition.target,
         definition.graph.digest,
-        encode(dict(definition.input)),
+        kept_input(definition.input),
         seed,
         definition.on_failure,
         priority,
@@ -51,8 +56,18 @@ def create_op(
     )
 
 
+def kept_input(values: Mapping[str, Any]) -> bytes:
+    """The bytes of the input of a run."""
+    kept = encode(dict(values))
+    if len(kept) > MAX_INPUT:
+        raise InputError(
+            f"the input has {len(kept)} bytes; at most {MAX_INPUT} can be stored: keep it elsewhere and give where it is"
+        )
+    return kept
+
+
 def facts_of(definition: Definition, create: Create) -> RunFacts:
-    return RunFacts(
+    facts = RunFacts(
         create.run_id,
         definition.workflow,
         definition.target,
@@ -61,6 +76,8 @@ def facts_of(definition: Definition, create: Create) -> RunFacts:
         create.seed,
         definition.bodies,
     )
+    facts.priority = create.priority
+    return facts
 
 
 def check_limits(*, lease_seconds: float, close_seconds: float, queue_depth: int, **limits: int) -> None:
@@ -68,6 +85,10 @@ def check_limits(*, lease_seconds: float, close_seconds: float, queue_depth: int
     for name, value in limits.items():
         check_whole(name, value, 1, MAX_LIMIT, f"a whole number from 1 to {MAX_LIMIT:,}")
     check_seconds("lease_seconds", lease_seconds, positive=True)
+    if lease_seconds < LEAST_LEASE:
+        raise InputError(
+            f"lease_seconds={lease_seconds}: at least {LEAST_LEASE} is needed, or it could not be renewed in time"
+        )
     check_seconds("close_seconds", close_seconds)
 
 

@@ -7,7 +7,6 @@ chain never changes threads, and a wide graph is not committed one by one.
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import threading
 from collections import deque
@@ -157,7 +156,7 @@ class BodyThreads:
         enter(attempt.context)
         try:
             result = attempt.call()
-            if type(result) not in _DATA and asyncio.iscoroutine(result):
+            if type(result) not in _DATA and isinstance(result, Coroutine):
                 self._runner.go_on(attempt, result)
                 return self._runner.went_on(held)
             settlement = attempt.returned(result)

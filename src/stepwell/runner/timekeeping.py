@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
-from ..clock import microseconds
+from ..clock import LONGEST_WAIT, SECOND, microseconds
 from .attempt import Attempt
 from .chores import Chores
 from .committing import GroupCommit, now
@@ -59,18 +60,24 @@ class Timekeeper:
     def end(self, items: list[Held]) -> None:
         """Their time is up: settle them now; whatever their bodies still do is not recorded."""
         for held in items:
-            with self._lock:
-                self._commits.hear_of_ended()  # or what ended in time on the loop or in a process would be too late
-                attempt = self._attempts.get(held)
-                if held.over or attempt is None:
-                    continue
-                self._desk.finished(held, attempt.timed_out(), now())
-                if held.spec.body == "thread" and held.interrupt is None:
-                    self._lose(held)
-            held.make_stop()
+            try:
+                self._end(held)
+            except Exception:  # whatever it is, the time of the others is up too
+                log.exception("node %r of run %s could not be ended", held.spec.name, held.facts.run_id)
         if items:
             self._bodies.call(0)  # a thread for each one that is lost, or what was claimed ahead would wait for it
             self._commits.wake()
+
+    def _end(self, held: Held) -> None:
+        with self._lock:
+            self._commits.hear_of_ended()  # or what ended in time on the loop or in a process would be too late
+            attempt = self._attempts.get(held)
+            if held.over or attempt is None:
+                return
+            self._desk.finished(held, attempt.timed_out(), now())
+            if held.spec.body == "thread" and held.interrupt is None:
+                self._lose(held)
+        held.make_stop()
 
     def close(self) -> None:
         self._closed = True
@@ -90,10 +97,17 @@ class Timekeeper:
 
     def _watch(self) -> None:
         while not self._closed:
-            with self._lock:
-                at = self._chores.next_limit()
-            self._changed.wait(None if at is None else max(0, at - now()) / 1_000_000)
-            self._changed.clear()
-            with self._lock:
-                overdue = self._chores.overdue(now())
-            self.end(overdue)
+            try:
+                self._look()
+            except Exception:  # whatever it is, the others' time must be kept
+                log.exception("keeping time failed; it goes on")
+                time.sleep(0.1)
+
+    def _look(self) -> None:
+        with self._lock:
+            at = self._chores.next_limit()
+        self._changed.wait(None if at is None else min(LONGEST_WAIT, max(0, at - now()) / SECOND))
+        self._changed.clear()
+        with self._lock:
+            overdue = self._chores.overdue(now())
+        self.end(overdue)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping, Sequence
 
 from ..codec import decode
-from ..errors import RunConflict
+from ..errors import RunConflict, RunError
 from ..graph import Graph
 from ..ids import WorkerId
-from ..kernel.healing import DOUBT, Verdict, judge
+from ..kernel.healing import DOUBT, UNFIT, Verdict, judge
 from ..kernel.layout import add_graph
 from ..model import RunRow, RunStatus, Unfinished
 from ..store import Store, reader
 from ..store.living import living
 from .code import Code
-from .gates import go_over
+from .gates import ask, enact, go_over
 from .procedure import carry_out
 
 log = logging.getLogger("stepwell")
@@ -42,8 +43,30 @@ class Versions:
         ages = reader.get_graph_ages(self._store, today.digest, graph.follows or "", *alive)
         return judge(graph.follows, today.digest, ages, alive)
 
-    def up_to_date(self, row: RunRow, *, accept: bool = False) -> RunRow:
-        """The run, healed if its class has changed; RunConflict when that is left to a newer version, or in doubt."""
+    def up_to_date(self, row: RunRow, *, accept: bool = False, check_input: bool = True) -> RunRow:
+        """The run, healed if its class has changed; RunConflict when that is left to a newer version, or in doubt, or when its
+        input does not fit."""
+        row = self._followed(row, accept=accept)
+        if check_input:
+            self.check_input(row)
+        return row
+
+    def check_input(self, row: RunRow) -> None:
+        """RunConflict if the class of a run asks for another input than it has; if it goes on, it is paused."""
+        found = self._code.misfits(row)
+        if not found:
+            return
+        reason = unfit(found)
+        if row.status.terminal:
+            raise RunConflict(
+                f"run {row.id}: {reason}; `run.fork(..., input={{...}})` begins a run with another input", run_id=row.id
+            )
+        if row.status in (RunStatus.PENDING, RunStatus.RUNNING):
+            carry_out(self._store, enact(ask(row.id, "pause", reason=reason)))
+            log.warning("run %s is paused: %s", row.id, reason)
+        raise RunConflict(f"run {row.id} is paused: {reason}", run_id=row.id)
+
+    def _followed(self, row: RunRow, *, accept: bool) -> RunRow:
         graph = self._code.graph(row.digest, row.id)
         verdict = self.judge(row.workflow, row.target, graph)
         if verdict == "serve":
@@ -67,9 +90,11 @@ class Versions:
             if time.monotonic() >= until:
                 return True
             try:
-                self._heal(row, graph, today, back=verdict == "roll back", accept=False)
+                healed = self._heal(row, graph, today, back=verdict == "roll back", accept=False)
                 some = True
-            except RunConflict as error:
+                if healed.status is not RunStatus.PAUSED:
+                    self.check_input(healed)
+            except RunError as error:  # one that is deleted meanwhile too: the others are not to wait for it
                 log.info("%s", error)
         return some
 
@@ -110,6 +135,13 @@ class Versions:
             for name, digest in decode(worker.info).get("serves", ())
             if name == workflow
         }
+
+
+def unfit(found: Mapping[str, Sequence[str]]) -> str:
+    """Why a run is paused whose class refuses its input, and what to do."""
+    problems = "; ".join(problem for each in found.values() for problem in each)
+    given = ", ".join(f'"{name}": ...' for name in found)
+    return f"{UNFIT}{problems}. Give what is needed: run.resume(input={{{given}}}), or --input NAME=VALUE on the command line"
 
 
 def changes(old: Graph, new: Graph) -> str:

@@ -10,7 +10,7 @@ from ..clock import SECOND
 from ..codec import decode
 from ..ids import NodeId
 from ..kernel.ancestry import Ancestry
-from ..model import AttemptRow, AttemptStatus, NodeRow, NodeStatus
+from ..model import SATISFIED_NODES, AttemptRow, AttemptStatus, NodeRow, NodeStatus
 from ..model.lines import Mark, Progress
 
 
@@ -56,7 +56,9 @@ class NodeView(NamedTuple):
 
     @property
     def error(self) -> NodeError | None:
-        """The error of the latest attempt that has one."""
+        """What keeps the node from being completed. Errors that a later attempt made good are those of `attempts`."""
+        if self.status in SATISFIED_NODES:
+            return None
         return next((attempt.error for attempt in reversed(self.attempts) if attempt.error), None)
 
 

@@ -11,6 +11,7 @@ from ..define import Bodies
 from ..graph import Graph, NodeSpec
 from ..ids import AttemptId, RunId
 from ..replay.record import Line, clock_lines
+from .run_queue import Place
 
 if TYPE_CHECKING:
     from .lines import Said
@@ -27,6 +28,8 @@ class RunFacts:
         "heals",
         "held",
         "input",
+        "place",
+        "priority",
         "run_id",
         "seed",
         "seen",
@@ -49,6 +52,9 @@ class RunFacts:
         self.bodies = bodies
         self.specs: tuple[NodeSpec, ...] = graph.in_order
         """The nodes by number, under the names that the code knows them by: in a replay perhaps other ones than in `graph`."""
+        self.priority = 0
+        self.place: Place = (0, 0, run_id)
+        """Where it stands among the runs that this worker knows."""
         self.heals = 0
         """How often the run had gone over to another graph when this was true of it."""
         self.seen: Seen | None = None
@@ -112,6 +118,8 @@ class Held:
     """What its body has said, once it says something."""
     recorded: Recorded | None = None
     """The effects of its body, once it has some."""
+    postponed: int = 0
+    """How often its node has asked to be tried again later."""
 
     def unwanted(self) -> bool:
         """Its body need not begin."""

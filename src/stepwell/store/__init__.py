@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, unquote
 
-from ..clock import Clock
+from ..clock import SECONDS_NEEDED, Clock, is_seconds
 from ..errors import InputError
+from ..words import shown
 from .port import Store
 
 __all__ = ["Store", "open_store"]
@@ -42,8 +43,8 @@ def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock 
         seconds = float(busy_seconds)
     except ValueError:
         seconds = -1.0
-    if not seconds >= 0:
-        raise InputError(f"store URL {url!r}: busy_seconds={busy_seconds!r} is not a number of seconds")
+    if not is_seconds(seconds):
+        raise InputError(f"store URL {url!r}: busy_seconds={shown(busy_seconds)}: {SECONDS_NEEDED} is needed")
     if options:
         raise InputError(
             f"store URL {url!r}: unknown option {', '.join(sorted(options))}; known: synchronous, busy_seconds"

@@ -31,6 +31,12 @@ class Store(Protocol):
     @property
     def url(self) -> str: ...
 
+    @property
+    def embedded(self) -> bool:
+        """Whether only programs of its user write to it. The rows of a server may come from anybody, and what they name is
+        run only if it is registered."""
+        ...
+
     def commit(self, batch: Batch) -> list[Receipt]: ...
 
     def read(self, queries: Sequence[Query]) -> list[Any]:

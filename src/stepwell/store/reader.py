@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, cast
 
 from ..errors import InputError, RunNotFound
@@ -24,6 +26,7 @@ from ..model import (
     ListRuns,
     ListStops,
     ListUnfinished,
+    ListUnusedGraphs,
     ListWorkers,
     NodeRow,
     NodeStatus,
@@ -35,7 +38,7 @@ from ..model import (
     WorkerRow,
 )
 from ..model.origin import is_origin
-from ..model.outputs import output_of
+from ..model.outputs import Completion, output_of
 from ..words import shown
 from .port import Store
 
@@ -50,7 +53,7 @@ def require_run(store: Store, run_id: str) -> RunRow:
     check_run_id(run_id)
     row = get_run(store, run_id)
     if row is None:
-        raise RunNotFound(run_id)
+        raise RunNotFound(run_id, store=store.url)
     return row
 
 
@@ -61,9 +64,8 @@ def check_run_id(run_id: object) -> None:
 
 
 def list_runs(store: Store, query: ListRuns) -> RunPage:
-    if not (
-        query.workflow or ""
-    ).isprintable():  # a name that no workflow can have, and that some stores cannot be asked for
+    # A name that no workflow can have, or an id that no run can, which some stores cannot be asked for.
+    if not f"{query.workflow or ''}{query.prefix or ''}".isprintable():
         return RunPage((), None)
     return cast(RunPage, store.read([query])[0])
 
@@ -74,11 +76,14 @@ def all_runs(
     workflow: str | None = None,
     digest: Digest | None = None,
     origin: RunId | None = None,
+    prefix: str | None = None,
+    ended_before: int | None = None,
+    limit: int = 100,
 ) -> Iterator[RunRow]:
     """Every run, or every one like that, newest first, page by page."""
     before: int | None = None
     while True:
-        query = ListRuns(before=before, workflow=workflow, statuses=statuses, digest=digest, origin=origin)
+        query = ListRuns(limit, before, workflow, statuses, ended_before, digest, origin, prefix)
         page = list_runs(store, query)
         yield from page.runs
         if page.cursor is None:
@@ -105,7 +110,7 @@ def get_node(store: Store, run_id: str, index: int) -> NodeRow:
     """One node of a run that exists."""
     page = cast("tuple[NodeRow, ...]", store.read([ListNodes(RunId(run_id), index - 1, 1)])[0])
     if not page:
-        raise RunNotFound(run_id)
+        raise RunNotFound(run_id, store=store.url)
     return page[0]
 
 
@@ -127,7 +132,12 @@ def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = Non
 
 def get_stored_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:
     """The same with their deltas to the state: see `model.outputs`."""
-    return cast("dict[int, bytes]", store.read([GetOutputs(RunId(run_id), indexes)])[0])
+    return {index: found.output for index, found in get_completions(store, run_id, indexes).items()}
+
+
+def get_completions(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, Completion]:
+    """The same with the numbers of the attempts."""
+    return cast("dict[int, Completion]", store.read([GetOutputs(RunId(run_id), indexes)])[0])
 
 
 def get_graph(store: Store, digest: str) -> bytes | None:
@@ -138,6 +148,17 @@ def get_graph(store: Store, digest: str) -> bytes | None:
 def get_graph_ages(store: Store, *digests: str) -> dict[str, int]:
     """When graphs were first stored, as numbers that only compare."""
     return cast("dict[str, int]", store.read([GetGraphAges(tuple(map(Digest, digests)))])[0])
+
+
+def unused_graphs(store: Store, stored_before: int | None = None) -> Iterator[tuple[Digest, str]]:
+    """(digest, workflow) of graphs that no run has or had, page by page."""
+    query = ListUnusedGraphs(stored_before=stored_before)
+    while True:
+        page = cast("tuple[tuple[Digest, str], ...]", store.read([query])[0])
+        yield from page
+        if len(page) < query.limit:
+            return
+        query = query._replace(after=page[-1][0])
 
 
 def list_journal(store: Store, run_id: str, after: int = 0) -> list[JournalRow]:
@@ -164,7 +185,7 @@ def get_history(store: Store, run_id: str) -> History:
     asked = RunId(run_id)
     row, counts, page = store.read([GetRun(asked), CountNodes(asked), ListJournal(asked)])
     if row is None:
-        raise RunNotFound(run_id)
+        raise RunNotFound(run_id, store=store.url)
     now, journal = store.now(), [*page]
     if len(journal) < row.seq:
         journal += list_journal(store, run_id, len(journal))
@@ -202,8 +223,11 @@ def list_workers(store: Store) -> tuple[WorkerRow, ...]:
     return cast("tuple[WorkerRow, ...]", store.read([ListWorkers()])[0])
 
 
-def count_nodes(store: Store, run_id: str) -> dict[NodeStatus, int]:
-    return cast("dict[NodeStatus, int]", store.read([CountNodes(RunId(run_id))])[0])
+def count_nodes(store: Store, run_id: str, removed: AbstractSet[int] = frozenset()) -> dict[NodeStatus, int]:
+    """How many nodes of a run stand in each status, without those that were `removed` from its graph."""
+    if not removed:
+        return cast("dict[NodeStatus, int]", store.read([CountNodes(RunId(run_id))])[0])
+    return dict(Counter(row.status for row in all_nodes(store, run_id) if row.index not in removed))
 
 
 def ready_runs(store: Store, runs: tuple[RunId, ...]) -> tuple[RunId, ...]:

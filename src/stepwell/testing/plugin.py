@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +20,18 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
         def test_orders_still_do_what_they_did(stepwell_replay):
             stepwell_replay("orders.cassette.json")
 
-    A relative name is looked for beside the test, then below pytest's root. `workflow=` gives a class that cannot be imported.
+    A relative name is looked for beside the test, then below pytest's root. Only what is registered is run: `workflow=` gives
+    the class of a cassette, `jobs=["shop"]` the modules that it may name, by default `jobs` of the settings.
     """
 
-    def replay(file: str | Path, *, workflow: type[Workflow] | None = None) -> Any:
+    def replay(file: str | Path, *, workflow: type[Workflow] | None = None, jobs: Iterable[str] | None = None) -> Any:
         from ..errors import ReplayMismatch
         from ..replay.loading import load_cassette
         from ..runner.replaying import replay_cassette
 
         path = _found(Path(file), request)
         try:
-            report = replay_cassette(load_cassette(path), workflow)
+            report = replay_cassette(load_cassette(path), workflow, jobs=_allowed(request) if jobs is None else jobs)
         except ReplayMismatch as error:
             pytest.fail(f"{path}: {error}", pytrace=False)
         if not report.executed:
@@ -42,6 +43,14 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
         return report
 
     return replay
+
+
+def _allowed(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    import os
+
+    from ..settings import read_settings
+
+    return read_settings({}, os.environ, request.config.rootpath).jobs
 
 
 def _found(file: Path, request: pytest.FixtureRequest) -> Path:

@@ -18,7 +18,7 @@ from tests.store.sql.mounts import read_only, run, small_disk
 
 
 def test_everything_is_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "below" / "runs.db"
+    path = tmp_path / "below" / "runs.db"
     store = SqliteStore(path)
     start(store, graph(a="", b="a"))
     enlist(store, seconds=600)
@@ -130,6 +130,19 @@ def test_a_damaged_file_says_so(tmp_path: Path) -> None:
 def test_a_folder_is_not_a_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be opened for writing"):
         SqliteStore(tmp_path)
+
+
+def test_only_the_last_folder_of_a_path_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of it is missing when it was mistyped."""
+    with pytest.raises(
+        StoreError, match=f"cannot be made: there is no folder {tmp_path}/no/such. Correct the path, or create"
+    ):
+        SqliteStore(tmp_path / "no" / "such" / "folder" / "runs.db")
+    assert list(tmp_path.iterdir()) == []
+    SqliteStore(tmp_path / "one" / "runs.db").close()
+    monkeypatch.chdir(tmp_path)
+    SqliteStore(".stepwell/stepwell.db").close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".stepwell", "one"]
 
 
 def test_a_folder_that_is_a_file_cannot_hold_a_store(tmp_path: Path) -> None:

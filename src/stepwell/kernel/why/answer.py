@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
 
+from ... import commands
 from ...ids import NodeId
 from ...model import NodeStatus, RunRow, RunStatus
 from . import words
 from .nodes import why_node
 from .records import Cause, Facts
 from .runs import why_run
+
+Command = Callable[[str], str | None]
+"""Makes what to type of the words of a command; None where nothing can be typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +38,21 @@ class Why:
     """When it was asked, by the store's clock."""
     counts: Mapping[NodeStatus, int] = field(default_factory=dict)
     """Of a run: how many of its nodes stand how."""
+    store: str | None = None
+    """The URL of its store, for what to type."""
 
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, *, command: Callable[[str], str] = "stepwell {}".format, zone: tzinfo | None = None) -> str:
+    def text(self, *, command: Command | None = None, zone: tzinfo | None = None) -> str:
         """Line by line. `command` makes what to type of the words of a command."""
         times = words.Times(self.now, zone)
         head = [] if self.node is not None else [words.heading(self.run, self.counts, times)]
         told = words.lines(self.causes, times, depth=len(head))
         return "\n".join(map(words.shown, [*head, *told, *(f"→ {line}" for line in self.advice(command))]))
 
-    def advice(self, command: Callable[[str], str] = "stepwell {}".format) -> list[str]:
-        return words.advice(self.run, self.causes, command)
+    def advice(self, command: Command | None = None) -> list[str]:
+        return words.advice(self.run, self.causes, command or (lambda typed: commands.command(typed, self.store)))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain JSON."""

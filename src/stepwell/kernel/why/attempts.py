@@ -30,12 +30,21 @@ def attempt_cause(facts: Facts, known: Known, attempt: AttemptRow, because: tupl
 
 def error_of(attempt: AttemptRow) -> dict[str, Any]:
     """The type and message of the error of an attempt; None each when there is none."""
+    said = _record(attempt)
+    return {"type": said.get("type"), "message": said.get("message")}
+
+
+def asked_too_often(attempt: AttemptRow) -> int | None:
+    """How often its node had asked to be tried later, if it failed because that was as often as it may."""
+    return _record(attempt).get("postponed")
+
+
+def _record(attempt: AttemptRow) -> dict[str, Any]:
     try:
         record = decode(attempt.error or b"{}")
     except ValueError:
         record = None
-    said = record if isinstance(record, dict) else {}
-    return {"type": said.get("type"), "message": said.get("message")}
+    return record if isinstance(record, dict) else {}
 
 
 def last_ended(known: Known) -> AttemptRow | None:

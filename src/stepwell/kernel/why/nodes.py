@@ -10,11 +10,10 @@ from ...graph import Graph
 from ...ids import NodeId
 from ...model import FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
 from ..healing import REMOVED
-from ..settling import RETRY_LATER_ATTEMPTS
-from .attempts import attempt_cause, error_of, last_ended, made_it_run
+from .attempts import asked_too_often, attempt_cause, last_ended, made_it_run
 from .paths import above, way_up
 from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
-from .standing import asked, held, nobody_works
+from .standing import asked, held, nobody_takes, nobody_works
 
 FEW_PARENTS = 16
 """Parents that are looked at one by one; of more the counter of the node says how many are open."""
@@ -151,7 +150,8 @@ def _tree(facts: Facts, ways: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
 
 
 def _ready(facts: Facts, known: Known) -> Cause:
-    row, nobody = known.row, nobody_works(facts)
+    row = known.row
+    nobody = nobody_works(facts) or nobody_takes(facts, row.lane)
     if because := held(facts):
         pass
     elif nobody is not None:
@@ -203,7 +203,7 @@ def _waiting(facts: Facts, known: Known) -> Cause:
     retried = last is not None and last.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
     detail = {
         "reason": row.reason,
-        "tries": row.failures + 1 if retried else None,
+        "tries": _next_try(facts, known) if retried else None,
         "of": _most_attempts(facts, known) if retried else None,
         "overdue": overdue,
     }
@@ -234,8 +234,11 @@ def _completed(facts: Facts, known: Known) -> Cause:
 def _failed(facts: Facts, known: Known) -> Cause:
     row, last = known.row, last_ended(known)
     most, spec = _most_attempts(facts, known), facts.spec(known.row.id)
+    postponed = None if last is None else asked_too_often(last)
     if row.reason is not None:
         verdict = row.reason
+    elif postponed is not None:
+        verdict = "postponed"
     elif most is None:
         verdict = "not_retried"
     elif row.failures >= most:
@@ -246,6 +249,7 @@ def _failed(facts: Facts, known: Known) -> Cause:
     detail = {
         "verdict": verdict,
         "tries": row.failures,
+        "postponed": postponed,
         "of": most,
         "losses": row.losses,
         "retry_on": list(retry_on or ()),
@@ -309,10 +313,14 @@ def _root(row: NodeRow) -> NodeId:
 
 def _most_attempts(facts: Facts, known: Known) -> int | None:
     """How often a node may fail before it is given up; None when it is not tried again by itself."""
-    spec, last = facts.spec(known.row.id), last_ended(known)
-    if spec is not None and spec.retry is not None:
-        return spec.retry.max_attempts
-    return RETRY_LATER_ATTEMPTS if last is not None and error_of(last)["type"] == "RetryLater" else None
+    spec = facts.spec(known.row.id)
+    return spec.retry.max_attempts if spec is not None and spec.retry is not None else None
+
+
+def _next_try(facts: Facts, known: Known) -> int:
+    """Which try the next attempt is. One that asked to be tried later is none of those that are counted."""
+    row = known.row
+    return row.attempt + 1 if _most_attempts(facts, known) is None else row.failures + 1
 
 
 def _cause(

@@ -41,6 +41,7 @@ class CauseKind(StrEnum):
     # Who should do it.
     NO_WORKER = "no_worker"
     NOT_SERVED = "not_served"
+    QUEUE_NOT_SERVED = "queue_not_served"
     BUSY = "busy"
     ALONE = "alone"
     WORKER_GONE = "worker_gone"
@@ -101,6 +102,8 @@ class Worker(NamedTuple):
     pid: int | None = None
     serves: frozenset[tuple[str, str]] | None = None
     """The (workflow, digest) pairs it works for; None when it does not say."""
+    queues: frozenset[str] | None = None
+    """The queues it takes nodes from; None: all of them."""
 
     @classmethod
     def of(cls, worker: WorkerId, info: bytes) -> Worker:
@@ -117,7 +120,14 @@ class Worker(NamedTuple):
             pairs = frozenset(
                 (str(pair[0]), str(pair[1])) for pair in serves if isinstance(pair, list) and len(pair) == 2
             )
-        return cls(worker, host if isinstance(host, str) else None, pid if isinstance(pid, int) else None, pairs)
+        queues = said.get("queues")
+        return cls(
+            worker,
+            host if isinstance(host, str) else None,
+            pid if isinstance(pid, int) else None,
+            pairs,
+            frozenset(map(str, queues)) if isinstance(queues, list) else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, assert_never
 
 from ...clock import SECOND
 from ...model import NodeStatus, RunRow, RunStatus
-from ...words import count, duration, one_line
-from ..healing import REMOVED
+from ...words import count, duration, error_line, one_line, ways_out
+from ..healing import REMOVED, UNFIT
 from .records import Cause, CauseKind
 
 K = CauseKind
@@ -99,6 +99,8 @@ def lines(causes: Iterable[Cause], times: Times, depth: int = 0) -> list[str]:
     told = []
     for cause in causes:
         told.append("  " * depth + sentence(cause, times))
+        error, message = (str(cause.detail.get(key) or "") for key in ("type", "message"))
+        told += ["  " * (depth + 1) + line for line in ways_out(error, message)]
         told += lines(cause.because, times, depth + 1)
     return told
 
@@ -152,6 +154,8 @@ def sentence(cause: Cause, times: Times) -> str:
             return "no worker is alive"
         case K.NOT_SERVED:
             return _not_served(said)
+        case K.QUEUE_NOT_SERVED:
+            return _queue_not_served(said)
         case K.BUSY:
             workers = said["workers"]
             alive = "1 worker is alive and takes" if workers == 1 else f"{workers} workers are alive and take"
@@ -229,6 +233,8 @@ def _verdict(said: Mapping[str, Any]) -> str:
         case "not_retryable":
             names = [name.removeprefix("builtins.") for name in said["retry_on"]]
             return f"it is tried again only after {' or '.join(names) or 'other errors'}"
+        case "postponed":
+            return f"it has asked {count(said['postponed'], 'time')} to be tried later, which is its limit"
         case "worker_lost":
             return f"{count(said['losses'], 'worker')} died while running it"
         case unknown:
@@ -243,18 +249,16 @@ def _upstream_failed(name: str | None, said: Mapping[str, Any]) -> str:
 
 def _attempt(cause: Cause, times: Times) -> str:
     number, at = cause.attempt, times.past(cause.at)
-    error = cause.detail.get("type")
-    message = one_line(str(cause.detail.get("message") or ""))
+    error, message = (str(cause.detail.get(key) or "") for key in ("type", "message"))
     match cause.kind:
         case K.ATTEMPT_LOST:
             return f"attempt {number} was lost{at}: its worker died or did not answer in time"
         case K.ATTEMPT_RELEASED:
             return f"attempt {number} was given back{at} before it began"
         case K.ATTEMPT_TIMED_OUT:
-            return f"attempt {number} took too long{at}: {message}"
+            return f"attempt {number} took too long{at}: {one_line(message)}"
         case _:
-            shown = ": ".join(str(part) for part in (error, message) if part)
-            return f"attempt {number} failed{at}: {shown or 'its error cannot be read'}"
+            return f"attempt {number} failed{at}: {error_line(error, message) if error else 'its error cannot be read'}"
 
 
 def _not_served(said: Mapping[str, Any]) -> str:
@@ -264,6 +268,12 @@ def _not_served(said: Mapping[str, Any]) -> str:
         return f"{alive} other versions of {workflow}, not that of this run ({said['digest'][:12]})"
     others = f", only {', '.join(said['serving'])}" if said["serving"] else ""
     return f"{alive} no {workflow}{others}"
+
+
+def _queue_not_served(said: Mapping[str, Any]) -> str:
+    workers = said["workers"]
+    alive = "the 1 worker that is alive takes" if workers == 1 else f"the {workers:,} workers that are alive take"
+    return f"no worker serves its queue {said['queue']!r}: {alive} only {', '.join(map(repr, said['queues']))}"
 
 
 def heading(run: RunRow, counts: Mapping[NodeStatus, int], times: Times) -> str:
@@ -291,40 +301,57 @@ def _status(status: NodeStatus) -> str:
     return status.lower().replace("_", " ")
 
 
-def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str]) -> list[str]:
-    """What to do about it, if anything: each a sentence with something to type."""
+def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | None]) -> list[str]:
+    """What to do about it, if anything: each a sentence with something to write or to type."""
     kinds: dict[CauseKind, Cause] = {}
     for cause in _all(causes):
         kinds.setdefault(cause.kind, cause)
     found = []
     if K.PAUSED in kinds:
         found += _resuming(run, command)
+    elif K.QUEUE_NOT_SERVED in kinds:
+        said = kinds[K.QUEUE_NOT_SERVED].detail
+        work = f"work {said.get('module') or 'MODULE'} --queues {said['queue']}"
+        found.append(f"`{command(work)}` takes nodes from this queue")
     elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
         module = (kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail.get("module") or "MODULE"
-        found.append(f"`{command(f'work {module}')}` works on it, or `{command(f'resume {run.id}')}` on this run alone")
+        found.append(_working(run, command(f"work {module}"), command(f"resume {run.id}")))
     gone = K.CANCELLED in kinds and kinds[K.CANCELLED].detail.get("reason") == REMOVED
     done = gone or kinds.keys() & {K.COMPLETED, K.SKIPPED}
     if run.status in (RunStatus.FAILED, RunStatus.CANCELLED) and not done:
         if K.INTERRUPTED in kinds:
             found.append(f"see whether {kinds[K.INTERRUPTED].name} did its work: a retry runs it once more")
-        found.append(f"`run.retry()` or `{command(f'retry {run.id}')}` runs only what did not complete")
+        found.append(f"{_either('run.retry()', command(f'retry {run.id}'))} runs only what did not complete")
     return found
 
 
-def _resuming(run: RunRow, command: Callable[[str], str]) -> list[str]:
-    resume = command(f"resume {run.id}")
+def _either(call: str, typed: str | None) -> str:
+    return f"`{call}`" if typed is None else f"`{call}` or `{typed}`"
+
+
+def _working(run: RunRow, work: str | None, resume: str | None) -> str:
+    if work is None or resume is None:
+        return f"`engine.adopt({run.id!r})` works on it, in an engine with a runner"
+    return f"`{work}` works on it, or `{resume}` on this run alone"
+
+
+def _resuming(run: RunRow, command: Callable[[str], str | None]) -> list[str]:
+    resume = _either("run.resume()", command(f"resume {run.id}"))
     match run.reason:
         case "paused" | None:
-            return [f"`run.resume()` or `{resume}` goes on"]
+            return [f"{resume} goes on"]
         case "node_failed":
             return [
-                f"`run.retry()` or `{command(f'retry {run.id}')}` runs again what failed",
-                f"`run.resume()` or `{resume}` goes on without it",
+                f"{_either('run.retry()', command(f'retry {run.id}'))} runs again what failed",
+                f"{resume} goes on without it",
             ]
+        case reason if reason.startswith(UNFIT):
+            given = _either("run.resume(input={...})", command(f"resume {run.id} --input NAME=VALUE"))
+            return [f"{given} gives what is needed, and goes on"]
         case _:
             return [
-                f'if a node was renamed, say so with `@step(was="old_name")`; then `{resume}` goes on',
-                f"if not, `run.resume(accept=True)` or `{command(f'resume {run.id} --accept')}` goes on",
+                f'if a node was renamed, say so with `@step(was="old_name")`; then {resume} goes on',
+                f"if not, {_either('run.resume(accept=True)', command(f'resume {run.id} --accept'))} goes on",
             ]
 
 

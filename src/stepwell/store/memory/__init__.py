@@ -51,6 +51,7 @@ class MemoryStore:
     """
 
     url = "memory://"
+    embedded = True
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or WallClock()
@@ -82,7 +83,7 @@ class MemoryStore:
             case Claim():
                 return [running.claim(state, op, now)]
             case AddGraph():
-                return [shaping.add_graph(state, op)]
+                return [shaping.add_graph(state, op, now)]
             case AddNodes():
                 return [shaping.add_nodes(state, op, now)]
             case Share():

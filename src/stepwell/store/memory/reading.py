@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import islice
 from typing import Any, assert_never
 
-from ...ids import split_attempt_id
+from ...ids import RunId, split_attempt_id
 from ...model import (
     AttemptRow,
     AttemptStatus,
@@ -25,6 +25,7 @@ from ...model import (
     ListLines,
     ListMarks,
     ListNodes,
+    ListReady,
     ListRuns,
     ListStops,
     ListUnfinished,
@@ -36,6 +37,7 @@ from ...model import (
     RunPage,
     Unfinished,
 )
+from ...model.outputs import Completion
 from .running import stops
 from .state import RunRecord, State
 
@@ -52,15 +54,18 @@ def answer(state: State, query: Query) -> Any:
             return None if graph is None or not graph.complete else graph.document
         case GetGraphAges(digests):
             return {digest: state.graphs[digest].age for digest in digests if digest in state.graphs}
-        case ListUnusedGraphs(after, limit):
-            unused = (digest for digest in sorted(state.graphs) if digest > (after or "") and not state.uses(digest))
-            return tuple(islice(unused, limit))
+        case ListUnusedGraphs(after, limit, before):
+            old = [graph for graph in state.graphs.values() if before is None or graph.stored_at < before]
+            unused = ((g.digest, g.workflow) for g in old if g.digest > (after or "") and not state.uses(g.digest))
+            return tuple(sorted(unused)[:limit])
         case ListWorkers():
             return tuple(worker.row() for worker in sorted(state.workers.values(), key=lambda worker: worker.id))
         case ListStops(worker):
             return stops(state, worker)
         case ReadyRuns(runs):
             return tuple(run for run in runs if run in state.runs and _has_ready(state.runs[run]))
+        case ListReady():
+            return _ready(state, query)
         case ListUnfinished():
             found = {
                 Unfinished(run.created.workflow, run.created.target, run.graph.digest)
@@ -80,14 +85,20 @@ def _of_run(
     query: ListNodes | ListAttempts | GetOutputs | ListJournal | ListLines | ListMarks | CountNodes,
 ) -> Any:
     match query:
-        case ListNodes(_, after, limit, statuses):
-            nodes = (node for node in run.nodes if node.index > after and (not statuses or node.status in statuses))
+        case ListNodes(_, after, limit, statuses, indexes):
+            nodes = (
+                node
+                for node in run.nodes
+                if node.index > after
+                and (not statuses or node.status in statuses)
+                and (indexes is None or node.index in indexes)
+            )
             return tuple(node.row() for node in islice(nodes, limit))
         case ListAttempts():
             return _attempts(run, query)
         case GetOutputs(_, indexes):
             return {
-                attempt.index: attempt.output
+                attempt.index: Completion(attempt.number, attempt.output or b"")
                 for attempt in sorted(run.attempts, key=lambda attempt: attempt.index)
                 if attempt.status is AttemptStatus.COMPLETED and (indexes is None or attempt.index in indexes)
             }
@@ -170,5 +181,19 @@ def _origin(fork: bytes | None) -> Any:
     return found.get("origin") if isinstance(found, dict) else None
 
 
-def _has_ready(run: RunRecord) -> bool:
-    return run.gate is GateState.OPEN and any(node.status is NodeStatus.READY for node in run.nodes)
+def _ready(state: State, query: ListReady) -> tuple[RunId, ...]:
+    wanted = [
+        run
+        for run in state.runs.values()
+        if (run.id in query.runs or (run.created.workflow, run.graph.digest) in query.serves)
+        and _has_ready(run, query.lanes)
+    ]
+    return tuple(
+        run.id for run in sorted(wanted, key=lambda run: (-run.created.priority, run.admission))[: query.limit]
+    )
+
+
+def _has_ready(run: RunRecord, lanes: Container[str] | None = None) -> bool:
+    return run.gate is GateState.OPEN and any(
+        node.status is NodeStatus.READY and (lanes is None or node.lane in lanes) for node in run.nodes
+    )

@@ -89,7 +89,8 @@ def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[RunId, b
     end(attempt, op.status, status, now)
     node.due_at = due_at
     if op.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT):
-        node.failures += 1
+        node.failures += not op.postponed
+        node.postponed += op.postponed
     if status is NodeStatus.COMPLETED and moving[run.id]:
         for child in run.graph.children.get(node.index, ()):
             lower(run, run.nodes[child])
@@ -226,6 +227,7 @@ def _grant(attempt: AttemptRecord) -> Grant:
         tuple((need, output) for need, output in outputs if output is not None),
         node.generation,
         run.heals,
+        node.postponed,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...graph import suspect_lane
 from ...model import (
@@ -41,7 +41,7 @@ from .running import change, close_gate, conclude, rederive
 from .state import AttemptRecord, GraphRecord, NodeRecord, RunRecord, State
 
 
-def add_graph(state: State, op: AddGraph) -> Receipt:
+def add_graph(state: State, op: AddGraph, now: int) -> Receipt:
     graph = state.graphs.get(op.digest)
     if graph is None:
         state.graphs_stored += 1
@@ -49,6 +49,7 @@ def add_graph(state: State, op: AddGraph) -> Receipt:
         state.graphs[op.digest] = graph
     if op.start > len(graph.rows):
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
+    graph.stored_at = now
     for row in op.rows[len(graph.rows) - op.start :]:
         graph.rows.append(row)
         for parent in row.parents:
@@ -206,7 +207,8 @@ def rewrite(state: State, op: Rewrite, now: int) -> Receipt:
     if illegal is not None:
         return Refused(Refusal.STATUS, illegal)
     first = {row.index: row for row in reversed(op.rows)}
-    changed = [row.index for row in op.rows if row is not first[row.index] or not _apply(run, row, now)]
+    completed = {attempt.index: attempt for attempt in run.attempts if attempt.status is AttemptStatus.COMPLETED}
+    changed = [row.index for row in op.rows if row is not first[row.index] or not _apply(run, row, completed, now)]
     if changed:
         return Refused(Refusal.CHANGED, ",".join(map(str, changed)))
     if op.finish is not None:
@@ -214,8 +216,8 @@ def rewrite(state: State, op: Rewrite, now: int) -> Receipt:
     return Rewritten(run.news())
 
 
-def _apply(run: RunRecord, row: NodeChange, now: int) -> bool:
-    """Change one node if it still is what the kernel saw."""
+def _apply(run: RunRecord, row: NodeChange, completed: Mapping[int, AttemptRecord], now: int) -> bool:
+    """Change one node if it still is what the kernel saw. Its completion, if it has one, no longer counts."""
     node = run.nodes[row.index] if 0 <= row.index < len(run.nodes) else None
     if node is None or (node.status, node.attempt) != (row.was, row.was_attempt):
         return False
@@ -225,11 +227,10 @@ def _apply(run: RunRecord, row: NodeChange, now: int) -> bool:
     change(run, node, row.status)
     node.reason, node.due_at = row.reason, None
     if row.fresh:
-        node.failures = node.losses = 0
+        node.failures = node.postponed = node.losses = 0
         node.lane = node.layout.lane
-    for attempt in run.attempts:
-        if attempt.index == row.index and attempt.status is AttemptStatus.COMPLETED:
-            attempt.status = AttemptStatus.SUPERSEDED
+    if row.index in completed:
+        completed[row.index].status = AttemptStatus.SUPERSEDED
     run.note(now, "rewrote", row.index, node.attempt, row.status)
     return True
 
@@ -238,6 +239,8 @@ def _finish(run: RunRecord, finish: Finish, now: int) -> None:
     run.token, run.purpose, run.arguments, run.expires_at = None, None, b"", None
     moved = run.status is not finish.status
     run.status, run.reason = finish.status, finish.reason
+    if finish.input is not None:
+        run.created = run.created._replace(input=finish.input)
     if moved:
         run.ended_at = now if finish.status.terminal else None
     run.cancel_at = now + (finish.grace or 0) if finish.status is RunStatus.CANCELLING else None

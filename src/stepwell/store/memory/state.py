@@ -33,6 +33,7 @@ class GraphRecord:
     document: bytes
     total: int
     age: int
+    stored_at: int = 0
     rows: list[LayoutRow] = field(default_factory=list)
     children: dict[int, list[int]] = field(default_factory=dict)
 
@@ -55,6 +56,7 @@ class NodeRecord:
     due_at: int | None = None
     reason: str | None = None
     generation: int = 0
+    postponed: int = 0
 
     def row(self) -> NodeRow:
         return NodeRow(
@@ -70,6 +72,7 @@ class NodeRecord:
             self.due_at,
             self.reason,
             self.generation,
+            self.postponed,
         )
 
 

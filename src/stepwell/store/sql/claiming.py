@@ -39,7 +39,7 @@ _OF_FOUND = f"""
 _CANDIDATES = {
     ready: f"""
 SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT needy FROM graph WHERE key = r.graph),
-       n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status = {R_PENDING}
+       n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status = {R_PENDING}, n.postponed
 {ready}"""
     for ready in (_OF_RUN, _OF_RUNS, _OF_FOUND)
 }
@@ -103,7 +103,8 @@ SELECT g.run, r.seq + 1 - row_number() OVER (PARTITION BY g.run ORDER BY g.ord D
   FROM temp.granted g CROSS JOIN run r ON r.key = g.run
 """
 _GRANTS = f"""
-SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation, r.heals)),
+SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation, r.heals,
+                                   n.postponed)),
        max(g.needy)
   FROM (SELECT key, run, idx, number FROM attempt
          WHERE key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND status = {A_RUNNING}
@@ -214,8 +215,9 @@ def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
             tuple(inputs.get(ordinal, ())),
             generation,
             heals,
+            postponed,
         )
-        for ordinal, run, idx, number, failures, losses, generation, heals in json.loads(rows)
+        for ordinal, run, idx, number, failures, losses, generation, heals, postponed in json.loads(rows)
     )
 
 

@@ -34,6 +34,7 @@ from .codes import (
 from .deriving import derive
 from .ending import Transaction, mark_ready, news, note_gates, note_runs, unmark_ready
 from .leases import next_due
+from .payloads import forget_references, is_large, keep
 
 _HOLD = f"""
 UPDATE run SET gate = {G_HELD}, token = :token, purpose = :purpose, arguments = :arguments, expires_at = :expires,
@@ -78,6 +79,7 @@ _CHANGE = f"""
 UPDATE node
    SET status = c.status, reason = c.reason, due_at = NULL,
        failures = iif(c.fresh, 0, node.failures), losses = iif(c.fresh, 0, node.losses),
+       postponed = iif(c.fresh, 0, node.postponed),
        generation = node.generation + (c.was = {N_COMPLETED}),
        lane = iif(c.fresh, (SELECT l.lane FROM layout l WHERE l.graph = :graph AND l.idx = node.idx), node.lane)
   FROM temp.changing c WHERE c.ok AND c.status <> c.was AND node.run = :run AND node.idx = c.idx
@@ -186,9 +188,17 @@ def _finish(tx: Transaction, run: int, finish: Finish) -> None:
         },
     )
     note_runs(tx, [run], RUN_CODE[finish.status])
+    if finish.input is not None:
+        _change_input(tx, run, finish.input)
     tx.db.execute(_RECOUNT, {"run": run, "tolerate": finish.tolerate})
     if finish.open_gate:
         mark_ready(tx, [run])
         next_due(tx, [run])
     else:
         unmark_ready(tx, [run])
+
+
+def _change_input(tx: Transaction, run: int, payload: bytes) -> None:
+    kept = keep(tx.db, payload) if is_large(payload) else payload  # before the old one goes: it may be the same
+    forget_references(tx.db, "SELECT input AS value FROM run WHERE key = ?", (run,))
+    tx.db.execute("UPDATE run SET input = ? WHERE key = ?", (kept, run))

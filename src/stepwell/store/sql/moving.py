@@ -21,7 +21,9 @@ from ...model import (
 )
 from .codes import (
     A_COMPLETED,
+    A_FAILED,
     A_RUNNING,
+    A_TIMED_OUT,
     ATTEMPT_CODE,
     G_OPEN,
     N_CANCELLED,
@@ -89,6 +91,13 @@ UPDATE run SET due_at = min(coalesce(run.due_at, t.due_at), t.due_at)
   FROM (SELECT run, min(due_at) AS due_at FROM temp.ending WHERE verdict = 1 AND due_at IS NOT NULL GROUP BY run) t
  WHERE run.key = t.run
 """
+# They were counted as failures, as others that ended so.
+_POSTPONE = f"""
+UPDATE node SET failures = node.failures - 1, postponed = node.postponed + 1
+  FROM temp.ending e
+ WHERE e.verdict = 1 AND e.status IN ({A_FAILED}, {A_TIMED_OUT}) AND e.ord IN (SELECT value FROM json_each(?))
+   AND node.run = e.run AND node.idx = e.idx
+"""
 _NO_ATTEMPT = ("", 0)
 _AGAIN = (NodeStatus.READY, NodeStatus.CANCELLED)
 """What may mean that a node is to run again: a stop may have been taken back."""
@@ -114,6 +123,8 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
     else:
         _fill(tx, ops, legal)
     apply_ending(tx)
+    if postponed := [place for place, op in enumerate(ops) if op.postponed]:
+        tx.execute(_POSTPONE, (json.dumps(postponed),))
     if any(op.node in _AGAIN for op in ops):
         run_again(tx)
     if any(op.delay is not None for op in ops):

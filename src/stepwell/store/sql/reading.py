@@ -23,6 +23,7 @@ from ...model import (
     ListLines,
     ListMarks,
     ListNodes,
+    ListReady,
     ListRuns,
     ListStops,
     ListUnfinished,
@@ -37,6 +38,7 @@ from ...model import (
     Unfinished,
     WorkerRow,
 )
+from ...model.outputs import Completion
 from .codes import (
     ATTEMPT_STATUS,
     G_OPEN,
@@ -67,8 +69,10 @@ _RUN_UNFINISHED = _RUN.replace("run r", "run r INDEXED BY run_unfinished")
 _RUN_STATUS = _RUN.replace("run r", "run r INDEXED BY run_status")
 _RUN_ENDED = _RUN.replace("run r", "run r INDEXED BY run_ended")
 _RUN_ID = _RUN.replace("run r", "run r INDEXED BY sqlite_autoindex_run_1")
+_NEVER = 2**63 - 1
 _UNUSED_GRAPHS = """
-SELECT digest FROM graph g WHERE digest > ? AND NOT EXISTS (SELECT 1 FROM run WHERE run.graph = g.key)
+SELECT digest, workflow FROM graph g
+ WHERE digest > ? AND registered_at < ? AND NOT EXISTS (SELECT 1 FROM run WHERE run.graph = g.key)
    AND NOT EXISTS (SELECT 1 FROM former_graph f WHERE f.graph = g.key) ORDER BY digest LIMIT ?
 """
 
@@ -93,8 +97,8 @@ def answer(tx: Transaction, query: Query) -> Any:
         case GetGraphAges(digests):
             ages = "SELECT digest, key FROM graph WHERE digest IN (SELECT value FROM json_each(?))"
             return dict(tx.all(ages, (json.dumps(digests),)))
-        case ListUnusedGraphs(after, limit):
-            return tuple(digest for (digest,) in tx.all(_UNUSED_GRAPHS, (after or "", limit)))
+        case ListUnusedGraphs(after, limit, before):
+            return tuple(tx.all(_UNUSED_GRAPHS, (after or "", _NEVER if before is None else before, limit)))
         case ListJournal():
             return _journal(tx, query)
         case ListLines():
@@ -117,6 +121,14 @@ SELECT DISTINCT r.workflow, r.target, g.digest FROM run r INDEXED BY run_unfinis
             return tuple(Unfinished(*row) for row in tx.all(unfinished))
         case ReadyRuns(runs):
             return _ready(tx, runs)
+        case ListReady(lanes, runs, serves, limit):
+            asked = {"lanes": lanes, "runs": runs, "serves": serves}
+            return tuple(
+                run
+                for (run,) in tx.all(
+                    _READY, {key: json.dumps(value) for key, value in asked.items()} | {"limit": limit}
+                )
+            )
         case _:
             assert_never(query)
 
@@ -207,17 +219,19 @@ def _some_runs(tx: Transaction, query: ListRuns, source: str, statuses: tuple[Ru
 
 def _nodes(tx: Transaction, query: ListNodes) -> tuple[NodeRow, ...]:
     codes = ",".join(str(NODE_CODE[status]) for status in query.statuses)
+    chosen = "" if query.indexes is None else "AND n.idx IN (SELECT value FROM json_each(?))"
     statement = f"""
 SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, failures, losses, lane, due_at, reason,
-                                   generation))
+                                   generation, postponed))
   FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, lane.name AS lane, n.due_at,
-               n.reason, n.generation
+               n.reason, n.generation, n.postponed
           FROM run r CROSS JOIN node n ON n.run = r.key CROSS JOIN layout l ON l.graph = r.graph AND l.idx = n.idx
                CROSS JOIN lane ON lane.key = n.lane
-         WHERE r.id = ? AND n.idx > ? {f"AND n.status IN ({codes})" if codes else ""}
+         WHERE r.id = ? AND n.idx > ? {f"AND n.status IN ({codes})" if codes else ""} {chosen}
          ORDER BY n.idx LIMIT ?)
 """
-    rows = tx.json(statement, (query.run_id, query.after, query.limit))
+    indexes = () if query.indexes is None else (json.dumps(query.indexes),)
+    rows = tx.json(statement, (query.run_id, query.after, *indexes, query.limit))
     return tuple(NodeRow(idx, node, NODE_STATUS[status], *rest) for idx, node, status, *rest in rows)
 
 
@@ -248,14 +262,15 @@ SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_
     )
 
 
-def _outputs(tx: Transaction, query: GetOutputs) -> dict[int, bytes | None]:
+def _outputs(tx: Transaction, query: GetOutputs) -> dict[int, Completion]:
     chosen = "" if query.indexes is None else "AND a.idx IN (SELECT value FROM json_each(?))"
     statement = f"""
-SELECT a.idx, a.output FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
+SELECT a.idx, a.number, a.output FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
  WHERE r.id = ? AND a.slot = 0 {chosen} ORDER BY a.idx
 """
     parameters = (query.run_id,) if query.indexes is None else (query.run_id, json.dumps(query.indexes))
-    return {idx: resolve(tx.db, output) for idx, output in tx.all(statement, parameters)}
+    found = tx.all(statement, parameters)
+    return {idx: Completion(number, resolve(tx.db, output) or b"") for idx, number, output in found}
 
 
 def _journal(tx: Transaction, query: ListJournal) -> tuple[JournalRow, ...]:
@@ -354,6 +369,23 @@ def _line_rows(tx: Transaction, statement: str, parameters: tuple[object, ...]) 
         LineRow(AttemptId(attempt_id(claim, ordinal)), idx, at, kind, resolve(tx.db, data) or b"", node, number)
         for claim, ordinal, idx, at, kind, data, node, number in tx.all(statement, parameters)
     )
+
+
+_HAS_READY = f"""
+r.gate = {G_OPEN} AND EXISTS (SELECT 1 FROM json_each(:lanes) s CROSS JOIN lane l ON l.name = s.value
+   CROSS JOIN node n INDEXED BY node_ready ON n.run = r.key AND n.lane = l.key AND n.status = {N_READY})
+"""
+_READY = f"""
+SELECT r.id FROM run r
+ WHERE r.key IN (SELECT r.key FROM json_each(:runs) j CROSS JOIN run r ON r.id = j.value WHERE {_HAS_READY}
+                 UNION
+                 SELECT r.key FROM json_each(:lanes) s CROSS JOIN lane l ON l.name = s.value CROSS JOIN json_each(:serves) p
+                        CROSS JOIN graph g ON g.digest = p.value ->> 1
+                        CROSS JOIN ready y ON y.lane = l.key AND y.graph = g.key AND y.workflow = p.value ->> 0
+                        CROSS JOIN run r ON r.key = y.run AND r.graph = y.graph
+                  WHERE {_HAS_READY})
+ ORDER BY r.urgency, r.key LIMIT :limit
+"""
 
 
 def _ready(tx: Transaction, runs: tuple[str, ...]) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ def add_graph(tx: Transaction, op: AddGraph) -> Receipt:
     key, loaded, total = row
     if op.start > loaded:
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
+    tx.db.execute("UPDATE graph SET registered_at = ? WHERE key = ?", (tx.now, key))
     rows = op.rows[loaded - op.start :]
     if rows:
         _add_layout(tx, key, loaded, AddGraph(*op[:6], rows))

@@ -70,8 +70,10 @@ _NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?
 
 
 def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
-    """Settle an attempt that runs; None when it does not, a payload is large, or the run was healed, so that its node may be
-    gone: then the way for many decides."""
+    """Settle an attempt that runs; None when it does not, is postponed, a payload is large, or the run was healed, so that its
+    node may be gone: then the way for many decides."""
+    if op.postponed:
+        return None
     output, error, outcome = op.output, op.error, op.outcome
     if (output and is_large(output)) or (error and is_large(error)) or (outcome and is_large(outcome)):
         return None
@@ -153,6 +155,7 @@ class Candidate(NamedTuple):
     """Of its run."""
     first: int
     """Nothing of its run has been started before."""
+    postponed: int
 
 
 _START_ATTEMPT = (
@@ -203,4 +206,5 @@ def _grant(claim: ClaimId, ordinal: int, node: Candidate) -> Grant:
         node.losses,
         generation=node.generation,
         heals=node.heals,
+        postponed=node.postponed,
     )

@@ -92,6 +92,8 @@ class SqliteStore:
     `commit` returns. Reads have a connection of their own and never wait for a writer.
     """
 
+    embedded = True
+
     def __init__(
         self,
         path: str | Path,
@@ -115,7 +117,7 @@ class SqliteStore:
         self._look_at_file_at = 0.0
 
     def _open(self, clock: Clock | None, synchronous: Synchronous) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         self._writer = self._connect(synchronous)
         self._writing = self._writer.cursor()
         try:
@@ -127,6 +129,16 @@ class SqliteStore:
             self._writer.close()
             raise
         self._reading = self._reader.cursor()
+
+    def _make_folder(self) -> None:
+        """Only the last folder is made: a path of which more is missing is more likely mistyped."""
+        folder = self.path.parent
+        try:
+            folder.mkdir(exist_ok=True)
+        except FileNotFoundError:
+            raise StoreError(
+                f"{self.path} cannot be made: there is no folder {folder.parent}. Correct the path, or create that folder first"
+            ) from None
 
     def commit(self, batch: Batch) -> list[Receipt]:
         self._check_process()

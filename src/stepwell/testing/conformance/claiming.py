@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...clock import ManualClock
 from ...graph import Graph, NodeSpec
-from ...ids import NodeId
-from ...model import CHUNK, Claimed, Grant, NodeStatus, Refusal, RunStatus
+from ...ids import NodeId, RunId
+from ...model import CHUNK, Claimed, Grant, ListReady, NodeStatus, Refusal, RunStatus
 from ...store import Store, reader
 from ..ops import (
     LANE,
@@ -162,6 +164,44 @@ def test_a_claim_may_name_the_workflows_it_has_code_for(store: Store) -> None:
     assert claim(store, serves=both, runs=("returns",)) == ()
     assert [grant.run_id for grant in claim(store, serves=both, runs=("newer", "returns"))] == ["newer", "newer"]
     assert [grant.run_id for grant in claim(store, serves=both)] == ["orders"]
+
+
+def test_of_many_versions_the_most_urgent_run_comes_first_whatever_has_gone_before(store: Store) -> None:
+    graphs = [graph(**{f"{place}_{i}": "" for i in range(3)}) for place in range(4)]
+    enlist(store)
+    for place, of in enumerate(graphs * 3):
+        start(store, of, f"run-{place:02}", priority=(3, 0, 7, 1)[place % 4])
+    serves = [("orders", of.digest) for of in graphs[:3]]
+    taken = [claim(store, limit=3, serves=serves)[0].run_id for _ in range(9)]
+    assert taken == ["run-02", "run-06", "run-10", "run-00", "run-04", "run-08", "run-01", "run-05", "run-09"]
+    assert claim(store, serves=serves) == ()
+    hold(store, "run-00")
+    assert [grant.run_id for grant in claim(store, limit=1, serves=[("orders", graphs[3].digest)])] == ["run-03"]
+
+
+def test_runs_with_ready_nodes_in_a_lane_can_be_listed(store: Store) -> None:
+    of, other = graph(a="", b="a"), graph(c="")
+    enlist(store)
+    for place, run in enumerate(("one", "two", "three", "four", "five")):
+        start(store, of if place % 2 else other, run, priority=place % 3)
+
+    def ready(*lanes: str, runs: tuple[str, ...] = (), serves: Any = (), limit: int = 100) -> list[str]:
+        (found,) = store.read([ListReady(lanes, tuple(map(RunId, runs)), tuple(serves), limit)])
+        return list(found)
+
+    every = ("one", "two", "three", "four", "five")
+    assert ready(LANE, runs=every) == ["three", "two", "five", "one", "four"]
+    assert ready(LANE, "default/loop", runs=every, limit=2) == ["three", "two"]
+    assert ready("default/loop", runs=every) == ready(runs=every) == ready(LANE) == []
+    assert ready(LANE, serves=[("orders", of.digest)]) == ["two", "four"]
+    assert ready(LANE, runs=("one", "two"), serves=[("orders", of.digest), ("returns", other.digest)]) == [
+        "two",
+        "one",
+        "four",
+    ]
+    claim(store, runs=("two",))
+    hold(store, "four")
+    assert ready(LANE, serves=[("orders", of.digest)]) == ready(LANE, runs=("two", "four", "none")) == []
 
 
 def test_behind_a_closed_gate_nothing_is_claimed(store: Store) -> None:

@@ -182,6 +182,16 @@ def test_a_graph_that_is_stored_anew_is_younger_than_those_it_was_older_than(sto
     assert ages[first.digest] > ages[second.digest]
 
 
+def test_a_graph_that_was_stored_again_lately_can_be_told(store: Store, clock: ManualClock) -> None:
+    of = graph(a="")
+    store.commit(add_graph(of, workflow="returns"))
+    clock.advance(10)
+    assert store.read([ListUnusedGraphs(stored_before=clock.now())]) == [((of.digest, "returns"),)]
+    store.commit(add_graph(of))
+    assert store.read([ListUnusedGraphs(stored_before=clock.now())]) == [()]
+    assert store.read([ListUnusedGraphs(stored_before=clock.now() + 1)]) == [((of.digest, "returns"),)]
+
+
 def list_unused_graphs(store: Store, after: str | None = None, limit: int = 100) -> tuple[str, ...]:
     (found,) = store.read([ListUnusedGraphs(None if after is None else Digest(after), limit)])
-    return tuple(found)
+    return tuple(digest for digest, _ in found)

@@ -11,6 +11,9 @@ from ...model import (
     NODE_MOVES,
     RUN_MOVES,
     AttemptStatus,
+    Created,
+    Delete,
+    Deleted,
     Finish,
     GateState,
     GateTaken,
@@ -33,6 +36,7 @@ from ..ops import (
     changed,
     claim,
     completed,
+    create,
     end_run,
     enlist,
     failed,
@@ -279,6 +283,38 @@ def test_a_completed_node_that_runs_again_supersedes_its_completion(store: Store
     assert child.inputs == ((0, b"2"),)
 
 
+def test_completions_are_superseded_over_several_rewrites(store: Store, clock: ManualClock) -> None:
+    """From the last node to the first; who begins in the middle, with another token, goes on where the first one left it."""
+    a, b, c = (NodeId(name) for name in "abc")
+    start(store, Graph([NodeSpec(a, a), NodeSpec(b, b, (a,), needs=(a,)), NodeSpec(c, c, (b,))]))
+    enlist(store)
+    work(store)
+    assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+    rows = [changed(row, NodeStatus.PENDING, fresh=True) for row in reversed(reader.all_nodes(store, RUN))]
+    hold(store, purpose="reattempt", seconds=10)
+    first = one(store, rewrite(*rows[:2]), Rewritten)
+    assert (first.run.status, first.run.gate, first.run.open) == (RunStatus.COMPLETED, GateState.HELD, 2)
+    assert list(reader.get_outputs(store, RUN)) == [0]
+    assert one(store, rewrite(*rows[:2]), Refused).reason is Refusal.CHANGED, "nothing is superseded twice"
+    clock.advance(10)
+    enlist(store)
+    hold(store, token="another", purpose="reattempt")
+    news = finish(store, RunStatus.RUNNING, *rows[2:], open_gate=True, token="another")
+    assert (news.status, news.open, news.active) == (RunStatus.RUNNING, 3, 1)
+    assert statuses(store) == {"a": "READY", "b": "PENDING", "c": "PENDING"}
+    assert [row.generation for row in reader.all_nodes(store, RUN)] == [1, 1, 1]
+    (grant,) = claim(store)
+    assert (grant.number, grant.generation) == (2, 1)
+    store.commit([completed(grant, b'"anew"')])
+    (grant,) = claim(store)
+    assert (grant.number, grant.generation, grant.inputs) == (2, 1, ((0, b'"anew"'),))
+    store.commit([completed(grant)])
+    assert work(store) == 1
+    found = [attempt.status for attempt in reader.list_attempts(store, RUN)]
+    assert found == [AttemptStatus.SUPERSEDED, AttemptStatus.COMPLETED] * 3
+    assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+
+
 def test_a_run_with_nothing_left_to_do_completes_when_its_gate_opens(store: Store) -> None:
     start(store, graph(a=""))
     enlist(store)
@@ -387,3 +423,25 @@ def test_the_gate_of_a_large_run_opens_in_steps_and_what_ends_meanwhile_counts(s
     assert reader.all_nodes(store, RUN)[-1].waiting == size - 3
     assert {row.status for row in reader.all_nodes(store, RUN)[1:-1]} == {NodeStatus.READY, NodeStatus.COMPLETED}
     assert of.order[claim(store, limit=1)[0].index].startswith("child_")
+
+
+@pytest.mark.parametrize("size", [1, 40_000], ids=["small", "large"])
+def test_a_rewrite_may_give_the_run_another_input(store: Store, size: int) -> None:
+    """With the end of it, and not before; a run that shares its payload keeps its own."""
+    of = start(store, graph(a=""), input=b'"%s"' % (b"x" * size))
+    store.commit([create(of, "other", input=b'"%s"' % (b"x" * size))])
+    hold(store, purpose="resume")
+    assert isinstance(store.commit([rewrite()])[0], Rewritten)
+    for given in (b'"%s"' % (b"x" * size), b'"%s"' % (b"y" * size), b"{}"):
+        before = reader.require_run(store, RUN)
+        finish(store, RunStatus.PAUSED, input=given)
+        after = reader.require_run(store, RUN)
+        assert (after.input, after.seed, after.created_at) == (given, before.seed, before.created_at)
+        hold(store, purpose="resume")
+    finish(store, RunStatus.RUNNING, open_gate=True)
+    assert reader.require_run(store, RUN).input == b"{}"
+    assert reader.require_run(store, RunId("other")).input == b'"%s"' % (b"x" * size)
+    assert one(store, create(of, input=b"{}"), Created).existed
+    end_run(store)
+    assert one(store, Delete(RUN), Deleted).finished
+    assert reader.require_run(store, RunId("other")).input == b'"%s"' % (b"x" * size)

@@ -24,13 +24,16 @@ from ...model import (
 from ...store import Store, reader
 from ..ops import (
     RUN,
+    changed,
     claim,
     claim_op,
     completed,
     enlist,
     failed,
     fan,
+    finish,
     graph,
+    hold,
     node,
     one,
     refused,
@@ -244,6 +247,43 @@ def test_failures_and_timeouts_are_counted(store: Store, clock: ManualClock) -> 
         assert sweep(store).woken == 1
     store.commit([released(grant) for grant in claim(store)])
     assert node(store, 0).failures == 3
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_asked_to_be_tried_later_is_counted_apart_from_failures(
+    store: Store, clock: ManualClock, beside: bool
+) -> None:
+    """Settled alone, or together with others, which a store may do in another way."""
+    start(store, graph(a="", b=""))
+    enlist(store, seconds=600)
+    for count in range(1, 4):
+        grants = {grant.index: grant for grant in claim(store)}
+        later = retried(grants[0], 5)._replace(postponed=True)
+        if beside:
+            store.commit([later, retried(grants[1], 5)])
+        else:
+            store.commit([later])
+            store.commit([retried(grants[1], 5)])
+        assert one(store, later, Settled).repeated, "the same again counts nothing"
+        assert [(row.failures, row.postponed) for row in reader.all_nodes(store, RUN)] == [(0, count), (count, 0)]
+        assert node(store, 0).due_at == clock.now() + 5 * SECOND
+        clock.advance(5)
+        sweep(store)
+    again = {grant.index: grant for grant in claim(store)}
+    assert [(again[index].failures, again[index].postponed) for index in (0, 1)] == [(0, 3), (3, 0)]
+
+
+def test_who_asks_for_a_node_again_forgets_that_it_was_postponed(store: Store) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    (grant,) = claim(store)
+    one(store, retried(grant, 5)._replace(postponed=True), Settled)
+    hold(store, purpose="cancel", stop=True)
+    finish(store, RunStatus.CANCELLED, changed(node(store, 0), NodeStatus.CANCELLED))
+    assert node(store, 0).postponed == 1
+    hold(store, purpose="retry")
+    finish(store, RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING, fresh=True), open_gate=True)
+    assert (node(store, 0).status, node(store, 0).postponed) == (NodeStatus.READY, 0)
 
 
 @pytest.mark.parametrize("status", list(AttemptStatus))

@@ -17,6 +17,7 @@ from ...errors import Stopped, StoreError
 from ...ids import AttemptId, RunId, WorkerId
 from ...kernel.settling import CANCELLED
 from ...model import AttemptStatus, Claimed, Gate, Refused, RunNews, Settle
+from ...model.outputs import Completion
 from ...runner.attempt import Attempt, settle
 from ...runner.chores import Chores
 from ...runner.desk import Desk
@@ -42,7 +43,7 @@ class Call:
     actor: Actor
     lane: str
     wish: Wish
-    proceed: Callable[[list[Any] | StoreError], None]
+    proceed: Callable[[list[Any] | Exception], None]
     number: int
     answer: list[Any] | None = None
     ready_at: int = 0
@@ -68,7 +69,7 @@ class Actor:
         """What it can do next."""
         return []
 
-    def call(self, lane: str, wish: Wish, proceed: Callable[[list[Any] | StoreError], None]) -> None:
+    def call(self, lane: str, wish: Wish, proceed: Callable[[list[Any] | Exception], None]) -> None:
         if isinstance(wish, Commit):
             wish = Commit([op._replace(lease=LEASE) if isinstance(op, Gate) else op for op in wish.ops])
         self.calls[lane] = Call(self, lane, wish, proceed, self.world.number_of(wish))
@@ -84,8 +85,8 @@ class Actor:
             except StoreError:
                 done(None)
 
-        def answered(answer: list[Any] | StoreError) -> None:
-            if isinstance(answer, StoreError):
+        def answered(answer: list[Any] | Exception) -> None:
+            if isinstance(answer, Exception):
                 error = answer
                 advance(lambda: procedure.throw(error))
             else:
@@ -144,12 +145,18 @@ class Worker(Actor):
     def suspects_possible(self) -> None:
         self.desk.suspects_possible()
 
+    def drain(self) -> None:
+        self.desk.drain(self.now())
+
     def stop(self, attempts: Iterable[AttemptId]) -> None:
         for attempt in attempts:
             if attempt in self.desk.held:
                 self.desk.held[attempt].stop = True
 
     def wake(self) -> None:
+        return None
+
+    def wake_gates(self) -> None:
         return None
 
     # What it can do next
@@ -164,10 +171,10 @@ class Worker(Actor):
             self.stirred = flight is not None
             if flight is not None:
                 self._commit(flight)
-        if "house" not in self.calls and (
-            self.house.pending or self.chores.next_at(now, busy=bool(self.desk.held)) <= now
-        ):
+        if "house" not in self.calls and self.chores.next_at(now, busy=bool(self.desk.held)) <= now:
             found.append((self, "keep house", self._keep_house))
+        if "gates" not in self.calls and self.house.pending:
+            found.append((self, "finish a gate", self._finish_gate))
         if self.bodies.waiting and len(self.bodies.running) < self.desk.limits.threads:
             found.append((self, "begin", self._begin))
         for body in self.bodies.running:
@@ -182,8 +189,8 @@ class Worker(Actor):
         return min(times) - self._skew
 
     def _renew(self) -> None:
-        def answered(answer: list[Any] | StoreError) -> None:
-            if isinstance(answer, StoreError):
+        def answered(answer: list[Any] | Exception) -> None:
+            if isinstance(answer, Exception):
                 self.tenancy.failed(self.now())
             else:
                 self.stop(self.tenancy.answered(answer[0], self.now()))
@@ -192,9 +199,13 @@ class Worker(Actor):
         self.call("lease", Commit([self.tenancy.next_op(self.desk.holding())]), answered)
 
     def _commit(self, flight: Flight) -> None:
-        def answered(answer: list[Any] | StoreError) -> None:
+        def answered(answer: list[Any] | Exception) -> None:
             if isinstance(answer, StoreError):
                 self.desk.fell(flight, answer)
+                return
+            if isinstance(answer, Exception):
+                _, rejected = self.desk.broke(flight, answer, self.now())
+                self.world.saw("an op that cannot be applied is refused alone", rejected is not None)
                 return
             for receipt in answer:
                 if isinstance(receipt, Claimed):
@@ -222,6 +233,9 @@ class Worker(Actor):
                 self.world.saw("a body times out")
         self.desk.lines.ripen()
         self.perform("house", self.house.do(due), lambda _: None)
+
+    def _finish_gate(self) -> None:
+        self.perform("gates", self.house.finish_next_gate(), lambda _: None)
 
     def _begin(self) -> None:
         held = self.bodies.waiting.pop(0)
@@ -262,7 +276,7 @@ class Worker(Actor):
         self.desk.finished(held, settlement, self.now())
 
 
-def _no_reads(run_id: RunId, indexes: tuple[int, ...]) -> dict[int, bytes]:
+def _no_reads(run_id: RunId, indexes: tuple[int, ...]) -> dict[int, Completion]:
     raise AssertionError("simulated bodies are given what they need")
 
 

@@ -11,7 +11,7 @@ from ...clock import microseconds
 from ...errors import StoreError
 from ...graph import Graph
 from ...ids import RunId
-from ...model import TERMINAL_RUNS, Create, GetGraph, GetRun, ListNodes, NodeStatus, RunNews, RunStatus
+from ...model import FAILED_NODES, TERMINAL_RUNS, Create, GetGraph, GetRun, ListNodes, NodeStatus, RunNews, RunStatus
 from ...runner import gates
 from ...runner.forking import fork_arguments
 from ...runner.lineage import create_fork
@@ -29,7 +29,8 @@ def load(document: bytes) -> Graph:
 
 
 def ask(what: str, run: RunId, workload: Workload, name: str = "") -> Asked:
-    """ "cancel", "retry", "pause", "resume", "reattempt", "heal", "heal carefully", "fork", until the store has answered.
+    """ "cancel", "retry", "pause", "resume", "reattempt", "reattempt any", "cascade", "heal", "heal carefully", "fork", until
+    the store has answered.
 
     It is asked once the run has begun, or "early", perhaps before there is a run, or "late", once its last node has begun.
     A fork gets this `name`.
@@ -62,6 +63,8 @@ def _verb(what: str, run: RunId, workload: Workload, name: str) -> Asked:
             return gates.resume(run)
         case "reattempt":
             return reattempt_last(run)
+        case "reattempt any" | "cascade":
+            return reattempt_any(run, cascade=what == "cascade")
         case "heal" | "heal carefully":
             return heal(run, workload, accept=what == "heal")
         case "fork":
@@ -105,6 +108,16 @@ def reattempt_last(run_id: RunId) -> Asked:
     run, nodes = yield Read([GetRun(run_id), ListNodes(run_id)])
     if nodes and nodes[-1].status in (NodeStatus.COMPLETED, NodeStatus.FAILED, NodeStatus.CANCELLED):
         return (yield from gates.reattempt(run_id, nodes[-1].index))
+    return None if run is None or run.status in (RunStatus.PAUSED, *TERMINAL_RUNS) else LATER
+
+
+def reattempt_any(run_id: RunId, *, cascade: bool) -> Asked:
+    """Once a node has ended, somebody wants it once more, with `cascade` also all that is below it."""
+    run, nodes = yield Read([GetRun(run_id), ListNodes(run_id)])
+    ended = [node for node in nodes if node.status in (NodeStatus.COMPLETED, *FAILED_NODES, NodeStatus.CANCELLED)]
+    if run is not None and ended:
+        asked = random.Random(f"{run_id} {run.seq}").choice(ended)
+        return (yield from gates.reattempt(run_id, asked.index, cascade=cascade))
     return None if run is None or run.status in (RunStatus.PAUSED, *TERMINAL_RUNS) else LATER
 
 

@@ -63,12 +63,30 @@ def _no_rederiving() -> Any:
 def _careless_reattempt() -> Any:
     original = plans.reattempt
 
-    def reattempt(index: int, nodes: Any, children: Any, removed: Any = frozenset()) -> Any:
-        found = original(index, nodes, children, removed)
-        ended = [row for row in nodes if row.status is NodeStatus.COMPLETED and children[row.index]]
-        if isinstance(found, plans.Plan) and ended:
-            return found._replace(changes=[*found.changes, plans._again(ended[0])])
-        return found
+    def reattempt(index: int, nodes: Any, graph: Any, **how: bool) -> Any:
+        found = original(index, nodes, graph, **how | {"cascade": True})
+        return _without_completed(found, index) if isinstance(found, plans.Plan) else found
+
+    return patch.object(plans, "reattempt", reattempt)
+
+
+def _without_completed(plan: plans.Plan, asked: int) -> plans.Plan:
+    changes = plan.changes
+    return plan._replace(changes=[row for row in changes if row.was is not NodeStatus.COMPLETED or row.index == asked])
+
+
+@planted("a node is attempted again while what is below it is running")
+def _reattempt_above_what_runs() -> Any:
+    return patch.object(plans, "_stood_on", lambda asked, below, **how: None)
+
+
+@planted("a cascade begins at the top")
+def _cascade_from_the_top() -> Any:
+    original = plans.reattempt
+
+    def reattempt(index: int, nodes: Any, graph: Any, **how: bool) -> Any:
+        found = original(index, nodes, graph, **how)
+        return found._replace(changes=found.changes[::-1]) if isinstance(found, plans.Plan) else found
 
     return patch.object(plans, "reattempt", reattempt)
 
@@ -77,9 +95,9 @@ def _careless_reattempt() -> Any:
 def _nothing_superseded() -> Any:
     original = shaping._apply
 
-    def apply(run: Any, row: Any, now: int) -> bool:
+    def apply(run: Any, row: Any, completed: Any, now: int) -> bool:
         before = [attempt.status for attempt in run.attempts]
-        applied = original(run, row, now)
+        applied = original(run, row, completed, now)
         for attempt, status in zip(run.attempts, before, strict=True):
             attempt.status = status
         return applied

@@ -10,7 +10,7 @@ from unittest.mock import patch
 from ...ids import AttemptId, split_attempt_id
 from ...kernel import plans
 from ...model import Appended, AttemptStatus, Finish, GateState, LineRow, NodeChange, NodeStatus, RunStatus, Settled
-from ...runner import chores, desk
+from ...runner import chores, desk, flights, isolating
 from ...store.memory import running, shaping
 from ...store.memory.state import State, WorkerRecord
 from .planted import planted
@@ -72,7 +72,7 @@ def _settle_before_durable() -> Any:
 
     def fell(self: Any, flight: Any, error: BaseException) -> Any:
         told = original(self, flight, error)
-        self._again = None
+        self._again.clear()
         return told
 
     return patch.object(desk.Desk, "fell", fell)
@@ -336,3 +336,34 @@ def _expired_claims() -> Any:
         return original(state, op, now)
 
     return patch.object(running, "claim", claim)
+
+
+@planted("a batch that cannot be applied is sent again as it is")
+def _no_halves() -> Any:
+    def broke(self: Any, flight: Any, error: Exception, now: int) -> Any:
+        self._flight = None
+        self._again.appendleft(flight)
+        return [], None
+
+    return patch.object(desk.Desk, "broke", broke)
+
+
+@planted("what cannot be stored is forgotten")
+def _forget_unstorable() -> Any:
+    return patch.object(isolating.Isolation, "not_settled", lambda *_: None)
+
+
+@planted("of a batch that cannot be applied one half is dropped")
+def _drop_half() -> Any:
+    original = flights.Flight.halves
+
+    def halves(self: Any) -> Any:
+        found = original(self)
+        return None if found is None else (found[1],)
+
+    return patch.object(flights.Flight, "halves", halves)
+
+
+@planted("what is kept apart does not stand under the lease")
+def _apart_from_the_lease() -> Any:
+    return patch.object(isolating.Isolation, "attempts", lambda self: iter(()))

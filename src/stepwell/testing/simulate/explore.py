@@ -8,7 +8,9 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from unittest.mock import patch
 
+from ...runner import gates
 from .before import Violation
 from .faults import CALL_FAULTS, NO_FAULTS, Fault, random_swarm
 from .workload import Workload, random_workload, shapes
@@ -58,7 +60,8 @@ def _life(world: World, seed: int) -> Life:
     level = quiet.level
     quiet.setLevel(logging.CRITICAL)
     try:
-        world.live()
+        with patch.object(gates, "CHUNK", world.workload.chunk):
+            world.live()
     except Violation as violation:
         problem = str(violation)
     except Exception as error:  # an assertion of the production code, or a crash of it, is a finding too
@@ -168,10 +171,14 @@ SOMETIMES = (
     "a late success is recorded",
     "a deadline passes",
     "a rewrite is computed anew",
+    "completions are superseded in parts",
     "a run is resumed",
     "a run is healed",
     "a node comes too late",
     "a run is forked",
+    "a batch cannot be applied",
+    "an op that cannot be applied is refused alone",
+    "what cannot be stored is a failure",
 )
 """States that a survey of thousands of seeds must have reached, or it proves little."""
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...graph import Graph, NodeSpec, Retry
 from ...ids import NodeId
-from ...model import OnFailure
+from ...model import CHUNK, OnFailure
 
 
 class Behaviour(NamedTuple):
@@ -21,6 +21,8 @@ class Behaviour(NamedTuple):
     seconds: float = 0.0
     obeys: bool = True
     """Asked to stop, it does."""
+    unstorable: int = 0
+    """After it has failed, this many of its results cannot be stored, nor the first line of these attempts."""
 
 
 CALM = Behaviour()
@@ -35,8 +37,12 @@ class Workload(NamedTuple):
     asks: tuple[str, ...] = ()
     """What a user asks of the first run at some moments; see `asking`."""
     timeout: float | None = None
+    unclaimable: int = 0
+    """How many claims that name the first run cannot be applied."""
     later: Graph | None = None
     """Another version of the graph, to heal to. What both have computes the same, whichever of them it runs in."""
+    chunk: int = CHUNK
+    """How many rows are rewritten at once."""
 
     def behaviour(self, node: str) -> Behaviour:
         return self.behaviours.get(node, CALM)
@@ -82,6 +88,7 @@ def shapes() -> dict[str, Workload]:
     timed = _graph({"a": "", "b": "a", "c": "b"}, b={"timeout": 0.2, "retry": Retry(8, base_delay=0.01, max_delay=0.1)})
     once = _graph({"a": "", "b": "a", "c": "b"}, b={"on_lost": "interrupt"})
     pair = _graph({"a": "", "b": "", "c": "a b"})
+    poisoned = _graph({"a": "", "b": "", "c": "a b"}, b={"retry": AGAIN})
     first = _graph({"a": "", "b": "a", "c": "b"})
     deployed = _graph({"a": "", "x": "a", "b": "a x", "d": "b"}, b={"needs": (NodeId("a"),)})
     side_by_side, one_after_the_other = _graph({"a": "", "b": ""}), _graph({"a": "", "b": "a"}, b={"needs": ()})
@@ -103,10 +110,12 @@ def shapes() -> dict[str, Workload]:
             Workload("retry race", pair, {"a": Behaviour(fails=1), "b": stubborn}),
             Workload("at most once", once, {}),
             Workload("two runs", chain, {}, runs=2),
+            Workload("poison batch", poisoned, {"b": Behaviour(unstorable=1)}),
             Workload("pause", pair, slow, asks=("pause",)),
             Workload("pause on failure", pair, {"a": Behaviour(fails=1)}, "pause"),
             Workload("cancel paused", pair, slow, asks=("pause", "cancel")),
             Workload("reattempt", _graph({"a": "", "b": "a"}), {}, asks=("reattempt",)),
+            Workload("cascade", chain, {}, asks=("late cascade",), chunk=2),
             Workload("fork", _graph({"a": "", "b": "a"}), {}, asks=("late fork",)),
             Workload("heal", first, {"b": Behaviour(seconds=0.05)}, asks=("heal",), later=deployed),
             Workload("heal late", first, {"c": Behaviour(fails=1, seconds=0.5)}, asks=("late heal",), later=deployed),
@@ -127,7 +136,29 @@ def _longer() -> dict[str, Workload]:
         "forks", shapes()["diamond"].graph, {"b": twice}, asks=("fork", "late fork", "reattempt", "late fork")
     )
     healed = shapes()["heal"]._replace(name="fork healed", asks=("heal", "late fork", "early fork", "heal"))
-    return {**failing, "retry race": race, "heal back": back, "forks": forks, "fork healed": healed}
+    unclaimable = Workload("unclaimable", shapes()["chain"].graph, {"b": twice}, runs=3, unclaimable=12)
+    poisoned = {
+        "poison at most once": shapes()["at most once"]._replace(behaviours={"b": Behaviour(unstorable=1)}),
+        "poison fan-out": shapes()["fan-out"]._replace(behaviours={name: Behaviour(unstorable=1) for name in "bdf"}),
+    }
+    cascades = Workload(
+        "cascades",
+        shapes()["diamond"].graph,
+        {"b": twice, "c": Behaviour(seconds=0.05)},
+        "pause",
+        asks=("cascade", "late cascade", "reattempt any", "late fork", "late cascade"),
+        chunk=1,
+    )
+    return {
+        **failing,
+        **poisoned,
+        "retry race": race,
+        "heal back": back,
+        "forks": forks,
+        "fork healed": healed,
+        "unclaimable": unclaimable,
+        "cascades": cascades,
+    }
 
 
 def random_workload(rng: random.Random) -> Workload:
@@ -153,10 +184,11 @@ def random_workload(rng: random.Random) -> Workload:
             fails=rng.choice([0, 0, 0, 1, 2]),
             seconds=rng.choice([0, 0, 0, 0, 0, 0.05, 0.05, longest]),
             obeys=rng.random() < 0.8,
+            unstorable=rng.choice([0, 0, 0, 0, 0, 0, 0, 1]),
         )
     graph = _graph(edges, **options)
     later = _another_version(rng, graph) if rng.random() < 0.4 else None
-    verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt", "fork"] + (
+    verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt", "reattempt any", "cascade", "fork"] + (
         ["heal", "heal carefully"] if later else []
     )
     return Workload(
@@ -169,7 +201,9 @@ def random_workload(rng: random.Random) -> Workload:
             rng.choice(["", "late ", "early "]) + rng.choice(verbs) for _ in range(rng.choice([0, 0, 1, 1, 2, 4]))
         ),
         timeout=timeout,
+        unclaimable=rng.choice([0, 0, 0, 0, 0, 10]),
         later=later,
+        chunk=rng.choice([1, 2, CHUNK]),
     )
 
 

@@ -19,6 +19,7 @@ from ...kernel.healing import HEALED_LATE
 from ...kernel.layout import add_graph
 from ...model import (
     NODE_FAILED,
+    Append,
     Arrange,
     Arranged,
     AttemptStatus,
@@ -33,6 +34,7 @@ from ...model import (
     Refusal,
     Refused,
     Rewrite,
+    Rewritten,
     RunStatus,
     Settle,
     Settled,
@@ -80,6 +82,9 @@ class World:
         self._workers = 0
         self._begins: Counter[tuple[RunId, str]] = Counter()
         self._begun_attempts: set[str] = set()
+        self._unstorable: set[str] = set()
+        """Attempts whose result cannot be stored."""
+        self._unclaimable = workload.unclaimable
         self._outputs: dict[tuple[str, int, int], tuple[str, bytes | None]] = {}
         self._tails: list[Any] = []
         self._stopped: list[Call] = []
@@ -162,6 +167,9 @@ class World:
         if held.attempt in self._begun_attempts:
             raise Violation(f"attempt {held.attempt} of {node} begins twice")
         self._begun_attempts.add(held.attempt)
+        behaviour = self.workload.behaviour(node)
+        if behaviour.fails < self._begins[run, node] <= behaviour.fails + behaviour.unstorable:
+            self._unstorable.add(held.attempt)
         self._forks.body_begins(self.store._state.runs, run, held.index)
         record = self.store._state.runs.get(run)
         if record is not None and record.heals and not self._tail_lost:
@@ -242,6 +250,14 @@ class World:
         fault = planned or self._random_fault()
         if self.trace is not None and isinstance(call.wish, Commit):
             self.trace.append(f"      commit {call.number}: {', '.join(type(op).__name__ for op in call.wish.ops)}")
+        received = fault not in (Fault.CRASH_BEFORE, Fault.ERROR)
+        if received and isinstance(call.wish, Commit) and self._cannot_apply(call.wish.ops):
+            self.saw("a batch cannot be applied")
+            if fault is Fault.CRASH_AFTER:
+                self._crash(call.actor)
+            else:
+                self._answer(call, TypeError("simulated: this cannot be applied"))
+            return
         if fault is None:
             call.answer = self._apply(call)
             return
@@ -267,6 +283,21 @@ class World:
             call.answer = self._apply(call, again=True)
             if isinstance(call.wish, Commit):
                 self._compare_repeat(call.wish.ops, before, call.answer)
+
+    def _cannot_apply(self, ops: Any) -> bool:
+        """Whether the store has a defect that one of these ops brings out."""
+        for op in ops:
+            match op:
+                case Settle() if op.output is not None and op.attempt in self._unstorable:
+                    return True
+                case Append() if op.index == 0 and op.attempt in self._unstorable:
+                    return True
+                case Claim() if self._unclaimable and self.runs[0] in (op.runs or ()):
+                    self._unclaimable -= 1
+                    return True
+                case _:
+                    pass
+        return False
 
     def _random_fault(self) -> Fault | None:
         if not self.faulty or not self.swarm.call_faults:
@@ -312,6 +343,10 @@ class World:
                     self.saw("a run is healed")
                 case Rewrite(), Refused(Refusal.CHANGED):
                     self.saw("a rewrite is computed anew")
+                case Rewrite(rows=rows, finish=None), Rewritten():
+                    self.saw(
+                        "completions are superseded in parts", any(row.was is NodeStatus.COMPLETED for row in rows)
+                    )
                 case Gate(), GateTaken():
                     self.saw(
                         "a gate left held is finished by another", op.resume and op.purpose not in ("failed", "fork")
@@ -332,7 +367,7 @@ class World:
         assert call.answer is not None
         self._answer(call, call.answer)
 
-    def _answer(self, call: Call, answer: list[Any] | StoreError) -> None:
+    def _answer(self, call: Call, answer: list[Any] | Exception) -> None:
         del call.actor.calls[call.lane]
         call.actor.stirred = True
         call.proceed(answer)
@@ -367,7 +402,7 @@ class World:
 
     def _lose_hints(self, worker: Worker) -> None:
         worker.desk._hungry.clear()
-        worker.desk._look_around = False
+        worker.desk._windows.clear()
 
     def _repeat_hints(self, worker: Worker) -> None:
         worker.desk.hungry(tuple(worker.desk.facts))
@@ -535,9 +570,16 @@ class World:
             raise Violation("; ".join(problems))
         self.saw("a node is interrupted", any(node.status is NodeStatus.INTERRUPTED for node in record.nodes))
         for attempt in record.attempts:
+            name = f"{attempt.claim}.{attempt.ordinal}"
+            if attempt.status is AttemptStatus.RELEASED and name in self._begun_attempts and not self._tail_lost:
+                raise Violation(f"{name} had begun and was given back as if it had not")
+            if attempt.status is AttemptStatus.FAILED and name in self._unstorable:
+                self.saw("what cannot be stored is a failure")
+                if decode(attempt.error or b"{}").get("type") != "NotStored":
+                    raise Violation(f"{name} could not be stored and does not say so: {attempt.error!r}")
             if attempt.status is AttemptStatus.COMPLETED:
                 key = (record.id, attempt.index, record.nodes[attempt.index].generation)
-                fact = (f"{attempt.claim}.{attempt.ordinal}", attempt.output)
+                fact = (name, attempt.output)
                 if self._outputs.setdefault(key, fact) != fact:
                     raise Violation(f"the completion of node {attempt.index} of {record.id} changed")
 

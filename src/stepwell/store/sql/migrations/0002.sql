@@ -37,6 +37,8 @@ CREATE INDEX run_status ON run (status);
 CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX run_graph ON run (graph);
 
+-- `graph.registered_at` is the time at which somebody last stored the graph. Which is older, keys tell.
+
 -- The graphs that a run had before: its history is read with them.
 CREATE TABLE former_graph (
   run   INTEGER NOT NULL,
@@ -47,3 +49,6 @@ CREATE INDEX former_graph_graph ON former_graph (graph);
 INSERT OR IGNORE INTO former_graph
 SELECT j.run, g.key FROM journal j CROSS JOIN graph g ON g.digest = substr(j.detail, 1, instr(j.detail, ' ') - 1)
  WHERE j.kind = 13;
+
+-- Attempts of a node that asked to be tried again later, since somebody last asked for it. They are no failures.
+ALTER TABLE node ADD COLUMN postponed INTEGER NOT NULL DEFAULT 0;

@@ -1,0 +1,241 @@
+"""Listeners in this process: `engine.on(event, callback)`.
+
+What the engine commits is told in the order of its commits, which in one run is the order of `seq`; a thread of its own calls
+the listeners one after the other, so none of them holds up any work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import InputError
+from ..ids import NodeId, RunId
+from ..model import (
+    AttemptStatus,
+    Batch,
+    Claimed,
+    Created,
+    Deleted,
+    GateTaken,
+    NodeStatus,
+    Query,
+    Receipt,
+    Rewritten,
+    RunNews,
+    RunStatus,
+    Settle,
+    Settled,
+    Swept,
+)
+from ..store import Store
+from ..words import shown
+from .attempt import Raised
+from .pressure import BackpressureEvent
+from .recent import Recent
+from .work import Held
+
+log = logging.getLogger("stepwell")
+
+MAX_RUNS = 100_000
+"""Runs of which it is remembered what was told of them."""
+MAX_WAITING = 1_000_000
+"""Events that may wait for slow listeners; what comes then is dropped, and that is logged."""
+CLOSE_SECONDS = 5.0
+"""How long closing waits for the listeners to have heard everything."""
+
+
+class RunEvent(NamedTuple):
+    """A run has another status now."""
+
+    run_id: RunId
+    status: RunStatus
+
+
+class NodeEvent(NamedTuple):
+    """An attempt was settled and the store recorded it."""
+
+    run_id: RunId
+    node_id: NodeId
+    name: str
+    attempt: int
+    attempt_status: AttemptStatus
+    status: NodeStatus
+
+
+class Events:
+    """Hears of every commit, and has the listeners called.
+
+    Of one run: in order, each once. What other processes did to it is told when this one notices.
+    """
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, list[Callable[[Any], None]]] = {"run": [], "node": [], "backpressure": []}
+        self.listening = False
+        """Somebody listens to runs or nodes."""
+        self.settling: Callable[[], Iterable[Held]] = tuple
+        """The attempts that the group commit on its way settles."""
+        self.in_order = threading.Lock()
+        """Held from before a commit until what follows from it waits to be told."""
+        self._told: Recent[RunId, tuple[int, RunStatus]] = Recent(MAX_RUNS)
+        """Of each run the latest news: its `seq` and status."""
+        self._waiting: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
+        self._dropping = False
+        self._thread: threading.Thread | None = None
+
+    def on(self, event: str, callback: Callable[[Any], None]) -> None:
+        if not isinstance(event, str) or event not in self._listeners:
+            raise InputError(f"no event {shown(event)}; there are: {', '.join(self._listeners)}")
+        if not callable(callback):
+            raise InputError(
+                f"on({event!r}, {shown(callback)}): a function of one argument is needed, which is the event"
+            )
+        with self.in_order:
+            self._listeners[event].append(callback)
+            self.listening = bool(self._listeners["run"] or self._listeners["node"])
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="stepwell-events", daemon=True)
+                self._thread.start()
+
+    # What happened
+
+    def committed(self, batch: Batch, receipts: Sequence[Receipt]) -> None:
+        """The store took a batch of this engine. `in_order` is held."""
+        news: dict[RunId, RunNews] = {}
+        claimed: dict[RunId, None] = {}
+        settled: list[Settle] = []
+        for op, receipt in zip(batch, receipts, strict=True):
+            match receipt:
+                case Settled():
+                    settled.append(op)  # type: ignore[arg-type]
+                    news[receipt.run.run_id] = receipt.run
+                case Rewritten() | GateTaken():
+                    news[receipt.run.run_id] = receipt.run
+                case Swept():
+                    news |= {run.run_id: run for run in receipt.runs}
+                case Claimed():
+                    claimed |= dict.fromkeys(grant.run_id for grant in receipt.grants)
+                case Created(existed=False) | Deleted():
+                    self._told.pop(op.run_id, None)  # type: ignore[union-attr]  # ids are used again
+                case _:
+                    pass
+        if settled and self._listeners["node"]:
+            self._tell_settled(settled)
+        for run in news.values():
+            self._tell_run(run.run_id, run.status, run.seq)
+        for run_id in claimed:
+            before = self._told.get(run_id)
+            if before is None or before[1] is RunStatus.PENDING:
+                self._tell_run(run_id, RunStatus.RUNNING, 0 if before is None else before[0])
+
+    def seen(self, news: Iterable[RunNews]) -> None:
+        """How runs stand, as somebody read it: perhaps by other processes, perhaps long ago."""
+        if self.listening:
+            for run in news:
+                if self._is_new(run):
+                    with self.in_order:  # what is being committed may be what was read, and more to be told with it
+                        if self._is_new(run):
+                            self._tell_run(run.run_id, run.status, run.seq)
+
+    def pressed(self, event: BackpressureEvent) -> None:
+        self._tell("backpressure", event)
+
+    def _is_new(self, run: RunNews) -> bool:
+        before = self._told.get(run.run_id)
+        return before is None or (run.seq > before[0] and run.status is not before[1])
+
+    def _tell_settled(self, settled: list[Settle]) -> None:
+        held = {each.attempt: each for each in self.settling()}
+        for op in settled:
+            attempt = held.get(op.attempt)
+            if attempt is not None:
+                run_id, spec = attempt.facts.run_id, attempt.spec
+                self._tell("node", NodeEvent(run_id, spec.id, spec.name, attempt.number, op.status, op.node))
+
+    def _tell_run(self, run_id: RunId, status: RunStatus, seq: int) -> None:
+        before = self._told.get(run_id)
+        self._told[run_id] = seq, status
+        if before is None or status is not before[1]:
+            self._tell("run", RunEvent(run_id, status))
+
+    # Telling it
+
+    def _tell(self, event: str, value: object) -> None:
+        if not self._listeners[event]:
+            return
+        if self._waiting.qsize() < MAX_WAITING:
+            self._dropping = False
+            self._waiting.put((event, value))
+        elif not self._dropping:
+            self._dropping = True
+            log.error("listeners are so slow that %d events wait for them; what comes now is dropped", MAX_WAITING)
+
+    def wait_until_heard(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Until the listeners have been called for everything there was."""
+        if self._thread is not None and threading.current_thread() is not self._thread:
+            heard = threading.Event()
+            self._waiting.put(("", heard))
+            heard.wait(seconds)
+
+    def close(self) -> None:
+        self.wait_until_heard()
+        self._waiting.put(None)
+
+    def _serve(self) -> None:
+        while (item := self._waiting.get()) is not None:
+            event, value = item
+            if isinstance(value, threading.Event):
+                value.set()
+                continue
+            for callback in tuple(self._listeners[event]):
+                try:
+                    callback(value)
+                except BaseException as error:  # also SystemExit: it ends nothing here
+                    _complain(event, error)
+
+
+def _complain(event: str, error: BaseException) -> None:
+    with contextlib.suppress(BaseException):  # a logging handler is code of the user too
+        raised = Raised.of(error)
+        log.error("a listener for %r events failed: %s: %s\n%s", event, raised.type, raised.message, raised.traceback)
+
+
+class ObservedStore:
+    """A store whose commits the listeners of one engine hear of."""
+
+    def __init__(self, store: Store, events: Events) -> None:
+        self._store = store
+        self._events = events
+
+    @property
+    def url(self) -> str:
+        return self._store.url
+
+    @property
+    def embedded(self) -> bool:
+        return self._store.embedded
+
+    def read(self, queries: Sequence[Query]) -> list[Any]:
+        return self._store.read(queries)
+
+    def now(self) -> int:
+        return self._store.now()
+
+    def version(self) -> int:
+        return self._store.version()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def commit(self, batch: Batch) -> list[Receipt]:
+        events = self._events
+        if not events.listening:
+            return self._store.commit(batch)
+        with events.in_order:
+            receipts = self._store.commit(batch)
+            events.committed(batch, receipts)
+        return receipts

@@ -1,0 +1,138 @@
+"""Waiting for a run to end: threads wait in threads, coroutines on their loop.
+
+Waiting never judges: it gives the status in which there is nothing more to wait for, whatever that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from ..clock import LONGEST_WAIT, SECOND
+from ..errors import EngineClosed, RunStillActive
+from ..ids import RunId
+from ..model import RunRow, RunStatus, Sweep, Swept
+from ..store import Store, reader
+from .checking import check_seconds
+from .gates import GATE_LEASE, finish
+from .procedure import carry_out
+from .watch import LoopWaiter, Waiter, Watch
+
+GOING_ON = ("retry", "reattempt")
+"""What the gate of an ended run is held for when it is about to go on: it has not ended, only its row says so still."""
+PAUSED_BY_SOMEBODY = "paused"
+"""Why a run is PAUSED that somebody paused, and somebody will resume."""
+LOOK_SOON = 0.02
+"""Seconds until a run is looked at again that is just going on."""
+LOOK_EVERY = 0.05
+"""Seconds between two looks where no runner brings news; more when many wait."""
+
+
+def waits_for_a_decision(row: RunRow) -> bool:
+    """It paused by itself, so nothing happens until somebody says what becomes of it."""
+    return row.status is RunStatus.PAUSED and row.reason != PAUSED_BY_SOMEBODY
+
+
+class Look(NamedTuple):
+    """What a look at a run has shown."""
+
+    row: RunRow
+    done: bool
+    """There is nothing more to wait for."""
+    again_in: float
+    """Seconds after which to look again, if there is no news before."""
+
+
+class Waiting:
+    """Those who wait for runs of one engine."""
+
+    def __init__(
+        self,
+        store: Store,
+        watch: Watch,
+        begin: Callable[[], None],
+        still_active: Callable[[RunRow, str], RunStillActive],
+        *,
+        news: bool,
+    ) -> None:
+        self._store = store
+        self._still_active = still_active
+        self._watch = watch
+        self._begin = begin
+        """Also who only waits must notice what others do. Raises when the engine is closed."""
+        self._news = news
+        """Somebody brings news of runs."""
+        self._looking: ThreadPoolExecutor | None = None
+        """One thread for all coroutines: they look at the store in it, and wait elsewhere."""
+
+    def wait(self, run_id: RunId, timeout: float | None = None) -> RunRow:
+        """Wait until a run has ended or needs a decision; raises RunStillActive when that takes longer."""
+        if timeout is not None:
+            check_seconds("timeout", timeout)
+        reader.check_run_id(run_id)
+        self._begin()
+        began = time.monotonic()
+        with self._watch.waiting(run_id, Waiter()) as waiter:
+            while True:
+                look = self._look(run_id, began)
+                if look.done:
+                    return look.row
+                left = None if timeout is None else began + timeout - time.monotonic()
+                if left is not None and left <= 0:
+                    raise self._still_active(look.row, f"run {run_id} is still {look.row.status} after {timeout:g} s")
+                waiter.wait(look.again_in if left is None else min(look.again_in, left))
+
+    async def wait_on_loop(self, run_id: RunId) -> RunRow:
+        """The same for a coroutine: its loop is not blocked, and no thread is held."""
+        self._begin()
+        began = time.monotonic()
+        with self._watch.waiting(run_id, LoopWaiter()) as waiter:
+            while True:
+                look = await self._look_elsewhere(run_id, began)
+                if look.done:
+                    return look.row
+                await waiter.wait(look.again_in)
+
+    def once_it_goes_on(self, run_id: str) -> RunRow:
+        """The run; when somebody has asked for an ended one to go on, or died while asking, not before that is done."""
+        began = time.monotonic()
+        while self._goes_on(row := reader.require_run(self._store, run_id), began):
+            time.sleep(LOOK_SOON)
+        return row
+
+    def close(self) -> None:
+        self._watch.trouble(EngineClosed("the engine was closed while this run was still going on"))
+        if self._looking is not None:
+            self._looking.shutdown(wait=False)
+
+    def _look(self, run_id: RunId, began: float) -> Look:
+        row = reader.require_run(self._store, run_id)
+        if self._goes_on(row, began):
+            return Look(row, False, LOOK_SOON)
+        done = row.status.terminal or waits_for_a_decision(row)
+        return Look(
+            row, done, LONGEST_WAIT if self._news else max(LOOK_EVERY, LOOK_EVERY / 10 * len(self._watch.runs()))
+        )
+
+    async def _look_elsewhere(self, run_id: RunId, began: float) -> Look:
+        if self._looking is None:
+            self._looking = ThreadPoolExecutor(1, "stepwell-await")
+        try:
+            looking = self._looking.submit(self._look, run_id, began)
+        except RuntimeError:  # it was shut down
+            raise EngineClosed("the engine is closed") from None
+        return await asyncio.wrap_future(looking)
+
+    def _goes_on(self, row: RunRow, began: float) -> bool:
+        """Whether an ended run is about to go on; if whoever asked for it has died, that is done here."""
+        patience = GATE_LEASE / SECOND + 5
+        if not row.status.terminal or row.purpose not in GOING_ON or time.monotonic() > began + patience:
+            return False
+        (swept,) = self._store.commit([Sweep()])
+        for held in swept.gates if isinstance(swept, Swept) else ():
+            if held.run_id == row.id:
+                carry_out(self._store, finish(held))
+        return True
