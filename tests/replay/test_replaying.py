@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
+from datetime import datetime
 from pathlib import Path
 
 import apsw
@@ -103,6 +104,24 @@ def test_a_body_that_asks_the_clock_behind_the_records_back_is_refused(engine: E
     assert found.node == "stamp"
     assert "datetime.now" in found.what
     assert f"{replayed.__name__.rpartition('.')[2]}.py:" in found.what, "the line that tried"
+
+
+def refuse() -> None:
+    raise ConnectionRefusedError("no line")
+
+
+class Sly(Workflow):
+    @step(side_effects="recordable")
+    def ask(self, ctx: Context) -> bool:
+        with pytest.raises(ConnectionError):
+            ctx.effect("gate", refuse)
+        return datetime.now().year > 2000
+
+
+def test_after_an_effect_that_failed_the_body_is_watched_as_before(engine: Engine) -> None:
+    found = mismatch(engine.run(Sly()))
+    assert found.node == "ask"
+    assert "datetime.now" in found.what
 
 
 def test_attempts_before_the_one_that_completed_are_not_replayed(engine: Engine) -> None:

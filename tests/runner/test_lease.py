@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -159,3 +160,20 @@ def test_whoever_hears_of_a_renewal_may_close_it(caplog: pytest.LogCaptureFixtur
     assert heard[1:] == ["stepwell-lease"]
     assert caplog.text == ""
     assert not lease._thread.is_alive()
+
+
+def test_a_store_that_stays_in_trouble_is_not_asked_without_end() -> None:
+    asked: list[float] = []
+
+    class Down(MemoryStore):
+        def commit(self, batch: Any) -> Any:
+            if asked or isinstance(batch[0], Renew):
+                asked.append(time.monotonic())
+                raise StoreError("down")
+            return super().commit(batch)
+
+    lease = kept(Down(), 1.0)
+    lease.start()
+    eventually(lambda: len(asked) >= 3)
+    lease.close()
+    assert asked[2] - asked[0] > 0.15, "every tenth of the lease, not at once"

@@ -118,7 +118,7 @@ def _run(stored: Stored) -> Iterable[str]:
     run, statuses = stored.run, {node.status for node in stored.nodes if node.index not in stored.graph.removed}
     going_on = run.purpose == "reattempt"  # it has not ended, only its row says so still
     if run.status is RunStatus.COMPLETED and not statuses <= SATISFIED_NODES and not going_on:
-        yield f"the run is COMPLETED with nodes {sorted(statuses - SATISFIED_NODES)}"
+        yield f"the run is COMPLETED with nodes {sorted(map(str, statuses - SATISFIED_NODES))}"
     if run.status.terminal and run.gate is GateState.OPEN:
         yield f"the run is {run.status} and its gate is open"
     if run.status.terminal != (run.ended_at is not None):
@@ -133,7 +133,7 @@ def _run(stored: Stored) -> Iterable[str]:
         and run.gate is GateState.SHUT
         and not statuses <= TERMINAL_NODES | {NodeStatus.RUNNING}
     ):
-        yield f"the run is FAILED with nodes {sorted(statuses - TERMINAL_NODES)}"
+        yield f"the run is FAILED with nodes {sorted(map(str, statuses - TERMINAL_NODES))}"
 
 
 def _history(stored: Stored) -> Iterable[str]:
