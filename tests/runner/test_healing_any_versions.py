@@ -105,8 +105,8 @@ class Life:
         made: dict[str, Settle] = {
             "completed": completed(grant),
             "failed": failed(grant),
-            # Without a policy a node is tried three times at most, and a test that settles by hand keeps to it.
-            "retried": retried(grant, 1) if grant.failures < 2 else failed(grant),
+            # Without a policy a node is tried again only if it asks for it.
+            "retried": retried(grant, 1)._replace(postponed=True),
             "released": released(grant),
         }
         (receipt,) = self.store.commit([made[ending]])

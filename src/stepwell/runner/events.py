@@ -178,7 +178,8 @@ class Events:
         """Until the listeners have been called for everything there was."""
         if self._thread is not None and threading.current_thread() is not self._thread:
             heard = threading.Event()
-            self._waiting.put(("", heard))
+            with self.in_order:  # what was just committed, and somebody may have seen, is to be told before
+                self._waiting.put(("", heard))
             heard.wait(seconds)
 
     def close(self) -> None:
