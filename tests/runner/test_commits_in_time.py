@@ -51,14 +51,15 @@ def no_housekeeping(engine: Engine) -> Iterator[Engine]:
     engine.run(Nothing())
     runner, over = engine._runner, threading.Event()
     assert runner is not None
-    chores, there = runner._do_chores, threading.Event()
+    house, there = engine._house, threading.Event()
+    chores = house.do
 
     def blocked(due: Any) -> Any:
         there.set()
         over.wait(60)
         return chores(due)
 
-    runner._do_chores = blocked
+    house.do = blocked  # type: ignore[method-assign]
     assert there.wait(30)
     yield engine
     over.set()

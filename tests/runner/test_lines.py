@@ -11,7 +11,7 @@ from stepwell.ids import AttemptId
 from stepwell.model import MARK, Append
 from stepwell.model.lines import LogLine, Progress
 from stepwell.runner import lines as module
-from stepwell.runner.lines import LINE_UP_TO, LINES_UP_TO, TAKEN_UP_TO, UNFINISHED_UP_TO, Lines, Said
+from stepwell.runner.lines import LINE_UP_TO, LINES_UP_TO, NAME_UP_TO, TAKEN_UP_TO, UNFINISHED_UP_TO, Lines, Said
 from stepwell.runner.work import Held
 from tests.runner.desks import facts
 
@@ -37,6 +37,16 @@ def test_pieces_become_lines_and_streams_do_not_mix() -> None:
         said.write(1, stream, text)
     assert texts(said.take(10)) == ["one more", "two", "uh-oh"]
     assert texts(said.rest()) == ["thr"]
+
+
+def test_the_name_of_a_logger_is_kept_short_and_can_be_stored() -> None:
+    _, said = made()
+    said.log(7, "x" * 1_000, 40, "y" * 1_000, "one")
+    said.log(8, "ERROR", 40, "half \ud800 pair", "two")
+    assert [LogLine.of(op.data) for op in said.take(9)] == [
+        (7, "x" * NAME_UP_TO, 40, "y" * NAME_UP_TO, "one"),
+        (8, "ERROR", 40, "half \\ud800 pair", "two"),
+    ]
 
 
 def test_a_line_holds_who_said_it_when_and_how_loud() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
@@ -158,17 +157,6 @@ def test_the_input_of_a_run(engine: Engine) -> None:
 
     with pytest.raises(InputError, match=f"the input has {LIMIT + 11} bytes; at most {LIMIT} can be stored"):
         engine.start(Large(text="x" * LIMIT))
-
-
-def test_the_name_of_a_logger(engine: Engine) -> None:
-    class Talks(Workflow):
-        @step
-        def work(self) -> None:
-            logging.getLogger("x" * 5_000 + "\ud800").warning("one")
-            logging.getLogger("half \ud800 pair").warning("two")
-
-    run = engine.run(Talks(), wait=10)
-    assert [(line.logger, line.message) for line in run.logs()] == [("x" * 300, "one"), ("half \\ud800 pair", "two")]
 
 
 class Strange:

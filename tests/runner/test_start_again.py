@@ -56,7 +56,7 @@ def test_a_changed_builder_is_another_run(open_sqlite: OpenEngine, runner: Any) 
     open_sqlite().run(built(1, 2), run_id="r-1")
     engine = open_sqlite(runner=runner)
     assert engine.start(built(1, 2), run_id="r-1").id == "r-1"
-    with pytest.raises(RunConflict, match=r"r-1 exists already, with another graph \(1 new: n_"):
+    with pytest.raises(RunConflict, match=r"r-1 exists already, with another graph \(1 new: double_2\)"):
         engine.start(built(1, 2, 3), run_id="r-1")
     w = Builder("order")
     w.fan_out((1, 2), job=jobs.double, args=lambda item: {"item": item}, timeout=5)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from stepwell import Builder
+import pytest
+
+from stepwell import Builder, RunConflict
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 
@@ -23,10 +25,12 @@ def as_it_is() -> Builder:
     return w
 
 
-def test_who_starts_it_again_with_other_code_gets_the_run_that_is_there(open_sqlite: OpenEngine) -> None:
-    started = open_sqlite(runner=None).start(as_it_was(), run_id="r-1")
-    run = open_sqlite().run(as_it_is(), run_id="r-1")
-    assert run.id == started.id
+def test_who_starts_it_again_with_other_code_is_told_and_it_stays_what_it_was(open_sqlite: OpenEngine) -> None:
+    open_sqlite(runner=None).start(as_it_was(), run_id="r-1")
+    engine = open_sqlite()
+    with pytest.raises(RunConflict, match=r"with another graph \(2 new: double_2, sum of all; 1 gone: total\)"):
+        engine.run(as_it_is(), run_id="r-1")
+    run = engine.run(as_it_was(), run_id="r-1")
     assert [node.name for node in run.nodes()] == ["double_0", "double_1", "total"]
     assert run.output("total") == 6
     assert run.graph == as_it_was().graph()

@@ -11,6 +11,7 @@ from ..errors import DefinitionError, MissingJob
 from ..graph import Graph, NodeSpec, Retry
 from ..words import shown
 from .builder import Builder
+from .inputs import Input
 from .invoke import Body, Job, JobBody, MethodBody
 from .options import OnFailure
 from .registry import ANYTHING, Finder
@@ -34,8 +35,11 @@ class Bodies:
         jobs: Mapping[str, Callable[..., Any]] = _NOTHING,
         state: StateType | str | None = None,
         finder: Finder = ANYTHING,
+        inputs: Mapping[str, Input] = _NOTHING,
     ) -> None:
         self._finder = finder
+        self.inputs = inputs
+        """What the class of the workflow takes."""
         self._workflow = workflow
         self._methods = methods
         self._functions = jobs
@@ -57,7 +61,7 @@ class Bodies:
 
     def by(self, finder: Finder) -> Bodies:
         """The same bodies, those that are only named found by another finder."""
-        return Bodies(self._workflow, self._methods, self._functions, self._state, finder)
+        return Bodies(self._workflow, self._methods, self._functions, self._state, finder, self.inputs)
 
     def find(self, spec: NodeSpec) -> Body:
         """The body of a node; MissingJob says what is gone and what can be done."""
@@ -211,4 +215,5 @@ def bodies_for(target: str | type[Workflow] | None, state: str | None = None, fi
 
 
 def _class_bodies(cls: type[Workflow]) -> Bodies:
-    return Bodies(cls.__name__, cls._compiled.methods, cls._compiled.jobs, cls._compiled.state)
+    compiled = cls._compiled
+    return Bodies(cls.__name__, compiled.methods, compiled.jobs, compiled.state, inputs=compiled.inputs)

@@ -155,7 +155,7 @@ def _home(thing: object) -> str | None:
 def names_in(graph: Graph) -> set[str]:
     """Everything that a graph names: addresses of jobs and of a state, and exceptions."""
     found: set[str] = set() if graph.state is None else {graph.state}
-    for spec in graph.in_order:
+    for spec in graph:
         if spec.job is not None:
             found.add(spec.job)
         if spec.retry is not None:

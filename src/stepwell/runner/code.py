@@ -133,10 +133,8 @@ class Code:
     def misfits(self, row: RunRow) -> dict[str, list[str]]:
         """By input: why the class of a run, as it is now, refuses what is stored, or misses one. What it no longer has is no
         problem."""
-        target = self.target_of(row)
-        if not (isinstance(target, type) and issubclass(target, Workflow)):
-            return {}
-        return misfits(target._compiled.inputs, decode(row.input))
+        bodies = self.bodies(row.workflow, row.target, self.graph(row.digest, row.id))
+        return misfits(bodies.inputs, decode(row.input))
 
     def filled_input(self, row: RunRow, values: Mapping[str, Any]) -> dict[str, Any]:
         """The input of a run with values for what its class misses or refuses; nodes ran with the rest, so that stays."""

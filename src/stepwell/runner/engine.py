@@ -62,7 +62,7 @@ from .recent import Recent
 from .run import Run, as_run
 from .serving import Serving
 from .starting import check_home, check_limits, create_op, facts_of, kept_input, refuse_while_importing_main
-from .versions import Versions, changes, unfit
+from .versions import Versions, unfit
 from .waiting import Waiting
 from .watch import Watch
 from .work import RunFacts
@@ -277,7 +277,7 @@ class Engine:
         if first == definition.graph.digest and row.target == definition.target:
             return
         stored = reader.get_graph(self.store, first)  # it may be collected, once no run has it any more
-        differing = "" if stored is None else f" ({changes(Graph.load(stored), definition.graph)})"
+        differing = "" if stored is None else f" ({_difference(Graph.load(stored), definition.graph)})"
         raise RunConflict(
             f"run {run_id} exists already, with another graph{differing}; choose another run id or key, or go on with the run "
             f"as it is: engine.adopt({run_id!r})",
@@ -453,15 +453,16 @@ class Engine:
             now = reader.require_run(self.store, row.id)  # who was in turn before may have changed it
             current = self.graph_of(now)
             trusted = current.trusted if purpose == "freeze" else self.code.may_trust(current, new)
-            return carry_out(self.store, go_over(now, current, new, purpose=purpose, pinned=True, trusted=trusted))
+            news = carry_out(self.store, go_over(now, current, new, purpose=purpose, pinned=True, trusted=trusted))
+            if news is not None and current.trusted and not trusted:
+                log.warning(
+                    "run %s now names code that it did not name before; it is worked on where that is registered: jobs=[...]",
+                    row.id,
+                )
+            return news
 
         news = self._in_turn(ask)
         after = reader.require_run(self.store, row.id)
-        if purpose == "import" and not self.graph_of(after).trusted:
-            log.warning(
-                "run %s now names code that it did not name before; it is worked on where that is registered: jobs=[...]",
-                row.id,
-            )
         if news is None and after.digest == row.digest and self.graph_of(row).follows is not None:
             raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
 
@@ -564,3 +565,15 @@ class Engine:
         except Outdated:
             self._serving.leave(run_id)
             raise
+
+
+def _difference(stored: Graph, given: Graph) -> str:
+    """What tells the graph of a run from the one that somebody wants to start under its id, in a few words."""
+    new = [spec.name for spec in given if spec.id not in stored.nodes]
+    gone = [spec.name for spec in stored if spec.id not in given.nodes]
+    parts = [
+        f"{len(names)} {what}: {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
+        for what, names in (("new", new), ("gone", gone))
+        if names
+    ]
+    return "; ".join(parts) or "the same nodes, otherwise connected or with other options"

@@ -113,10 +113,13 @@ class _Bodies:
 class Worker(Actor):
     """A process that works. It offers what the production housekeeping asks of a runner."""
 
-    def __init__(self, world: World, name: str, *, threads: int, skew: int) -> None:
+    def __init__(
+        self, world: World, name: str, *, threads: int, skew: int, queues: frozenset[str] | None = None
+    ) -> None:
         super().__init__(world, name)
         worker = WorkerId(name)
-        self.desk = Desk(worker, Limits(threads, 2, 1, 4), world.new_claim_id)
+        self.queues = queues
+        self.desk = Desk(worker, Limits(threads, 2, 1, 4), world.new_claim_id, queues)
         self.desk.serves = world.serves()
         self.chores = Chores()
         self.tenancy = Tenancy(worker, LEASE)
@@ -146,6 +149,7 @@ class Worker(Actor):
         self.desk.suspects_possible()
 
     def drain(self) -> None:
+        self.world.saw("a worker drains for a suspect")
         self.desk.drain(self.now())
 
     def stop(self, attempts: Iterable[AttemptId]) -> None:
@@ -250,6 +254,8 @@ class Worker(Actor):
         if spec.timeout is not None:
             self.chores.time_limit(held, self.now() + microseconds(spec.timeout))
         self.bodies.running.append(Body(held, attempt, self.now() + microseconds(behaviour.seconds), count))
+        if count <= behaviour.kills:
+            self.world.kill(self)
 
     def _end(self, body: Body) -> None:
         self.bodies.running.remove(body)

@@ -92,6 +92,16 @@ def _lines_lost() -> Any:
     return patch.object(desk.Desk, "_compose", compose)
 
 
+@planted("a worker takes nodes of all queues")
+def _every_queue() -> Any:
+    original = desk.Desk.__init__
+
+    def init(self: Any, worker: Any, limits: Any, new_claim_id: Any, queues: Any = None) -> None:
+        original(self, worker, limits, new_claim_id)
+
+    return patch.object(desk.Desk, "__init__", init)
+
+
 @planted("a late worker may still append")
 def _append_unfenced() -> Any:
     def append(state: Any, ops: Any, now: int) -> Any:

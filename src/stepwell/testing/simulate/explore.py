@@ -179,6 +179,9 @@ SOMETIMES = (
     "a batch cannot be applied",
     "an op that cannot be applied is refused alone",
     "what cannot be stored is a failure",
+    "a worker serves some queues only",
+    "a body ends its process",
+    "a worker drains for a suspect",
 )
 """States that a survey of thousands of seeds must have reached, or it proves little."""
 

@@ -23,6 +23,8 @@ class Behaviour(NamedTuple):
     """Asked to stop, it does."""
     unstorable: int = 0
     """After it has failed, this many of its results cannot be stored, nor the first line of these attempts."""
+    kills: int = 0
+    """The first of its bodies, so many of them, end the process they run in."""
 
 
 CALM = Behaviour()
@@ -43,6 +45,10 @@ class Workload(NamedTuple):
     """Another version of the graph, to heal to. What both have computes the same, whichever of them it runs in."""
     chunk: int = CHUNK
     """How many rows are rewritten at once."""
+    priorities: tuple[int, ...] = (0,)
+    """Of the runs, in turn."""
+    queues: tuple[str, ...] = ()
+    """Each worker serves one of them, in turn, if there are workers for all of them."""
 
     def behaviour(self, node: str) -> Behaviour:
         return self.behaviours.get(node, CALM)
@@ -89,6 +95,7 @@ def shapes() -> dict[str, Workload]:
     once = _graph({"a": "", "b": "a", "c": "b"}, b={"on_lost": "interrupt"})
     pair = _graph({"a": "", "b": "", "c": "a b"})
     poisoned = _graph({"a": "", "b": "", "c": "a b"}, b={"retry": AGAIN})
+    queued = _graph({"a": "", "b": "a", "c": "b"}, b={"queue": "gpu"})
     first = _graph({"a": "", "b": "a", "c": "b"})
     deployed = _graph({"a": "", "x": "a", "b": "a x", "d": "b"}, b={"needs": (NodeId("a"),)})
     side_by_side, one_after_the_other = _graph({"a": "", "b": ""}), _graph({"a": "", "b": "a"}, b={"needs": ()})
@@ -110,6 +117,7 @@ def shapes() -> dict[str, Workload]:
             Workload("retry race", pair, {"a": Behaviour(fails=1), "b": stubborn}),
             Workload("at most once", once, {}),
             Workload("two runs", chain, {}, runs=2),
+            Workload("queues", queued, {}, queues=("default", "gpu")),
             Workload("poison batch", poisoned, {"b": Behaviour(unstorable=1)}),
             Workload("pause", pair, slow, asks=("pause",)),
             Workload("pause on failure", pair, {"a": Behaviour(fails=1)}, "pause"),
@@ -136,6 +144,8 @@ def _longer() -> dict[str, Workload]:
         "forks", shapes()["diamond"].graph, {"b": twice}, asks=("fork", "late fork", "reattempt", "late fork")
     )
     healed = shapes()["heal"]._replace(name="fork healed", asks=("heal", "late fork", "early fork", "heal"))
+    loaded = _graph({**dict.fromkeys("abcdef", ""), "g": "a b c d e f"})
+    busy = {"a": Behaviour(kills=3), **{name: Behaviour(seconds=0.3) for name in "bcdef"}}
     unclaimable = Workload("unclaimable", shapes()["chain"].graph, {"b": twice}, runs=3, unclaimable=12)
     poisoned = {
         "poison at most once": shapes()["at most once"]._replace(behaviours={"b": Behaviour(unstorable=1)}),
@@ -157,6 +167,8 @@ def _longer() -> dict[str, Workload]:
         "forks": forks,
         "fork healed": healed,
         "unclaimable": unclaimable,
+        "suspect under load": Workload("suspect under load", loaded, busy, runs=3, priorities=(0, 5, 5)),
+        "priorities": shapes()["fan-out"]._replace(name="priorities", runs=4, priorities=(0, 9, -1, 9)),
         "cascades": cascades,
     }
 
@@ -180,11 +192,14 @@ def random_workload(rng: random.Random) -> Workload:
             options[name]["on_lost"] = "interrupt"
         if rng.random() < 0.2:
             options[name]["body"] = "loop"
+        if rng.random() < 0.1:
+            options[name]["queue"] = "gpu"
         behaviours[name] = Behaviour(
             fails=rng.choice([0, 0, 0, 1, 2]),
             seconds=rng.choice([0, 0, 0, 0, 0, 0.05, 0.05, longest]),
             obeys=rng.random() < 0.8,
             unstorable=rng.choice([0, 0, 0, 0, 0, 0, 0, 1]),
+            kills=rng.choice([0] * 15 + [1, 3]) if "on_lost" not in options[name] else 0,
         )
     graph = _graph(edges, **options)
     later = _another_version(rng, graph) if rng.random() < 0.4 else None
@@ -204,6 +219,8 @@ def random_workload(rng: random.Random) -> Workload:
         unclaimable=rng.choice([0, 0, 0, 0, 0, 10]),
         later=later,
         chunk=rng.choice([1, 2, CHUNK]),
+        priorities=rng.choice([(0,), (0, 5, -5)]),
+        queues=rng.choice([(), ("default", "gpu")]),
     )
 
 

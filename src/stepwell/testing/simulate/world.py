@@ -30,6 +30,7 @@ from ...model import (
     Gate,
     GateState,
     GateTaken,
+    Grant,
     NodeStatus,
     Refusal,
     Refused,
@@ -100,7 +101,9 @@ class World:
         self.user.plans += [partial(self._start, run) for run in self.runs]
         for place, what in enumerate(workload.asks):
             self.user.plans.append(partial(ask, what, self.runs[0], workload, f"{self.runs[0]}f{place}"))
-        self.workers = [self._new_worker() for _ in range(swarm.workers)]
+        queues = workload.queues if 0 < len(workload.queues) <= swarm.workers else ()
+        served = [frozenset({queues[place % len(queues)]}) if queues else None for place in range(swarm.workers)]
+        self.workers = [self._new_worker(each) for each in served]
 
     def _start(self, run: RunId) -> Procedure[None]:
         return start([*add_graph(self.workload.graph, self.workload.name), self._create(run)])
@@ -108,12 +111,13 @@ class World:
     def _create(self, run: RunId) -> Create:
         workload = self.workload
         timeout = None if workload.timeout is None else microseconds(workload.timeout)
-        return Create(run, workload.name, None, workload.graph.digest, b"{}", 7, workload.on_failure, 0, timeout)
+        priority = workload.priorities[self.runs.index(run) % len(workload.priorities)]
+        return Create(run, workload.name, None, workload.graph.digest, b"{}", 7, workload.on_failure, priority, timeout)
 
-    def _new_worker(self) -> Worker:
+    def _new_worker(self, queues: frozenset[str] | None = None) -> Worker:
         self._workers += 1
         skew = int(self.rng.uniform(-self.swarm.skew, self.swarm.skew) * SECOND) if self.swarm.skew else 0
-        return Worker(self, f"w{self._workers}", threads=self.swarm.threads, skew=skew)
+        return Worker(self, f"w{self._workers}", threads=self.swarm.threads, skew=skew, queues=queues)
 
     # What the actors ask of the world
 
@@ -334,6 +338,7 @@ class World:
                     late = op.node is NodeStatus.COMPLETED and run.gate is not GateState.OPEN
                     self.saw("a late success is recorded", late and run.status is not RunStatus.COMPLETED)
                 case Claim(), Claimed(grants):
+                    self._check_queues(op, grants)
                     self.saw("a claim is repeated", again and bool(grants))
                     self.saw("a suspect is claimed alone", bool(grants) and op.lanes[0][0].endswith("/suspect"))
                 case Create(), Created(_, False) if op.fork is not None:
@@ -356,6 +361,23 @@ class World:
                     self.saw("a deadline passes", "deadline" in reasons and bool(receipt.runs))
                 case _:
                     pass
+
+    def _check_queues(self, op: Claim, grants: tuple[Grant, ...]) -> None:
+        """A worker takes nodes of the queues it serves, and of no others."""
+        queues = next((worker.queues for worker in self.workers if worker.desk.worker == op.worker), None)
+        if queues is None:
+            return
+        for grant in grants:
+            queue = self._record(grant.run_id).nodes[grant.index].lane.partition("/")[0]
+            self.saw("a worker serves some queues only")
+            if queue not in queues:
+                raise Violation(f"{op.worker} took a node of queue {queue!r} and serves {sorted(queues)}")
+
+    def kill(self, worker: Worker) -> None:
+        """A body has ended the process that it ran in."""
+        self._note("  a body ends its process")
+        self.saw("a body ends its process")
+        self._crash(worker)
 
     def _compare_repeat(self, ops: Any, first: list[Any], second: list[Any]) -> None:
         """Commit twice = once: nothing was granted or recorded a second time."""
@@ -398,7 +420,7 @@ class World:
 
     def _replace(self) -> None:
         dead = next(worker for worker in self.workers if not worker.alive)
-        self.workers[self.workers.index(dead)] = self._new_worker()
+        self.workers[self.workers.index(dead)] = self._new_worker(dead.queues)
 
     def _lose_hints(self, worker: Worker) -> None:
         worker.desk._hungry.clear()
