@@ -53,3 +53,16 @@ def test_an_attempt_keeps_it_when_what_it_stands_on_is_superseded() -> None:
     second[b] = by_hand(f"{b}:2:{second[a]}")
     second[c] = by_hand(f"{c}:2:{second[b]}")
     assert {node: found[1] for node, found in again.items()} == second
+
+
+def test_a_fork_has_first_attempts_of_what_it_shares_whatever_number_they_had() -> None:
+    w = Builder("shared")
+    a, b, c = (w.node(name, job=jobs.double, args={"item": 1}) for name in "abc")
+    with Engine("memory://") as engine:
+        run = engine.run(w)
+        run.reattempt("a", cascade=True).wait(30).check()
+        fork = run.fork("c").wait(30).check()
+        found = {node.id: [attempt.ancestry for attempt in node.attempts] for node in fork.nodes()}
+    first = by_hand(f"{a}:1")
+    second = by_hand(f"{b}:1:{first}")
+    assert found == {a: [first], b: [second], c: [by_hand(f"{c}:1:{second}")]}

@@ -158,6 +158,9 @@ def test_what_json_cannot_keep_stays_for_others_to_refuse() -> None:
     endless: list[Any] = []
     endless.append(endless)
     assert plain(endless)
+    circle: dict[str, Any] = {}
+    circle["in"] = [circle]
+    assert plain(circle)
 
 
 def test_a_copy_shares_nothing_that_can_change() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepwell.clock import SECOND
+from stepwell.kernel.healing import arrange
 from stepwell.kernel.measuring import Latency, RunMetrics, measure
 from stepwell.model import JournalRow, NodeStatus
 from tests.kernel.facts import NOW, graph, run_row
@@ -132,6 +133,40 @@ def test_the_queue_was_longest_before_somebody_took_from_it() -> None:
     assert metrics(*CHAIN, status="COMPLETED").most_queued == 1
 
 
+def test_what_runs_is_not_queued() -> None:
+    of = graph(a="", b="", x="b", y="b", z="b")
+    index = of.index
+    journal = told(
+        (0, "created", None, None),
+        (1, "claimed", index["a"], None),
+        (1, "claimed", index["b"], None),
+        (2, "completed", index["b"], "COMPLETED"),
+    )
+    found = measure(run_row(of, "RUNNING", seq=4), lambda _: of, {}, journal, NOW)
+    assert (found.most_queued, found.most_active) == (3, 2)
+
+
+def test_nodes_that_a_heal_removed_are_not_counted_and_new_ones_are_queued_when_the_gate_opens() -> None:
+    before = graph(a="", b="a", c="a")
+    after = arrange(before, graph(a="", c="a", d="a", e="a", f="a"))
+    index = after.index
+    journal = [
+        *told(
+            (0, "created", None, None),
+            (1, "claimed", index["a"], None),
+            (2, "gate", None, "heal"),
+            (3, "healed", None, f"{before.digest} {after.digest}"),
+            (4, "rewrote", index["b"], "CANCELLED"),
+            (5, "run", None, "RUNNING"),
+            (6, "completed", index["a"], "COMPLETED"),
+        )
+    ]
+    graphs = {before.digest: before, after.digest: after}
+    row = run_row(after, "RUNNING", seq=7, digest=after.digest, nodes=len(after.order), heals=1)
+    found = measure(row, lambda digest: graphs[digest], {}, journal, NOW)
+    assert (found.nodes, found.heals, found.most_queued) == (5, 1, 4)
+
+
 def test_what_a_gate_holds_back_is_not_queued() -> None:
     of = graph(a="", b="a", c="a", d="a")
     index = of.index
@@ -151,7 +186,7 @@ def test_what_a_gate_holds_back_is_not_queued() -> None:
 
 def test_a_run_that_has_not_begun_has_no_time() -> None:
     found = metrics()
-    assert (found.wall_seconds, found.average_active, found.attempts) == (0.0, 0.0, 0)
+    assert (found.wall_seconds, found.average_active, found.attempts, found.most_active) == (0.0, 0.0, 0, 0)
     assert found.step_latency == found.queue_latency == Latency.of([]) == Latency(0, 0, 0, 0, 0, 0)
 
 

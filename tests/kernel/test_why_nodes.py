@@ -407,6 +407,15 @@ def test_one_that_is_gone_is_so_whatever_it_was_cancelled_for_and_one_that_is_ba
     assert "retry" in told[-1]
 
 
+def test_one_that_stopped_once_and_was_cancelled_later_was_not_stopped_by_that() -> None:
+    node = known(CHAIN, "ship", "CANCELLED", attempt("CANCELLED", 10), reason="run_failed")
+    (cause,) = why(CHAIN, "ship", node, run=run_row(CHAIN, "FAILED")).causes
+    assert (cause.detail["stopped"], cause.at) == (False, None)
+    node = known(CHAIN, "ship", "CANCELLED", attempt("CANCELLED", 10))
+    (cause,) = why(CHAIN, "ship", node, run=run_row(CHAIN, "FAILED")).causes
+    assert (cause.detail["stopped"], cause.at) == (True, ago(10))
+
+
 @pytest.mark.parametrize(
     ("run", "words"),
     [
