@@ -101,6 +101,7 @@ def commands(block: Block) -> Iterator[tuple[str, str]]:
 def plain(text: str) -> list[str]:
     """The lines without times, ids and widths, sorted: which of two processes, or streams, is first is no promise."""
     text = re.sub(r"\d\d:\d\d:\d\d", "<time>", text)
+    text = re.sub(r"sqlite:////\S*/stepwell-\w+/", "sqlite:///<folder>/", text)
     text = re.sub(r"\d+(\.\d+)? s\b", "<seconds>", text)
     return sorted(re.sub(r"\s+", " ", line).strip() for line in text.splitlines() if line.strip())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepwell import Builder, Engine, Retry, RunCancelled, RunFailed, Workflow, step
+from stepwell.commands import either
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 
@@ -21,9 +22,10 @@ class Order(Workflow):
 def test_the_message_names_node_attempt_error_and_the_way_on(engine: Engine) -> None:
     with pytest.raises(RunFailed) as caught:
         engine.run(Order(), run_id="order-7")
+    again = either("run.retry()", "retry order-7", engine.store.url)
     assert str(caught.value) == (
         "run order-7 failed at node 'charge', attempt 2: ConnectionError: the bank is closed\n"
-        "  completed nodes are kept; `run.retry()` or `stepwell retry order-7` runs only what did not complete"
+        f"  completed nodes are kept; {again} runs only what did not complete"
     )
     error = caught.value
     assert (error.run_id, error.node, error.attempt) == ("order-7", "charge", 2)

@@ -251,6 +251,39 @@ def test_it_is_refused_for_a_node_that_was_skipped(open_sqlite: OpenEngine) -> N
     refused(run, "zero", r"node 'zero' was skipped \(healed_late\) and has nothing to attempt again")
 
 
+def test_what_came_too_late_is_in_time_when_all_below_it_runs_again(open_sqlite: OpenEngine) -> None:
+    """Skipped it would be no reason for `b` to wait, which would run beside `a`."""
+    play = Play(broken="c")
+    run_id = open_sqlite().run(play.workflow(**CHAIN), check=False).id
+    play.broken.clear()
+    now = type(play.workflow(a=None, late="a", b="late", c="b"))
+    run = open_sqlite(workflows=[now]).get(run_id).retry().wait(30).check()
+    assert statuses(run) == {"a": "COMPLETED", "late": "SKIPPED", "b": "COMPLETED", "c": "COMPLETED"}
+    play.held.add("a")
+    run.reattempt("a", cascade=True)
+    eventually(lambda: play.entered["a"] == 2)
+    assert {node: status for node, status in statuses(run).items() if node != "a"} == dict.fromkeys(
+        ("late", "b", "c"), "PENDING"
+    )
+    play.release("a")
+    run.wait(30).check()
+    assert play.entered == {"a": 2, "late": 1, "b": 2, "c": 3}
+    assert run.audit() == []
+
+
+def test_a_ready_node_below_is_told_and_waits(open_sqlite: OpenEngine) -> None:
+    play = Play()
+    run = open_sqlite(max_concurrent_nodes=1).run(play.workflow(**CHAIN))
+    steers = open_sqlite(runner=None).get(run.id)
+    steers.reattempt("b", cascade=True)
+    assert statuses(run) == {"a": "COMPLETED", "b": "READY", "c": "PENDING"}
+    touched = steers.reattempt("a", dry_run=True)
+    assert [(each.id, each.status) for each in touched] == [("a", "COMPLETED"), ("b", "READY")]
+    steers.reattempt("a")
+    assert statuses(run) == {"a": "READY", "b": "PENDING", "c": "PENDING"}
+    assert run.audit() == []
+
+
 def test_of_two_that_failed_only_one_is_run_again(engine: Engine) -> None:
     play = Play(broken="left right")
     run = engine.run(play.workflow("finish", **PAIR), check=False)

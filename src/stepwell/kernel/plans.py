@@ -59,17 +59,21 @@ class NotNow(NamedTuple):
     message: str
 
 
+_STANDING = frozenset({NodeStatus.COMPLETED, NodeStatus.WAITING, NodeStatus.READY, NodeStatus.SKIPPED})
+"""Below a node that is attempted again: what would not wait for it by itself."""
+
+
 def reattempt(
     index: int, nodes: Sequence[NodeRow], graph: Graph, *, cascade: bool = False, begun: bool = False
 ) -> Plan | NotNow:
     """Run one node again that has ended, with what failed or was cancelled below it, and what was not started because of it.
 
-    With `cascade` also what completed below it. What failed elsewhere stays failed, with all that is below it; the run goes
-    on in spite of them.
+    With `cascade` also what completed below it. What was skipped below it came too late for what is done again now, and runs.
+    What failed elsewhere stays failed, with all that is below it; the run goes on in spite of them.
 
-    The changes begin with the last node: what completed then always stands on completed parents, however much of the plan
-    is applied. While the gate is held nothing below the node begins, so all that is completed there was so before, and the
-    rest of a plan that was left half applied is found again.
+    The changes begin with the last node: what completed or is ready then always stands on completed parents, however much of
+    the plan is applied. While the gate is held nothing below the node begins, so all that is completed there was so before,
+    and the rest of a plan that was left half applied is found again.
     """
     asked = nodes[index]
     ended = asked.status in (*RETRIED - {NodeStatus.UPSTREAM_FAILED}, NodeStatus.COMPLETED)
@@ -89,7 +93,7 @@ def reattempt(
         row
         for row in nodes
         if row.index == index
-        or (row.index in below and row.status in (NodeStatus.COMPLETED, NodeStatus.WAITING))
+        or (row.index in below and row.status in _STANDING)
         or (row.status in RETRIED and row.index not in kept)
     ]
     again.sort(key=lambda row: graph.ranks[row.index], reverse=True)

@@ -203,7 +203,7 @@ def random_workload(rng: random.Random) -> Workload:
         )
     graph = _graph(edges, **options)
     later = _another_version(rng, graph) if rng.random() < 0.4 else None
-    verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt", "reattempt any", "cascade", "fork"] + (
+    verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt", "cascade", "fork"] + (
         ["heal", "heal carefully"] if later else []
     )
     return Workload(
