@@ -413,6 +413,13 @@ def test_one_that_is_gone_is_so_whatever_it_was_cancelled_for_and_one_that_is_ba
     assert "retry" in told[-1]
 
 
+def test_only_the_loss_that_it_was_cancelled_for_is_told_with_it() -> None:
+    for reason, behind in [("worker_lost", 1), ("floods", 0)]:
+        node = known(CHAIN, "ship", "CANCELLED", attempt("LOST", 10), reason=reason)
+        (cause,) = why(CHAIN, "ship", node, run=run_row(CHAIN, "FAILED")).causes
+        assert len(cause.because) == behind
+
+
 def test_one_that_stopped_once_and_was_cancelled_later_was_not_stopped_by_that() -> None:
     node = known(CHAIN, "ship", "CANCELLED", attempt("CANCELLED", 10), reason="run_failed")
     (cause,) = why(CHAIN, "ship", node, run=run_row(CHAIN, "FAILED")).causes
