@@ -252,3 +252,19 @@ def test_what_waits_for_its_next_attempt_goes_on_waiting_when_a_heal_gave_it_a_p
         folded = fold(after, [*journal, JournalRow(6, 0, kind, b, 1, status)], {before.digest: before})
         assert folded.nodes[b] == becomes
         assert folded.nodes[after.index["a"]] == "READY"
+
+
+def test_a_node_that_is_gone_is_not_claimed_and_what_is_shared_is_a_first_attempt() -> None:
+    before = graph(a="", b="")
+    after = arrange(before, graph(a=""))
+    journal = [
+        JournalRow(1, 0, "created", None, None, None),
+        JournalRow(2, 0, "shared", before.index["a"], 1, "COMPLETED"),
+        JournalRow(3, 0, "gate", None, None, "heal"),
+        JournalRow(4, 0, "healed", None, None, f"{before.digest} {after.digest}"),
+        JournalRow(5, 0, "run", None, None, "RUNNING"),
+    ]
+    sound = fold(after, journal, {before.digest: before})
+    assert (sound.attempts, sound.problems) == ({(before.index["a"], 1): AttemptStatus.COMPLETED}, [])
+    wrong = fold(after, [*journal, JournalRow(6, 0, "claimed", before.index["b"], 1, None)], {before.digest: before})
+    assert wrong.problems == [f"node {before.index['b']} was claimed at 6 although it is no longer in the graph"]

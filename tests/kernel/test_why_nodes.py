@@ -189,6 +189,16 @@ def test_several_workers_alive_are_counted() -> None:
     assert told[1] == "  the 2 workers that are alive serve no Order"
 
 
+def test_a_queue_that_nobody_serves_is_told_with_the_command_that_does() -> None:
+    of = with_options(queue="heavy")
+    workers = (ALIVE._replace(queues=frozenset({"b", "a"})), ALIVE._replace(queues=frozenset({"a"})))
+    told = text(why(of, "charge", known(of, "charge", "READY"), workers=workers))
+    assert told[1] == "  no worker serves its queue 'heavy': the 2 workers that are alive take only 'a', 'b'"
+    assert told[-1] == "→ `stepwell work shop --queues heavy` takes nodes from this queue"
+    one = text(why(of, "charge", known(of, "charge", "READY"), workers=workers[1:]))
+    assert one[1] == "  no worker serves its queue 'heavy': the 1 worker that is alive takes only 'a'"
+
+
 def test_one_worker_that_serves_it_is_enough() -> None:
     other = ALIVE._replace(serves=frozenset({("Report", "e")}))
     answer = why(CHAIN, "validate", known(CHAIN, "validate", "READY"), workers=(other, ALIVE))
