@@ -63,6 +63,11 @@ def test_a_fork_has_first_attempts_of_what_it_shares_whatever_number_they_had() 
         run.reattempt("a", cascade=True).wait(30).check()
         fork = run.fork("c").wait(30).check()
         found = {node.id: [attempt.ancestry for attempt in node.attempts] for node in fork.nodes()}
+        fork.reattempt("b", cascade=True).wait(30).check()
+        later = {node.id: [attempt.ancestry for attempt in node.attempts] for node in fork.nodes()}
     first = by_hand(f"{a}:1")
     second = by_hand(f"{b}:1:{first}")
-    assert found == {a: [first], b: [second], c: [by_hand(f"{c}:1:{second}")]}
+    third = by_hand(f"{c}:1:{second}")
+    assert found == {a: [first], b: [second], c: [third]}
+    again = by_hand(f"{b}:2:{first}")
+    assert later == {a: [first], b: [second, again], c: [third, by_hand(f"{c}:2:{again}")]}

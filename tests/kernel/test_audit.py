@@ -9,6 +9,7 @@ import pytest
 
 from stepwell.graph import Graph
 from stepwell.kernel.audit import Stored, audit, earlier_graphs, fold
+from stepwell.kernel.healing import arrange
 from stepwell.kernel.plans import failed as plan_failure
 from stepwell.model import AttemptStatus, GateState, JournalRow, NodeStatus, RunStatus
 from stepwell.store import Store, reader
@@ -233,3 +234,37 @@ def test_a_journal_tells_every_status(running: Stored, done: Stored, broken: Sto
         folded = fold(stored.graph, stored.journal)
         assert folded.nodes == [row.status for row in stored.nodes]
         assert folded.problems == []
+
+
+def test_what_waits_for_its_next_attempt_goes_on_waiting_when_a_heal_gave_it_a_parent() -> None:
+    before = graph(b="")
+    after = arrange(before, graph(a="", b="a"))
+    b = after.index["b"]
+    journal = [
+        JournalRow(1, 0, "created", None, None, None),
+        JournalRow(2, 0, "claimed", b, 1, None),
+        JournalRow(3, 0, "gate", None, None, "heal"),
+        JournalRow(4, 0, "healed", None, None, f"{before.digest} {after.digest}"),
+        JournalRow(5, 0, "run", None, None, "RUNNING"),
+    ]
+    ends = [("failed", "WAITING", "WAITING"), ("released", "READY", "PENDING"), ("failed", "FAILED", "FAILED")]
+    for kind, status, becomes in ends:
+        folded = fold(after, [*journal, JournalRow(6, 0, kind, b, 1, status)], {before.digest: before})
+        assert folded.nodes[b] == becomes
+        assert folded.nodes[after.index["a"]] == "READY"
+
+
+def test_a_node_that_is_gone_is_not_claimed_and_what_is_shared_is_a_first_attempt() -> None:
+    before = graph(a="", b="")
+    after = arrange(before, graph(a=""))
+    journal = [
+        JournalRow(1, 0, "created", None, None, None),
+        JournalRow(2, 0, "shared", before.index["a"], 1, "COMPLETED"),
+        JournalRow(3, 0, "gate", None, None, "heal"),
+        JournalRow(4, 0, "healed", None, None, f"{before.digest} {after.digest}"),
+        JournalRow(5, 0, "run", None, None, "RUNNING"),
+    ]
+    sound = fold(after, journal, {before.digest: before})
+    assert (sound.attempts, sound.problems) == ({(before.index["a"], 1): AttemptStatus.COMPLETED}, [])
+    wrong = fold(after, [*journal, JournalRow(6, 0, "claimed", before.index["b"], 1, None)], {before.digest: before})
+    assert wrong.problems == [f"node {before.index['b']} was claimed at 6 although it is no longer in the graph"]

@@ -38,6 +38,19 @@ def test_equal_runs_have_no_difference() -> None:
     assert str(found) == "r and r: the same outputs"
 
 
+def test_how_many_times_as_long_is_told_only_if_both_took_time() -> None:
+    of = graph(a="")
+    for first, second, ratio in [
+        (2.0, 3.0, 1.5),
+        (2.0, 0.0, 0.0),
+        (0.0, 3.0, None),
+        (None, 3.0, None),
+        (2.0, None, None),
+    ]:
+        (pair,) = compare(side(of, a=facts(seconds=first)), side(of, a=facts(seconds=second))).pairs  # type: ignore[arg-type]
+        assert pair.ratio == ratio
+
+
 def test_what_differs_comes_first_and_outputs_before_all() -> None:
     of = graph(a="", b="", c="", d="")
     found = compare(side(of), side(of, b=facts(attempts=2), d=facts("y"), c=facts(status=NodeStatus.SKIPPED)))
@@ -85,6 +98,8 @@ def test_nodes_that_are_defined_otherwise_are_told() -> None:
         ([1, 2, 3], [1, 3], ["$[1]: 2 / 3", "$[2]: only in the first: 3"]),
         ({"b c": [{"d": True}]}, {"b c": [{"d": 1}]}, ['$["b c"][0].d: true / 1']),
         ({"a": 1}, [1], ['$: {"a":1} / [1]']),
+        ([1], {"a": 1}, ['$: [1] / {"a":1}']),
+        ({"a": {}}, {"a": []}, ["$.a: {} / []"]),
         (1, 1.0, ["$: 1 / 1.0"]),
         ("x" * 200, "y", [f'$: "{"x" * 75} ... / "y"']),
     ],

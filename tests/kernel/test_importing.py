@@ -147,6 +147,7 @@ def test_a_node_without_a_job_needs_a_class() -> None:
     [
         ({"x": 1.0}, {"x": 1}, True),
         ({"x": (1, [2])}, {"x": [1, [2]]}, True),
+        ({"x": True, "y": [False]}, {"x": True, "y": [False]}, True),
         ({"x": True}, {"x": 1}, False),
         ({"x": 0}, {"x": False}, False),
         ({"x": None}, {}, False),

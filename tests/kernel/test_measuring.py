@@ -167,6 +167,27 @@ def test_nodes_that_a_heal_removed_are_not_counted_and_new_ones_are_queued_when_
     assert (found.nodes, found.heals, found.most_queued) == (5, 1, 4)
 
 
+def test_what_was_taken_is_not_queued_again_by_a_second_heal() -> None:
+    first, second = graph(a="", b="a"), graph(a="", b="a", c="a")
+    healed = arrange(first, second)
+    twice = arrange(healed, graph(a="", b="a", c="a", d="a"))
+    graphs = {each.digest: each for each in (first, healed, twice)}
+    journal = told(
+        (0, "created", None, None),
+        (1, "gate", None, "heal"),
+        (1, "healed", None, f"{first.digest} {healed.digest}"),
+        (1, "run", None, "RUNNING"),
+        (2, "claimed", twice.index["a"], None),
+        (3, "completed", twice.index["a"], "COMPLETED"),
+        (4, "claimed", twice.index["c"], None),
+        (5, "gate", None, "heal"),
+        (5, "healed", None, f"{healed.digest} {twice.digest}"),
+        (5, "run", None, "RUNNING"),
+    )
+    row = run_row(twice, "RUNNING", seq=len(journal), digest=twice.digest, nodes=4, heals=2)
+    assert measure(row, lambda digest: graphs[digest], {}, journal, NOW).most_queued == 2
+
+
 def test_what_a_gate_holds_back_is_not_queued() -> None:
     of = graph(a="", b="a", c="a", d="a")
     index = of.index

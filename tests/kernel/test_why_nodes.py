@@ -183,6 +183,22 @@ def test_ready_and_workers_alive(serves: set[tuple[str, str]] | None, words: str
     assert bool(answer.advice()) == ("serves" in words)
 
 
+def test_several_workers_alive_are_counted() -> None:
+    workers = (ALIVE._replace(serves=frozenset()), ALIVE._replace(serves=frozenset()))
+    told = text(why(CHAIN, "validate", known(CHAIN, "validate", "READY"), workers=workers))
+    assert told[1] == "  the 2 workers that are alive serve no Order"
+
+
+def test_a_queue_that_nobody_serves_is_told_with_the_command_that_does() -> None:
+    of = with_options(queue="heavy")
+    workers = (ALIVE._replace(queues=frozenset({"b", "a"})), ALIVE._replace(queues=frozenset({"a"})))
+    told = text(why(of, "charge", known(of, "charge", "READY"), workers=workers))
+    assert told[1] == "  no worker serves its queue 'heavy': the 2 workers that are alive take only 'a', 'b'"
+    assert told[-1] == "→ `stepwell work shop --queues heavy` takes nodes from this queue"
+    one = text(why(of, "charge", known(of, "charge", "READY"), workers=workers[1:]))
+    assert one[1] == "  no worker serves its queue 'heavy': the 1 worker that is alive takes only 'a'"
+
+
 def test_one_worker_that_serves_it_is_enough() -> None:
     other = ALIVE._replace(serves=frozenset({("Report", "e")}))
     answer = why(CHAIN, "validate", known(CHAIN, "validate", "READY"), workers=(other, ALIVE))
@@ -407,6 +423,13 @@ def test_one_that_is_gone_is_so_whatever_it_was_cancelled_for_and_one_that_is_ba
     assert "retry" in told[-1]
 
 
+def test_only_the_loss_that_it_was_cancelled_for_is_told_with_it() -> None:
+    for reason, behind in [("worker_lost", 1), ("floods", 0)]:
+        node = known(CHAIN, "ship", "CANCELLED", attempt("LOST", 10), reason=reason)
+        (cause,) = why(CHAIN, "ship", node, run=run_row(CHAIN, "FAILED")).causes
+        assert len(cause.because) == behind
+
+
 def test_one_that_stopped_once_and_was_cancelled_later_was_not_stopped_by_that() -> None:
     node = known(CHAIN, "ship", "CANCELLED", attempt("CANCELLED", 10), reason="run_failed")
     (cause,) = why(CHAIN, "ship", node, run=run_row(CHAIN, "FAILED")).causes
@@ -491,6 +514,16 @@ def test_every_status_has_words_and_json_also_when_little_was_read(status: NodeS
     assert (found["run"], found["node"], found["status"]) == ("r-1", "charge", status)
     assert found["causes"][0]["kind"] in set(CauseKind)
     assert found["text"] == str(answer)
+
+
+def test_what_can_be_done_about_a_missing_job_is_told_below_it_line_by_line() -> None:
+    message = "the job is missing\n  - restore it\n  - give up"
+    told = text(why(CHAIN, "charge", known(CHAIN, "charge", "FAILED", attempt("FAILED", 10, "MissingJob", message))))
+    at = next(place for place, line in enumerate(told) if line.endswith("MissingJob: the job is missing"))
+    depth = len(told[at]) - len(told[at].lstrip())
+    assert told[at + 1 : at + 3] == [" " * (depth + 2) + "- restore it", " " * (depth + 2) + "- give up"]
+    other = text(why(CHAIN, "charge", known(CHAIN, "charge", "FAILED", attempt("FAILED", 10, "KeyError", message))))
+    assert not [line for line in other if line.strip() == "- give up"]
 
 
 def test_an_error_that_cannot_be_read_is_no_reason_to_say_nothing() -> None:
