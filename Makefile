@@ -44,7 +44,7 @@ load: ## Run what is too large for every day, and measure it
 
 prove: ## Check the promises in simulated worlds (about 10 minutes)
 	@scripts/setup dev
-	$(BIN)/python -m stepwell.testing.prove --report docs/proof.md
+	$(BIN)/python -m tests.simulation.prove --report docs/proof.md
 
 mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
 	@scripts/setup dev

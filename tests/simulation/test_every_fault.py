@@ -2,9 +2,9 @@
 
 import pytest
 
-from stepwell.testing.simulate.explore import SHAPES, enumerate_faults, planned, shrink
-from stepwell.testing.simulate.faults import Fault
-from stepwell.testing.simulate.workload import shapes
+from tests.simulation.simulate.explore import SHAPES, enumerate_faults, planned, shrink
+from tests.simulation.simulate.faults import Fault
+from tests.simulation.simulate.workload import shapes
 
 
 @pytest.mark.parametrize("shape", SHAPES)

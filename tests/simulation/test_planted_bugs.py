@@ -2,8 +2,8 @@
 
 import pytest
 
-from stepwell.testing.simulate.explore import live
-from stepwell.testing.simulate.mutants import MUTANTS
+from tests.simulation.simulate.explore import live
+from tests.simulation.simulate.mutants import MUTANTS
 
 
 def test_there_are_enough_of_them() -> None:

@@ -8,12 +8,12 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from stepwell.testing import prove
-from stepwell.testing.simulate.explore import commits, enumerate_faults, planned
-from stepwell.testing.simulate.faults import Fault
-from stepwell.testing.simulate.mutants import MUTANTS
-from stepwell.testing.simulate.share import Progress, minutes, share
-from stepwell.testing.simulate.workload import shapes
+from tests.simulation import prove
+from tests.simulation.simulate.explore import commits, enumerate_faults, planned
+from tests.simulation.simulate.faults import Fault
+from tests.simulation.simulate.mutants import MUTANTS
+from tests.simulation.simulate.share import Progress, minutes, share
+from tests.simulation.simulate.workload import shapes
 
 
 def same(number: int) -> int:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from stepwell.testing.simulate.explore import SOMETIMES, live, story, survey
+from tests.simulation.simulate.explore import SOMETIMES, live, story, survey
 
 SEEDS = 1_200
 
@@ -28,7 +28,7 @@ def test_the_interesting_states_are_really_reached() -> None:
 def test_a_seed_tells_the_same_story_in_another_process() -> None:
     seeds = list(range(0, 60, 5))
     code = (
-        "import sys, json\nfrom stepwell.testing.simulate.explore import live\n"
+        "import sys, json\nfrom tests.simulation.simulate.explore import live\n"
         "print(json.dumps([live(seed).trace_hash for seed in json.loads(sys.argv[1])]))"
     )
     output = subprocess.run(

@@ -7,13 +7,23 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
-from ...ids import AttemptId, split_attempt_id
-from ...kernel import plans
-from ...model import Appended, AttemptStatus, Finish, GateState, LineRow, NodeChange, NodeStatus, RunStatus, Settled
-from ...runner import chores, desk, flights, isolating
-from ...store.memory import running, shaping
-from ...store.memory.state import State, WorkerRecord
-from .planted import planted
+from stepwell.ids import AttemptId, split_attempt_id
+from stepwell.kernel import plans
+from stepwell.model import (
+    Appended,
+    AttemptStatus,
+    Finish,
+    GateState,
+    LineRow,
+    NodeChange,
+    NodeStatus,
+    RunStatus,
+    Settled,
+)
+from stepwell.runner import chores, desk, flights, isolating
+from stepwell.store.memory import running, shaping
+from stepwell.store.memory.state import State, WorkerRecord
+from tests.simulation.simulate.planted import planted
 
 
 @planted("the fence is not checked")

@@ -1,8 +1,8 @@
 """`make prove`: the promises, checked by everything that can be enumerated or drawn in about ten minutes.
 
-python -m stepwell.testing.prove [--seeds 24000] [--first 0] [--report docs/proof.md]
-python -m stepwell.testing.prove --seed 17                                  the story of one random world
-python -m stepwell.testing.prove --shape chain --fault 3:TWICE --workers 1  the story of one planned world
+python -m tests.simulation.prove [--seeds 24000] [--first 0] [--report docs/proof.md]
+python -m tests.simulation.prove --seed 17                                  the story of one random world
+python -m tests.simulation.prove --shape chain --fault 3:TWICE --workers 1  the story of one planned world
 """
 
 from __future__ import annotations
@@ -21,11 +21,21 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from .simulate.explore import SHAPES, SOMETIMES, commits, enumerate_faults, live, planned, shortest, shrink, story
-from .simulate.faults import Fault
-from .simulate.mutants import MUTANTS
-from .simulate.share import Progress, share
-from .simulate.workload import shapes
+from tests.simulation.simulate.explore import (
+    SHAPES,
+    SOMETIMES,
+    commits,
+    enumerate_faults,
+    live,
+    planned,
+    shortest,
+    shrink,
+    story,
+)
+from tests.simulation.simulate.faults import Fault
+from tests.simulation.simulate.mutants import MUTANTS
+from tests.simulation.simulate.share import Progress, share
+from tests.simulation.simulate.workload import shapes
 
 MUTANT_SEEDS = 2_000
 CHUNK = 100
@@ -217,7 +227,7 @@ def mutant_is_caught(name: str) -> tuple[str, int | None]:
 def rehash(seeds: list[int]) -> dict[int, int]:
     """The traces of these seeds in a fresh process with another hash seed."""
     code = (
-        "import sys, json\nfrom stepwell.testing.simulate.explore import live\n"
+        "import sys, json\nfrom tests.simulation.simulate.explore import live\n"
         "print(json.dumps({seed: live(seed).trace_hash for seed in json.loads(sys.argv[1])}))"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}
@@ -255,7 +265,7 @@ def _tell(parts: list[Part]) -> None:
         for finding in part.findings[:5]:
             print(f"       {finding.where}: {finding.problem[:300]}")
             if finding.again:
-                print(f"         again: python -m stepwell.testing.prove {finding.again}")
+                print(f"         again: python -m tests.simulation.prove {finding.again}")
     found = sum(len(part.findings) for part in parts)
     if found >= ENOUGH:
         print(f"stopped after {found} findings: the rest was not looked at")

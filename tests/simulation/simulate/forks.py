@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...codec import decode
-from ...model import Create, NodeStatus
-from ...store.memory.state import RunRecord
-from .before import Violation
+from stepwell.codec import decode
+from stepwell.model import Create, NodeStatus
+from stepwell.store.memory.state import RunRecord
+from tests.simulation.simulate.before import Violation
 
 
 class Forks:

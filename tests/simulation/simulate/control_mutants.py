@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
-from ...kernel import healing, plans
-from ...model import GateState, NodeStatus, settled_as
-from ...runner import desk, forking, gates, housekeeping
-from ...store.memory import running, shaping
-from .planted import planted
+from stepwell.kernel import healing, plans
+from stepwell.model import GateState, NodeStatus, settled_as
+from stepwell.runner import desk, forking, gates, housekeeping
+from stepwell.store.memory import running, shaping
+from tests.simulation.simulate.planted import planted
 
 
 @planted("a worker goes on with a graph that the run no longer has")

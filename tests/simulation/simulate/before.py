@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...ids import split_attempt_id
-from ...model import Append, Appended, AttemptStatus, Gate, GateState, GateTaken, NodeStatus, Op, Settle, Settled, Sweep
-from ...store.memory.state import State
+from stepwell.ids import split_attempt_id
+from stepwell.model import (
+    Append,
+    Appended,
+    AttemptStatus,
+    Gate,
+    GateState,
+    GateTaken,
+    NodeStatus,
+    Op,
+    Settle,
+    Settled,
+    Sweep,
+)
+from stepwell.store.memory.state import State
 
 ASKED = ("Rewrite", "Delete")
 """Ops that may leave a terminal status, because somebody asked."""

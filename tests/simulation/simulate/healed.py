@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...kernel.audit import ENDED_BY
-from ...model import JournalRow, NodeStatus
-from ...store.memory.state import GraphRecord, RunRecord, State
-from .before import Violation
+from stepwell.kernel.audit import ENDED_BY
+from stepwell.model import JournalRow, NodeStatus
+from stepwell.store.memory.state import GraphRecord, RunRecord, State
+from tests.simulation.simulate.before import Violation
 
 
 def check_in_time(state: State, run: RunRecord, index: int) -> None:

@@ -8,9 +8,9 @@ from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from ...graph import Graph, NodeSpec, Retry
-from ...ids import NodeId
-from ...model import CHUNK, OnFailure
+from stepwell.graph import Graph, NodeSpec, Retry
+from stepwell.ids import NodeId
+from stepwell.model import CHUNK, OnFailure
 
 
 class Behaviour(NamedTuple):

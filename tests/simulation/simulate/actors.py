@@ -11,26 +11,26 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ...clock import SECOND, microseconds
-from ...codec import decode
-from ...errors import Stopped, StoreError
-from ...ids import AttemptId, RunId, WorkerId
-from ...kernel.settling import CANCELLED
-from ...model import AttemptStatus, Claimed, Gate, Refused, RunNews, Settle
-from ...model.outputs import Completion
-from ...runner.attempt import Attempt, settle
-from ...runner.chores import Chores
-from ...runner.desk import Desk
-from ...runner.flights import Flight, Limits
-from ...runner.housekeeping import Housekeeping
-from ...runner.lease import Tenancy
-from ...runner.procedure import Commit, Procedure, Wish
-from ...runner.work import Held
-from .asking import LATER
-from .workload import result_of
+from stepwell.clock import SECOND, microseconds
+from stepwell.codec import decode
+from stepwell.errors import Stopped, StoreError
+from stepwell.ids import AttemptId, RunId, WorkerId
+from stepwell.kernel.settling import CANCELLED
+from stepwell.model import AttemptStatus, Claimed, Gate, Refused, RunNews, Settle
+from stepwell.model.outputs import Completion
+from stepwell.runner.attempt import Attempt, settle
+from stepwell.runner.chores import Chores
+from stepwell.runner.desk import Desk
+from stepwell.runner.flights import Flight, Limits
+from stepwell.runner.housekeeping import Housekeeping
+from stepwell.runner.lease import Tenancy
+from stepwell.runner.procedure import Commit, Procedure, Wish
+from stepwell.runner.work import Held
+from tests.simulation.simulate.asking import LATER
+from tests.simulation.simulate.workload import result_of
 
 if TYPE_CHECKING:
-    from .world import World
+    from tests.simulation.simulate.world import World
 
 LEASE = 3 * SECOND
 """A tenth of what is usual, for workers and gates: a late reply is later than it, and little happens while it runs out."""

@@ -7,16 +7,26 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeAlias
 
-from ...clock import microseconds
-from ...errors import StoreError
-from ...graph import Graph
-from ...ids import RunId
-from ...model import FAILED_NODES, TERMINAL_RUNS, Create, GetGraph, GetRun, ListNodes, NodeStatus, RunNews, RunStatus
-from ...runner import gates
-from ...runner.forking import fork_arguments
-from ...runner.lineage import create_fork
-from ...runner.procedure import Procedure, Read
-from .workload import Workload
+from stepwell.clock import microseconds
+from stepwell.errors import StoreError
+from stepwell.graph import Graph
+from stepwell.ids import RunId
+from stepwell.model import (
+    FAILED_NODES,
+    TERMINAL_RUNS,
+    Create,
+    GetGraph,
+    GetRun,
+    ListNodes,
+    NodeStatus,
+    RunNews,
+    RunStatus,
+)
+from stepwell.runner import gates
+from stepwell.runner.forking import fork_arguments
+from stepwell.runner.lineage import create_fork
+from stepwell.runner.procedure import Procedure, Read
+from tests.simulation.simulate.workload import Workload
 
 LATER = "later"
 """The answer of somebody who waits for a good moment."""

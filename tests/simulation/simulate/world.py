@@ -9,15 +9,15 @@ from collections import Counter
 from functools import partial
 from typing import Any
 
-from ...clock import SECOND, ManualClock, microseconds
-from ...codec import decode
-from ...define import Bodies
-from ...errors import StoreError
-from ...ids import ClaimId, RunId
-from ...kernel.audit import Stored, audit
-from ...kernel.healing import HEALED_LATE
-from ...kernel.layout import add_graph
-from ...model import (
+from stepwell.clock import SECOND, ManualClock, microseconds
+from stepwell.codec import decode
+from stepwell.define import Bodies
+from stepwell.errors import StoreError
+from stepwell.ids import ClaimId, RunId
+from stepwell.kernel.audit import Stored, audit
+from stepwell.kernel.healing import HEALED_LATE
+from stepwell.kernel.layout import add_graph
+from stepwell.model import (
     NODE_FAILED,
     Append,
     Arrange,
@@ -42,18 +42,18 @@ from ...model import (
     Sweep,
     Swept,
 )
-from ...runner.forking import SKIPPED_IN_ORIGIN
-from ...runner.procedure import Commit, Procedure, Wish, perform
-from ...runner.work import Held, RunFacts
-from ...store.memory import MemoryStore
-from ...store.memory.state import RunRecord
-from .actors import LEASE, Actor, Call, Option, User, Worker, start
-from .asking import ask, load
-from .before import Before, Violation
-from .faults import Fault, Swarm
-from .forks import Forks
-from .healed import check_in_time
-from .workload import Workload, expected_outputs
+from stepwell.runner.forking import SKIPPED_IN_ORIGIN
+from stepwell.runner.procedure import Commit, Procedure, Wish, perform
+from stepwell.runner.work import Held, RunFacts
+from stepwell.store.memory import MemoryStore
+from stepwell.store.memory.state import RunRecord
+from tests.simulation.simulate.actors import LEASE, Actor, Call, Option, User, Worker, start
+from tests.simulation.simulate.asking import ask, load
+from tests.simulation.simulate.before import Before, Violation
+from tests.simulation.simulate.faults import Fault, Swarm
+from tests.simulation.simulate.forks import Forks
+from tests.simulation.simulate.healed import check_in_time
+from tests.simulation.simulate.workload import Workload, expected_outputs
 
 HEAL_EVENTS = 10_000
 HEAL_TIME = 600 * SECOND

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from unittest.mock import patch
 
-from ...runner import gates
-from .before import Violation
-from .faults import CALL_FAULTS, NO_FAULTS, Fault, random_swarm
-from .workload import Workload, random_workload, shapes
-from .world import World
+from stepwell.runner import gates
+from tests.simulation.simulate.before import Violation
+from tests.simulation.simulate.faults import CALL_FAULTS, NO_FAULTS, Fault, random_swarm
+from tests.simulation.simulate.workload import Workload, random_workload, shapes
+from tests.simulation.simulate.world import World
 
 CALM = NO_FAULTS._replace(steps=400)
 """No random fault: only those that are planned."""
