@@ -26,8 +26,8 @@ from stepwell.model import (
     Settle,
     Sweep,
 )
-from stepwell.runner.gates import ask, load
-from stepwell.runner.procedure import carry_out
+from stepwell.runner.procedures.gates import ask, load
+from stepwell.runner.procedures.procedure import carry_out
 from stepwell.store import Store, open_store
 
 WORKER = WorkerId("bench")

@@ -13,8 +13,8 @@ import pytest
 
 from stepwell import Builder, Engine, Run, RunNotFound
 from stepwell.model import Sweep
-from stepwell.runner import gates
-from stepwell.runner.procedure import carry_out
+from stepwell.runner.procedures import gates
+from stepwell.runner.procedures.procedure import carry_out
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
 from tests.runner import jobs

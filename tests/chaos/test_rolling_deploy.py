@@ -15,7 +15,7 @@ import pytest
 
 from stepwell import Engine, Run, Workflow, step, task
 from stepwell.model import GateState
-from stepwell.runner import gates
+from stepwell.runner.procedures import gates
 from stepwell.testing.audit import audit
 from tests.chaos.conftest import StartChild
 from tests.chaos.deploying import Site, check_ended, served_by, wait_for_heals

@@ -12,7 +12,7 @@ from typing import Any
 
 from stepwell import Builder, Context, Engine, RunConflict, RunNotFound, Workflow, step, task
 from stepwell.model import Batch, Receipt, Sweep
-from stepwell.runner import gates
+from stepwell.runner.procedures import gates
 from tests.runner import jobs
 from tests.runner.ledger import note, noted
 

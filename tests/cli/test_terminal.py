@@ -9,9 +9,9 @@ import subprocess
 import pytest
 from rich.cells import cell_len
 
-from stepwell.cli.bar import Bar
-from stepwell.cli.progress import Lines, Tally
-from stepwell.cli.screen import console
+from stepwell.cli.show.bar import Bar
+from stepwell.cli.show.progress import Lines, Tally
+from stepwell.cli.show.screen import console
 from tests.cli.conftest import COMMAND, Shop
 
 

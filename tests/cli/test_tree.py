@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepwell.cli.show.timeline import ROWS_UP_TO, timeline
+from stepwell.cli.show.tree import Gap, Row, page, tree
 from stepwell.cli.stored import StoredNode
-from stepwell.cli.timeline import ROWS_UP_TO, timeline
-from stepwell.cli.tree import Gap, Row, page, tree
 from stepwell.clock import SECOND
 from stepwell.graph import Graph, NodeSpec
 from stepwell.model import AttemptRow, AttemptStatus, NodeRow, NodeStatus

@@ -9,7 +9,7 @@ import signal
 from stepwell.errors import RunFailed
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import NodeId
-from stepwell.runner.versions import changes
+from stepwell.runner.code.versions import changes
 from tests.cli.conftest import Shop
 
 

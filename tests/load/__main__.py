@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from stepwell.model import RunStatus
-from stepwell.runner.auditing import audit_run
+from stepwell.runner.reports.audit import audit_run
 from stepwell.store import reader
 from stepwell.store.sql import SqliteStore
 

@@ -12,7 +12,7 @@ from stepwell.codec import encode
 from stepwell.errors import InputError
 from stepwell.reducers import add, append
 from stepwell.replay.checkpoint import Frontiers, idempotency_key
-from stepwell.runner import moving_state
+from stepwell.runner.reports import state_history as moving_state
 from stepwell.store import reader
 from tests.runner.conftest import OpenEngine
 

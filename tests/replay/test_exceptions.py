@@ -18,7 +18,7 @@ from stepwell.codec import decode, encode
 from stepwell.errors import BadCassette, ReplayMismatch
 from stepwell.replay.exceptions import MAX_GROUPS, error_of, exception_of, raised_data
 from stepwell.replay.loading import read_cassette
-from stepwell.runner.replaying import replay_cassette
+from stepwell.runner.reports.replay import replay_cassette
 
 
 class ApiError(Exception):

@@ -23,8 +23,8 @@ from stepwell import (
     step,
 )
 from stepwell.replay.loading import read_cassette
-from stepwell.runner.recording import Ledger
-from stepwell.runner.replaying import replay_cassette
+from stepwell.runner.bodies.recording import Ledger
+from stepwell.runner.reports.replay import replay_cassette
 from tests.replay import bodies
 from tests.replay.test_effects import ISOLATIONS, run_one
 from tests.runner.conftest import OpenEngine

@@ -14,7 +14,7 @@ from stepwell import Builder, Context, Engine, Retry, Workflow, step
 from stepwell.errors import ReplayMismatch
 from stepwell.replay.httpx import RecordingTransport
 from stepwell.replay.loading import read_cassette
-from stepwell.runner.replaying import replay_cassette
+from stepwell.runner.reports.replay import replay_cassette
 from tests.replay import bodies
 from tests.replay.replayed import Order, refuse
 from tests.runner.ledger import noted

@@ -19,7 +19,7 @@ from stepwell.errors import InputError, ReplayMismatch
 from stepwell.replay.difference import graph_differences
 from stepwell.replay.httpx import RecordingTransport
 from stepwell.replay.loading import load_cassette
-from stepwell.runner.replaying import replay_cassette
+from stepwell.runner.reports.replay import replay_cassette
 from stepwell.store import reader
 from tests.runner.conftest import OpenEngine
 

@@ -14,8 +14,8 @@ from stepwell import Builder, Context, Engine, Graph, NodeSpec, Run, Workflow, s
 from stepwell.define import Bodies
 from stepwell.graph import Arranged
 from stepwell.ids import AttemptId, NodeId, RunId
-from stepwell.runner.lines import Lines
-from stepwell.runner.work import Held, RunFacts
+from stepwell.runner.bodies.held import Held, RunFacts
+from stepwell.runner.bodies.log_lines import Lines
 from tests.replay import bodies
 from tests.replay.test_effects import ISOLATIONS, run_one
 from tests.runner.ledger import noted

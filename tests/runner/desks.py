@@ -22,10 +22,10 @@ from stepwell.model import (
     Settle,
     Settled,
 )
-from stepwell.runner.attempt import Attempt
-from stepwell.runner.desk import Desk
-from stepwell.runner.flights import Flight, Landing, Limits, Submission
-from stepwell.runner.work import Held, RunFacts
+from stepwell.runner.bodies.attempt import Attempt
+from stepwell.runner.bodies.held import Held, RunFacts
+from stepwell.runner.worker.batches import Flight, Landing, Limits, Submission
+from stepwell.runner.worker.scheduler import Desk
 
 
 def facts(run: str = "r", width: int = 1, **options: Any) -> RunFacts:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Engine, InputError, Workflow, task
-from stepwell.runner.desk import Desk
-from stepwell.runner.pressure import BackpressureEvent
+from stepwell.runner.worker.backpressure import BackpressureEvent
+from stepwell.runner.worker.scheduler import Desk
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually

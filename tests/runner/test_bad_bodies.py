@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Engine, RetryLater, Workflow, step, task
-from stepwell.runner import NodeError, attempt
+from stepwell.runner import NodeError
+from stepwell.runner.bodies import attempt
 from tests.runner import jobs
 
 NO_MESSAGE = "(no message: its __str__ raised RuntimeError)"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepwell.runner.chores import STOPS_EVERY, SWEEP_EVERY, WATCH_BUSY, WATCH_LATEST, WATCH_SOONEST, Chores
+from stepwell.runner.worker.timetable import STOPS_EVERY, SWEEP_EVERY, WATCH_BUSY, WATCH_LATEST, WATCH_SOONEST, Chores
 
 
 class Body:

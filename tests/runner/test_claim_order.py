@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 from stepwell import Builder, Engine, Workflow, step
-from stepwell.runner.desk import MAX_RUNS_NAMED, SERVED_EVERY
-from stepwell.runner.flights import MAX_PAIRS_NAMED
+from stepwell.runner.worker.batches import MAX_PAIRS_NAMED
+from stepwell.runner.worker.scheduler import MAX_RUNS_NAMED, SERVED_EVERY
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.desks import claims, desk, end, facts, granted, land

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stepwell import Builder, Engine, Workflow, step
 from stepwell.model import Deleted, DeleteGraph
-from stepwell.runner.collecting import collect_graphs, unneeded_graphs
+from stepwell.runner.procedures.collect_graphs import collect_graphs, unneeded_graphs
 from stepwell.store import Store, reader
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from stepwell import Context, Engine, StoreError, Workflow, step
-from stepwell.runner.threads import BodyThreads
+from stepwell.runner.bodies.threads import BodyThreads
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
 

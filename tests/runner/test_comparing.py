@@ -9,7 +9,7 @@ import pytest
 from stepwell import Builder, Delta, Engine, Workflow, step
 from stepwell.errors import RunNotFound
 from stepwell.reducers import add
-from stepwell.runner import comparing
+from stepwell.runner.reports import compare as comparing
 from tests.runner.conftest import OpenEngine
 
 

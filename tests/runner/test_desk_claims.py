@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stepwell.ids import RunId
 from stepwell.model import CHUNK
-from stepwell.runner.desk import MAX_RUNS_NAMED
-from stepwell.runner.flights import AHEAD_WINDOW
+from stepwell.runner.worker.batches import AHEAD_WINDOW
+from stepwell.runner.worker.scheduler import MAX_RUNS_NAMED
 from tests.runner.desks import claims, desk, end, facts, granted, hold, land, lanes
 
 

@@ -22,8 +22,8 @@ from stepwell.model import (
     RunStatus,
     Settle,
 )
-from stepwell.runner.desk import MAX_SETTLEMENTS, Desk
-from stepwell.runner.isolating import TRIES
+from stepwell.runner.worker.rejected_ops import TRIES
+from stepwell.runner.worker.scheduler import MAX_SETTLEMENTS, Desk
 from tests.runner.desks import Submission, claims, desk, end, facts, granted, hold, land, news
 
 

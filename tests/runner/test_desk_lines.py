@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from stepwell.errors import StoreError
 from stepwell.model import Append, Appended, Claim, Claimed, Receipt, Refusal, Refused, Settle, Settled
-from stepwell.runner.desk import Desk
-from stepwell.runner.flights import Flight
-from stepwell.runner.work import Held
+from stepwell.runner.bodies.held import Held
+from stepwell.runner.worker.batches import Flight
+from stepwell.runner.worker.scheduler import Desk
 from tests.runner import desks
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.runner.desk import Desk
+from stepwell.runner.worker.scheduler import Desk
 from tests.runner.desks import claims, desk, end, facts, granted, hold, land, lanes
 
 PAIR = ("w", "digest")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stepwell.runner.desk import DRAIN_FOR, MAX_RUNS_NAMED, Desk
-from stepwell.runner.flights import Flight
+from stepwell.runner.worker.batches import Flight
+from stepwell.runner.worker.scheduler import DRAIN_FOR, MAX_RUNS_NAMED, Desk
 from tests.runner.desks import claims, desk, end, facts, granted, hold, land, lanes
 
 

@@ -10,7 +10,7 @@ from stepwell import Context, Engine, Run, Workflow, step, task
 from stepwell.errors import InputError, RunConflict, RunNotFound
 from stepwell.ids import RunId, new_run_id
 from stepwell.model import Create, Delete, GateState, Op, Receipt, Share
-from stepwell.runner.forking import fork_arguments
+from stepwell.runner.procedures.forking import fork_arguments
 from stepwell.store.memory import MemoryStore
 from tests.runner.conftest import OpenEngine
 

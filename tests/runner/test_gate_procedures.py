@@ -15,9 +15,9 @@ from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import NodeId, RunId
 from stepwell.kernel import settling
 from stepwell.model import HeldGate, NodeStatus, Refused, Rewrite, RunStatus, Settle, Sweep, Swept
-from stepwell.runner import gates
-from stepwell.runner.auditing import audit_run
-from stepwell.runner.procedure import Commit, Procedure, carry_out, perform
+from stepwell.runner.procedures import gates
+from stepwell.runner.procedures.procedure import Commit, Procedure, carry_out, perform
+from stepwell.runner.reports.audit import audit_run
 from stepwell.store import Store, reader
 from stepwell.store.memory import MemoryStore
 from stepwell.testing.ops import RUN, claim, completed, enlist, failed, graph, start, work

@@ -14,9 +14,9 @@ from stepwell import Workflow, task
 from stepwell.clock import ManualClock
 from stepwell.graph import Graph
 from stepwell.model import SATISFIED_NODES, Grant, NodeStatus, RunStatus, Settle, Settled
-from stepwell.runner import gates
-from stepwell.runner.auditing import audit_run
-from stepwell.runner.procedure import carry_out
+from stepwell.runner.procedures import gates
+from stepwell.runner.procedures.procedure import carry_out
+from stepwell.runner.reports.audit import audit_run
 from stepwell.store import Store, reader
 from stepwell.store.memory import MemoryStore
 from stepwell.testing.ops import RUN, claim, completed, enlist, failed, released, retried, start, sweep

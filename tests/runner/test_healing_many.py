@@ -11,7 +11,7 @@ import pytest
 from stepwell import Builder, Context, Engine, Workflow, step
 from stepwell.codec import decode
 from stepwell.model import ListRuns, RunRow, RunStatus
-from stepwell.runner import versions
+from stepwell.runner.code import versions
 from stepwell.store import reader
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
@@ -107,8 +107,8 @@ def test_one_that_serves_everything_says_what_it_finds(open_sqlite: OpenEngine) 
 
 def test_a_retry_waits_for_a_gate_that_is_held(open_sqlite: OpenEngine) -> None:
     """As it is while somebody heals the run."""
-    from stepwell.runner import gates
-    from stepwell.runner.procedure import carry_out
+    from stepwell.runner.procedures import gates
+    from stepwell.runner.procedures.procedure import carry_out
 
     old = version("one")
     engine: Any = open_sqlite(runner=None)

@@ -13,7 +13,7 @@ from stepwell.clock import SECOND
 from stepwell.codec import decode
 from stepwell.ids import AttemptId, WorkerId
 from stepwell.model import Enlist, Enlisted, Refusal, Refused, Renew, Renewed
-from stepwell.runner.lease import Lease, Tenancy
+from stepwell.runner.worker.lease import Lease, Tenancy
 from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
 from tests.runner import jobs

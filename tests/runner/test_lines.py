@@ -10,9 +10,17 @@ from stepwell import InputError
 from stepwell.ids import AttemptId
 from stepwell.model import MARK, Append
 from stepwell.model.lines import LogLine, Progress
-from stepwell.runner import lines as module
-from stepwell.runner.lines import LINE_UP_TO, LINES_UP_TO, NAME_UP_TO, TAKEN_UP_TO, UNFINISHED_UP_TO, Lines, Said
-from stepwell.runner.work import Held
+from stepwell.runner.bodies import log_lines as module
+from stepwell.runner.bodies.held import Held
+from stepwell.runner.bodies.log_lines import (
+    LINE_UP_TO,
+    LINES_UP_TO,
+    NAME_UP_TO,
+    TAKEN_UP_TO,
+    UNFINISHED_UP_TO,
+    Lines,
+    Said,
+)
 from tests.runner.desks import facts
 
 

@@ -19,9 +19,9 @@ import pytest
 from stepwell import Builder, Engine, Retry, Workflow, masking, step
 from stepwell.errors import StoreError
 from stepwell.model import Append
-from stepwell.runner.capture import Stream
-from stepwell.runner.lines import LINES_UP_TO
-from stepwell.runner.pulse import PULSE_SECONDS
+from stepwell.runner.bodies.capture import Stream
+from stepwell.runner.bodies.log_lines import LINES_UP_TO
+from stepwell.runner.worker.debounce import PULSE_SECONDS
 from stepwell.store import open_store
 from tests.runner import speakers
 from tests.runner.speakers import TOKEN

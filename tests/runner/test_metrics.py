@@ -12,9 +12,9 @@ from stepwell import Builder, Context, Engine, Retry, Run, RunNotFound, Workflow
 from stepwell.ids import AttemptId, WorkerId
 from stepwell.kernel.audit import folding
 from stepwell.model import AttemptStatus, Enlisted, NodeStatus, Refusal, Refused, Settle
-from stepwell.runner.lease import Tenancy
-from stepwell.runner.metrics import Counters, EngineMetrics
-from stepwell.runner.work import Held
+from stepwell.runner.bodies.held import Held
+from stepwell.runner.worker.lease import Tenancy
+from stepwell.runner.worker.metrics import Counters, EngineMetrics
 from stepwell.store import reader
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepwell.clock import SECOND
 from stepwell.model import Claimed, Receipt, Settled
-from stepwell.runner.pressure import MAX_RUNS_COUNTED, TELL_EVERY, BackpressureEvent, Pressure
+from stepwell.runner.worker.backpressure import MAX_RUNS_COUNTED, TELL_EVERY, BackpressureEvent, Pressure
 from tests.runner.desks import claims, desk, end, facts, granted, hold, land, news
 
 FULL = 2

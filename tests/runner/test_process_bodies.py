@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from stepwell import Builder, Engine
-from stepwell.runner.process import _Child
+from stepwell.runner.bodies.process import _Child
 from tests.runner import jobs
 from tests.runner.ledger import noted
 from tests.runner.waiting import eventually

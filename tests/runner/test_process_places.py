@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stepwell.runner import process
-from stepwell.runner.process import ProcessBodies
+from stepwell.runner.bodies import process
+from stepwell.runner.bodies.process import ProcessBodies
 
 
 class Place:

@@ -10,7 +10,7 @@ import pytest
 
 from stepwell import Builder, Context, Engine, RunConflict, Workflow, step
 from stepwell.ids import GateToken
-from stepwell.runner import gates
+from stepwell.runner.procedures import gates
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 

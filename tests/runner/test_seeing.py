@@ -17,8 +17,8 @@ from stepwell.ids import RunId
 from stepwell.kernel.healing import arrange
 from stepwell.model.outputs import Completion, with_delta
 from stepwell.reducers import add, append, extend, maximum, merge, minimum, union
-from stepwell.runner import seeing
-from stepwell.runner.seeing import Seen, final_state
+from stepwell.runner.bodies import visible_state as seeing
+from stepwell.runner.bodies.visible_state import Seen, final_state
 from tests.graph.dags import dags
 
 RUN = RunId("r-1")

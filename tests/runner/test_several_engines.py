@@ -11,7 +11,7 @@ import pytest
 from stepwell import Builder, Engine, Workflow, step
 from stepwell.errors import RunFailed, RunNotFound
 from stepwell.ids import RunId
-from stepwell.runner.work import RunFacts
+from stepwell.runner.bodies.held import RunFacts
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually

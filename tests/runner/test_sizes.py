@@ -9,7 +9,9 @@ import pytest
 from stepwell import Builder, Context, Engine, Workflow, step
 from stepwell.errors import InputError
 from stepwell.replay import record, recorder
-from stepwell.runner import attempt, desk, starting
+from stepwell.runner import starting
+from stepwell.runner.bodies import attempt
+from stepwell.runner.worker import scheduler as desk
 from tests.runner import jobs
 from tests.runner.desks import Desk, end, facts, hold
 from tests.runner.desks import desk as a_desk

@@ -150,7 +150,7 @@ def wait_for_release() -> None:
 def test_a_limit_on_threads_that_hang_stops_claiming_and_ends_with_them(
     open_engine: OpenEngine, release: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stepwell.runner.timekeeping.MAX_RUNAWAYS", 3)
+    monkeypatch.setattr("stepwell.runner.worker.time_limits.MAX_RUNAWAYS", 3)
     releases.append(release)
     w = Builder("runaways", on_failure="finish")
     w.fan_out(range(3), job=wait_for_release, args=lambda _: {}, timeout=0.1, depends_on=None)
@@ -191,7 +191,7 @@ def test_only_the_process_whose_time_is_up_is_killed(sqlite_engine: Engine) -> N
 
 
 def test_the_memory_of_ended_bodies_is_not_kept_until_their_time_would_be_up() -> None:
-    from stepwell.runner.chores import Chores
+    from stepwell.runner.worker.timetable import Chores
 
     class Ended:
         over = True

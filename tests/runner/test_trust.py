@@ -17,7 +17,7 @@ from stepwell.graph import Graph, from_frozen
 from stepwell.model import ListUnfinished
 from stepwell.reducers import add
 from stepwell.replay.loading import load_cassette, read_cassette
-from stepwell.runner.replaying import replay_cassette
+from stepwell.runner.reports.replay import replay_cassette
 from stepwell.store.memory import MemoryStore
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine

@@ -16,8 +16,8 @@ from stepwell.ids import WorkerId
 from stepwell.kernel.healing import arrange
 from stepwell.kernel.layout import add_graph
 from stepwell.model import Enlist
-from stepwell.runner.code import Code
-from stepwell.runner.versions import Versions, changes
+from stepwell.runner.code.code import Code
+from stepwell.runner.code.versions import Versions, changes
 from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
 from stepwell.testing.ops import RUN, start

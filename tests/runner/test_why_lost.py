@@ -14,8 +14,8 @@ from stepwell.graph import NodeSpec
 from stepwell.ids import NodeId
 from stepwell.model import CHUNK, MAX_LOSSES, Enlist, RunStatus
 from stepwell.runner import Run
-from stepwell.runner.gates import finish as finish_gate
-from stepwell.runner.procedure import carry_out
+from stepwell.runner.procedures.gates import finish as finish_gate
+from stepwell.runner.procedures.procedure import carry_out
 from stepwell.store import Store
 from stepwell.store.memory import MemoryStore
 from stepwell.store.sql import SqliteStore

@@ -56,7 +56,7 @@ def stepwell(
 
 
 def _place(context: typer.Context, store: str | None, jobs: list[str] | None = None) -> Any:
-    from .opening import Place
+    from .connect import Place
     from .streams import keep_stdout
 
     keep_stdout()
@@ -77,7 +77,7 @@ def _only_said(
 ) -> bool:
     """Whether what a command would do was only asked for, and was told."""
     if dry_run:
-        from . import steering
+        from .commands import steer as steering
 
         place = _place(context, store)
         steering.dry_run(place, run, verb, node=node, cascade=cascade, grace=grace, as_json=as_json)
@@ -112,7 +112,7 @@ def run(
     Progress goes to stderr and only the result to stdout. Interrupt it with Ctrl-C: the run is kept, and
     `stepwell resume` goes on with it.
     """
-    from . import working
+    from .commands import run as working
 
     place = _place(context, store)
     working.run(place, target, inputs or [], input_file, run_id=run_id, key=key, timeout=timeout, priority=priority)
@@ -138,7 +138,7 @@ def ls(
     store: Store = None,
 ) -> None:
     """List runs, the newest first."""
-    from . import looking
+    from .commands import look as looking
 
     looking.ls(_place(context, store), workflow=workflow, status=status, limit=limit, as_json=as_json)
 
@@ -153,7 +153,7 @@ def show(
     store: Store = None,
 ) -> None:
     """Show a run: its nodes as a tree, and when they were at work."""
-    from . import looking
+    from .commands import look as looking
 
     looking.show(_place(context, store), run, tracebacks=traceback, whole=whole, as_json=as_json)
 
@@ -174,7 +174,7 @@ def why(
     store: Store = None,
 ) -> None:
     """Say why a run or a node waits, failed, was skipped, cancelled or run again."""
-    from .why import why as explain
+    from .commands.why import why as explain
 
     explain(_place(context, store), run, node, as_json=as_json)
 
@@ -192,7 +192,7 @@ def logs(
     store: Store = None,
 ) -> None:
     """Show what the nodes of a run logged and printed."""
-    from . import logs as command
+    from .commands import logs as command
 
     command.logs(_place(context, store), run, node, attempt=attempt, follow=follow, as_json=as_json)
 
@@ -200,7 +200,7 @@ def logs(
 @app.command()
 def audit(context: typer.Context, run: RunArgument, as_json: AsJson = False, store: Store = None) -> None:
     """Recompute every invariant of a run from its rows; exit code 1 if one of them does not hold."""
-    from . import looking
+    from .commands import look as looking
 
     looking.audit(_place(context, store), run, as_json=as_json)
 
@@ -217,7 +217,7 @@ def checkpoints(
     store: Store = None,
 ) -> None:
     """List the checkpoints that bodies gave names to, or show how the run stood at one: state, frontier, effects."""
-    from .checkpoints import checkpoints as command
+    from .commands.checkpoints import checkpoints as command
 
     command(_place(context, store, jobs), run, at, as_json=as_json)
 
@@ -236,7 +236,7 @@ def replay(
     store: Store = None,
 ) -> None:
     """Run the bodies of a run again, answered from its record; exit code 1 if anything differs."""
-    from . import replaying
+    from .commands import replay as replaying
 
     replaying.replay(_place(context, store, jobs), what, as_json=as_json)
 
@@ -257,7 +257,7 @@ def export(
     store: Store = None,
 ) -> None:
     """Write what is recorded of a run into a file that can be replayed anywhere, without the secrets that its code names."""
-    from . import replaying
+    from .commands import replay as replaying
 
     replaying.export(_place(context, store, jobs), run, file, missing_code_ok=missing_code_ok)
 
@@ -284,7 +284,7 @@ def graph(
     store: Store = None,
 ) -> None:
     """Draw the graph of a workflow or of a run."""
-    from . import looking
+    from .commands import look as looking
 
     if mermaid + dot + frozen + as_json + (svg is not None) > 1:
         raise typer.BadParameter("only one of --mermaid, --dot, --svg, --frozen and --json can be chosen")
@@ -309,7 +309,7 @@ def retry(
     """Run again what did not complete of a failed, cancelled or paused run."""
     if _only_said(context, store, run, "retry", dry_run=dry_run, as_json=as_json):
         return
-    from . import working
+    from .commands import run as working
 
     working.retry(_place(context, store, jobs), run, accept=accept, wait=not no_wait)
 
@@ -329,7 +329,7 @@ def reattempt(
     """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
     if _only_said(context, store, run, "reattempt", dry_run=dry_run, as_json=as_json, node=node, cascade=cascade):
         return
-    from . import working
+    from .commands import run as working
 
     working.reattempt(_place(context, store, jobs), run, node, cascade=cascade, wait=not no_wait)
 
@@ -349,7 +349,7 @@ def fork(
     store: Store = None,
 ) -> None:
     """Start a new run that begins with what another has done, and goes on with other input or code."""
-    from . import working
+    from .commands import run as working
 
     working.fork(_place(context, store, jobs), run, at, inputs or [], run_id=run_id, wait=not no_wait)
 
@@ -364,7 +364,7 @@ def diff(
     store: Store = None,
 ) -> None:
     """Compare two runs: inputs, nodes, outputs, attempts and times; exit code 1 if outputs or deltas differ."""
-    from .comparing import diff as command
+    from .commands.diff import diff as command
 
     command(_place(context, store), first, second, whole=whole, as_json=as_json)
 
@@ -380,7 +380,7 @@ def pause(
     """Start nothing more of a run until it is resumed; what runs may end."""
     if _only_said(context, store, run, "pause", dry_run=dry_run, as_json=as_json):
         return
-    from . import steering
+    from .commands import steer as steering
 
     steering.pause(_place(context, store), run)
 
@@ -405,7 +405,7 @@ def resume(
     """Go on with an unfinished run: one that is paused, or that another process left."""
     if _only_said(context, store, run, "resume", dry_run=dry_run, as_json=as_json):
         return
-    from . import working
+    from .commands import run as working
 
     working.resume(_place(context, store, jobs), run, inputs or [], accept=accept, wait=not no_wait)
 
@@ -413,7 +413,7 @@ def resume(
 @app.command()
 def freeze(context: typer.Context, run: RunArgument, store: Store = None) -> None:
     """Have a run keep the graph it has: it no longer follows its class."""
-    from . import steering
+    from .commands import steer as steering
 
     steering.freeze(_place(context, store), run)
 
@@ -429,7 +429,7 @@ def import_graph(
     store: Store = None,
 ) -> None:
     """Have a run go on with an edited graph; what has completed must stay as it was."""
-    from . import steering
+    from .commands import steer as steering
 
     steering.import_graph(_place(context, store, jobs), run, file)
 
@@ -446,7 +446,7 @@ def work(
     store: Store = None,
 ) -> None:
     """Work on every unfinished run there is code for, until Ctrl-C."""
-    from . import working
+    from .commands import run as working
 
     working.work(_place(context, store, jobs), modules, queues=queues, once=once)
 
@@ -465,7 +465,7 @@ def cancel(
     """Cancel a run: start nothing more, ask what runs to stop."""
     if _only_said(context, store, run, "cancel", dry_run=dry_run, as_json=as_json, grace=grace):
         return
-    from . import tidying
+    from .commands import clean as tidying
 
     tidying.cancel(_place(context, store), run, grace=grace)
 
@@ -484,7 +484,7 @@ def gc(
     store: Store = None,
 ) -> None:
     """Delete runs that ended long ago."""
-    from . import tidying
+    from .commands import clean as tidying
 
     tidying.gc(_place(context, store), older_than=older_than, keep=keep, dry_run=dry_run, as_json=as_json)
 

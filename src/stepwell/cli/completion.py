@@ -60,7 +60,7 @@ def _offered(
 
 @contextmanager
 def _store(context: typer.Context) -> Iterator[Store]:
-    from .opening import Place
+    from .connect import Place
 
     given = [each.params.get("store") for each in (context, context.parent) if each is not None]
     with Place(next((store for store in given if store), None)).store() as store:

@@ -90,7 +90,7 @@ def report(error: BaseException) -> ExitCode:
 
 def complain(message: str) -> None:
     """`error: message` on stderr, the first word in red on a terminal."""
-    from .words import plain  # help and completion need no words
+    from .show.words import plain  # help and completion need no words
 
     typer.echo(f"{typer.style('error:', fg='red', bold=True)} {plain(message)}", err=True)
 

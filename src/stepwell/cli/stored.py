@@ -16,7 +16,7 @@ from ..kernel.measuring import RunMetrics, measure
 from ..model import SATISFIED_NODES, AttemptRow, ListNodes, NodeRow, NodeStatus, RunRow
 from ..model.lines import Mark, Progress, latest_progress
 from ..store import Store, reader
-from .words import plain
+from .show.words import plain
 
 if TYPE_CHECKING:
     from ..runner import Run

@@ -26,7 +26,7 @@ from typing import Any
 
 from ..errors import UnrecordedCall
 from .arguments import arguments_of
-from .culprits import Culprit, culprit
+from .blame import Culprit, culprit
 from .inside import inside
 from .refusals import ALWAYS, BUILTINS, FUNCTIONS, Entry, Refused
 

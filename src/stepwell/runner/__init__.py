@@ -1,6 +1,6 @@
 """Who does it: the engine, the local runner and what they are made of."""
 
-from .context import Context
+from .bodies.context import Context
 from .engine import Engine
 from .run import AttemptView, LogRecord, NodeError, NodeView, Run
 

@@ -15,9 +15,9 @@ from ..model import Gate, NodeStatus, RunNews, RunRow, RunStatus
 from ..model.origin import Origin, origin_of
 from ..store import Store, reader
 from .checking import check_seconds, check_step, checked_changes
-from .forking import fork_arguments
-from .gates import ask, ask_to_reattempt, preview
-from .procedure import carry_out
+from .procedures.forking import fork_arguments
+from .procedures.gates import ask, ask_to_reattempt, preview
+from .procedures.procedure import carry_out
 
 Self = TypeVar("Self", bound="Controls")
 

@@ -37,6 +37,7 @@ from ..model import (
     Unfinished,
 )
 from ..store import Store, open_store, reader
+from .bodies.held import RunFacts
 from .checking import (
     check_page,
     check_seconds,
@@ -46,26 +47,25 @@ from .checking import (
     checked_status,
     checked_workflows,
 )
-from .code import Code, Outdated
+from .code.code import Code, Outdated
+from .code.serving import Serving
+from .code.versions import Versions, unfit
 from .events import Events, ObservedStore
-from .explaining import served_by
-from .flights import Limits
-from .forking import below
-from .gates import GATE_LEASE, ask, delete, enact, go_over, load
-from .housekeeping import Housekeeping
-from .lineage import begin_fork
-from .local import LocalRunner
-from .metrics import IDLE, EngineMetrics
-from .procedure import carry_out
-from .pulse import Pulse
+from .procedures.begin_fork import begin_fork
+from .procedures.forking import below
+from .procedures.gates import GATE_LEASE, ask, delete, enact, go_over, load
+from .procedures.procedure import carry_out
 from .recent import Recent
+from .reports.explain import served_by
 from .run import Run, as_run
-from .serving import Serving
 from .starting import check_home, check_limits, create_op, facts_of, kept_input, refuse_while_importing_main
-from .versions import Versions, unfit
 from .waiting import Waiting
 from .watch import Watch
-from .work import RunFacts
+from .worker.batches import Limits
+from .worker.debounce import Pulse
+from .worker.housekeeping import Housekeeping
+from .worker.local_runner import LocalRunner
+from .worker.metrics import IDLE, EngineMetrics
 
 log = logging.getLogger("stepwell")
 

@@ -34,10 +34,10 @@ from ..model import (
 )
 from ..store import Store
 from ..words import shown
-from .attempt import Raised
-from .pressure import BackpressureEvent
+from .bodies.attempt import Raised
+from .bodies.held import Held
 from .recent import Recent
-from .work import Held
+from .worker.backpressure import BackpressureEvent
 
 log = logging.getLogger("stepwell")
 

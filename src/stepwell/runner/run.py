@@ -33,20 +33,20 @@ from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time, latest_progres
 from ..replay.record import Effect, effects_of
 from ..store import reader
 from ..words import shown
-from . import explaining
-from .auditing import audit_run
+from .bodies.visible_state import final_state
 from .checking import check_attempt, check_node_name, check_step
-from .code import Code
-from .comparing import Source, compare_runs
+from .code.code import Code
 from .control import Controls, Steering
-from .seeing import final_state
+from .reports import explain as explaining
+from .reports.audit import audit_run
+from .reports.compare import Source, compare_runs
 from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
 from .waiting import waits_for_a_decision
 
 if TYPE_CHECKING:
     from ..replay.checkpoint import Checkpoint, Label
-    from .checkpoints import KnownKeys
-    from .replaying import Replayed
+    from .reports.checkpoints import KnownKeys
+    from .reports.replay import Replayed
 
 __all__ = ["AttemptView", "Home", "LogRecord", "NodeError", "NodeView", "Run"]
 
@@ -235,7 +235,7 @@ class Run(Controls):
             report = run.replay()
             print(report.executed, report.stubbed, report.effects, report.seconds)
         """
-        from .replaying import replay_run
+        from .reports.replay import replay_run
 
         return replay_run(self._engine.store, self._engine.code, self.id)
 
@@ -248,7 +248,7 @@ class Run(Controls):
             print(paid.step, paid.state, [item.node for item in paid.frontier], paid.idempotency_key)
             json.dump(paid.data(), file)
         """
-        from .checkpoints import checkpoint
+        from .reports.checkpoints import checkpoint
 
         check_step(self.id, at)
         engine = self._engine
@@ -256,13 +256,13 @@ class Run(Controls):
 
     def checkpoints(self) -> list[Label]:
         """The checkpoints that bodies gave names to with `ctx.checkpoint()`, in order."""
-        from .checkpoints import labels
+        from .reports.checkpoints import labels
 
         return labels(self._engine.store, self.id, self._load_graph)
 
     def step_of(self, label: str) -> int | None:
         """The `seq` of the latest checkpoint with this label; None if there is none."""
-        from .checkpoints import labelled
+        from .reports.checkpoints import labelled
 
         return labelled(self._engine.store, self.id, self._load_graph, label)
 
@@ -277,7 +277,7 @@ class Run(Controls):
         Known secrets are masked. Its code is imported for them; when that cannot be, InputError says so and nothing is
         written, unless `missing_code_ok`. A file of this name is replaced.
         """
-        from .cassettes import export_run
+        from .reports.cassettes import export_run
 
         return export_run(self._engine.store, self._engine.code, self.id, file, missing_code_ok=missing_code_ok)
 

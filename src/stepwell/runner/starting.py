@@ -14,8 +14,8 @@ from ..errors import DefinitionError, InputError
 from ..ids import checked_run_id, new_run_id
 from ..model import Create
 from ..words import shown
+from .bodies.held import RunFacts
 from .checking import check_seconds, check_text, check_whole
-from .work import RunFacts
 
 MAX_LIMIT = 1_000_000
 LEAST_LEASE = 0.1

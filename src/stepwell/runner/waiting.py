@@ -17,8 +17,8 @@ from ..ids import RunId
 from ..model import RunRow, RunStatus, Sweep, Swept
 from ..store import Store, reader
 from .checking import check_seconds
-from .gates import GATE_LEASE, finish
-from .procedure import carry_out
+from .procedures.gates import GATE_LEASE, finish
+from .procedures.procedure import carry_out
 from .watch import LoopWaiter, Waiter, Watch
 
 GOING_ON = ("retry", "reattempt")

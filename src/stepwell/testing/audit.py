@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..model import AttemptStatus
-from ..runner.auditing import audit_run
+from ..runner.reports.audit import audit_run
 from ..store import Store, reader
 
 

@@ -10,7 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ..define import Workflow
-    from ..runner.replaying import Replayed
+    from ..runner.reports.replay import Replayed
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
     def replay(file: str | Path, *, workflow: type[Workflow] | None = None, jobs: Iterable[str] | None = None) -> Any:
         from ..errors import ReplayMismatch
         from ..replay.loading import load_cassette
-        from ..runner.replaying import replay_cassette
+        from ..runner.reports.replay import replay_cassette
 
         path = _found(Path(file), request)
         try:

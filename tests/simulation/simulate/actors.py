@@ -18,14 +18,14 @@ from stepwell.ids import AttemptId, RunId, WorkerId
 from stepwell.kernel.settling import CANCELLED
 from stepwell.model import AttemptStatus, Claimed, Gate, Refused, RunNews, Settle
 from stepwell.model.outputs import Completion
-from stepwell.runner.attempt import Attempt, settle
-from stepwell.runner.chores import Chores
-from stepwell.runner.desk import Desk
-from stepwell.runner.flights import Flight, Limits
-from stepwell.runner.housekeeping import Housekeeping
-from stepwell.runner.lease import Tenancy
-from stepwell.runner.procedure import Commit, Procedure, Wish
-from stepwell.runner.work import Held
+from stepwell.runner.bodies.attempt import Attempt, settle
+from stepwell.runner.bodies.held import Held
+from stepwell.runner.procedures.procedure import Commit, Procedure, Wish
+from stepwell.runner.worker.batches import Flight, Limits
+from stepwell.runner.worker.housekeeping import Housekeeping
+from stepwell.runner.worker.lease import Tenancy
+from stepwell.runner.worker.scheduler import Desk
+from stepwell.runner.worker.timetable import Chores
 from tests.simulation.simulate.asking import LATER
 from tests.simulation.simulate.workload import result_of
 

@@ -22,10 +22,10 @@ from stepwell.model import (
     RunNews,
     RunStatus,
 )
-from stepwell.runner import gates
-from stepwell.runner.forking import fork_arguments
-from stepwell.runner.lineage import create_fork
-from stepwell.runner.procedure import Procedure, Read
+from stepwell.runner.procedures import gates
+from stepwell.runner.procedures.begin_fork import create_fork
+from stepwell.runner.procedures.forking import fork_arguments
+from stepwell.runner.procedures.procedure import Procedure, Read
 from tests.simulation.simulate.workload import Workload
 
 LATER = "later"

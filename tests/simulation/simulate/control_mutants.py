@@ -7,7 +7,9 @@ from unittest.mock import patch
 
 from stepwell.kernel import healing, plans
 from stepwell.model import GateState, NodeStatus, settled_as
-from stepwell.runner import desk, forking, gates, housekeeping
+from stepwell.runner.procedures import forking, gates
+from stepwell.runner.worker import housekeeping
+from stepwell.runner.worker import scheduler as desk
 from stepwell.store.memory import running, shaping
 from tests.simulation.simulate.planted import planted
 

@@ -20,7 +20,10 @@ from stepwell.model import (
     RunStatus,
     Settled,
 )
-from stepwell.runner import chores, desk, flights, isolating
+from stepwell.runner.worker import batches as flights
+from stepwell.runner.worker import rejected_ops as isolating
+from stepwell.runner.worker import scheduler as desk
+from stepwell.runner.worker import timetable as chores
 from stepwell.store.memory import running, shaping
 from stepwell.store.memory.state import State, WorkerRecord
 from tests.simulation.simulate.planted import planted

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from unittest.mock import patch
 
-from stepwell.runner import gates
+from stepwell.runner.procedures import gates
 from tests.simulation.simulate.before import Violation
 from tests.simulation.simulate.faults import CALL_FAULTS, NO_FAULTS, Fault, random_swarm
 from tests.simulation.simulate.workload import Workload, random_workload, shapes

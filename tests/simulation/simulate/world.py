@@ -42,9 +42,9 @@ from stepwell.model import (
     Sweep,
     Swept,
 )
-from stepwell.runner.forking import SKIPPED_IN_ORIGIN
-from stepwell.runner.procedure import Commit, Procedure, Wish, perform
-from stepwell.runner.work import Held, RunFacts
+from stepwell.runner.bodies.held import Held, RunFacts
+from stepwell.runner.procedures.forking import SKIPPED_IN_ORIGIN
+from stepwell.runner.procedures.procedure import Commit, Procedure, Wish, perform
 from stepwell.store.memory import MemoryStore
 from stepwell.store.memory.state import RunRecord
 from tests.simulation.simulate.actors import LEASE, Actor, Call, Option, User, Worker, start

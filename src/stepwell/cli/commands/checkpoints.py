@@ -1,0 +1,63 @@
+"""`stepwell checkpoints`: the checkpoints of a run that have names, and how it stood at any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...clock import utc_text
+from ...codec import text as text_of
+from ...replay.checkpoint import Checkpoint, Label
+from ..connect import Place
+from ..show.records import json_text
+from ..show.words import count, plain
+from ..stored import find_run, place_in
+from ..streams import say
+
+ROWS = 40
+"""Work items that are shown one by one; --json has all."""
+
+
+def checkpoints(place: Place, text: str, at: str | None, *, as_json: bool) -> None:
+    with place.store() as store:
+        run = place.engine(store).get(find_run(store, text).id)
+        if at is None:
+            _list(place, run.id, run.checkpoints(), as_json=as_json)
+        else:
+            found = run.checkpoint(place_in(run, at))
+            say(json_text(found.data())) if as_json else _show(found)
+
+
+def _list(place: Place, run_id: str, found: Iterable[Label], *, as_json: bool) -> None:
+    from ..show.screen import console, table
+
+    labels = list(found)
+    if as_json:
+        say(json_text([each._asdict() for each in labels]))
+        return
+    if not labels:
+        say(f"no body of run {run_id} has given a checkpoint a name; `{place.command(f'checkpoints {run_id} SEQ')}`")
+        say("shows how it stood at any entry of its journal, counted from 1")
+        return
+    made = table("label", "seq", "node", "attempt", "when", wrapped=("label", "node"))
+    for each in labels:
+        made.add_row(plain(each.label), f"{each.step:,}", plain(each.node), str(each.attempt), utc_text(each.time))
+    console().print(made)
+
+
+def _show(found: Checkpoint) -> None:
+    from ..show.screen import coloured, console, table
+
+    named = "" if found.label is None else f", {plain(found.label)!r}"
+    say(f"run {found.run_id} at {found.step:,}{named}, {utc_text(found.time)}")
+    say(f"state    {plain(text_of(found.state)) if found.state is not None else 'none is declared'}")
+    say(f"effects  {count(len(found.effects), 'effect')} recorded by then")
+    say(f"key      {found.idempotency_key}")
+    if not found.frontier:
+        say("frontier empty: nothing was ready, running or waiting")
+        return
+    made = table("frontier", "status", "attempt", "level", wrapped=("frontier",))
+    for item in found.frontier[:ROWS]:
+        made.add_row(plain(item.node), coloured(item.status), str(item.attempt), str(item.level))
+    console().print(made)
+    if len(found.frontier) > ROWS:
+        say(f"and {len(found.frontier) - ROWS:,} more; --json shows all")

@@ -1,0 +1,100 @@
+"""The commands that end and remove runs: cancel, gc."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from ...clock import microseconds
+from ...model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
+from ...store import Store, reader
+from ..connect import Place
+from ..show.advice import advised
+from ..show.records import json_text, run_record
+from ..show.words import ago, count, parse_age, plain
+from ..stored import StoredRun, find_run
+from ..streams import say
+
+PATIENCE = 2.0
+"""Seconds after the grace within which a run that is cancelled should have ended."""
+
+NODES_AT_ONCE = 200
+_SHOWN_UP_TO = 20
+_PAGE = 5_000
+
+
+@advised
+def cancel(place: Place, text: str, *, grace: float) -> None:
+    from ...runner import Engine
+
+    with place.store() as store:
+        row = find_run(store, text)
+        Engine(store, runner=None).get(row.id).cancel(grace_seconds=grace)
+        say(f"run {row.id} is {_when_cancelled(store, row, grace)}")
+
+
+def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
+    """Wait for what runs to stop. Perhaps nobody works on this run any more, so the sweeping is done here."""
+    give_up_at = time.monotonic() + grace + PATIENCE
+    while True:
+        status = reader.require_run(store, row.id).status
+        if status.terminal or time.monotonic() > give_up_at:
+            return status
+        time.sleep(0.05)
+        store.commit([Sweep()])
+
+
+def gc(place: Place, *, older_than: str, keep: int, dry_run: bool, as_json: bool) -> None:
+    from ...runner.procedures.collect_graphs import collect_graphs, unneeded_graphs
+
+    age = parse_age(older_than)
+    with place.store() as store:
+        now = store.now()
+        rows = list(_old(store, now - microseconds(age), keep))
+        if not dry_run:
+            rows = _deleted(store, rows)
+        graphs = sum(1 for _ in unneeded_graphs(store)) if dry_run else collect_graphs(store)
+        if as_json:
+            runs = [run_record(StoredRun(store, row)) for row in rows]
+            say(json_text({"dry_run": dry_run, "deleted": 0 if dry_run else len(rows), "runs": runs, "graphs": graphs}))
+            return
+    for row in rows[:_SHOWN_UP_TO]:
+        say(f"{row.status:<9}  {row.id}  {plain(row.workflow)}  ended {ago(row.ended_at or now, now)}")
+    if len(rows) > _SHOWN_UP_TO:
+        say(f"and {count(len(rows) - _SHOWN_UP_TO, 'more run')}")
+    done = "would delete" if dry_run else "deleted"
+    unused = f", and {count(graphs, 'graph')} that no run has" if graphs else ""
+    say(f"{done} {count(len(rows), 'run')} that ended more than {older_than} ago{unused}")
+
+
+def _deleted(store: Store, rows: Sequence[RunRow]) -> list[RunRow]:
+    """Delete these runs, small ones many in a commit. What somebody has retried meanwhile stays, and is not returned."""
+    gone: list[RunRow] = []
+    for batch in _batches(rows):
+        while batch:
+            receipts = store.commit([Delete(row.id) for row in batch])
+            answers = [
+                (row, receipt) for row, receipt in zip(batch, receipts, strict=True) if isinstance(receipt, Deleted)
+            ]
+            gone += [row for row, receipt in answers if receipt.finished]
+            batch = [row for row, receipt in answers if not receipt.finished]
+    return gone
+
+
+def _batches(rows: Sequence[RunRow]) -> Iterator[list[RunRow]]:
+    """Others wait while a commit is made, so it should not be about too many nodes."""
+    batch: list[RunRow] = []
+    for row in rows:
+        if batch and sum(each.nodes for each in batch) + row.nodes > NODES_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def _old(store: Store, ended_before: int, keep: int) -> Iterator[RunRow]:
+    newest = {row.id for row in islice(reader.all_runs(store, *TERMINAL_RUNS), keep)}
+    old = reader.all_runs(store, *TERMINAL_RUNS, ended_before=ended_before, limit=_PAGE)
+    return (row for row in old if row.id not in newest)

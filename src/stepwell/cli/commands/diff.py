@@ -1,0 +1,148 @@
+"""`stepwell diff`: two runs side by side, what differs first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import typer
+
+from ...codec import decode
+from ...kernel.comparing import Change, Comparison, NodeFacts, Pair, Side
+from ...runner import Engine
+from ..connect import Place
+from ..show.records import json_text
+from ..show.words import count, duration, plain
+from ..stored import find_run
+from ..streams import say
+
+ROWS = 40
+"""Nodes that are shown one by one, unless all are asked for."""
+DIFFERENT = 1
+"""The exit code when outputs or deltas differ."""
+_ABSENT = "-"
+
+
+def diff(place: Place, first: str, second: str, *, whole: bool, as_json: bool) -> None:
+    with place.store() as store:
+        engine = Engine(store, runner=None)
+        found = engine.compare(find_run(store, first).id, find_run(store, second).id)
+    if as_json:
+        say(json_text(_record(found)))
+    else:
+        _print(found, whole=whole)
+    if not (found.same_outputs and found.same_deltas):
+        raise typer.Exit(DIFFERENT)
+
+
+def _print(found: Comparison, *, whole: bool) -> None:
+    from ..show.screen import coloured, console, table
+
+    screen = console()
+    head = table("", "first", "second", wrapped=("first", "second"))
+    one, other = found.first, found.second
+    head.add_row("run", one.run_id, other.run_id)
+    head.add_row("workflow", plain(one.workflow), plain(other.workflow))
+    head.add_row("status", coloured(one.status), coloured(other.status))
+    head.add_row("took", duration(one.seconds), duration(other.seconds))
+    screen.print(head)
+    _print_changes("input", found.input)
+    _print_changes("graph", found.graph)
+    shown = found.pairs if whole else found.different[:ROWS]
+    if shown:
+        made = table("node", "differs in", "first", "second", "attempts", "took", "ratio", wrapped=("node",))
+        for pair in shown:
+            statuses = (coloured(facts.status if facts else _ABSENT) for facts in (pair.first, pair.second))
+            made.add_row(
+                plain(pair.name), ", ".join(pair.differs), *statuses, _attempts(pair), _took(pair), _ratio(pair)
+            )
+        screen.print()
+        screen.print(made)
+    for pair in shown:
+        _print_changes(f"output of {plain(pair.name)}", pair.output)
+        _print_changes(f"delta of {plain(pair.name)}", pair.delta)
+    say(_summary(found, len(shown)))
+
+
+def _print_changes(what: str, changes: Iterable[Change]) -> None:
+    changes = tuple(changes)
+    if changes:
+        say(f"\n{what}:")
+        for change in changes:
+            say(f"  {plain(str(change))}")
+
+
+def _summary(found: Comparison, shown: int) -> str:
+    different = len(found.different)
+    alike = len(found.pairs) - different
+    told = _differing(found, "output") or "the same outputs"
+    if deltas := _differing(found, "delta"):
+        told += f", {deltas}"
+    line = f"\n{told}; {count(different, 'node')} with a difference, {alike:,} without"
+    return line if shown >= different else f"{line}; --all and --json show more than {shown:,}"
+
+
+def _differing(found: Comparison, what: str) -> str:
+    """How many nodes have another one; empty if none has."""
+    number = sum(what in pair.differs for pair in found.pairs)
+    return f"{count(number, what)} differ{'s' if number == 1 else ''}" if number else ""
+
+
+def _attempts(pair: Pair) -> str:
+    return " / ".join(_ABSENT if facts is None else f"{facts.attempts:,}" for facts in (pair.first, pair.second))
+
+
+def _took(pair: Pair) -> str:
+    return " / ".join((duration(facts.seconds) if facts else "") or _ABSENT for facts in (pair.first, pair.second))
+
+
+def _ratio(pair: Pair) -> str:
+    return "" if pair.ratio is None else f"{pair.ratio:.2f}x"
+
+
+def _record(found: Comparison) -> dict[str, Any]:
+    """The keys are a promise, as in `records`."""
+    return {
+        "same_outputs": found.same_outputs,
+        "same_deltas": found.same_deltas,
+        "first": _side_record(found.first),
+        "second": _side_record(found.second),
+        "input": [change._asdict() for change in found.input],
+        "graph": [change._asdict() for change in found.graph],
+        "nodes": [
+            {
+                "id": pair.id,
+                "name": pair.name,
+                "differs": list(pair.differs),
+                "first": _facts_record(pair.first),
+                "second": _facts_record(pair.second),
+                "ratio": pair.ratio,
+                "output": [change._asdict() for change in pair.output],
+                "delta": [change._asdict() for change in pair.delta],
+            }
+            for pair in found.pairs
+        ],
+    }
+
+
+def _side_record(side: Side) -> dict[str, Any]:
+    return {
+        "run": side.run_id,
+        "workflow": side.workflow,
+        "status": side.status,
+        "seconds": side.seconds,
+        "input": decode(side.input),
+        "digest": side.graph.digest,
+    }
+
+
+def _facts_record(facts: NodeFacts | None) -> dict[str, Any] | None:
+    if facts is None:
+        return None
+    return {
+        "status": facts.status,
+        "attempts": facts.attempts,
+        "seconds": facts.seconds,
+        "output_sha256": facts.output,
+        "delta_sha256": facts.delta,
+    }

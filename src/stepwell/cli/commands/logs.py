@@ -1,0 +1,101 @@
+"""`stepwell logs`: what the bodies of a run logged and printed, now or as they do."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+import typer
+
+from ...clock import SECOND
+from ...errors import InputError
+from ...model import LineRow
+from ...model.lines import LOG, LogLine, in_order_of_time
+from ...store import reader
+from ..connect import Place
+from ..show.records import json_text, line_record
+from ..show.words import local, plain
+from ..stored import StoredRun, find_run
+from ..streams import say
+
+LOOK_EVERY = 0.2
+SHARE_OF_TIME = 0.05
+"""Looking must not slow down the work, so a large run is looked at less often."""
+
+_COLOURS = ((50, "red"), (40, "red"), (30, "yellow"), (20, None))
+
+
+def logs(place: Place, text: str, node: str | None, *, attempt: int | None, follow: bool, as_json: bool) -> None:
+    with place.store() as store:
+        run = StoredRun(store, find_run(store, text))
+        lines = Lines(run, None if node is None else run.index_of(node), attempt)
+        if follow:
+            _follow(lines, as_json=as_json)
+            return
+        found = lines.new()
+        if as_json:
+            say(json_text([line_record(run, row, line) for row, line in found]))
+        else:
+            _print(run, found)
+            if not found:
+                chosen = " like that" if node or attempt else ""
+                typer.echo(f"run {run.row.id} has no lines{chosen}", err=True)
+
+
+class Lines:
+    """The lines of a run, each given once."""
+
+    def __init__(self, run: StoredRun, index: int | None, attempt: int | None) -> None:
+        if attempt is not None and attempt < 1:
+            raise InputError(f"--attempt {attempt}: attempts are numbered from 1")
+        self.run = run
+        self._index = index
+        self._attempt = attempt
+        self._since: int | None = None
+        self._seen: set[tuple[str, int]] = set()
+        """What was stored at that very moment and has been given."""
+
+    def new(self) -> list[tuple[LineRow, LogLine]]:
+        """Those that were not given before."""
+        rows = reader.list_lines(
+            self.run.store, self.run.row.id, self._index, number=self._attempt, kind=LOG, since=self._since
+        )
+        new = [row for row in rows if (row.attempt, row.index) not in self._seen]
+        if rows:
+            self._since = max(row.at for row in rows)
+            self._seen = {(row.attempt, row.index) for row in rows if row.at == self._since}
+        return in_order_of_time(new)
+
+
+def _follow(lines: Lines, *, as_json: bool) -> None:
+    """Until the run has ended. That is asked first: what was said before its end is then still shown."""
+    run = lines.run
+    while True:
+        row = reader.get_run(run.store, run.row.id)
+        ended = row is None or row.status.terminal
+        began = time.monotonic()
+        found = lines.new()
+        if as_json:
+            for place, line in found:
+                say(json.dumps(line_record(run, place, line)))
+        else:
+            _print(run, found)
+        if ended:
+            return
+        time.sleep(max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME))
+
+
+def _print(run: StoredRun, found: Sequence[tuple[LineRow, LogLine]]) -> None:
+    """A line each: time, node and attempt, level, who said it and what. Further lines of a message are set in."""
+    specs = run.graph.in_order
+    for row, line in found:
+        moment = f"{local(line.at)}.{datetime.fromtimestamp(line.at / SECOND).microsecond // 1_000:03}"
+        colour = next((colour for severity, colour in _COLOURS if line.severity >= severity), "bright_black")
+        who = f"{specs[row.node].name} #{row.number}"
+        said = plain(line.text).rstrip().replace("\n", "\n    ")
+        head = typer.style(f"{moment}  {plain(who)}", dim=True)
+        level = typer.style(f"{plain(line.level):<8}", fg=colour, bold=True if line.severity >= 50 else None)
+        by = typer.style(f"{plain(line.logger)}:", dim=True)
+        say(f"{head}  {level} {by} {typer.style(said, fg=colour) if colour else said}")

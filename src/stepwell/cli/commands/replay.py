@@ -1,0 +1,64 @@
+"""The commands replay and export."""
+
+from __future__ import annotations
+
+from os.path import isfile  # which a name that no file can have does not trouble
+
+import typer
+
+from ...replay.loading import load_cassette
+from ...runner import Run
+from ...runner.reports.replay import Replayed, replay_cassette
+from ..connect import Place
+from ..exits import ExitCode, complain
+from ..show.records import json_text
+from ..show.words import count, plain
+from ..stored import find_run
+from ..streams import say
+
+
+def replay(place: Place, what: str, *, as_json: bool) -> None:
+    report = _replayed(place, what)
+    if as_json:
+        say(json_text({**report._asdict(), "executed": list(report.executed), "stubbed": dict(report.stubbed)}))
+    else:
+        _tell(report)
+    if not report.executed:
+        complain(
+            "no body was executed, so nothing was compared; nodes that are declared "
+            'side_effects="pure" or "recordable" are run again'
+        )
+        raise typer.Exit(ExitCode.RUN_FAILED)
+
+
+def export(place: Place, text: str, file: str, *, missing_code_ok: bool) -> None:
+    with place.store() as store:
+        run = place.engine(store).get(find_run(store, text).id)
+        path = run.export(file, missing_code_ok=missing_code_ok)
+        named = "" if place.settings.jobs else "".join(f" --jobs {module}" for module in _modules(run))
+    say(f"wrote {path}; `{place.command(f'replay {path}{named}')}` replays it with the code as it is then")
+
+
+def _modules(run: Run) -> list[str]:
+    """The modules that a cassette of a run names, which somebody must allow who replays it; not more than a few."""
+    target = run.row.target
+    addresses = [spec.job for spec in run.graph if spec.job is not None] if target is None else [target]
+    return sorted({address.partition(":")[0] for address in addresses})[:3]
+
+
+def _replayed(place: Place, what: str) -> Replayed:
+    if isfile(what) or what.endswith(".json"):
+        return replay_cassette(load_cassette(what), jobs=place.settings.jobs)
+    with place.store() as store:
+        return place.engine(store).get(find_run(store, what).id).replay()
+
+
+def _tell(report: Replayed) -> None:
+    executed, effects = count(len(report.executed), "node"), count(report.effects, "effect")
+    say(f"run {report.run_id} replayed in {report.seconds:.3f} s: {executed} executed, {effects} served")
+    reasons: dict[str, list[str]] = {}
+    for node, reason in report.stubbed.items():
+        reasons.setdefault(reason, []).append(node)
+    for reason, nodes in reasons.items():
+        more = f" and {len(nodes) - 10:,} more" if len(nodes) > 10 else ""
+        say(f"  stubbed, {reason}: {plain(', '.join(nodes[:10]))}{more}")

@@ -1,0 +1,326 @@
+"""The commands that run bodies: run, retry, reattempt, fork, resume, work."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import typer
+
+from ...define import Workflow
+from ...errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
+from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus, Unfinished
+from ...model.origin import origin_of
+from ...runner import Engine, Run
+from ...runner.events import RunEvent
+from ...store import Store, reader
+from ..connect import Place
+from ..exits import ExitCode, complain, report
+from ..inputs import changed_input, import_module, make_startable, workflows_in
+from ..show.advice import advise, advised, next_steps
+from ..show.words import count, duration, one_line, plain
+from ..stored import StoredRun, check_node, find_run, place_in
+from ..streams import say
+
+LINES_AT_ONCE = 20
+"""Ended runs that are each worth a line, of those that ended since the last look."""
+STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to others"
+
+
+def run(
+    place: Place,
+    target: str,
+    pairs: Sequence[str],
+    file: str | None,
+    *,
+    run_id: str | None,
+    key: str | None,
+    timeout: float | None,
+    priority: int,
+) -> None:
+    workflow = make_startable(target, pairs, file)
+    with _kept(place) as begun, place.worker() as engine:
+        started = engine.start(workflow, run_id=run_id, idempotency_key=key, timeout=timeout, priority=priority)
+        begun.append(started)
+        _work_to_the_end(place, engine, started.row)
+
+
+@advised
+def retry(place: Place, text: str, *, accept: bool, wait: bool) -> None:
+    with place.store() as store:
+        row = find_run(store, text)
+    _go_on(place, row, lambda engine: engine.get(row.id).retry(accept=accept), wait=wait)
+
+
+@advised
+def reattempt(place: Place, text: str, node: str, *, cascade: bool, wait: bool) -> None:
+    with place.store() as store:
+        row = find_run(store, text)
+        check_node(Engine(store, runner=None).get(row.id), node)
+    _go_on(place, row, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=wait)
+
+
+@advised
+def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_id: str | None, wait: bool) -> None:
+    """A new run that begins with what another has done."""
+    with place.store() as store:
+        row = find_run(store, text)
+        engine = place.engine(store)
+        run = engine.get(row.id)
+        where = place_in(run, at)
+        if isinstance(where, str) and run.step_of(where) is None:
+            check_node(run, where)
+        changes = changed_input(row.id, engine.code.target_of(row), pairs) if pairs else {}
+    if not wait:
+        with place.store() as store:
+            made = place.engine(store).get(row.id).fork(where, input=changes, run_id=run_id)
+            _say_what_is_shared(store, made)
+            now = made.row
+        say(f"run {made.id} is {now.status}: {count(now.open, 'node')} to run, when somebody works on it")
+        say(f"  {place.command(f'resume {made.id}')}")
+        return
+    with _kept(place) as begun, place.worker() as engine:
+        begun.append(engine.get(row.id).fork(where, input=changes, run_id=run_id))
+        _say_what_is_shared(engine.store, begun[0])
+        _work_to_the_end(place, engine, begun[0].row)
+
+
+def _say_what_is_shared(store: Store, fork: Run) -> None:
+    row = fork.row
+    (shared,) = store.read([ListJournal(row.id, limit=row.nodes, kinds=("shared",))])
+    typer.echo(f"forked from {origin_of(row)}: {len(shared):,} of {count(len(fork.graph), 'node')} shared", err=True)
+
+
+@advised
+def resume(place: Place, text: str, pairs: Sequence[str], *, accept: bool, wait: bool) -> None:
+    """Un-pause a paused run, and work on any that has not ended."""
+    with place.store() as store:
+        row = find_run(store, text)
+        given = changed_input(row.id, place.engine(store).code.target_of(row), pairs) if pairs else {}
+    if row.status.terminal:
+        raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume", run_id=row.id)
+    if not wait and row.status is not RunStatus.PAUSED and not given:
+        say(f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker")
+        say(f"  {place.command(f'resume {row.id}')}    or, for all runs, {place.command('work MODULE')}")
+        return
+    _go_on(place, row, lambda engine: _resumed(engine, row, given, accept=accept), wait=wait)
+
+
+def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: bool) -> Run:
+    run = engine.get(row.id)
+    if row.status is not RunStatus.PAUSED and not given:
+        try:
+            return engine.adopt(row.id)
+        except RunConflict:  # its class has changed, and the doubt about that has paused it
+            if not accept or run.status is not RunStatus.PAUSED:
+                raise
+    return run.resume(accept=accept, input=given)
+
+
+def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: bool) -> None:
+    """Have a run go on: here, to its end, or only on record."""
+    if wait:
+        with _kept(place) as begun, place.worker() as engine:
+            begun.append(ask(engine))
+            _work_to_the_end(place, engine, begun[0].row)
+        return
+    with place.store() as store:
+        now = ask(place.engine(store)).row
+    say(f"run {row.id} is {now.status} again: {count(now.open, 'node')} to run, when somebody works on it")
+    say(f"  {place.command(f'resume {row.id}')}")
+
+
+def work(place: Place, modules: Sequence[str], *, queues: str | None, once: bool) -> None:
+    taken = None if queues is None else [name.strip() for name in queues.split(",")]
+    workflows = _import_all(modules)
+    ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
+    with _terminated_as_interrupted(), place.worker(modules, taken) as engine:
+        engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
+        try:
+            engine.serve(workflows)
+            _say_what_is_served(engine, once=once)
+            while True:
+                # Whether anything is left is asked first: what ends meanwhile is then still shown.
+                left = not once or _anything_left(engine, taken)
+                _say_what_ended(engine, ended)
+                if not left:
+                    break
+                time.sleep(0.1)
+        except KeyboardInterrupt:
+            _say_what_ended(engine, ended)
+            typer.echo(STOPPING, err=True)
+
+
+def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
+    """Until the run has ended; when somebody interrupts it, what runs may end too."""
+    try:
+        _follow_to_the_end(place, engine, row)
+    except KeyboardInterrupt:
+        typer.echo(STOPPING, err=True)
+        engine.close()
+        raise
+
+
+def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
+    """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
+    nodes = count(len(engine.graph_of(row)), "node")
+    typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
+    from ..show.progress import follow
+    from ..show.summary import print_end, print_result
+
+    follow(engine, row)
+    ended = StoredRun(engine.store, reader.require_run(engine.store, row.id))
+    print_end(ended)
+    try:
+        engine.get(row.id).check()
+    except RunPaused as paused:
+        complain(f"run {row.id} is paused: {paused.told}")
+        advise(place, {**next_steps(ended.row), f"why {row.id}": "says more"})
+        raise typer.Exit(ExitCode.CONFLICT) from None
+    except RunFailed as error:
+        # What to do about a missing job stands in lines of its own.
+        complain(error.told if error.error_type.endswith("MissingJob") else one_line(error.told))
+        advise(
+            place, {f"show {row.id} --traceback": "shows where", f"retry {row.id}": "runs only what did not complete"}
+        )
+        raise typer.Exit(ExitCode.RUN_FAILED) from None
+    except RunCancelled:
+        complain(f"run {row.id} was cancelled")
+        advise(place, {f"retry {row.id}": "runs what did not complete"})
+        raise typer.Exit(ExitCode.CANCELLED) from None
+    print_result(ended)
+
+
+@contextmanager
+def _kept(place: Place) -> Iterator[list[Run]]:
+    """Whatever ends the work early: say that the run is kept, and how it goes on."""
+    begun: list[Run] = []
+    try:
+        with _terminated_as_interrupted():
+            yield begun
+    except StoreError as error:
+        code = report(error)
+        if begun:
+            advise(place, {f"resume {begun[0].id}": "goes on when the store can be used again"})
+        raise typer.Exit(code) from None
+    except KeyboardInterrupt:
+        if not begun:
+            typer.echo("\ninterrupted before the run began", err=True)
+        elif _completed_after_all(place, begun[0].id):
+            return  # what ran when it was interrupted was the last of it
+        else:
+            typer.echo(f"\ninterrupted: run {begun[0].id} is kept, with all that is completed", err=True)
+            advise(place, _after_interruption(place, begun[0].id))
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _completed_after_all(place: Place, run_id: str) -> bool:
+    """Whether a run that was interrupted has completed all the same; if so, its end is shown as that of any other."""
+    from ..show.summary import print_end, print_result
+
+    with place.store() as store:
+        row = reader.get_run(store, run_id)
+        if row is None or row.status is not RunStatus.COMPLETED:
+            return False
+        ended = StoredRun(store, row)
+        print_end(ended)
+        print_result(ended)
+    return True
+
+
+def _after_interruption(place: Place, run_id: str) -> dict[str, str]:
+    """What can be done with a run now. What promised to run at most once and did not end in time has failed it."""
+    with place.store() as store:
+        row = reader.get_run(store, run_id)
+    if row is not None and row.status.terminal:
+        return next_steps(row)
+    return {f"resume {run_id}": "goes on from there"}
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """A service manager's SIGTERM ends work as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _import_all(modules: Sequence[str]) -> list[type[Workflow]]:
+    """Import every module; all but the last of those that are broken are reported here, that one by raising.
+
+    The workflows that are defined in them.
+    """
+    broken: list[DefinitionError] = []
+    found: dict[type[Workflow], None] = {}
+    for module in modules:
+        try:
+            if ":" in module:
+                name = module.partition(":")[0]
+                raise DefinitionError(
+                    f"{module}: give the module only, as in `stepwell work {name}`; all in it is served"
+                )
+            found |= dict.fromkeys(workflows_in(import_module(module)))
+        except DefinitionError as error:
+            broken.append(error)
+    for trouble in broken[:-1]:
+        report(trouble)
+    if broken:
+        raise broken[-1]
+    return list(found)
+
+
+def _say_what_is_served(engine: Engine, *, once: bool) -> None:
+    end = "until nothing is left" if once else "until Ctrl-C"
+    typer.echo(f"serving {engine.store.url} {end}", err=True)
+    for needed in reader.list_unfinished(engine.store):
+        if engine.can_serve(needed) is False:
+            typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(engine, needed)}')}", err=True)
+
+
+def _why_not(engine: Engine, needed: Unfinished) -> str:
+    return (engine.why_not_served(needed) or "some of its nodes have no code here").partition("\n")[0]
+
+
+def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
+    """Of what can be served here. With `queues`, what is left to others is not waited for."""
+    for needed in reader.list_unfinished(engine.store):
+        if engine.can_serve(needed) is not False:
+            if queues is None:
+                return True
+            runs = reader.all_runs(engine.store, *UNFINISHED_RUNS, workflow=needed.workflow, digest=needed.digest)
+            if any(_has_active(engine, run, queues) for run in runs):
+                return True
+    return False
+
+
+def _has_active(engine: Engine, run: RunRow, queues: Sequence[str]) -> bool:
+    active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
+    return any(node.lane.partition("/")[0] in queues for node in active)
+
+
+def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:
+    events: list[RunEvent] = []
+    engine.events.wait_until_heard()
+    while not ended.empty():
+        events.append(ended.get())
+    for event in events[:LINES_AT_ONCE]:
+        row = reader.get_run(engine.store, event.run_id)
+        if row is not None:
+            taken = duration(StoredRun(engine.store, row).seconds)
+            say(f"{event.status:<9}  {row.id}  {plain(row.workflow)}  {taken}")
+    if len(events) > LINES_AT_ONCE:
+        counted: Counter[Any] = Counter(event.status for event in events[LINES_AT_ONCE:])
+        shown = ", ".join(f"{number:,} {status}" for status, number in counted.items())
+        say(f"and {shown}")

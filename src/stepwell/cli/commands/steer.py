@@ -1,0 +1,182 @@
+"""The commands that change what becomes of a run, without working on it: pause, freeze, import; and what any would do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from ...errors import GraphError, InputError
+from ...model import FAILED_NODES, NODE_FAILED, NodeStatus, RunRow, RunStatus
+from ...runner import Engine, Run
+from ...runner.code.versions import changes
+from ...runner.control import Touched
+from ...store import reader
+from ...store.living import living
+from ..connect import Place
+from ..exits import ExitCode, complain
+from ..show.advice import advise, advised, next_steps
+from ..show.records import json_text
+from ..show.words import count, plain
+from ..stored import check_node, find_run
+from ..streams import say
+
+SHOWN_UP_TO = 100
+"""Nodes that a dry run lists one by one; `--json` lists all of them."""
+
+NAMED_UP_TO = 10
+_HEALING = ("retry", "reattempt", "resume")
+"""What makes a run follow its class first."""
+_BECOMES = {
+    "retry": RunStatus.RUNNING,
+    "reattempt": RunStatus.RUNNING,
+    "cancel": RunStatus.CANCELLED,
+    "pause": RunStatus.PAUSED,
+    "resume": RunStatus.RUNNING,
+}
+
+
+@advised
+def pause(place: Place, text: str) -> None:
+    with place.store() as store:
+        run = Engine(store, runner=None).get(find_run(store, text).id).pause()
+        row = run.row
+        running = reader.count_nodes(store, run.id).get(NodeStatus.RUNNING, 0)
+        worked_on = bool(living(store))
+    end = f"; {count(running, 'node')} at work may end, and what it did is kept" if running and worked_on else ""
+    if running and not worked_on:
+        end = f"; no worker is left that could end the {count(running, 'node')} it was at"
+    say(f"run {run.id} is {row.status}: nothing more is started{end}")
+    advise(place, next_steps(row))
+
+
+@advised
+def freeze(place: Place, text: str) -> None:
+    with place.store() as store:
+        run = Engine(store, runner=None).get(find_run(store, text).id).freeze()
+    say(f"run {run.id} keeps the graph it has, whatever becomes of its class")
+
+
+@advised
+def import_graph(place: Place, text: str, file: str) -> None:
+    data = _content(file)
+    with place.store() as store:
+        run = place.engine(store).get(find_run(store, text).id)
+        before = run.graph
+        try:
+            run.import_graph(data)
+        except GraphError as error:
+            complain(f"{file}: {count(len(error.problems), 'problem')}; nothing was changed")
+            for problem in error.problems:
+                typer.echo(f"  - {plain(str(problem))}", err=True)
+            raise typer.Exit(ExitCode.USAGE) from None
+        row, after = run.row, run.graph
+    if after == before:
+        say(f"run {run.id} has this graph already, and keeps it")
+        return
+    say(f"run {run.id} goes on with the graph of {file}: {count(len(after), 'node')} ({changes(before, after)})")
+    if not after.trusted:
+        say(
+            "it names code that the run did not name before: whoever works on it allows its modules, with --jobs or `jobs`"
+        )
+    advise(place, next_steps(row))
+
+
+@advised
+def dry_run(
+    place: Place,
+    text: str,
+    verb: str,
+    *,
+    node: str | None = None,
+    cascade: bool = False,
+    grace: float = 0.0,
+    as_json: bool,
+) -> None:
+    """Which nodes a command would change, and into what. Nothing is changed."""
+    with place.store() as store:
+        row = find_run(store, text)
+        run = Engine(store, runner=None).get(row.id)
+        if node is not None:
+            check_node(run, node)
+        touched = _preview(run, verb, node, grace, cascade=cascade)
+        running = reader.count_nodes(store, row.id).get(NodeStatus.RUNNING, 0)
+        cut_off = _cut_off(run, row) if verb == "resume" and not as_json else []
+    if as_json:
+        nodes = [each._asdict() for each in touched]
+        say(
+            json_text({"run": row.id, "status": row.status, "becomes": _BECOMES[verb], "dry_run": True, "nodes": nodes})
+        )
+        return
+    if touched:
+        _print_touched(touched)
+    say(_summary(row, verb, len(touched), running))
+    if cut_off:
+        say(_end_of_it(place, row, cut_off))
+    if verb in _HEALING:
+        say(
+            "this is about the run as it stands: its class was not looked at, and a change of it could change or refuse this"
+        )
+
+
+def _cut_off(run: Run, row: RunRow) -> list[str]:
+    """Of a run that a failure paused: the names of the nodes that wait for one that failed."""
+    if row.status is not RunStatus.PAUSED or row.reason != NODE_FAILED:
+        return []
+    nodes = run.nodes()
+    below = {node.id for node in nodes if node.status in FAILED_NODES}
+    graph = run.graph
+    for node in sorted(nodes, key=lambda node: graph.level(node.id)):
+        if below.intersection(graph.nodes[node.id].depends_on):
+            below.add(node.id)
+    return [node.name for node in nodes if node.id in below and not node.status.terminal]
+
+
+def _end_of_it(place: Place, row: RunRow, cut_off: Sequence[str]) -> str:
+    named = ", ".join(map(plain, cut_off[:NAMED_UP_TO]))
+    more = f" and {len(cut_off) - NAMED_UP_TO:,} more" if len(cut_off) > NAMED_UP_TO else ""
+    return (
+        f"what waits for a node that failed cannot run ({named}{more}: UPSTREAM_FAILED at the end), so the run will end "
+        f"FAILED; `{place.command(f'retry {row.id}')}` runs again what failed"
+    )
+
+
+def _preview(run: Run, verb: str, node: str | None, grace: float, *, cascade: bool) -> list[Touched]:
+    match verb:
+        case "retry":
+            return run.retry(dry_run=True)
+        case "reattempt":
+            return run.reattempt(node or "", cascade=cascade, dry_run=True)
+        case "cancel":
+            return run.cancel(grace_seconds=grace, dry_run=True)
+        case "pause":
+            return run.pause(dry_run=True)
+        case _:
+            return run.resume(dry_run=True)
+
+
+def _print_touched(touched: Sequence[Touched]) -> None:
+    from ..show.screen import coloured, console, table
+
+    made = table("node", "is", "becomes", wrapped=("node",))
+    for each in touched[:SHOWN_UP_TO]:
+        named = each.name if each.name == each.id else f"{each.name} ({each.id})"
+        made.add_row(plain(named), coloured(each.status), coloured(each.becomes))
+    console().print(made)
+    if len(touched) > SHOWN_UP_TO:
+        say(f"and {count(len(touched) - SHOWN_UP_TO, 'more node')}; --json lists all of them")
+
+
+def _summary(row: RunRow, verb: str, touched: int, running: int) -> str:
+    nodes = f"{count(touched, 'node')} would change" if touched else "no node would change"
+    end = f", {running:,} at work may end" if verb == "pause" and running else ""
+    return f"run {row.id} is {row.status} and would be {_BECOMES[verb]}: {nodes}{end}; nothing has been done"
+
+
+def _content(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: it cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,97 @@
+"""What to type next, wherever a run stands and whatever was refused."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Concatenate, ParamSpec
+
+import typer
+
+from ...errors import RunConflict
+from ...kernel.healing import DOUBT, UNFIT
+from ...model import NODE_FAILED, RunRow, RunStatus
+from ...store import reader
+from ..connect import Place
+from ..exits import report
+
+Arguments = ParamSpec("Arguments")
+
+
+def advise(place: Place, advice: Mapping[str, str]) -> None:
+    """Commands that may be wanted next, each with what it does."""
+    commands = {place.command(words): purpose for words, purpose in advice.items()}
+    width = max(map(len, commands), default=0)
+    for command, purpose in commands.items():
+        typer.echo(f"  {command:<{width}}  {typer.style(purpose, dim=True)}", err=True)
+
+
+_ACCEPTED = "goes on: what is new is no other under a new name"
+
+
+def next_steps(row: RunRow, *, doubted: bool = False) -> dict[str, str]:
+    """What can be done with a run as it stands; `doubted`: a heal of it was refused, because it might be a rename."""
+    match row.status:
+        case RunStatus.FAILED | RunStatus.CANCELLED if doubted:
+            return {f"retry {row.id} --accept": _ACCEPTED, f"freeze {row.id}": "keeps the graph it has"}
+        case RunStatus.PENDING | RunStatus.RUNNING:
+            return {
+                f"resume {row.id}": "works on it to its end",
+                f"pause {row.id}": "starts nothing more of it for now",
+                f"cancel {row.id}": "ends it",
+            }
+        case RunStatus.PAUSED:
+            return {**_out_of_a_pause(row), f"cancel {row.id}": "ends it"}
+        case RunStatus.CANCELLING:
+            return {f"show {row.id}": "shows what has not stopped yet; then it can be retried"}
+        case RunStatus.COMPLETED:
+            return {
+                f"reattempt {row.id} NODE --cascade": "runs a node again, and all that is below it",
+                f"fork {row.id} --at NODE": "does so in a new run, and keeps this one",
+            }
+        case RunStatus.FAILED | RunStatus.CANCELLED:
+            return {
+                f"retry {row.id}": "runs what did not complete",
+                f"reattempt {row.id} NODE": "runs one node again, and what waits for it",
+            }
+
+
+def _out_of_a_pause(row: RunRow) -> dict[str, str]:
+    if row.reason == NODE_FAILED:
+        return {f"retry {row.id}": "runs again what failed", f"resume {row.id}": "goes on without it"}
+    if (row.reason or "").startswith(DOUBT):
+        return {f"resume {row.id} --accept": _ACCEPTED, f"freeze {row.id}": "keeps the graph it has"}
+    if (row.reason or "").startswith(UNFIT):
+        return {f"resume {row.id} --input NAME=VALUE": "gives what its class asks for, and goes on"}
+    return {f"resume {row.id}": "goes on with it"}
+
+
+def pause_told(row: RunRow) -> str:
+    """Why a run is paused, in a few words."""
+    if row.reason == NODE_FAILED:
+        return "a node failed"
+    if (row.reason or "").startswith(DOUBT):
+        return "a node renamed?"
+    if (row.reason or "").startswith(UNFIT):
+        return "its input does not fit"
+    return "by somebody"
+
+
+def advised(
+    command: Callable[Concatenate[Place, Arguments], None],
+) -> Callable[Concatenate[Place, Arguments], None]:
+    """A command whose refusals say what can be done instead."""
+
+    @functools.wraps(command)
+    def advising(place: Place, /, *args: Arguments.args, **options: Arguments.kwargs) -> None:
+        try:
+            command(place, *args, **options)
+        except RunConflict as conflict:
+            code = report(conflict)
+            with place.store() as store:
+                row = reader.get_run(store, conflict.run_id)
+            if row is not None:
+                advise(place, next_steps(row, doubted=DOUBT in str(conflict)))
+            raise typer.Exit(code) from None
+
+    return advising

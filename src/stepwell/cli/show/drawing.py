@@ -1,0 +1,151 @@
+"""Lines of a terminal: what a run is told with, and its nodes as a tree."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ...clock import SECOND
+from ...graph import Graph
+from ...model import NodeStatus
+from .screen import ENDLESS, coloured, glyph, how_far_bar, in_ascii, shortened
+from .tree import Gap, Row
+from .words import count, duration, error_line
+
+_LABEL = 8
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
+
+class Screen:
+    """A console that draws with what its encoding has."""
+
+    def __init__(self, to: Console) -> None:
+        self._to = to
+        self._plain = not to.encoding.lower().startswith("utf")
+        self.width = to.width
+        self.endless = to.width >= ENDLESS
+
+    def print(self, line: Text | None = None) -> None:
+        """One line, whatever its length: it is cut before, not wrapped."""
+        if line is None:
+            self._to.print()
+            return
+        line.rstrip()
+        line.plain = _harmless(line.plain)
+        if self._plain:
+            line.plain = in_ascii(line.plain)
+        self._to.print(line, soft_wrap=True)
+
+    def facts(self, facts: Iterable[tuple[str, Text | str]]) -> None:
+        if self.endless:
+            for name, value in facts:
+                self.print(Text(f"{name:<{_LABEL}}  {value}"))
+            return
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="dim", min_width=_LABEL)
+        grid.add_column(overflow="fold")
+        for name, value in facts:
+            grid.add_row(name, Text(_harmless(value)) if isinstance(value, str) else value)
+        if grid.row_count:
+            self._to.print(grid)
+
+
+def _harmless(text: str) -> str:
+    """Names, keys and messages may hold anything; a terminal obeys control characters."""
+    return _CONTROLS.sub("\ufffd", text)
+
+
+def print_tree(screen: Screen, shown: Sequence[Row | Gap], graph: Graph, now: int) -> None:
+    """Rows in columns: where it stands, its status, how long it took, and what else there is to say."""
+    rows = [row for row in shown if isinstance(row, Row)]
+    deepest = max(12, screen.width // 3)
+    named = [cell_len(_lead(row.lead, deepest)) + 2 + cell_len(row.name) for row in rows]
+    widest = min(max(named, default=0), max(20, screen.width // 2))
+    states = [_state(row) for row in rows]
+    state_width = max(map(cell_len, (state.plain for state in states)), default=0)
+    times = [_took(row, now) for row in rows]
+    time_width = max(map(len, times), default=0)
+    columns = dict(zip(map(id, rows), zip(states, times, strict=True), strict=True))
+    for row in shown:
+        if isinstance(row, Gap):
+            screen.print(Text(f"{_lead(row.lead, deepest)}⋮ {_more(row)}", style="dim"))
+            continue
+        state, took = columns[id(row)]
+        state.pad_right(state_width - cell_len(state.plain))
+        lead = _lead(row.lead, deepest)
+        name = shortened(row.name, widest - len(lead) - 2)
+        line = Text.assemble((lead, "dim"), glyph(row.status), f" {name}  ", state, "  ", f"{took:>{time_width}}")
+        note = Text(", ".join(_notes(row, graph, now)), style="dim")
+        _print_with_notes(screen, line, note, f"{_lead(row.rail, deepest)}  ", row)
+
+
+def _print_with_notes(screen: Screen, line: Text, note: Text, rail: str, row: Row) -> None:
+    """Notes stand behind a node where there is room, else below it; errors always below."""
+    beside = line.cell_len + 2 + note.cell_len <= screen.width
+    screen.print(Text.assemble(line, "  ", note) if beside and note else line)
+    below = [] if beside or not note else [note]
+    below += [
+        Text(error_line(*node.error[:2]), style="red") for node in row.nodes if node.error and len(row.nodes) == 1
+    ]
+    for each in below:
+        told = Text.assemble((rail, "dim"), each)
+        told.truncate(screen.width, overflow="ellipsis")
+        screen.print(told)
+
+
+def _lead(lead: str, deepest: int) -> str:
+    """Very deep branches are not indented any further."""
+    return lead if len(lead) <= deepest else f"… {lead[-(deepest - 2) :]}"
+
+
+def _state(row: Row) -> Text:
+    number = f"{len(row.nodes):,} × " if len(row.nodes) > 1 else ""
+    return Text.assemble(number, coloured(row.status))
+
+
+def _took(row: Row, now: int) -> str:
+    """How long a node took, all attempts together; of several, the shortest and the longest."""
+    times = [
+        sum((attempt.ended_at or now) - attempt.started_at for attempt in node.attempts) / SECOND
+        for node in row.nodes
+        if node.attempts
+    ]
+    if not times:
+        return ""
+    shortest, longest = duration(min(times)), duration(max(times))
+    return shortest if shortest == longest else f"{shortest} .. {longest}"
+
+
+def _notes(row: Row, graph: Graph, now: int) -> list[str]:
+    most = max(len(node.attempts) for node in row.nodes)
+    notes = []
+    if most > 1:
+        notes.append(f"{most} attempts" if len(row.nodes) == 1 else f"up to {most} attempts")
+    node = row.nodes[0].row
+    if node.status is NodeStatus.WAITING and node.due_at is not None and len(row.nodes) == 1:
+        notes.append(f"again in {duration(max(0, node.due_at - now) / SECOND)}")
+    progress = row.nodes[0].progress
+    if len(row.nodes) == 1 and progress is not None and node.status is NodeStatus.RUNNING:
+        notes.append(how_far_bar(progress))
+    reasons = {each.row.reason for each in row.nodes}
+    if len(reasons) == 1 and node.reason and not (len(row.nodes) == 1 and row.nodes[0].error):
+        notes.append(_reason(node.reason, graph))
+    return [*notes, row.note] if row.note else notes
+
+
+def _reason(reason: str, graph: Graph) -> str:
+    """Reasons name nodes by id; people know them by name."""
+    why, separator, node = reason.partition(": ")
+    return f"{why}{separator}{graph.nodes[node].name}" if node in graph.nodes else reason
+
+
+def _more(gap: Gap) -> str:
+    counts = Counter(node.row.status for node in gap.nodes)
+    told = ", ".join(f"{counts[status]:,} {status}" for status in NodeStatus if counts[status])
+    return f"{count(len(gap.nodes), 'more node')}: {told}"

@@ -1,0 +1,154 @@
+"""How a run is getting on, while somebody watches: a bar on a terminal (`bar.py`), a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import NamedTuple, Protocol
+
+import typer
+
+from ...clock import SECOND
+from ...errors import RunStillActive
+from ...model import GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
+from ...model.lines import Progress, latest_progress
+from ...runner import Engine
+from ...store import reader
+from .words import duration, how_far, plain
+
+LOOK_EVERY = 0.1
+SHARE_OF_TIME = 0.05
+"""Looking must not slow down the work: counting 100,000 nodes takes a while, so it is then done less often."""
+
+_DONE = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
+_BEFORE = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
+_BROKEN = (NodeStatus.FAILED, NodeStatus.INTERRUPTED)
+NAMES_UP_TO = 12
+BARS_UP_TO = 4
+"""How many nodes have a bar of their own in the live display."""
+_NAMES_IN_A_LINE = 4
+
+
+class Tally(NamedTuple):
+    """How a run stands. The four numbers need not add up: nodes that were cancelled are none of them."""
+
+    total: int
+    done: int
+    running: int
+    waiting: int
+    failed: int
+    at_work: tuple[str, ...]
+    """Some of those that run or wait for a time."""
+    bars: tuple[tuple[str, Progress], ...] = ()
+    """Nodes that say how far they are; these are not in `at_work`."""
+    paused: bool = False
+
+
+class Display(Protocol):
+    def __enter__(self) -> Display: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def update(self, tally: Tally) -> None: ...
+
+
+def follow(engine: Engine, row: RunRow) -> None:
+    """Show the progress of a run until it has ended, or waits for a decision and nothing of it runs."""
+    with _display() as display:
+        while True:
+            began = time.monotonic()
+            now = tally(engine, row)
+            display.update(now)
+            pause = max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME)
+            try:
+                status = engine.wait(row.id, pause)
+            except RunStillActive:
+                continue
+            # What runs may end, and what it did is recorded: to give it up now would mean doing it again.
+            if status.terminal or (now.paused and not now.running):
+                return
+            time.sleep(pause)
+
+
+def tally(engine: Engine, row: RunRow) -> Tally:
+    at_work = ListNodes(row.id, limit=NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
+    found, nodes = engine.store.read([GetRun(row.id), at_work])
+    row = found or row  # a run that was healed has other nodes
+    graph = engine.graph_of(row)
+    counts = reader.count_nodes(engine.store, row.id, graph.removed)
+    marks = latest_progress(reader.list_marks(engine.store, row.id, tuple(node.index for node in nodes)))
+    specs = graph.in_order
+
+    def sum_of(*statuses: NodeStatus) -> int:
+        return sum(counts.get(status, 0) for status in statuses)
+
+    def named(node: NodeRow) -> str:
+        name = plain(specs[node.index].name)
+        if node.status is NodeStatus.WAITING and node.due_at is not None:
+            return f"{name} (again in {duration(max(0, node.due_at - engine.store.now()) / SECOND)})"
+        return name if node.attempt <= 1 else f"{name} (attempt {node.attempt})"
+
+    def marked(node: NodeRow) -> bool:
+        return node.status is NodeStatus.RUNNING and node.index in marks and marks[node.index].attempt == node.attempt
+
+    return Tally(
+        len(graph),
+        sum_of(*_DONE),
+        sum_of(NodeStatus.RUNNING),
+        sum_of(*_BEFORE),
+        sum_of(*_BROKEN),
+        tuple(named(node) for node in nodes if not marked(node)),
+        tuple((named(node), marks[node.index].progress) for node in nodes if marked(node))[:BARS_UP_TO],
+        row.status is RunStatus.PAUSED,
+    )
+
+
+def _display() -> Display:
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return Lines()
+    from .bar import Bar
+
+    return Bar()
+
+
+def elapsed(seconds: float) -> str:
+    """In tenths while it is short, so that it does not change its width all the time."""
+    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
+
+
+class Lines:
+    """A line after one second, then after two, four and so on, up to one in half a minute."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._began = now()
+        self._pause = 1.0
+        self._next = self._began + self._pause
+
+    def __enter__(self) -> Display:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def update(self, tally: Tally) -> None:
+        now = self._now()
+        if now < self._next:
+            return
+        self._pause = min(30.0, self._pause * 2)
+        self._next = now + self._pause
+        at_work = (*(f"{name} ({how_far(progress)})" for name, progress in tally.bars), *tally.at_work)
+        more = ", ..." if len(at_work) > _NAMES_IN_A_LINE else ""
+        names = f": {', '.join(at_work[:_NAMES_IN_A_LINE])}{more}" if at_work else ""
+        typer.echo(
+            f"{elapsed(now - self._began)}: {tally.done:,}/{tally.total:,} done, {tally.running:,} running, "
+            f"{tally.waiting:,} waiting, {tally.failed:,} failed{', paused' if tally.paused else ''}{names}",
+            err=True,
+        )

@@ -1,0 +1,167 @@
+"""`stepwell show`: what there is to say about a run, its nodes as a tree, and when they were at work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+
+from rich.text import Text
+
+from ...clock import SECOND
+from ...kernel.measuring import RunMetrics
+from ...model import FAILED_NODES, NODE_FAILED, AttemptStatus, RunRow, RunStatus
+from ...model.origin import origin_of
+from ...store import reader
+from ...store.living import living
+from ..connect import Place
+from ..stored import StoredNode, StoredRun
+from .advice import next_steps
+from .drawing import Screen, print_tree
+from .screen import STYLES, coloured, console, counted
+from .timeline import timeline
+from .tree import Gap, Row, page, tree
+from .words import ago, count, duration, local
+
+PAGE = 40
+"""Nodes that are shown one by one; of a larger run what is alike is folded, and so many lines are shown."""
+
+REMOVED_SHOWN = 10
+"""Nodes that are named of those that only earlier versions of the workflow had."""
+
+PIPED_WIDTH = 100
+"""Columns of a timeline where there is no terminal."""
+
+_NAMES = 5
+_BAD_ATTEMPTS = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.LOST, AttemptStatus.CANCELLED)
+_BAR_STYLES = {"good": "green", "running": "blue", "bad": "red", "between": "dim"}
+
+
+def print_run(place: Place, run: StoredRun, *, tracebacks: bool, whole: bool) -> None:
+    """The head at once; reading the nodes of a large run takes a moment."""
+    screen, now = Screen(console()), run.store.now()
+    _print_head(screen, run, now)
+    nodes = run.nodes()
+    _print_standing(screen, place, run, nodes)
+    rows = tree(nodes, run.graph, fold=len(nodes) > PAGE and not whole)
+    shown = page(rows, len(rows) if whole else PAGE)
+    screen.print()
+    print_tree(screen, shown, run.graph, now)
+    _print_removed(screen, run.removed_nodes(), whole=whole)
+    _print_timeline(screen, rows, now, whole=whole)
+    if len(rows) < len(nodes) or len(shown) < len(rows):
+        screen.print(Text(f"\n--all shows all {count(len(nodes), 'node')} one by one", style="dim"))
+    if tracebacks:
+        _print_tracebacks(screen, shown)
+
+
+def _print_head(screen: Screen, run: StoredRun, now: int) -> None:
+    row = run.row
+    taken = run.seconds
+    if taken is None and row.started_at is not None:
+        taken = (now - row.started_at) / SECOND
+    word = "in" if row.status.terminal else "for"
+    screen.print(
+        Text.assemble((row.workflow, "bold"), "  ", coloured(row.status), f" {word} {duration(taken)}" if taken else "")
+    )
+    screen.facts(_facts(row, now))
+    forks = list(islice(reader.forks(run.store, row), _NAMES + 1))
+    if forks:
+        named = ", ".join(fork.id for fork in forks[:_NAMES])
+        screen.facts([("forks", f"{named}{' ...' if len(forks) > _NAMES else ''}")])
+
+
+def _facts(row: RunRow, now: int) -> list[tuple[str, str]]:
+    """What there is to say about a run, by name."""
+    given, origin = row.input.decode(), origin_of(row)
+    said = [
+        ("run", row.id),
+        ("target", row.target),
+        ("input", None if given == "{}" else given),
+        ("key", row.idempotency_key),
+        ("forked", None if origin is None else f"from {origin}"),
+        ("reason", _reason(row)),
+    ]
+    waited = row.started_at is None or row.started_at - row.created_at >= SECOND
+    times = [
+        ("created", row.created_at if waited else None),
+        ("started", row.started_at),
+        ("ended", row.ended_at),
+        ("deadline", None if row.status.terminal else row.deadline_at),
+    ]
+    return [(name, value) for name, value in said if value] + [
+        (name, _time(time, now)) for name, time in times if time is not None
+    ]
+
+
+def _reason(row: RunRow) -> str | None:
+    """Why the run stands so; of a failure the nodes tell, when they are read."""
+    if row.status is RunStatus.PAUSED and row.reason == "paused":
+        return "paused by somebody"
+    return None if row.reason == NODE_FAILED else row.reason
+
+
+def _time(time: int, now: int) -> str:
+    told = ago(time, now)
+    return f"{local(time)}, {told}" if told.endswith("ago") and time <= now else local(time)
+
+
+def _print_standing(screen: Screen, place: Place, run: StoredRun, nodes: Sequence[StoredNode]) -> None:
+    attempts = Counter(attempt.status for node in nodes for attempt in node.attempts)
+    facts: list[tuple[str, Text | str]] = [("nodes", counted(Counter(node.row.status for node in nodes)))]
+    bad = ", ".join(f"{attempts[each]:,} {each.lower().replace('_', ' ')}" for each in _BAD_ATTEMPTS if attempts[each])
+    facts.append(("attempts", f"{attempts.total():,}{f' ({bad})' if bad else ''}"))
+    if attempts:
+        facts.append(("took", _took(run.metrics())))
+    row = run.row
+    if row.status in (RunStatus.FAILED, RunStatus.PAUSED) and row.reason in (None, NODE_FAILED):
+        failed = [node for node in nodes if node.row.status in FAILED_NODES]
+        more = f" and {count(len(failed) - 1, 'more node')}" if len(failed) > 1 else ""
+        if failed:
+            facts.append(("reason", Text(f"{failed[0].name} failed{more}", style="red")))
+    if row.status is RunStatus.PAUSED:
+        facts.append(("next", Text(_next(place, row), style="yellow")))
+    elif not row.status.terminal and not living(run.store):
+        told = f"none: `{place.command(f'resume {row.id}')}` goes on with it"
+        facts.append(("worker", Text(told, style="yellow")))
+    screen.facts(facts)
+
+
+def _next(place: Place, row: RunRow) -> str:
+    return ", ".join(f"`{place.command(words)}` {purpose}" for words, purpose in next_steps(row).items())
+
+
+def _print_removed(screen: Screen, nodes: Sequence[StoredNode], *, whole: bool) -> None:
+    if nodes:
+        shown = nodes if whole else nodes[:REMOVED_SHOWN]
+        told = ", ".join(f"{node.name} {node.row.status}" for node in shown)
+        more = f" and {count(len(nodes) - len(shown), 'more node')}" if len(nodes) > len(shown) else ""
+        screen.print(Text(f"\nno longer in the workflow: {told}{more}", style="dim"))
+
+
+def _took(metrics: RunMetrics) -> str:
+    """How long attempts took and how long their nodes had waited for a worker, in one line."""
+    step, queue = metrics.step_latency, metrics.queue_latency
+    told = f"{duration(step.p50)} a step, 95 % within {duration(step.p95)}; " if step.samples else ""
+    retried = f"; {metrics.retries:,} tried again" if metrics.retries else ""
+    return f"{told}{duration(queue.p95)} for a worker; {metrics.average_active:.1f} claimed at a time{retried}"
+
+
+def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: bool) -> None:
+    drawn = timeline(rows, now, PIPED_WIDTH if screen.endless else screen.width, whole=whole or len(rows) <= PAGE)
+    if drawn is None:
+        return
+    screen.print()
+    screen.print(Text(drawn.axis, style="dim"))
+    for bar in drawn.bars:
+        screen.print(Text.assemble(f"{bar.name}  ", *((text, _BAR_STYLES.get(kind, "")) for text, kind in bar.pieces)))
+    if drawn.left_out:
+        screen.print(Text(f"the longest; {count(drawn.left_out, 'more line')} with --all", style="dim"))
+
+
+def _print_tracebacks(screen: Screen, shown: Sequence[Row | Gap]) -> None:
+    for row in shown:
+        node = row.nodes[0]
+        if isinstance(row, Row) and node.error is not None:
+            screen.print(Text(f"\n{node.name}", style=f"bold {STYLES[node.row.status]}"))
+            screen.print(Text((node.error.traceback or str(node.error)).rstrip()))

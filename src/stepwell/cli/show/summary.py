@@ -1,0 +1,45 @@
+"""How a run ended, and what it was for."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from ...model import RunStatus
+from ..stored import StoredRun
+from ..streams import results
+from .drawing import Screen, print_tree
+from .run import PAGE
+from .screen import coloured, console, counted, print_json
+from .tree import Row, tree
+from .words import duration
+
+_MARKS = {
+    RunStatus.COMPLETED: ("✓", "bold green"),
+    RunStatus.FAILED: ("✗", "bold red"),
+    RunStatus.CANCELLED: ("■", "yellow"),
+    RunStatus.PAUSED: ("◌", "bold yellow"),
+}
+
+
+def print_end(run: StoredRun) -> None:
+    """The nodes as a tree, or of a large run those that failed, and how many ended in which way."""
+    to = console(err=True)
+    nodes = run.telling_nodes(PAGE)
+    whole = run.row.nodes <= PAGE
+    rows = tree(nodes, run.graph, fold=False) if whole else [Row("", "", (node,), "") for node in nodes]
+    to.print()
+    if nodes:
+        print_tree(Screen(to), rows, run.graph, run.store.now())
+        to.print()
+    status = run.row.status
+    mark, style = _MARKS.get(status, ("•", ""))  # somebody may have retried it this very moment
+    taken = "" if run.seconds is None else f" in {duration(run.seconds)}"
+    to.print(Text.assemble((f"{mark} ", style), coloured(status), f"{taken}: ", counted(run.counts())))
+
+
+def print_result(run: StoredRun) -> None:
+    """The result as JSON on stdout, alone. A terminal is spared the result of a run that has none."""
+    result = run.result()
+    nothing = result is None or (isinstance(result, dict) and all(value is None for value in result.values()))
+    if not (nothing and results().isatty()):
+        print_json(result)

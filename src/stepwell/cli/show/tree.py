@@ -1,0 +1,200 @@
+"""The nodes of a run as a tree: each once, below the parent it waited for longest. What is alike can be folded.
+
+What stands below in the same column comes after; where the flow branches, the branches are indented.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from ...graph import Graph
+from ...model import FAILED_NODES, NodeStatus
+from ..stored import StoredNode
+
+FOLD_FROM = 3
+"""Siblings of one kind and status that become one line; of those at work, which are what people look for, it takes more."""
+FOLD_AT_WORK_FROM = 10
+FOLD_JOBS_FROM = 20
+"""Siblings that only do the same job; where every node runs one program, that alone says little."""
+
+_AT_WORK = (NodeStatus.RUNNING, NodeStatus.WAITING)
+_NAMED_UP_TO = 3
+_DIGITS = re.compile(r"\d+")
+_Item = tuple[int, ...]
+"""The places of the nodes that are one row."""
+
+
+class Row(NamedTuple):
+    """A line of the tree: one node, or several of one status that are alike."""
+
+    lead: str
+    """What is drawn before it."""
+    rail: str
+    """What is drawn before that which belongs to it."""
+    nodes: tuple[StoredNode, ...]
+    note: str
+    """Which other nodes it came after."""
+
+    @property
+    def status(self) -> NodeStatus:
+        return self.nodes[0].row.status
+
+    @property
+    def name(self) -> str:
+        first, last = self.nodes[0].name, self.nodes[-1].name
+        return " ".join((first if first == last else f"{first} .. {last}").split())
+
+
+class Gap(NamedTuple):
+    """Rows that are left out, in their place."""
+
+    lead: str
+    nodes: tuple[StoredNode, ...]
+
+
+def tree(nodes: Sequence[StoredNode], graph: Graph, *, fold: bool) -> list[Row]:
+    """The rows of a run whose `nodes`, in the order to show them, are all given."""
+    position = {node.row.index: place for place, node in enumerate(nodes)}
+    below = _below(nodes, graph, position)
+    rows: list[Row] = []
+    stack: list[tuple[_Item, _Item, str, str]] = []  # a chain may be longer than Python's stack is deep
+
+    def draw_below(item: _Item, rail: str) -> None:
+        places = sorted(child for place in item for child in below.get(place, ()))
+        siblings = _folded(places, nodes, graph) if fold else _single(places)
+        siblings.sort(key=lambda sibling: any(place in below for place in sibling))  # what goes on comes last
+        drawn = (_drawn(rail, place, len(siblings)) for place in range(len(siblings)))
+        stack.extend(reversed([(sibling, item, *each) for sibling, each in zip(siblings, drawn, strict=True)]))
+
+    draw_below((-1,), "")
+    while stack:
+        item, parent, lead, rail = stack.pop()
+        after = [tuple(position[each] for each in own) for own in _parents(item, nodes, graph)]
+        rows.append(Row(lead, rail, tuple(nodes[place] for place in item), _note(after, set(parent), nodes)))
+        draw_below(item, rail)
+    return rows
+
+
+def page(rows: Sequence[Row], limit: int) -> list[Row | Gap]:
+    """At most `limit` rows, those first that failed or are at work, then those nearest to the root; and the gaps."""
+    if len(rows) <= limit:
+        return list(rows)
+    by_interest = sorted(range(len(rows)), key=lambda place: (_interest(rows[place]), len(rows[place].lead), place))
+    shown = set(by_interest[:limit])
+    found: list[Row | Gap] = []
+    missing: list[StoredNode] = []
+    lead = ""
+    for place, row in enumerate(rows):
+        if place not in shown:
+            lead = lead if missing else row.lead
+            missing += row.nodes
+            continue
+        if missing:
+            found.append(Gap(_straight(lead), tuple(missing)))
+            missing = []
+        found.append(row)
+    return [*found, Gap(_straight(lead), tuple(missing))] if missing else found
+
+
+def _interest(row: Row) -> int:
+    return 0 if row.status in FAILED_NODES else 1 if row.status in _AT_WORK else 2
+
+
+def _straight(lead: str) -> str:
+    return lead.replace("├─", "│ ").replace("└─", "  ")
+
+
+def _drawn(rail: str, place: int, of: int) -> tuple[str, str]:
+    """What is drawn before a sibling, and before what comes below it. An only child goes straight on."""
+    if of == 1:
+        return rail, rail
+    return (f"{rail}└─ ", f"{rail}   ") if place == of - 1 else (f"{rail}├─ ", f"{rail}│  ")
+
+
+def _below(nodes: Sequence[StoredNode], graph: Graph, position: dict[int, int]) -> dict[int, list[int]]:
+    """By place of a parent, -1 for none: the places of the nodes that stand below it."""
+    below: dict[int, list[int]] = {}
+    last: dict[int, int] = {}  # members of a fan-out share the tuple of their parents: it is looked through once
+    for place, node in enumerate(nodes):
+        own = graph.parents[node.row.index]
+        if id(own) not in last:
+            waited_for = (position[parent] for parent in own)
+            last[id(own)] = max(waited_for, key=lambda parent: (_ended(nodes[parent]), parent), default=-1)
+        below.setdefault(last[id(own)], []).append(place)
+    return below
+
+
+def _ended(node: StoredNode) -> float:
+    """When a node ended, for comparing: one that has not is last, one that never began first."""
+    if not node.row.status.terminal:
+        return math.inf
+    return max((attempt.ended_at or 0 for attempt in node.attempts), default=0)
+
+
+def _single(places: Iterable[int]) -> list[_Item]:
+    return [(place,) for place in places]
+
+
+def _folded(places: Sequence[int], nodes: Sequence[StoredNode], graph: Graph) -> list[_Item]:
+    """Siblings whose names differ in numbers only, or, failing that, that do one job after the same parents."""
+    if len(places) < FOLD_FROM:
+        return _single(places)
+
+    def by_name(place: int) -> object:
+        return _DIGITS.sub("#", nodes[place].name)
+
+    sets: dict[tuple[int, ...], int] = {}
+    numbers: dict[int, int] = {}  # members of a fan-out mostly share the tuple of their parents: it is hashed once
+
+    def by_job(place: int) -> object:
+        index = nodes[place].row.index
+        own = graph.parents[index]
+        if id(own) not in numbers:
+            numbers[id(own)] = sets.setdefault(own, len(sets))
+        return graph.in_order[index].job, numbers[id(own)]
+
+    groups, rest = _grouped(places, nodes, by_name, FOLD_FROM)
+    more, single = _grouped(rest, nodes, by_job, FOLD_JOBS_FROM)
+    return sorted([*groups, *more, *_single(single)])
+
+
+def _grouped(
+    places: Sequence[int], nodes: Sequence[StoredNode], kind: Callable[[int], object], enough: int
+) -> tuple[list[_Item], list[int]]:
+    """(Groups that are large enough, what is in none). What failed is never in one."""
+    groups: dict[object, list[int]] = {}
+    rest: list[int] = []
+    for place in places:
+        status = nodes[place].row.status
+        if status in FAILED_NODES:
+            rest.append(place)
+        else:
+            groups.setdefault((status, kind(place)), []).append(place)
+    large = []
+    for members in groups.values():
+        at_work = nodes[members[0]].row.status in _AT_WORK
+        if len(members) >= (max(enough, FOLD_AT_WORK_FROM) if at_work else enough):
+            large.append(tuple(members))
+        else:
+            rest += members
+    return large, rest
+
+
+def _parents(item: Iterable[int], nodes: Sequence[StoredNode], graph: Graph) -> list[_Item]:
+    """The different sets of parents of these nodes."""
+    found = (graph.parents[nodes[place].row.index] for place in item)
+    return list({id(own): own for own in found}.values())
+
+
+def _note(after: Sequence[_Item], parent: set[int], nodes: Sequence[StoredNode]) -> str:
+    others = sorted({place for own in after for place in own} - parent)
+    if others:
+        named = ", ".join(nodes[place].name for place in others[:_NAMED_UP_TO])
+        more = f" and {len(others) - _NAMED_UP_TO:,} more" if len(others) > _NAMED_UP_TO else ""
+        return f"also after {named}{more}"
+    if len(parent) > 1 and all(len(own) == len(parent) for own in after):
+        return f"after all {len(parent):,}"
+    return ""

@@ -1,0 +1,175 @@
+"""Hears what bodies log and print, wherever they run; all of it still goes where it went before.
+
+Which body speaks is a context variable, so bodies that take turns on one loop are told apart, and `asyncio.to_thread` and
+tasks belong to the body that made them. Nobody speaks while something is passed on: a log handler that prints, or a stream
+that writes to another, is not heard twice.
+
+Logging is heard where a logger calls its handlers and not by a handler of our own: one on the root logger would keep
+`logging.basicConfig` from doing anything, silence Python's last resort for warnings, and go with the next `dictConfig`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from .log_lines import Voice
+
+CallHandlers = Callable[[logging.Logger, logging.LogRecord], None]
+
+
+class Speaker(Protocol):
+    def voice(self) -> Voice | None:
+        """Where to say it; None when nobody listens any more."""
+        ...
+
+
+_speaking: ContextVar[Speaker | None] = ContextVar("stepwell_speaking", default=None)
+# A forked child has none of our threads, and perhaps their locks: what it says is not heard.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _speaking.set(None))
+
+
+speak: Callable[[Speaker | None], object] = _speaking.set
+"""From now on this context speaks for this body, or for none. Not a function of ours: it is called for every body."""
+
+
+def open_ears() -> None:
+    """Listen until `close_ears` has been called as often."""
+    _ears.open()
+
+
+def close_ears() -> None:
+    _ears.close()
+
+
+def prick_ears() -> None:
+    """Bodies begin. Others replace the streams too (a live display, a test that captures): hear what they put there."""
+    if type(sys.stdout) is not Stream or type(sys.stderr) is not Stream:
+        _ears.put_on()
+
+
+class Stream:
+    """A text stream that passes everything on to another one, and tells whoever speaks what is written."""
+
+    def __init__(self, name: str, stream: Any) -> None:
+        self._name = name
+        self._stream = stream
+
+    def write(self, text: str) -> Any:
+        speaker = _speaking.get()
+        if speaker is None:
+            return self._stream.write(text)
+        token = _speaking.set(None)
+        try:
+            if isinstance(text, str):
+                _say(speaker, lambda voice: voice.write(_now(), self._name, text))
+            return self._stream.write(text)
+        finally:
+            _speaking.reset(token)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __repr__(self) -> str:
+        return repr(self._stream)
+
+
+class _Ears:
+    """One pair for the process, as there is one stdout. It is on while some runner is open."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._hook: CallHandlers | None = None
+        self._hooked: CallHandlers = logging.Logger.callHandlers
+
+    def open(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._hear_loggers()
+        self.put_on()
+
+    def close(self) -> None:
+        """What others have put over ours in the meantime stays, and ours below it, which is then silent."""
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            if logging.Logger.callHandlers is self._hook:
+                logging.Logger.callHandlers = self._hooked  # type: ignore[assignment, method-assign]
+            for name in ("stdout", "stderr"):
+                if type(stream := getattr(sys, name)) is Stream:
+                    setattr(sys, name, stream._stream)
+
+    def put_on(self) -> None:
+        with self._lock:
+            for name in ("stdout", "stderr") if self._users else ():
+                stream = getattr(sys, name)
+                if stream is not None and type(stream) is not Stream:
+                    setattr(sys, name, Stream(name, stream))
+
+    def _hear_loggers(self) -> None:
+        hooked = self._hooked = logging.Logger.callHandlers
+
+        def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+            speaker = _speaking.get()
+            if speaker is None:
+                return hooked(logger, record)
+            token = _speaking.set(None)
+            try:
+                _say(speaker, lambda voice: _log(voice, record))
+                return hooked(logger, record)
+            finally:
+                _speaking.reset(token)
+
+        self._hook = call_handlers
+        logging.Logger.callHandlers = call_handlers  # type: ignore[assignment, method-assign]
+
+
+_ears = _Ears()
+
+
+def _say(speaker: Speaker, what: Callable[[Voice], None]) -> None:
+    """Whatever goes wrong with hearing a body is not for the body to suffer from."""
+    with contextlib.suppress(Exception):
+        voice = speaker.voice()
+        if voice is not None:
+            what(voice)
+
+
+def _log(voice: Voice, record: logging.LogRecord) -> None:
+    at = int(record.created * 1_000_000)
+    if voice.full:
+        voice.drop(at)
+    else:
+        voice.log(at, record.levelname, record.levelno, record.name, _text(record))
+
+
+def _text(record: logging.LogRecord) -> str:
+    """The message, and the traceback that goes with it."""
+    try:
+        text = record.getMessage()
+    except Exception as error:  # the arguments do not fit, or cannot say what they are; handlers will complain too
+        text = f"(no message: {type(error).__name__}) {record.msg if isinstance(record.msg, str) else ''}"
+    if record.exc_info and record.exc_info[0] is not None:
+        text += "\n" + logging.Formatter().formatException(record.exc_info)
+    if record.stack_info:
+        text += f"\n{record.stack_info}"
+    return text
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000

@@ -1,0 +1,312 @@
+"""What bodies say: put together to lines, masked, cut, counted, and kept until it is stored.
+
+Plain decisions: no threads, clocks or stores. Bodies speak from many threads, so there are locks; whoever drives this says
+when lines are ripe (`pulse.py`), and takes them (`desk.py`).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ...codec import clean
+from ...errors import InputError
+from ...ids import AttemptId
+from ...masking import longest, mask
+from ...model import MARK, Append
+from ...model.lines import LOG, PROGRESS, LogLine, Progress
+from ...words import shown
+from .held import Held
+
+LINE_UP_TO = 8_192
+"""Characters of one line; of a longer one the beginning and the end are kept."""
+LINES_UP_TO = 1_000
+"""Lines of one attempt."""
+BYTES_UP_TO = 1024 * 1024
+"""Bytes of one attempt."""
+WAITING_UP_TO = 32 * 1024 * 1024
+"""Bytes that wait for the store, of all attempts of a worker together."""
+TAKEN_UP_TO = 1_000
+"""Lines that ride in one commit unless their attempt ends with it, so that no settlement waits for them."""
+UNFINISHED_UP_TO = 2 * LINE_UP_TO
+MESSAGE_UP_TO = 300
+NAME_UP_TO = 300
+"""Characters of the name of a logger or of a level."""
+_TAIL = 2_048
+_INFO = 20
+
+
+class Voice:
+    """What one attempt says. Subclasses know where its lines go."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._unfinished: dict[str, str] = {}
+        """By stream: what was written after the last end of a line."""
+        self._lines = self._bytes = 0
+        self._at = 0
+        """When it last said something."""
+        self._closed = False
+        self.dropped = 0
+        """Lines that were said and are not kept."""
+        self._progress: tuple[Any, Any, Any] | None = None
+
+    @property
+    def full(self) -> bool:
+        return self._lines >= LINES_UP_TO or self._bytes >= BYTES_UP_TO
+
+    def log(self, at: int, level: str, severity: int, logger: str, text: str) -> None:
+        with self._lock:
+            self._line(LogLine(at, clean(level[:NAME_UP_TO]), severity, clean(logger[:NAME_UP_TO]), text))
+
+    def drop(self, at: int) -> None:
+        """A line was said that cannot be kept."""
+        with self._lock:
+            self._drop(at, 1)
+
+    def write(self, at: int, stream: str, text: str) -> None:
+        """Something was written to stdout or stderr: any number of lines, the last one perhaps without its end."""
+        with self._lock:
+            if self._closed:
+                return
+            if self.full:
+                self._drop(at, text.count("\n"))
+                return
+            *ended, rest = text.split("\n")
+            for piece in ended:
+                begun = self._unfinished.pop(stream, "")
+                whole = begun if len(begun) == UNFINISHED_UP_TO else begun + piece
+                self._line(LogLine(at, "INFO", _INFO, stream, _shown(whole)))
+            if rest:
+                self._at = at
+                self._unfinished[stream] = _begun(self._unfinished.get(stream, "") + rest)
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """How far the body is. Only the latest counts, so nothing is done with it before it is stored."""
+        if not _finite(done) or (total is not None and not _finite(total)):
+            raise InputError(f"progress({shown(done)}, {shown(total)}): finite numbers are needed")
+        # Whatever they are of, they are made plain here: who stores them is not to suffer from somebody's types.
+        said = message if message is None or type(message) is str else str(message)
+        self._progress = (_plain(done), None if total is None else _plain(total), said)
+        self._marked()
+
+    def _finish(self) -> None:
+        """The body has ended: what it wrote last needs no end of line, and what is said from now on is not kept."""
+        for stream, text in self._unfinished.items():
+            self._line(LogLine(self._at, "INFO", _INFO, stream, _shown(text)))
+        self._unfinished.clear()
+        self._closed = True
+
+    def _line(self, line: LogLine) -> None:
+        if self._closed:
+            return
+        if self.full:
+            self._drop(line.at, 1)
+            return
+        self._at = line.at
+        data = line._replace(text=_kept(line.text)).encoded()
+        self._lines += 1
+        self._bytes += len(data)
+        if not self._keep(data):
+            self._drop(line.at, 1)
+
+    def _drop(self, at: int, lines: int) -> None:
+        if not self._closed:
+            self._at = at
+            self.dropped += lines
+
+    def _mark(self) -> bytes | None:
+        """The progress that was not stored yet."""
+        given, self._progress = self._progress, None
+        if given is None:
+            return None
+        done, total, message = given
+        text = None if message is None else _kept(message[:UNFINISHED_UP_TO])[:MESSAGE_UP_TO]
+        return Progress(done, total, text).encoded()
+
+    def _keep(self, data: bytes) -> bool:
+        """A line that may be kept; False when there is no room."""
+        raise NotImplementedError
+
+    def _marked(self) -> None:
+        """There is progress to be stored."""
+        raise NotImplementedError
+
+
+class Said(Voice):
+    """The voice of an attempt in this process, and of one in a process of its own what arrives from there."""
+
+    def __init__(self, lines: Lines, attempt: AttemptId) -> None:
+        super().__init__()
+        self._all = lines
+        self._attempt = attempt
+        self._waiting: deque[bytes] = deque()
+        self._relayed: bytes | None = None
+        self.next = 0
+        """The number of its next line."""
+        self._listed = False
+
+    def numbers(self, count: int) -> int | None:
+        """The first of so many numbers for lines that somebody else stores; None when the attempt is over."""
+        with self._lock:
+            if self._closed:
+                return None
+            first, self.next = self.next, self.next + count
+            return first
+
+    def relay(self, kind: str, value: Any) -> None:
+        """A process for bodies has masked, cut and counted it already."""
+        with self._lock:
+            if self._closed:
+                return
+            if kind == "dropped":
+                self.dropped, self._at = value
+            elif kind == "mark":
+                self._relayed = value
+                self._list()
+            elif not self._keep(value):
+                self.dropped += 1
+
+    def take(self, limit: int) -> list[Append]:
+        """Up to so many lines, numbered, and the progress."""
+        with self._lock:
+            self._listed = False  # before the progress is looked at: what is said from now on lists it again
+            ops = self._take(limit)
+            if self._waiting:
+                self._list()
+            return ops
+
+    def rest(self) -> list[Append]:
+        """All that is left, with the settlement of the attempt: later nothing would be accepted."""
+        with self._lock:
+            self._finish()
+            ops = self._take(len(self._waiting))
+            if self.dropped:
+                kept = f"of an attempt {LINES_UP_TO:,} lines and {BYTES_UP_TO // 1024:,} KiB are"
+                text = f"{self.dropped:,} more {'line was' if self.dropped == 1 else 'lines were'} not kept: {kept}"
+                note = LogLine(self._at, "WARNING", 30, "stepwell", text)
+                ops.append(Append(self._attempt, self.next, LOG, note.encoded()))
+                self.next += 1
+            return ops
+
+    def _take(self, limit: int) -> list[Append]:
+        taken = [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
+        ops = [Append(self._attempt, self.next + place, LOG, data) for place, data in enumerate(taken)]
+        self.next += len(taken)
+        self._all.left(sum(map(len, taken)))
+        mark = self._mark() or self._relayed
+        self._relayed = None
+        if mark is not None:
+            ops.append(Append(self._attempt, MARK, PROGRESS, mark))
+        return ops
+
+    def _keep(self, data: bytes) -> bool:
+        if not self._all.enter(len(data)):
+            return False
+        self._waiting.append(data)
+        if not self._listed:
+            self._list()
+        return True
+
+    def _marked(self) -> None:
+        if not self._listed and not self._closed:
+            with self._lock:
+                if not self._listed:
+                    self._list()
+
+    def _list(self) -> None:
+        self._listed = True
+        self._all.listed(self)
+
+
+class Lines:
+    """What the attempts of one worker have said and nobody has taken yet."""
+
+    def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
+        self.wake = wake
+        """Called when something begins to wait; `ripen` should follow soon."""
+        self.ripe = False
+        self._lock = threading.Lock()
+        self._speakers: deque[Said] = deque()
+        self._bytes = 0
+
+    def of(self, held: Held) -> Said | None:
+        """The voice of an attempt, made when it first says something; None when nobody listens any more."""
+        if held.said is None and not held.over:
+            with self._lock:
+                if held.said is None:
+                    held.said = Said(self, held.attempt)
+        return held.said
+
+    def ripen(self) -> None:
+        """What waits now should be in the next commit."""
+        self.ripe = bool(self._speakers)
+
+    def due(self) -> list[Append]:
+        """What should be stored now."""
+        ops: list[Append] = []
+        # A speaker that is listed again while this goes on has its turn in the next commit.
+        for _ in range(len(self._speakers)):
+            if len(ops) >= TAKEN_UP_TO:
+                return ops
+            ops += self._speakers.popleft().take(TAKEN_UP_TO - len(ops))
+        self.ripe = False
+        return ops
+
+    def listed(self, said: Said) -> None:
+        self._speakers.append(said)
+        self.wake()
+
+    def enter(self, size: int) -> bool:
+        with self._lock:
+            if self._bytes + size > WAITING_UP_TO:
+                return False
+            self._bytes += size
+            return True
+
+    def left(self, size: int) -> None:
+        with self._lock:
+            self._bytes -= size
+
+
+def _begun(text: str) -> str:
+    """A line that has no end yet, as far as it can matter."""
+    return (_shown(text) + ("\r" if text.endswith("\r") else ""))[:UNFINISHED_UP_TO]
+
+
+def _shown(text: str) -> str:
+    """What a terminal would show of a line: after a carriage return it begins anew, as progress bars do."""
+    return text.rstrip("\r").rpartition("\r")[2] if "\r" in text else text
+
+
+def _kept(text: str) -> str:
+    """Masked, and not too long."""
+    cut = len(text) == UNFINISHED_UP_TO
+    text = clean(mask(text))
+    if cut and (margin := longest()):
+        text = text[:-margin]  # a secret may have lost its end, and was not recognised
+    if len(text) <= LINE_UP_TO:
+        return text
+    left_out = f" ... {len(text) - LINE_UP_TO:,} characters left out ... "
+    return text[: LINE_UP_TO - _TAIL] + left_out + text[-_TAIL:]
+
+
+def _finite(number: Any) -> bool:
+    try:
+        return math.isfinite(number)
+    except (TypeError, OverflowError):
+        return False
+
+
+def _plain(number: Any) -> float:
+    """A number as JSON has it, whatever library it is of."""
+    if type(number) is int or type(number) is float:
+        return number
+    try:
+        return operator.index(number)
+    except TypeError:
+        return float(number)

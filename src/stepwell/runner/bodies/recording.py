@@ -1,0 +1,103 @@
+"""Where the records of an attempt in this process go: with its settlement, or for durable ones to the store at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NoReturn
+
+from ...errors import EngineClosed, Stopped, StoreError
+from ...model import Append, AttemptStatus, LineRow, Op, Receipt, Refused
+from ...model.lines import EFFECT, PAYLOAD
+from ...store import Store, reader
+from .held import Held, Recorded
+
+if TYPE_CHECKING:
+    from ...replay.record import Line
+    from .log_lines import Lines, Said
+
+TRY_AGAIN_SECONDS = 0.25
+
+
+class Ledger:
+    """What the effects of all attempts of a worker need of its store."""
+
+    def __init__(self, store: Store, submit: Callable[[list[Op]], list[Receipt]]) -> None:
+        self._store = store
+        self._submit = submit
+        self._never = threading.Event()
+
+    def append(self, held: Held, ops: list[Append]) -> None:
+        """Returns when it is durable. The effect has happened, so a store that fails is asked again, as for settlements."""
+        while True:
+            try:
+                receipts = self._submit([*ops])
+                break
+            except EngineClosed:
+                _refuse(held)
+            except StoreError:
+                if held.over or held.stop:
+                    raise
+                self._never.wait(TRY_AGAIN_SECONDS)
+        if any(isinstance(receipt, Refused) for receipt in receipts):
+            _refuse(held)
+
+    def earlier(self, held: Held) -> list[LineRow]:
+        """The effects of earlier attempts at a node, since a completed one was last superseded."""
+        while True:
+            try:
+                return self._earlier(held)
+            except StoreError:
+                if held.over or held.stop:
+                    raise
+                self._never.wait(TRY_AGAIN_SECONDS)
+
+    def _earlier(self, held: Held) -> list[LineRow]:
+        run_id, index = held.facts.run_id, held.index
+        attempts = reader.list_attempts(self._store, run_id, index) if held.generation else []
+        begin = max((row.number for row in attempts if row.status is AttemptStatus.SUPERSEDED), default=0)
+        rows: list[LineRow] = []
+        for kind in (PAYLOAD, EFFECT):
+            rows += reader.list_lines(self._store, run_id, index, kind=kind)
+        return [row for row in rows if begin < row.number < held.number]
+
+
+class AttemptSink:
+    """The sink of one attempt."""
+
+    __slots__ = ("_held", "_ledger", "_lines", "_recorded")
+
+    def __init__(self, held: Held, lines: Lines, ledger: Ledger | None) -> None:
+        self._held = held
+        self._lines = lines
+        self._ledger = ledger
+        if held.recorded is None:
+            held.recorded = Recorded()
+        self._recorded = held.recorded
+
+    # What comes after the settlement was sent is in nobody's way, and is stored by nobody.
+
+    def keep(self, lines: list[Line]) -> None:
+        self._recorded.effects += lines
+
+    def read_clock(self, at: int) -> None:
+        self._recorded.readings.append(at)
+
+    def append(self, lines: list[Line]) -> None:
+        held = self._held
+        said: Said | None = self._lines.of(held)
+        start = None if said is None else said.numbers(len(lines))
+        if start is None or self._ledger is None:
+            _refuse(held)
+        ops = [Append(held.attempt, start + place, kind, data) for place, (kind, data) in enumerate(lines)]
+        self._ledger.append(held, ops)
+
+    def earlier(self) -> Iterable[LineRow]:
+        return () if self._ledger is None else self._ledger.earlier(self._held)
+
+
+def _refuse(held: Held) -> NoReturn:
+    raise Stopped(
+        f"node {held.spec.name!r} of run {held.facts.run_id}, attempt {held.number}, may not write any more: it is over, "
+        "another worker has taken the node, or the engine closes. What its effect did is done and not recorded"
+    )

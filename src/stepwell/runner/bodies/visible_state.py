@@ -1,0 +1,136 @@
+"""The state that the nodes of a run see, and the one it ends with: read from the store, folded, and remembered."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ...codec import decode
+from ...define import StateType
+from ...errors import StateError
+from ...graph import Graph
+from ...ids import RunId
+from ...kernel.folding import Step, Unfoldable, ancestors, copied, fold, in_order, lineage, start
+from ...model.outputs import Completion, delta_of
+from ...words import briefly
+from ..recent import Recent
+
+ReadOutputs = Callable[[RunId, tuple[int, ...]], Mapping[int, Completion]]
+"""Reads what nodes completed with, all of it at one moment."""
+
+REMEMBERED = 256
+"""States of one run: those that were looked at last. Each may be large."""
+
+
+class _View(NamedTuple):
+    """What one attempt of a node saw."""
+
+    number: int
+    values: Mapping[str, Any]
+
+
+class Seen:
+    """What nodes of one run have seen, as long as the run keeps its graph.
+
+    What an attempt saw never changes: when something above a node is attempted again, so is the node. So what is remembered
+    of a node holds as long as its attempt is still the latest.
+    """
+
+    def __init__(self, run_id: RunId, graph: Graph, state: StateType, read: ReadOutputs) -> None:
+        self._run_id = run_id
+        self._graph = graph
+        self._state = state
+        self._read = read
+        self._known: Recent[int, _View] = Recent(REMEMBERED)
+        self._lock = threading.Lock()
+
+    def by(self, index: int, number: int) -> Mapping[str, Any]:
+        """The fold of what is above a node, for this attempt of it. It is remembered, so nobody may change it."""
+        with self._lock:
+            known = self._known.get(index)
+            if known is None or known.number != number:
+                self._known.pop(index, None)
+                self._find(index, number)
+            return self._known[index].values
+
+    def _find(self, index: int, number: int) -> None:
+        base, below = lineage(self._graph, index, self._known)
+        known = self._known.get(base)
+        above = () if known is not None else ancestors(self._graph, base)
+        stored = self._read(self._run_id, (*above, *below))
+        if known is None:
+            values: Mapping[str, Any] = self._fold(start(self._state.channels), above, stored)
+        elif base in stored and stored[base].number == known.number:
+            values = known.values
+        else:  # it was attempted again since, and so was all that is below it
+            self._known.clear()
+            self._find(index, number)
+            return
+        if below:
+            self._keep(base, stored, values)
+            if len(below) > 1:  # what the parent saw, for its other children
+                values = self._fold(values, below[:-1], stored)
+                self._keep(below[-1], stored, values)
+            values = self._fold(values, below[-1:], stored)
+        self._known[index] = _View(number, values)
+
+    def _keep(self, index: int, stored: Mapping[int, Completion], values: Mapping[str, Any]) -> None:
+        """What a node above saw; one that was skipped has no attempt to know it by."""
+        if index in stored:
+            self._known[index] = _View(stored[index].number, values)
+
+    def _fold(
+        self, before: Mapping[str, Any], indexes: Iterable[int], stored: Mapping[int, Completion]
+    ) -> dict[str, Any]:
+        outputs = {index: found.output for index, found in stored.items()}
+        return folded(self._run_id, self._graph, self._state, before, indexes, outputs)
+
+
+def final_state(run_id: RunId, graph: Graph, state: StateType, stored: Mapping[int, bytes]) -> dict[str, Any]:
+    """The fold over all nodes that have completed, of which these are the outputs."""
+    values = folded(run_id, graph, state, start(state.channels), in_order(graph, stored), stored)
+    return {name: copied(value) for name, value in values.items()}  # the defaults are everybody's
+
+
+def folded(
+    run_id: RunId,
+    graph: Graph,
+    state: StateType,
+    before: Mapping[str, Any],
+    indexes: Iterable[int],
+    stored: Mapping[int, bytes],
+) -> dict[str, Any]:
+    """The state after these nodes; one that was skipped has no output."""
+    steps = [step for index in indexes if index in stored and (step := step_of(graph, index, stored[index]))]
+    return fold_steps(run_id, state, before, steps)
+
+
+def step_of(graph: Graph, index: int, output: bytes) -> Step | None:
+    """What a node did to the state; None if it left it alone."""
+    delta = delta_of(output)
+    return None if delta is None else Step(graph.in_order[index].name, decode(delta))
+
+
+def fold_steps(run_id: RunId, state: StateType, before: Mapping[str, Any], steps: Collection[Step]) -> dict[str, Any]:
+    try:
+        return fold(state.channels, before, steps)
+    except Unfoldable as error:
+        raise _explained(run_id, state, error) from error.__cause__
+
+
+def _explained(run_id: RunId, state: StateType, error: Unfoldable) -> StateError:
+    field = state.fields[error.field]
+    advice = "give the field another reducer" if field.is_ours else "correct the reducer"
+    cause = error.__cause__
+    frames = traceback.extract_tb(cause.__traceback__)[1:] if cause is not None else []
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return StateError(
+        f"the state of run {run_id} cannot be folded: the reducer of {state.name}.{error.field}, {field.reducer_name}, "
+        f"{error.problem}{where}\n"
+        f"  at the delta of node {error.node!r}: {error.field}={briefly(error.value)}\n"
+        f"  {advice}, so that it takes every value that nodes return for the field, and `run.retry()`",
+        field=error.field,
+        node=error.node,
+    )

@@ -1,0 +1,1 @@
+"""Which code a process has, in which versions, and which runs of others it works on."""

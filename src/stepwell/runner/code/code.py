@@ -1,0 +1,297 @@
+"""What an engine has the code of: the graphs and bodies of the workflows it was given, started or found.
+
+What a graph or a row names is looked for by one of two finders (`define.registry`): by `ANYTHING` if a program of the user
+stored it, and else by the registry of the engine, which finds only what is registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from ...clock import SECOND
+from ...codec import decode
+from ...define import (
+    ANYTHING,
+    Bodies,
+    Builder,
+    Definition,
+    Finder,
+    NotRegistered,
+    Registry,
+    Target,
+    Workflow,
+    bodies_for,
+    definition_of,
+    load_target,
+)
+from ...define.inputs import misfits
+from ...define.registry import names_in
+from ...define.workflow import check_one_name
+from ...errors import DefinitionError, InputError, MissingJob, StoreCorrupt
+from ...graph import Graph, NodeSpec
+from ...ids import Digest, RunId
+from ...model import SATISFIED_NODES, NodeStatus, RunRow
+from ...store import Store, reader
+from ..bodies.held import RunFacts
+from ..recent import Recent
+
+
+class Outdated(DefinitionError):
+    """A run follows another version of its workflow than this process has."""
+
+
+_MAY_RUN = tuple(status for status in NodeStatus if status not in SATISFIED_NODES)
+
+
+class Code:
+    def __init__(self, store: Store, workflows: Iterable[type[Workflow]], jobs: Iterable[str] = ()) -> None:
+        self._store = store
+        self._registry = Registry(jobs)
+        self._rows: Finder = ANYTHING if store.embedded else self._registry
+        """Who finds what rows of the store name."""
+        self._met: dict[str, type[Workflow]] = {}
+        """Every class that was started or is served here, by name: two of one name are refused."""
+        self.given = {workflow.workflow_name: self._meet(workflow) for workflow in workflows}
+        self._graphs: Recent[str, Graph] = Recent(128)
+        self._found: Recent[tuple[str, str], Bodies] = Recent(1_000)
+        """By workflow and digest: a class inside a function cannot be found by its address."""
+        self._latest: Recent[str, Graph] = Recent(1_000)
+        """By workflow: the graph of the class that was started here last."""
+        self._complete: Recent[tuple[str, str], tuple[NodeSpec, ...]] = Recent(128)
+        """By workflow and digest: the nodes of graphs of which all code was found."""
+
+    def definition_of(self, workflow: Workflow | Builder) -> Definition:
+        definition = definition_of(workflow)
+        if isinstance(workflow, Workflow):
+            self._meet(type(workflow))
+        else:
+            self._registry.add_functions(workflow.jobs)
+            if workflow.state is not None:
+                self._registry.add_state(workflow.state.declared)
+        if self._rows is ANYTHING:
+            return definition
+        bodies = definition.bodies.by(self._rows)
+        self._refuse_if(bodies.missing(definition.graph))
+        return definition._replace(bodies=bodies)
+
+    def _meet(self, workflow: type[Workflow]) -> type[Workflow]:
+        check_one_name(workflow, self._met.setdefault(workflow.workflow_name, workflow))
+        self._registry.add_workflow(workflow)
+        return workflow
+
+    def remember(self, definition: Definition) -> bool:
+        """What was started here; True if it is a version of a class that was not known."""
+        graph = definition.graph
+        self._found[definition.workflow, graph.digest] = definition.bodies
+        if definition.target is None or self._latest.get(definition.workflow) is graph:
+            return False
+        self._latest[definition.workflow] = graph
+        return True
+
+    def introduce(self, workflows: Iterable[type[Workflow]]) -> None:
+        """Classes that are here, whether there are runs of them or not."""
+        for workflow in workflows:
+            self._latest[workflow.workflow_name] = self._meet(workflow).graph()
+
+    def has_version_of(self, workflow: str, target: str | None) -> bool:
+        """The class of a workflow is here; True if that, or that it has changed, was not known."""
+        try:
+            today = self.today(workflow, target)
+        except DefinitionError:
+            return False
+        if today is None or dict(self.versions()).get(workflow) == today.digest:
+            return False
+        self._latest[workflow] = today
+        return True
+
+    def stored(self, graph: Graph) -> None:
+        self._graphs[graph.digest] = graph
+
+    def known_graph(self, digest: Digest) -> Graph | None:
+        """The graph, if it need not be read."""
+        return self._graphs.get(digest)
+
+    def graph(self, digest: Digest, run_id: RunId | None = None) -> Graph:
+        found = self._graphs.get(digest)
+        if found is None:
+            document = reader.get_graph(self._store, digest)
+            if document is None:
+                of_run = f" of run {run_id}" if run_id else ""
+                raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
+            found = self._graphs[digest] = Graph.load(document)
+        return found
+
+    def input_for(self, row: RunRow, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The input of a run with some of it changed, checked by the class as it is now."""
+        target = self.target_of(row)
+        if not (isinstance(target, type) and issubclass(target, Workflow)):
+            raise InputError(f"run {row.id} is of a workflow that takes no input")
+        stored = {name: value for name, value in decode(row.input).items() if name in target._compiled.inputs}
+        return target(**{**stored, **changes}).input()
+
+    def misfits(self, row: RunRow) -> dict[str, list[str]]:
+        """By input: why the class of a run, as it is now, refuses what is stored, or misses one. What it no longer has is no
+        problem."""
+        bodies = self.bodies(row.workflow, row.target, self.graph(row.digest, row.id))
+        return misfits(bodies.inputs, decode(row.input))
+
+    def filled_input(self, row: RunRow, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The input of a run with values for what its class misses or refuses; nodes ran with the rest, so that stays."""
+        needed = self.misfits(row)
+        for name in values:
+            if name not in needed:
+                wanted = f"needed are {', '.join(needed)}" if needed else "its input fits its class"
+                raise InputError(
+                    f"{name}: resume takes only what the class of run {row.id} misses or refuses ({wanted}); "
+                    f"`run.fork(..., input={{...}})` begins a run with another input"
+                )
+        return self.input_for(row, values)
+
+    def target_of(self, row: RunRow) -> Target | None:
+        """The class of a run; None for a dynamic workflow."""
+        if row.workflow in self.given or row.target is None:
+            return self.given.get(row.workflow)
+        try:
+            return self._load(row.target)
+        except DefinitionError:  # a class inside a function is known to who started it
+            if row.workflow not in self._met:
+                raise
+            return self._met[row.workflow]
+
+    def _load(self, target: str) -> Target:
+        """The class that a row names; MissingJob if it is not registered and the store is a server."""
+        try:
+            return load_target(target, self._rows)
+        except NotRegistered as error:
+            raise MissingJob(str(error), job=target, attempted=False) from None
+
+    def today(self, workflow: str, target: str | None) -> Graph | None:
+        """The graph that the class of a workflow gives now; None for a dynamic workflow, whose runs keep what they got."""
+        if workflow in self.given:
+            return self.given[workflow].graph()
+        if target is None:
+            return None
+        try:
+            found = self._load(target)
+        except DefinitionError:
+            latest = self._latest.get(workflow)
+            if latest is None:
+                raise
+            return latest
+        return found.graph() if isinstance(found, type) and issubclass(found, Workflow) else None
+
+    def versions(self) -> list[tuple[str, Digest]]:
+        """The versions of class-based workflows this process would run, for others to know."""
+        latest = {workflow: graph.digest for workflow, graph in list(self._latest.items())}
+        return sorted((latest | {name: given.graph().digest for name, given in self.given.items()}).items())
+
+    def bodies(self, workflow: str, target: str | None, graph: Graph) -> Bodies:
+        """What is at the address of the class now comes first: it may have been written anew, as in a notebook."""
+        found = self._at_hand(workflow, graph)
+        if workflow not in self.given and target is None and found is not None:
+            return found
+        finder = self._rows if graph.trusted else self._registry
+        try:
+            known = self.given.get(workflow) or (None if target is None else self._load(target))
+            if known is not None and not isinstance(known, type):
+                raise DefinitionError(
+                    f"{target} is a function, but the nodes of its run are methods of a Workflow class"
+                )
+            if known is not None:
+                self._registry.add_workflow(known)
+            return bodies_for(known, graph.state, finder)
+        except DefinitionError:
+            # A run that was frozen, or got an edited graph, follows no class any more: its methods are still those.
+            if found is None and workflow in self._met:
+                return bodies_for(self._met[workflow], finder=finder)
+            if found is None:
+                raise
+            return found
+
+    def may_trust(self, current: Graph, new: Graph) -> bool:
+        """Whether a graph that was read from somewhere names nothing but what the graph of a run does, or what is registered.
+
+        Nothing is imported to find out.
+        """
+        known = names_in(current)
+        return current.trusted and all(name in known or self._registry.knows(name) for name in names_in(new))
+
+    def _at_hand(self, workflow: str, graph: Graph) -> Bodies | None:
+        return self._found.get((workflow, graph.digest)) or self._found.get((workflow, graph.follows or ""))
+
+    def facts(self, row: RunRow, again: Collection[int] = ()) -> RunFacts:
+        """What a worker needs to know to run the nodes of this run; Outdated if it follows another version.
+
+        MissingJob if code is not here of a node that may run: one that has not completed, or is among those to run `again`.
+        """
+        graph = self.graph(row.digest, row.id)
+        if self.outdated(row.workflow, row.target, graph):
+            raise Outdated(f"run {row.id} follows another version of {row.workflow} than this process has")
+        bodies = self.bodies(row.workflow, row.target, graph)
+        specs = self._complete.get((row.workflow, row.digest))
+        if specs is None:
+            specs = self._checked(row, graph, bodies, again)
+        given = self.given.get(row.workflow)
+        target = row.target if given is None else given.target  # of the bodies: it may have moved to another module
+        facts = RunFacts(row.id, row.workflow, target, graph, row.input, row.seed, bodies)
+        facts.specs = specs
+        facts.since, facts.heals, facts.active, facts.priority = row.seq, row.heals, row.active, row.priority
+        return facts
+
+    def outdated(self, workflow: str, target: str | None, graph: Graph) -> bool:
+        """The class has changed since a run got this graph, which follows it."""
+        if graph.follows is None:
+            return False
+        try:
+            today = self.today(workflow, target)
+        except DefinitionError:
+            if self._at_hand(workflow, graph) is None:
+                raise
+            return False
+        return today is not None and today.digest != graph.follows
+
+    def _checked(self, row: RunRow, graph: Graph, bodies: Bodies, again: Collection[int]) -> tuple[NodeSpec, ...]:
+        """The nodes of a graph by number, if the code of those is here that may run."""
+        is_data = graph.follows is None
+        missing = bodies.missing(graph, is_data=is_data)
+        if missing and graph.trusted:
+            nodes = reader.all_nodes(self._store, row.id, *_MAY_RUN)
+            may_run = {*again, *(node.index for node in nodes)} - graph.removed
+            self._refuse_if(bodies.missing([graph.in_order[index] for index in may_run], is_data=is_data), row)
+            return bodies.retrying(graph.in_order)
+        self._refuse_if(missing, row)
+        specs = self._complete[row.workflow, row.digest] = bodies.retrying(graph.in_order)
+        return specs
+
+    def _refuse_if(self, missing: list[MissingJob], row: RunRow | None = None) -> None:
+        if missing:
+            first = missing[0]
+            raise MissingJob(
+                first.reason,
+                node=first.node,
+                node_id=first.node_id,
+                job=first.job,
+                run_id=None if row is None else row.id,
+                frozen_at=None if row is None else row.created_at / SECOND,
+                attempted=False,
+                others=[each.job or str(each.node) for each in missing[1:]],
+            )
+
+    def lanes_if_complete(self, workflow: str, target: str | None, graph: Graph) -> frozenset[str] | None:
+        """The lanes of a graph of which every body is found here, else None."""
+        try:
+            if self.absent(workflow, target, graph) is not None:
+                return None
+        except Exception:
+            return None
+        self._found[workflow, graph.digest] = self.bodies(workflow, target, graph)
+        return graph.lanes
+
+    def absent(self, workflow: str, target: str | None, graph: Graph) -> str | None:
+        """Why runs of a graph cannot be worked on here: the first thing that is missing. None: nothing is."""
+        try:
+            missing = self.bodies(workflow, target, graph).missing(graph, is_data=graph.follows is None)
+        except DefinitionError as error:
+            return str(error)
+        return missing[0].reason if missing else None

@@ -1,0 +1,130 @@
+"""Which runs of others an engine works on: those it has the code of, in the version they follow or healed to it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from ...errors import DefinitionError, RunConflict, RunError, RunNotFound, StepwellError, StoreError
+from ...ids import RunId
+from ...model import RunRow, Unfinished
+from ...store import Store, reader
+from ..bodies.held import RunFacts
+from .code import Code, Outdated
+from .versions import Versions
+
+log = logging.getLogger("stepwell")
+
+HEALING_SECONDS = 0.2
+"""How long runs are healed between two other chores."""
+LOOK_AGAIN_SECONDS = 1.0
+"""How often one looks whether the newer version that one yielded to is still alive."""
+
+Pairs = dict[tuple[str, str], frozenset[str]]
+
+
+class Serving:
+    def __init__(
+        self,
+        store: Store,
+        code: Code,
+        versions: Versions,
+        *,
+        take_up: Callable[[RunRow, RunFacts], None],
+        announce: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._code = code
+        self._versions = versions
+        self._take_up = take_up
+        self._announce = announce
+        self._lock = threading.Lock()
+        self.everything = False
+        self._known: dict[Unfinished, frozenset[str] | None] = {}
+        self._look_again: dict[Unfinished, float] = {}
+        self._left: dict[RunId, float] = {}
+        """Runs of this engine that it left to a newer version, and when to look at them again."""
+
+    @property
+    def wanted(self) -> bool:
+        return bool(self.everything or self._code.given)
+
+    @property
+    def needed(self) -> bool:
+        """There may be something to discover."""
+        return bool(self.wanted or self._left)
+
+    def can_serve(self, needed: Unfinished) -> bool | None:
+        """Whether the code of such runs was found here; None when nobody has looked for it (yet)."""
+        return None if needed not in self._known else self._known[needed] is not None
+
+    def leave(self, run_id: RunId) -> None:
+        """A run this engine worked on follows another version now."""
+        self._left[run_id] = time.monotonic()
+
+    def wait(self) -> float | None:
+        """In how many seconds to discover again although nothing seems to have changed; None: there is no need to."""
+        soonest = min((*self._look_again.values(), *self._left.values()), default=None)
+        return None if soonest is None else max(0.0, soonest - time.monotonic())
+
+    def discover(self) -> Pairs | None:
+        """What to serve now, also of what others started; None when only what was started or adopted here."""
+        with self._lock:  # the housekeeper discovers too
+            return self._discover()
+
+    def _discover(self) -> Pairs | None:
+        self._return_to_left()
+        if not self.wanted:
+            return None
+        unfinished = reader.list_unfinished(self._store)
+        # What has ended is forgotten: every graph that was built at run time would stay for ever.
+        self._look_again = {item: self._look_again[item] for item in unfinished if item in self._look_again}
+        self._known = {item: self._known[item] for item in unfinished if item in self._known}
+        for item in unfinished:
+            if item not in self._known and self._look_again.get(item, 0) <= time.monotonic():
+                self._judge(item)
+        return {(item.workflow, item.digest): lanes for item, lanes in self._known.items() if lanes}
+
+    def _judge(self, item: Unfinished) -> None:
+        if item.workflow not in self._code.given and not self.everything:
+            self._known[item] = None
+            return
+        now = time.monotonic()
+        self._look_again[item] = now + LOOK_AGAIN_SECONDS
+        try:
+            # Before anything is healed to it: a worker with older code would heal it back.
+            if self._code.has_version_of(item.workflow, item.target):
+                self._announce()
+            graph = self._code.graph(item.digest)
+            verdict = self._versions.judge(item.workflow, item.target, graph)
+            if verdict == "serve":
+                self._known[item] = self._code.lanes_if_complete(item.workflow, item.target, graph)
+                del self._look_again[item]
+            elif verdict != "yield" and self._versions.heal_all(item, verdict, now + HEALING_SECONDS):
+                self._look_again[item] = now
+        except (StoreError, RunError):  # which say nothing about the code
+            raise
+        except StepwellError:
+            self._known[item] = None  # its code is not here
+            del self._look_again[item]
+
+    def _return_to_left(self) -> None:
+        now = time.monotonic()
+        for run_id in [run_id for run_id, at in self._left.items() if at <= now]:
+            row = reader.get_run(self._store, run_id)
+            if row is None or row.status.terminal:
+                del self._left[run_id]
+                continue
+            try:
+                row = self._versions.up_to_date(row)
+                self._take_up(row, self._code.facts(row))
+                del self._left[run_id]
+            except RunNotFound:
+                del self._left[run_id]
+            except (RunConflict, Outdated):
+                self._left[run_id] = now + LOOK_AGAIN_SECONDS
+            except DefinitionError as error:
+                log.warning("run %s is left to others: %s", run_id, error)
+                del self._left[run_id]

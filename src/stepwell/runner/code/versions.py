@@ -1,0 +1,163 @@
+"""Runs of class-based workflows keep up with their class: who heals which run, and when one leaves that to others."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+from ...codec import decode
+from ...errors import RunConflict, RunError
+from ...graph import Graph
+from ...ids import WorkerId
+from ...kernel.healing import DOUBT, UNFIT, Verdict, judge
+from ...kernel.layout import add_graph
+from ...model import RunRow, RunStatus, Unfinished
+from ...store import Store, reader
+from ...store.living import living
+from ..procedures.gates import ask, enact, go_over
+from ..procedures.procedure import carry_out
+from .code import Code
+
+log = logging.getLogger("stepwell")
+
+UNFINISHED = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.PAUSED)
+
+
+class Versions:
+    def __init__(self, store: Store, code: Code, worker: WorkerId | None) -> None:
+        self._store = store
+        self._code = code
+        self._worker = worker
+        self._doubted: set[tuple[str, str]] = set()
+        """Runs that were paused, or left, for a doubt about this version: asking again would change nothing."""
+
+    def judge(self, workflow: str, target: str | None, graph: Graph) -> Verdict:
+        """What this process does with a run of a workflow that has this graph."""
+        if not self._code.outdated(workflow, target, graph):
+            return "serve"
+        today = self._code.today(workflow, target)
+        assert today is not None
+        self._register(today, workflow)
+        alive = self._alive(workflow)
+        ages = reader.get_graph_ages(self._store, today.digest, graph.follows or "", *alive)
+        return judge(graph.follows, today.digest, ages, alive)
+
+    def up_to_date(self, row: RunRow, *, accept: bool = False, check_input: bool = True) -> RunRow:
+        """The run, healed if its class has changed; RunConflict when that is left to a newer version, or in doubt, or when its
+        input does not fit."""
+        row = self._followed(row, accept=accept)
+        if check_input:
+            self.check_input(row)
+        return row
+
+    def check_input(self, row: RunRow) -> None:
+        """RunConflict if the class of a run asks for another input than it has; if it goes on, it is paused."""
+        found = self._code.misfits(row)
+        if not found:
+            return
+        reason = unfit(found)
+        if row.status.terminal:
+            raise RunConflict(
+                f"run {row.id}: {reason}; `run.fork(..., input={{...}})` begins a run with another input", run_id=row.id
+            )
+        if row.status in (RunStatus.PENDING, RunStatus.RUNNING):
+            carry_out(self._store, enact(ask(row.id, "pause", reason=reason)))
+            log.warning("run %s is paused: %s", row.id, reason)
+        raise RunConflict(f"run {row.id} is paused: {reason}", run_id=row.id)
+
+    def _followed(self, row: RunRow, *, accept: bool) -> RunRow:
+        graph = self._code.graph(row.digest, row.id)
+        verdict = self.judge(row.workflow, row.target, graph)
+        if verdict == "serve":
+            return row
+        if verdict == "yield":
+            raise RunConflict(
+                f"run {row.id} is left to a live worker that has a newer version of {row.workflow}", run_id=row.id
+            )
+        today = self._code.today(row.workflow, row.target)
+        assert today is not None
+        return self._heal(row, graph, today, back=verdict == "roll back", accept=accept)
+
+    def heal_all(self, of: Unfinished, verdict: Verdict, until: float) -> bool:
+        """Heal these runs, as it was judged, while there is time; whether any were healed or there was no time for."""
+        graph, today = self._code.graph(of.digest), self._code.today(of.workflow, of.target)
+        assert today is not None
+        some = False
+        for row in reader.all_runs(self._store, *UNFINISHED, workflow=of.workflow, digest=of.digest):
+            if row.target != of.target or (row.id, today.digest) in self._doubted:
+                continue
+            if time.monotonic() >= until:
+                return True
+            try:
+                healed = self._heal(row, graph, today, back=verdict == "roll back", accept=False)
+                some = True
+                if healed.status is not RunStatus.PAUSED:
+                    self.check_input(healed)
+            except RunError as error:  # one that is deleted meanwhile too: the others are not to wait for it
+                log.info("%s", error)
+        return some
+
+    def _heal(self, row: RunRow, graph: Graph, today: Graph, *, back: bool, accept: bool) -> RunRow:
+        try:
+            carry_out(self._store, go_over(row, graph, today, accept=accept))
+        except RunConflict as conflict:
+            if DOUBT in str(conflict):
+                self._doubted.add((row.id, today.digest))
+            raise
+        healed = reader.require_run(self._store, row.id)
+        if healed.digest == row.digest:
+            self._doubted.add((row.id, today.digest))
+            if healed.status is RunStatus.PAUSED and (healed.reason or "").startswith(DOUBT):
+                log.warning("run %s is paused: %s", row.id, healed.reason)
+                raise RunConflict(f"run {row.id} is paused: {healed.reason}", run_id=row.id)
+            raise RunConflict(f"run {row.id} is {healed.status} and was not healed", run_id=row.id)
+        log.warning(
+            "run %s was healed %s of %s (%s)",
+            row.id,
+            "back to an older version" if back else "to the present version",
+            row.workflow,
+            changes(graph, self._code.graph(healed.digest, row.id)),
+        )
+        return healed
+
+    def _register(self, graph: Graph, workflow: str) -> None:
+        if graph.digest not in reader.get_graph_ages(self._store, graph.digest):
+            for op in add_graph(graph, workflow):
+                self._store.commit([op])
+
+    def _alive(self, workflow: str) -> set[str]:
+        """What other live workers would run of this workflow."""
+        return {
+            digest
+            for worker in living(self._store)
+            if worker.id != self._worker
+            for name, digest in decode(worker.info).get("serves", ())
+            if name == workflow
+        }
+
+
+def unfit(found: Mapping[str, Sequence[str]]) -> str:
+    """Why a run is paused whose class refuses its input, and what to do."""
+    problems = "; ".join(problem for each in found.values() for problem in each)
+    given = ", ".join(f'"{name}": ...' for name in found)
+    return f"{UNFIT}{problems}. Give what is needed: run.resume(input={{{given}}}), or --input NAME=VALUE on the command line"
+
+
+def changes(old: Graph, new: Graph) -> str:
+    """What a heal changes, in a few words."""
+    before = {index: node for node, index in old.index.items() if index not in old.removed}
+    now = {index: node for node, index in new.index.items() if index not in new.removed}
+    parts = [
+        f"{len(found)} {what}: {', '.join(found[:3])}{f' and {len(found) - 3} more' if len(found) > 3 else ''}"
+        for what, found in (
+            ("new", [spec.id for spec in new if new.index[spec.id] not in before]),
+            ("gone", [before[index] for index in sorted(before.keys() - now.keys())]),
+            (
+                "renamed",
+                [f"{before[i]} to {now[i]}" for i in sorted(now.keys() & before.keys()) if before[i] != now[i]],
+            ),
+        )
+        if found
+    ]
+    return "; ".join(parts) or "the same nodes, otherwise connected or with other options"

@@ -1,0 +1,1 @@
+"""Work that takes several commits and reads: gates, forks, collecting graphs."""

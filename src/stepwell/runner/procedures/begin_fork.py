@@ -1,0 +1,71 @@
+"""How a fork is made."""
+
+from __future__ import annotations
+
+import time
+
+from ...clock import SECOND
+from ...codec import decode
+from ...errors import RunBusy, RunConflict
+from ...ids import RunId
+from ...model import Create, Created, GetRun, HeldGate, Refused, RunRow, RunStatus
+from ...model.origin import made_from, origin_of
+from ...store import Store, reader
+from .forking import ORIGIN_DELETED
+from .gates import GATE_LEASE, finish, load
+from .procedure import Commit, Procedure, Read, carry_out
+
+_LOADING = ("load", "fork")
+
+
+def create_fork(create: Create) -> Procedure[RunId]:
+    """Create a fork and let it share what its origin has done, unless another is at it. The same again is the same run."""
+    (receipt,) = yield Commit([create])
+    if isinstance(receipt, Refused):
+        raise RunConflict(f"run {receipt.detail} exists already, with another workflow or input", run_id=create.run_id)
+    assert isinstance(receipt, Created)
+    arguments = create.fork
+    if receipt.existed:
+        (row,) = yield Read([GetRun(receipt.run_id)])
+        _check_same(row, create)
+        arguments = row.fork
+    if receipt.loaded < receipt.total:
+        yield from load(receipt.run_id, receipt.loaded)
+    assert arguments is not None
+    yield from finish(HeldGate(receipt.run_id, "fork", arguments))
+    return receipt.run_id
+
+
+def begin_fork(store: Store, create: Create) -> RunId:
+    """The same, and wait for whoever is at it; if they have died, their time is soon over and what they left is finished."""
+    run_id = carry_out(store, create_fork(create))
+    deadline = time.monotonic() + GATE_LEASE / SECOND + 5
+    while True:
+        row = reader.require_run(store, run_id)
+        if row.purpose not in _LOADING:
+            break
+        if time.monotonic() > deadline:
+            raise RunBusy(f"run {run_id} is busy with {row.purpose!r}; try again in a moment", run_id=run_id)
+        time.sleep(0.05)
+        assert row.fork is not None
+        carry_out(store, finish(HeldGate(run_id, row.purpose, row.fork)))
+    if row.status is RunStatus.CANCELLED and row.reason == ORIGIN_DELETED:
+        raise RunConflict(f"run {run_id} could not begin: the run it is a fork of was deleted", run_id=run_id)
+    return run_id
+
+
+def _check_same(row: RunRow, create: Create) -> None:
+    wanted, found = origin_of(row._replace(fork=create.fork)), origin_of(row)
+    if found is None:
+        raise RunConflict(f"run {row.id} exists already and is no fork", run_id=row.id)
+    assert wanted is not None
+    # Of a run that goes on, what was done before a node may be more when it is asked for again.
+    same_place = found == (wanted if wanted.before is None else wanted._replace(seq=found.seq))
+    if not same_place:
+        raise RunConflict(
+            f"run {row.id} exists already: forked from {found}, and not from where it was asked for", run_id=row.id
+        )
+    if not made_from(row, wanted.run_id, decode(create.fork or b"{}")["created_at"]):
+        raise RunConflict(
+            f"run {row.id} exists already: forked from another run {found.run_id}, which was deleted", run_id=row.id
+        )

@@ -1,0 +1,46 @@
+"""Graphs that nobody needs any more are deleted; those that a run has or had, or whose age still matters, stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...codec import decode
+from ...graph import Graph
+from ...ids import Digest
+from ...model import Deleted, DeleteGraph, ListRuns
+from ...store import Store, reader
+from ...store.living import living
+
+GRACE = 600_000_000
+"""Microseconds. A graph that was stored lately may be about to get its run."""
+
+
+def collect_graphs(store: Store, *, grace: int = GRACE) -> int:
+    """Delete the graphs that no run has or had, chunk by chunk; how many went."""
+    return sum(_delete(store, digest) for digest in unneeded_graphs(store, grace=grace))
+
+
+def unneeded_graphs(store: Store, *, grace: int = GRACE) -> Iterator[Digest]:
+    announced = {digest for worker in living(store) for _, digest in decode(worker.info).get("serves", ())}
+    for digest, workflow in reader.unused_graphs(store, store.now() - grace):
+        if digest not in announced and not _tells_an_age(store, digest, workflow):
+            yield digest
+
+
+def _tells_an_age(store: Store, digest: Digest, workflow: str) -> bool:
+    """Which version of a class is newer is told by which was stored first: while there are runs of it, all are kept."""
+    document = reader.get_graph(store, digest)
+    if document is None:  # it is not whole: somebody has begun to delete it
+        return False
+    graph = Graph.load(document)
+    is_version = graph.follows == digest and any(spec.job is None for spec in graph)
+    return is_version and bool(reader.list_runs(store, ListRuns(1, workflow=workflow)).runs)
+
+
+def _delete(store: Store, digest: Digest) -> bool:
+    while True:
+        (receipt,) = store.commit([DeleteGraph(digest)])
+        if not isinstance(receipt, Deleted):
+            return False  # somebody has just created a run of it
+        if receipt.finished:
+            return True

@@ -1,0 +1,118 @@
+"""Forks: a new run that begins with what another one had done at some point."""
+
+from __future__ import annotations
+
+from ...codec import decode, encode
+from ...graph import Graph
+from ...ids import Digest, RunId, new_claim_id
+from ...kernel.audit import Folded, earlier_graphs, fold
+from ...kernel.plans import Plan
+from ...model import (
+    CHUNK,
+    AttemptStatus,
+    Finish,
+    Gate,
+    GetRun,
+    NodeChange,
+    NodeRow,
+    NodeStatus,
+    Refusal,
+    Refused,
+    RunRow,
+    RunStatus,
+    Share,
+    Shared,
+)
+from ...model.origin import is_origin
+from .procedure import Commit, Procedure, Read
+from .reads import all_nodes, journal, load_graph
+
+UNSTARTED = (NodeStatus.PENDING, NodeStatus.READY)
+SKIPPED_IN_ORIGIN = "skipped_in_origin"
+ORIGIN_DELETED = "origin_deleted"
+"""Why a fork was cancelled that could not begin."""
+
+
+def fork_arguments(origin: RunRow, seq: int, before: int | None) -> bytes:
+    """From where a fork begins: what was done at `seq`, without the node `before` and what is below it.
+
+    When the origin was created tells it from a run that gets its id after it was deleted.
+    """
+    return encode({"origin": origin.id, "created_at": origin.created_at, "seq": seq, "before": before})
+
+
+def share_all(gate: Gate, run: RunRow) -> Procedure[Plan | None]:
+    """Share what the origin had done, and say what becomes of the other nodes; None when somebody else holds the gate.
+
+    Without its origin, which somebody has deleted meanwhile, a fork cannot begin, and is cancelled.
+    """
+    arguments = decode(gate.arguments)
+    origin, before = RunId(arguments["origin"]), arguments["before"]
+    (theirs,) = yield Read([GetRun(origin)])
+    if theirs is None or theirs.purpose == "delete" or not is_origin(theirs, run):
+        return (yield from _give_up(run.id))
+    graph = yield from load_graph(run.id, run.digest)
+    folded = yield from _at(origin, graph, arguments["seq"])
+    left = set() if before is None else {before, *below(before, graph)}
+    shared = [
+        place
+        for place, status in sorted(folded.attempts.items())
+        if status is AttemptStatus.COMPLETED and place[0] not in left
+    ]
+    for start in range(0, len(shared), CHUNK):
+        op = Share(run.id, gate.token, origin, new_claim_id(), tuple(shared[start : start + CHUNK]))
+        (receipt,) = yield Commit([op])
+        if isinstance(receipt, Refused) and receipt.reason is not Refusal.UNKNOWN:
+            return None
+        if not isinstance(receipt, Shared) or receipt.rows < len(op.rows):  # deleted in this moment, or about to be
+            return (yield from _give_up(run.id))
+    (theirs,) = yield Read([GetRun(origin)])
+    if theirs is not None and not is_origin(theirs, run):  # what was shared may be that of another run
+        return (yield from _give_up(run.id))
+    nodes = yield from all_nodes(run.id)
+    return Plan([*_others(nodes, graph, folded, left)], Finish(RunStatus.PENDING, open_gate=True))
+
+
+def _others(nodes: list[NodeRow], graph: Graph, folded: Folded, left: set[int]) -> list[NodeChange]:
+    """Nodes that will not run in the fork either: those that were removed, and those that were skipped."""
+    found = []
+    for row in nodes:
+        if row.status not in UNSTARTED:
+            continue
+        if row.index in graph.removed:
+            found.append(NodeChange(row.index, row.status, row.attempt, NodeStatus.CANCELLED, "removed"))
+        elif folded.nodes[row.index] is NodeStatus.SKIPPED and row.index not in left:
+            found.append(NodeChange(row.index, row.status, row.attempt, NodeStatus.SKIPPED, SKIPPED_IN_ORIGIN))
+    return found
+
+
+def _give_up(run_id: RunId) -> Procedure[Plan]:
+    idle = [row for row in (yield from all_nodes(run_id)) if row.status in UNSTARTED]
+    changes = [NodeChange(row.index, row.status, row.attempt, NodeStatus.CANCELLED, ORIGIN_DELETED) for row in idle]
+    return Plan(changes, Finish(RunStatus.CANCELLED, open_gate=False, reason=ORIGIN_DELETED))
+
+
+def _at(origin: RunId, graph: Graph, seq: int) -> Procedure[Folded]:
+    """How the origin stood; `graph` is the one it has now."""
+    entries = yield from journal(origin, 2**60)
+    digests = [Digest(digest) for digest in earlier_graphs(entries)]
+    graphs: dict[str, Graph] = {}
+    for digest in dict.fromkeys(digests):
+        graphs[digest] = yield from load_graph(origin, digest)
+    moved = len(earlier_graphs(entries[:seq]))
+    then = graph if not digests else graphs[digests[max(0, moved - 1)]]
+    folded = fold(then, entries[:seq], graphs)
+    unknown = [NodeStatus.PENDING] * (len(graph.order) - len(folded.nodes))
+    return folded._replace(nodes=[*folded.nodes, *unknown])
+
+
+def below(index: int, graph: Graph) -> set[int]:
+    """Every node below one, by number."""
+    found: set[int] = set()
+    stack = [index]
+    while stack:
+        for child in graph.children[stack.pop()]:
+            if child not in found:
+                found.add(child)
+                stack.append(child)
+    return found

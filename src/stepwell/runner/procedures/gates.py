@@ -1,0 +1,315 @@
+"""What needs a closed gate: hold it, read the rows, let the kernel compute, write, open or shut. All of it as procedures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...codec import decode, encode
+from ...errors import RunBusy, RunConflict, RunNotFound, StoreCorrupt
+from ...graph import Graph
+from ...ids import RunId, new_gate_token
+from ...kernel import healing, plans
+from ...kernel.importing import import_problems
+from ...kernel.layout import add_graph
+from ...kernel.plans import NotNow, Plan, unchanged
+from ...model import (
+    CHUNK,
+    AddNodes,
+    Arrange,
+    Arranged,
+    Created,
+    Delete,
+    Deleted,
+    Finish,
+    Gate,
+    GateTaken,
+    GetRun,
+    HeldGate,
+    NodeRow,
+    Receipt,
+    Refusal,
+    Refused,
+    Rewrite,
+    Rewritten,
+    RunNews,
+    RunRow,
+    RunStatus,
+    Sweep,
+)
+from .forking import share_all
+from .procedure import Commit, Procedure, Read
+from .reads import all_nodes, load_graph, news_of
+
+GATE_LEASE = 10_000_000
+"""Microseconds after which somebody else may finish what a gate is held for. Who is late is fenced, and loses only time."""
+LONG_GATE_LEASE = 60_000_000
+"""The same for what may have to write a hundred thousand rows: going over to another graph."""
+
+R = RunStatus
+ALLOWED: Mapping[str, tuple[RunStatus, ...]] = {
+    "cancel": (R.PENDING, R.RUNNING, R.PAUSED),
+    "retry": (R.FAILED, R.CANCELLED, R.PAUSED),
+    "reattempt": (R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED, R.COMPLETED),
+    "pause": (R.PENDING, R.RUNNING),
+    "resume": (R.PAUSED,),
+    "heal": (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED),
+    "import": (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED),
+    "freeze": (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED),
+}
+"""What may be asked of a run in which status."""
+del R
+
+
+def ask(run_id: RunId, purpose: str, **arguments: Any) -> Gate:
+    """The gate to hold for what somebody asks of a run."""
+    stop = purpose in ("failed", "cancel")
+    encoded = encode(arguments) if arguments else b""
+    lease = LONG_GATE_LEASE if "digest" in arguments else GATE_LEASE
+    return Gate(run_id, new_gate_token(), purpose, encoded, lease, stop, ALLOWED[purpose])
+
+
+def cancel(run_id: RunId, *, grace: int) -> Procedure[RunNews | None]:
+    """Cancel a run; None when it had already ended, or was being cancelled."""
+    return enact(ask(run_id, "cancel", grace=grace))
+
+
+def retry(run_id: RunId) -> Procedure[RunNews | None]:
+    """Run again what did not complete; None when the run had not failed, been cancelled or paused."""
+    return enact(ask(run_id, "retry"))
+
+
+def ask_to_reattempt(run_id: RunId, index: int, *, cascade: bool) -> Gate:
+    return ask(run_id, "reattempt", node=index, **({"cascade": True} if cascade else {}))
+
+
+def reattempt(run_id: RunId, index: int, *, cascade: bool = False) -> Procedure[RunNews | None]:
+    """Run one node again; None when the run is not in a status for it. RunConflict says why the node cannot.
+
+    With `cascade`, what completed below it too.
+    """
+    return enact(ask_to_reattempt(run_id, index, cascade=cascade))
+
+
+def pause(run_id: RunId) -> Procedure[RunNews | None]:
+    """Start nothing new; None when the run had ended or was paused."""
+    return enact(ask(run_id, "pause"))
+
+
+def resume(run_id: RunId) -> Procedure[RunNews | None]:
+    """Go on with a paused run; None when it was not paused."""
+    return enact(ask(run_id, "resume"))
+
+
+def go_over(
+    run: RunRow,
+    current: Graph,
+    new: Graph,
+    *,
+    purpose: str = "heal",
+    pinned: bool = False,
+    accept: bool = False,
+    trusted: bool = True,
+) -> Procedure[RunNews | None]:
+    """Have a run go over to another graph; None when it is not in a status for it.
+
+    A heal that might do the work of a renamed node twice pauses the run instead, unless somebody accepts it.
+    """
+    yield Commit([Sweep()])  # what a dead worker held no longer runs, and a new node before it comes in time
+    arranged = healing.arrange(current, new, pinned=pinned, trusted=trusted)
+    if arranged.document == current.document:
+        return None
+    nodes = yield from all_nodes(run.id)
+    if len(nodes) > len(current.order):  # somebody has just finished what a dead worker left, perhaps this very change
+        raise RunBusy(f"run {run.id} is just going over to another graph; try again in a moment", run_id=run.id)
+    hindrance = _hindrance(purpose, run, current, arranged, nodes, accept=accept)
+    if isinstance(hindrance, NotNow):  # no need to close the gate to be told so
+        raise RunConflict(f"run {run.id}: {hindrance.message}", run_id=run.id)
+    for op in add_graph(arranged, run.workflow):
+        yield Commit([op])
+    return (yield from enact(ask(run.id, purpose, base=current.digest, digest=arranged.digest, accept=accept)))
+
+
+def finish(held: HeldGate) -> Procedure[RunNews | None]:
+    """Finish what somebody left; None when somebody else does it, or it is done."""
+    if held.purpose == "load":
+        yield from load(held.run_id)
+        return None
+    if held.purpose == "delete":
+        yield from delete(held.run_id)
+        return None
+    stop = held.purpose in ("failed", "cancel")
+    try:
+        gate = Gate(held.run_id, new_gate_token(), held.purpose, held.arguments, GATE_LEASE, stop, resume=True)
+        return (yield from enact(gate))
+    except RunConflict:
+        return None
+
+
+def load(run_id: RunId, start: int = CHUNK) -> Procedure[None]:
+    """Add the nodes of a run that are not there yet, chunk by chunk."""
+    while True:
+        (receipt,) = yield Commit([AddNodes(run_id, start)])
+        if not isinstance(receipt, Created) or receipt.loaded >= receipt.total:
+            return
+        start = receipt.loaded
+
+
+def delete(run_id: RunId) -> Procedure[None]:
+    while True:
+        (receipt,) = yield Commit([Delete(run_id)])
+        if isinstance(receipt, Refused):
+            raise RunConflict(
+                f"run {run_id} is {receipt.detail}; only an ended run can be deleted: cancel it first", run_id=run_id
+            )
+        if isinstance(receipt, Deleted) and receipt.finished:
+            return
+
+
+def enact(gate: Gate) -> Procedure[RunNews | None]:
+    """Hold the gate and apply the plan for its purpose; when rows change meanwhile, compute it anew."""
+    (receipt,) = yield Commit([gate])
+    if isinstance(receipt, Refused) and receipt.reason in _LEFT and not gate.resume:
+        news = yield from _finish_what_was_left(gate)
+        if news is not None:
+            return news
+        (receipt,) = yield Commit([gate])
+    if isinstance(receipt, Refused):
+        if receipt.reason is Refusal.UNKNOWN:
+            raise RunNotFound(gate.run_id)
+        if receipt.reason is Refusal.STATUS:
+            return None
+        raise RunBusy(f"run {gate.run_id} is busy with {receipt.detail!r}; try again in a moment", run_id=gate.run_id)
+    assert isinstance(receipt, GateTaken)
+    begun = gate.resume
+    while True:
+        run = yield from _run(gate)
+        plan = yield from _plan(gate, run, begun=begun)
+        begun = True
+        if isinstance(plan, NotNow):
+            yield from _apply(gate, Plan([], unchanged(run)))
+            raise RunConflict(f"run {gate.run_id}: {plan.message}", run_id=gate.run_id)
+        answer = yield from _apply(gate, plan)
+        if isinstance(answer, Rewritten):
+            return answer.run
+        if isinstance(answer, Refused) and answer.reason is not Refusal.CHANGED:
+            # This one was late, and somebody else took the gate over and finishes it: what was asked for is done all the same.
+            return None if gate.resume else news_of((yield from _run(gate)))
+
+
+_LEFT = (Refusal.INCOMPLETE, Refusal.GATE_HELD)
+"""How a gate is refused that somebody holds, or died holding."""
+
+
+def _finish_what_was_left(gate: Gate) -> Procedure[RunNews | None]:
+    """Nobody else may be there to do it. How the run stands then, if it was just what is asked for."""
+    (swept,) = yield Commit([Sweep()])
+    for held in swept.gates:
+        if held.run_id == gate.run_id:
+            news = yield from finish(held)
+            if (held.purpose, held.arguments) == (gate.purpose, gate.arguments):
+                return news
+    return None
+
+
+def preview(gate: Gate) -> Procedure[tuple[RunRow, Plan | NotNow]]:
+    """What holding this gate would do to the run as it stands, without holding it."""
+    run = yield from _run(gate)
+    if gate.allowed and run.status not in gate.allowed:
+        return run, NotNow(f"it is {run.status}")
+    return run, (yield from _plan(gate, run))
+
+
+def _run(gate: Gate) -> Procedure[RunRow]:
+    (run,) = yield Read([GetRun(gate.run_id)])
+    if run is None:
+        raise RunNotFound(gate.run_id)
+    return run  # type: ignore[no-any-return]
+
+
+def _plan(gate: Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | NotNow]:
+    """`begun`: a part of it may have been applied, here or by somebody who died."""
+    arguments = decode(gate.arguments) if gate.arguments else {}
+    if gate.purpose in ("heal", "import", "freeze"):
+        return (yield from _plan_to_go_over(gate, run, arguments))
+    nodes = yield from all_nodes(gate.run_id)
+    match gate.purpose:
+        case "failed":
+            graph = yield from load_graph(run.id, run.digest)
+            return plans.failed(run, nodes, graph.children)
+        case "cancel":
+            return plans.cancel(nodes, grace=arguments["grace"])
+        case "retry":
+            healed = run.heals > 0 or run.fork is not None  # perhaps the origin of the fork was
+            removed = (yield from load_graph(run.id, run.digest)).removed if healed else frozenset()
+            return plans.retry(nodes, removed)
+        case "reattempt":
+            if arguments["node"] >= len(nodes):  # an ended run may be deleted meanwhile, and its nodes go first
+                raise RunNotFound(gate.run_id)
+            graph = yield from load_graph(run.id, run.digest)
+            cascade = arguments.get("cascade", False)
+            return plans.reattempt(arguments["node"], nodes, graph, cascade=cascade, begun=begun)
+        case "fork":
+            return (yield from share_all(gate, run)) or NotNow("somebody else holds its gate now")
+        case "pause":
+            return plans.pause(arguments.get("reason", "paused"))
+        case "resume":
+            return plans.resume(run, encode(arguments["input"]) if "input" in arguments else None)
+        case unknown:
+            raise StoreCorrupt(f"run {gate.run_id}: the gate is held for {unknown!r}, which this version does not know")
+
+
+def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> Procedure[Plan | NotNow]:
+    """Let the run go over, unless it has, and see what becomes of its nodes."""
+    before = yield from load_graph(run.id, arguments["base"])
+    graph = yield from load_graph(run.id, arguments["digest"])
+    if run.digest not in (arguments["base"], graph.digest):
+        return NotNow("its graph was changed meanwhile")
+    if run.digest != graph.digest:
+        nodes = yield from all_nodes(run.id)
+        hindrance = _hindrance(gate.purpose, run, before, graph, nodes, accept=arguments["accept"])
+        if hindrance is not None:
+            return hindrance
+    start = len(before.order)
+    while True:
+        (receipt,) = yield Commit([Arrange(run.id, gate.token, graph.digest, start)])
+        if not isinstance(receipt, Arranged) or receipt.loaded >= receipt.total:
+            break  # a refusal comes again when the plan is applied
+        start = receipt.loaded
+    nodes = yield from all_nodes(run.id)
+    if len(nodes) < len(graph.order):
+        return NotNow("somebody else holds its gate now")
+    return healing.heal(run, nodes, before, graph)
+
+
+def _hindrance(
+    purpose: str, run: RunRow, current: Graph, graph: Graph, nodes: list[NodeRow], *, accept: bool
+) -> Plan | NotNow | None:
+    """What keeps a run from going over. A doubt about a heal pauses a run that nobody is looking at."""
+    if purpose == "freeze":
+        return None
+    if purpose == "import":
+        problems = import_problems(current, nodes, graph)
+        return NotNow("; ".join(map(str, problems))) if problems else None
+    doubt = None if accept else healing.doubt(current, graph, nodes)
+    if doubt is None:
+        return None
+    if run.status in (RunStatus.PENDING, RunStatus.RUNNING):
+        return Plan([], Finish(RunStatus.PAUSED, False, doubt))
+    return NotNow(doubt)
+
+
+def _apply(gate: Gate, plan: Plan) -> Procedure[Receipt]:
+    """Apply the changes chunk by chunk; the last chunk also finishes."""
+    changes = tuple(plan.changes)
+    last = max(0, len(changes) - 1) // CHUNK * CHUNK
+    for start in range(0, last, CHUNK):
+        (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, changes[start : start + CHUNK])])
+        if isinstance(receipt, Refused):
+            return receipt
+    rows = changes[last:] + plan.holds_while
+    while True:
+        (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, rows, plan.finish)])
+        if not isinstance(receipt, Rewritten) or receipt.finished:
+            return receipt  # type: ignore[no-any-return]
+        rows = plan.holds_while  # the others are written; opening the gate of a large run takes several commits

@@ -1,0 +1,34 @@
+"""Recompute every invariant of a stored run."""
+
+from __future__ import annotations
+
+from ...errors import RunNotFound, StoreCorrupt
+from ...graph import Graph
+from ...ids import Digest, RunId
+from ...kernel.audit import Stored, audit, earlier_graphs
+from ...model import GetGraph, GetRun, ListAttempts, ListJournal, ListNodes
+from ...store import Store
+
+_ALL = 2**40
+
+
+def audit_run(store: Store, run_id: str) -> list[str]:
+    """What is wrong with a run, read at one moment; an empty list means that every invariant holds."""
+    run_key = RunId(run_id)
+    run, nodes, attempts, journal = store.read(
+        [
+            GetRun(run_key),
+            ListNodes(run_key, limit=_ALL),
+            ListAttempts(run_key, limit=_ALL),
+            ListJournal(run_key, limit=_ALL),
+        ]
+    )
+    if run is None:
+        raise RunNotFound(run_id, store=store.url)
+    digests = {run.digest, *map(Digest, earlier_graphs(journal))}
+    documents = dict(zip(digests, store.read([GetGraph(digest) for digest in digests]), strict=True))
+    missing = [digest for digest, document in documents.items() if document is None]
+    if missing:
+        raise StoreCorrupt(f"the graph {missing[0]} of run {run_id} is missing from the store")
+    graphs = {digest: Graph.load(document) for digest, document in documents.items()}
+    return audit(Stored(run, graphs[run.digest], nodes, attempts, journal, graphs))

@@ -1,0 +1,82 @@
+"""A run is written into a cassette, once its code was imported: only then the secrets that it names are known."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from ...define import Bodies
+from ...errors import DefinitionError, InputError, MissingJob
+from ...ids import RunId
+from ...masking import mask
+from ...replay.cassette import cassette_text
+from ...replay.recorded import Recorded, read_recorded
+from ...store import Store
+from ...words import shown
+from ..code.code import Code
+
+MISSING_UP_TO = 10
+"""Addresses that an error lists."""
+
+
+def export_run(store: Store, code: Code, run_id: RunId, file: str | Path, *, missing_code_ok: bool = False) -> Path:
+    """Write a cassette. A file that is there stays as it was until the new one is whole."""
+    path = _checked_path(file)
+    recorded = read_recorded(store, run_id, lambda digest: code.graph(digest, run_id))
+    missing = _missing_code(code, recorded)
+    if missing and not missing_code_ok:
+        raise _unmaskable(run_id, missing)
+    _write(path, cassette_text(recorded))
+    return path
+
+
+def _checked_path(file: object) -> Path:
+    if isinstance(file, str | Path) and Path(file).name:
+        return Path(file)
+    raise InputError(f"export({shown(file)}): the path of a file is needed, as in orders.cassette.json")
+
+
+def _missing_code(code: Code, recorded: Recorded) -> list[str]:
+    """Import what a run names, as an engine does that runs it, so that its secrets are known; what is missing, and why."""
+    missing: list[str] = []
+    bodies = Bodies()
+    try:
+        bodies = code.bodies(recorded.workflow, recorded.target, recorded.graph)
+        bodies.state  # noqa: B018  # it is imported when it is asked for
+    except DefinitionError as error:
+        missing.append(str(error))
+    done = (node.graph.in_order[node.index] for node in recorded.nodes)
+    jobs = {spec.job: spec for spec in (*recorded.graph, *done) if spec.job is not None}
+    for spec in jobs.values():
+        try:
+            bodies.find(spec)
+        except MissingJob as error:
+            missing.append(error.reason)
+    return missing
+
+
+def _unmaskable(run_id: RunId, missing: list[str]) -> InputError:
+    more = [f"and {len(missing) - MISSING_UP_TO:,} more"] if len(missing) > MISSING_UP_TO else []
+    lines = "".join(f"  - {mask(reason)}\n" for reason in (*missing[:MISSING_UP_TO], *more))
+    return InputError(
+        f"the code of run {run_id} cannot be imported, so the secrets that it names are not known and would not be masked; "
+        f"nothing was written:\n{lines}"
+        f"  export it where its code is, or with missing_code_ok=True (--missing-code-ok) if that code names no secrets"
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    # Its name is short, so that a long name which fits can be written too.
+    beside = path.with_name(f".{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        beside.write_text(text, encoding="utf-8", newline="\n")
+        beside.replace(path)
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise InputError(
+            f"{shown(str(path))}: it cannot be written: {getattr(error, 'strerror', None) or error}"
+        ) from None
+    finally:
+        with suppress(OSError, ValueError):  # where it could not be written there is none, and that was said
+            beside.unlink(missing_ok=True)

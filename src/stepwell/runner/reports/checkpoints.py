@@ -1,0 +1,237 @@
+"""Reads what a checkpoint is derived from, all of it at one moment, and derives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ...clock import SECOND
+from ...codec import decode
+from ...define import Bodies, StateType
+from ...errors import DefinitionError, InputError, RunNotFound
+from ...graph import Graph
+from ...ids import Digest, RunId
+from ...kernel.audit import ENDED_BY, Folded, earlier_graphs, folding
+from ...model import (
+    AttemptRow,
+    AttemptStatus,
+    GetRun,
+    JournalRow,
+    LineRow,
+    ListAttempts,
+    ListJournal,
+    ListLines,
+    RunRow,
+)
+from ...model.lines import CHECKPOINT, EFFECT, KEY_BEGINS, PAYLOAD
+from ...model.outputs import delta_of
+from ...replay.checkpoint import (
+    VERSION,
+    Checkpoint,
+    Frontiers,
+    Label,
+    MovingFrontier,
+    WorkItem,
+    idempotency_key,
+    joined_key,
+)
+from ...replay.record import Effect, effects_of
+from ...store import Store
+from ..bodies.visible_state import final_state
+from ..recent import Recent
+from .state_history import MovingState
+
+_ALL = 2**40
+_COMPLETING = ("completed", "shared")
+
+LoadGraph = Callable[[Digest], Graph]
+FindBodies = Callable[[RunRow], Bodies]
+KnownKeys = Recent[str, int]
+"""The steps of checkpoints by their keys, as far as they were met; what it says is looked at before it is believed."""
+
+
+def labels(store: Store, run_id: RunId, load: LoadGraph) -> list[Label]:
+    """The checkpoints of a run that have names, in order."""
+    run, lines = store.read([GetRun(run_id), ListLines(run_id, kind=CHECKPOINT, limit=_ALL)])
+    if run is None:
+        raise RunNotFound(run_id, store=store.url)
+    if not lines:
+        return []
+    nodes = tuple(sorted({line.node for line in lines}))
+    entries, heals = store.read(
+        [
+            ListJournal(run_id, limit=_ALL, kinds=_COMPLETING, indexes=nodes),
+            ListJournal(run_id, limit=_ALL, kinds=("healed",)),
+        ]
+    )
+    # A heal between the two readings changes no entry that came before it.
+    graphs = _graphs(heals, run, load)
+    return _labels(lines, sorted((*entries, *heals), key=lambda entry: entry.seq), graphs)
+
+
+def labelled(store: Store, run_id: RunId, load: LoadGraph, label: str) -> int | None:
+    """The `seq` that a label stands for: of several the latest; None if there is none."""
+    return max((each.step for each in labels(store, run_id, load) if each.label == label), default=None)
+
+
+def checkpoint(
+    store: Store, run_id: RunId, load: LoadGraph, bodies: FindBodies, at: int | str | None, known: KnownKeys
+) -> Checkpoint:
+    """How a run stands now, or stood at a `seq`, a label, or the checkpoint with an idempotency key."""
+    history = _History(store, run_id, load, bodies)
+    if isinstance(at, str) and at.startswith(KEY_BEGINS):
+        return history.with_key(at, known)
+    last = history.run.seq
+    if isinstance(at, str):
+        return history.at(history.step_of(at))
+    step = last if at is None else at
+    if type(step) is not int or not 1 <= step <= last:
+        raise InputError(f"run {run_id} has no checkpoint {at!r}; there are 1 to {last}")
+    return history.at(step)
+
+
+class _History:
+    """All that happened in a run."""
+
+    def __init__(self, store: Store, run_id: RunId, load: LoadGraph, bodies: FindBodies) -> None:
+        found = store.read(
+            [
+                GetRun(run_id),
+                ListAttempts(run_id, limit=_ALL),
+                ListJournal(run_id, limit=_ALL),
+                *(ListLines(run_id, kind=kind, limit=_ALL) for kind in (PAYLOAD, EFFECT, CHECKPOINT)),
+            ]
+        )
+        if found[0] is None:
+            raise RunNotFound(run_id, store=store.url)
+        self.run: RunRow = found[0]
+        self._attempts: tuple[AttemptRow, ...] = found[1]
+        self._journal: tuple[JournalRow, ...] = found[2]
+        self._lines: tuple[LineRow, ...] = (*found[3], *found[4])
+        self._graphs = _graphs(self._journal, self.run, load)
+        self._labels = _labels(found[5], self._journal, self._graphs)
+        self._state = self._found_state(bodies)
+
+    def step_of(self, label: str) -> int:
+        found = [each.step for each in self._labels if each.label == label]
+        if not found:
+            known = ", ".join(dict.fromkeys(each.label for each in self._labels)) or "none"
+            raise InputError(f"run {self.run.id} has no checkpoint {label!r}; there are labels: {known}")
+        return found[-1]
+
+    def at(self, step: int) -> Checkpoint:
+        for entry, graph, folded in self._walk():
+            if entry.seq == step:
+                return self._made(entry, graph, Frontiers(graph).of(folded), self._state_of(graph, folded))
+        raise InputError(f"the journal of run {self.run.id} ends before {step}")
+
+    def with_key(self, key: str, known: KnownKeys) -> Checkpoint:
+        """Looked for from the beginning, once: keys are not stored, but those that were met on the way are remembered."""
+        step = known.get(key)
+        if step is not None and step <= self.run.seq:
+            found = self.at(step)
+            if found.idempotency_key == key:
+                return found
+        return self.at(self._step_with(key, known))
+
+    def _step_with(self, key: str, known: KnownKeys) -> int:
+        states: MovingState | None = None
+        frontier: MovingFrontier | None = None
+        for entry, graph, folded in self._walk():
+            if states is None or entry.kind == "healed":
+                states = MovingState(self.run.id, graph, self._state, self._attempts, folded)
+            else:
+                states.follow(entry, folded)
+            if frontier is None or entry.kind in ("healed", "run"):  # when a gate opens, any node may have become READY
+                frontier = MovingFrontier(graph, folded)
+            else:
+                frontier.follow(entry, folded)
+            found = joined_key(self.run.id, entry.seq, frontier.items, states.text())
+            known[found] = entry.seq
+            if found == key:
+                return entry.seq
+        raise InputError(f"no checkpoint of run {self.run.id} has the idempotency key {key}")
+
+    def _walk(self) -> Iterator[tuple[JournalRow, Graph, Folded]]:
+        graphs = iter(self._graphs)
+        graph = next(graphs)
+        told = folding(self._graphs, self._journal)
+        next(told)
+        for entry, folded in zip(self._journal, told, strict=True):
+            if entry.kind == "healed":
+                graph = next(graphs)
+            yield entry, graph, folded
+
+    def _made(
+        self, entry: JournalRow, graph: Graph, frontier: tuple[WorkItem, ...], state: dict[str, Any] | None
+    ) -> Checkpoint:
+        run = self.run
+        return Checkpoint(
+            VERSION,
+            run.id,
+            entry.seq,
+            state,
+            frontier,
+            run.seed,
+            tuple(self._effects(entry.seq, graph)),
+            idempotency_key(run.id, entry.seq, frontier, state),
+            entry.at / SECOND,
+            next((each.label for each in reversed(self._labels) if each.step == entry.seq), None),
+        )
+
+    def _effects(self, step: int, graph: Graph) -> list[Effect]:
+        """Of the attempts that had ended, by the names and in the order of that time."""
+        ended = {
+            (entry.index, entry.attempt)
+            for entry in self._journal[:step]
+            if entry.kind in ENDED_BY or entry.kind == "shared"
+        }
+        by_node: dict[int, list[LineRow]] = {}
+        for row in self._lines:
+            if (row.node, row.number) in ended:
+                by_node.setdefault(row.node, []).append(row)
+        found: list[Effect] = []
+        for index in sorted(by_node, key=lambda index: (graph.ranks[index], graph.order[index], index)):
+            effects = effects_of(by_node[index], {index: graph.order[index]})
+            found += sorted(effects, key=lambda effect: (effect.attempt, effect.index))
+        return found
+
+    def _found_state(self, bodies: FindBodies) -> StateType | None:
+        """The type of the state; its code is needed only if there is something to fold."""
+        try:
+            return bodies(self.run).state
+        except DefinitionError:
+            if any(row.output is not None and delta_of(row.output) is not None for row in self._attempts):
+                raise
+            return None
+
+    def _state_of(self, graph: Graph, folded: Folded) -> dict[str, Any] | None:
+        if self._state is None:
+            return None
+        outputs: Mapping[int, bytes] = {
+            row.index: row.output
+            for row in self._attempts
+            if row.output is not None and folded.attempts.get((row.index, row.number)) is AttemptStatus.COMPLETED
+        }
+        return final_state(self.run.id, graph, self._state, outputs)
+
+
+def _graphs(journal: Iterable[JournalRow], run: RunRow, load: LoadGraph) -> list[Graph]:
+    """The graphs that a run has had, in order."""
+    return [load(Digest(digest)) for digest in earlier_graphs(journal) or [run.digest]]
+
+
+def _labels(lines: Iterable[LineRow], journal: Iterable[JournalRow], graphs: list[Graph]) -> list[Label]:
+    """A label stands for the entry that its attempt completed with. An attempt that did not complete names nothing."""
+    given: dict[tuple[int | None, int | None], list[str]] = {}
+    for line in lines:
+        given.setdefault((line.node, line.number), []).append(decode(line.data))
+    found: list[Label] = []
+    heals = 0
+    for entry in journal:
+        heals += entry.kind == "healed"
+        if entry.kind in _COMPLETING and entry.index is not None:
+            named = given.get((entry.index, entry.attempt), ())
+            node = graphs[heals].order[entry.index] if named else ""
+            found += [Label(label, entry.seq, entry.at / SECOND, node, entry.attempt or 1) for label in named]
+    return found

@@ -1,0 +1,165 @@
+"""Read what explains a run or one of its nodes, and no more than that: a run may have 100,000 nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...errors import RunNotFound
+from ...graph import Graph
+from ...ids import NodeId, RunId, WorkerId
+from ...kernel.why import GROUPS, Facts, Known, Wanted, Why, Worker, above, explain, most_telling, wanted
+from ...model import (
+    SATISFIED_NODES,
+    GetRun,
+    ListAttempts,
+    ListJournal,
+    ListNodes,
+    ListWorkers,
+    NodeRow,
+    NodeStatus,
+    Query,
+    RunRow,
+    RunStatus,
+)
+from ...store import Store, reader
+from ...store.living import among, living
+
+CANDIDATES = 20
+"""Nodes of a kind that are looked at to tell of a few."""
+TRIES = 4
+"""How often it is read anew when it moved meanwhile; then what was found is told."""
+
+_BROKEN = GROUPS[0]
+_PAGE = ListNodes(RunId("")).limit
+_NO_BLOCKERS = (RunStatus.COMPLETED, RunStatus.CANCELLED)
+
+
+def why_run(store: Store, run_id: RunId, graph: Graph) -> Why:
+    """Why a run is not done yet, or ended as it did."""
+    for _ in range(TRIES):
+        run, workers, gates = _standing(store, run_id, [])
+        counts = reader.count_nodes(store, run_id, graph.removed)
+        found: list[Known] = []
+        for statuses in _telling_of(run):
+            found += _candidates(store, run_id, statuses)
+        if _seq(store, run_id) == run.seq:
+            break
+    nodes: dict[str, Known] = {known.row.id: known for known in found}
+    facts = Facts(run, graph, store.now(), workers, gates, nodes, blockers=most_telling(found), counts=counts)
+    return replace(explain(facts), store=store.url)
+
+
+def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
+    """Why one node of a run, given by its number, stands as it does.
+
+    A run that is being loaded or deleted does not have all of its nodes: then that is explained.
+    """
+    run, rows = store.read([GetRun(run_id), ListNodes(run_id, index - 1, 1)])
+    if run is None or not rows:
+        return why_run(store, run_id, graph)
+    row: NodeRow = rows[0]
+    for _ in range(TRIES):
+        facts = _facts_of_node(store, run, graph, row)
+        was, run, row = row, facts.run, facts.nodes[row.id].row
+        if row.status is was.status:
+            break
+    return replace(explain(facts, row.id), store=store.url)
+
+
+def served_by(store: Store, row: RunRow, *, but: WorkerId | None = None) -> bool:
+    """Whether a worker is alive, `but` this one, that may work on the run."""
+    workers = (Worker.of(worker.id, worker.info) for worker in living(store) if worker.id != but)
+    return any(worker.serves is None or (row.workflow, row.digest) in worker.serves for worker in workers)
+
+
+def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Facts:
+    """All that explains a node that stands like this; what does not have to be searched for is from one moment."""
+    want = wanted(run, graph, row)
+    found = _holding_up(store, run.id, graph, row.id, want)
+    others: list[Query] = [
+        ListAttempts(run.id, row.index),
+        ListJournal(run.id, kinds=("rewrote", "woken"), indexes=(row.index,)),
+        ListJournal(run.id, kinds=("completed",), indexes=tuple(graph.index[node] for node in want.ended)),
+        *(ListNodes(run.id, index - 1, 1) for index in (row.index, *(graph.index[node] for node in want.nodes))),
+    ]
+    run, workers, gates, attempts, history, ended, own, *pages = _standing(store, run.id, others)
+    if not own:
+        raise RunNotFound(run.id, store=store.url)
+    read = _with_errors(store, run.id, [row for page in pages for row in page])
+    moved = {known.row.id for known in read if known.row.status in SATISFIED_NODES}
+    found = [known for known in found if known.row.id not in moved]
+    nodes: dict[str, Known] = {known.row.id: known for known in (*read, *found, Known(own[0], attempts))}
+    ids = {graph.index[node]: node for node in want.ended}
+    return Facts(
+        run,
+        graph,
+        store.now(),
+        workers,
+        gates,
+        nodes,
+        blockers=most_telling(found),
+        history=history,
+        ended={ids[entry.index]: entry.at for entry in ended},
+    )
+
+
+def _holding_up(store: Store, run_id: RunId, graph: Graph, node: NodeId, want: Wanted) -> list[Known]:
+    """The nodes that broke the run, or those above this one that hold it up."""
+    if want.broken:
+        return _candidates(store, run_id, _BROKEN)
+    if not want.blockers:
+        return []
+    ancestors = above(graph, node)
+    return [known for statuses in GROUPS for known in _candidates(store, run_id, statuses, ancestors)]
+
+
+def _standing(store: Store, run_id: RunId, others: Sequence[Query]) -> tuple[Any, ...]:
+    """The run, the workers that are alive, its gates, and the answers to the other questions, all from one moment."""
+    run, rows, gates, *answers = store.read(
+        [GetRun(run_id), ListWorkers(), ListJournal(run_id, kinds=("gate", "run")), *others]
+    )
+    if run is None:
+        raise RunNotFound(run_id, store=store.url)
+    workers = tuple(Worker.of(worker.id, worker.info) for worker in among(rows, store.now()))
+    return run, workers, gates, *answers
+
+
+def _telling_of(run: RunRow) -> tuple[tuple[NodeStatus, ...], ...]:
+    """The kinds of nodes that tell why a run stands as it does."""
+    if run.status in _NO_BLOCKERS:
+        return ()
+    if run.status is RunStatus.CANCELLING:
+        return ((NodeStatus.RUNNING,),)
+    return (_BROKEN,) if run.status in (RunStatus.FAILED, RunStatus.PAUSED) else GROUPS
+
+
+def _candidates(
+    store: Store, run_id: RunId, statuses: tuple[NodeStatus, ...], among: Container[str] | None = None
+) -> list[Known]:
+    """The first nodes with these statuses, of all or of some, with their attempts."""
+    rows: list[NodeRow] = []
+    query = ListNodes(run_id, limit=CANDIDATES, statuses=statuses)
+    while len(rows) < CANDIDATES:
+        (page,) = store.read([query])
+        rows += [row for row in page if among is None or row.id in among]
+        if len(page) < query.limit:
+            break
+        # What is looked for is mostly among the first; if it is not, larger and larger pages find it soon.
+        query = query._replace(after=page[-1].index, limit=min(4 * query.limit, _PAGE))
+    rows = rows[:CANDIDATES]
+    attempts = store.read([ListAttempts(run_id, row.index) for row in rows])
+    return [Known(row, tuple(own)) for row, own in zip(rows, attempts, strict=True)]
+
+
+def _with_errors(store: Store, run_id: RunId, rows: Sequence[NodeRow]) -> list[Known]:
+    """Nodes with their attempts, if they failed: those of others may carry large outputs."""
+    broken = [row.index for row in rows if row.status in _BROKEN]
+    attempts = dict(zip(broken, store.read([ListAttempts(run_id, index) for index in broken]), strict=True))
+    return [Known(row, tuple(attempts.get(row.index, ()))) for row in rows]
+
+
+def _seq(store: Store, run_id: RunId) -> int:
+    run = reader.get_run(store, run_id)
+    return -1 if run is None else run.seq

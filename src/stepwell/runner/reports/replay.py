@@ -1,0 +1,351 @@
+"""Replay: the bodies of a run once more, in order, in one thread, with everything they ask answered from the record.
+
+There is no engine in it and nothing is stored. Only completed attempts are replayed: what a failed one had done before it
+failed need not be repeatable, and nothing stands on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections import ChainMap
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from ...codec import decode
+from ...define import Bodies, NotRegistered, Registry, Workflow, bodies_for, load_target
+from ...errors import DefinitionError, MissingJob, ReplayMismatch, UnrecordedCall
+from ...graph import Graph, NodeSpec
+from ...ids import AttemptId, Digest, RunId
+from ...masking import mask
+from ...model import AttemptStatus
+from ...model.outputs import Completion
+from ...replay.cassette import masked_output, parts
+from ...replay.current import enter
+from ...replay.difference import differences, graph_differences
+from ...replay.inside import inside
+from ...replay.player import Player, Subject
+from ...replay.record import masked_asking
+from ...replay.recorded import Recorded, RecordedNode, read_recorded
+from ...replay.repeatable import Outside
+from ...replay.superseded import Given
+from ...store import Store
+from ..bodies.attempt import Attempt, Raised
+from ..bodies.context import Context
+from ..bodies.held import Held, RunFacts
+from ..bodies.log_lines import Lines
+from ..bodies.visible_state import ReadOutputs
+from ..checking import checked_modules
+from ..code.code import Code
+
+
+class Replayed(NamedTuple):
+    """What a replay that found no difference did."""
+
+    run_id: str
+    executed: tuple[str, ...]
+    """The nodes whose bodies were run again, in order."""
+    stubbed: Mapping[str, str]
+    """The nodes that were served from the record, and why."""
+    effects: int
+    """Effects that were served."""
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"replayed run {self.run_id}: {len(self.executed)} executed, {len(self.stubbed)} stubbed, "
+            f"{self.effects} effects served, in {self.seconds:.3f} s"
+        )
+
+
+class Today(NamedTuple):
+    """The code that a replay runs."""
+
+    graph: Graph | None
+    """What the class gives now; None when the graph was frozen with the run."""
+    bodies: Bodies
+
+
+def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
+    """Replay a stored run with the code that an engine has."""
+
+    def load(digest: Digest) -> Graph:
+        return code.graph(digest, run_id)
+
+    started = time.perf_counter()
+    recorded = read_recorded(store, run_id, load)
+    workflow, target, graph = recorded.workflow, recorded.target, recorded.graph
+    today = None if graph.follows is None else code.today(workflow, target)
+    bodies = code.bodies(workflow, target, graph)
+    if bodies.restricted:
+        _check_registered(recorded, bodies)
+    return replay(recorded, Today(today, bodies), started)
+
+
+def replay_cassette(
+    recorded: Recorded, workflow: type[Workflow] | None = None, *, jobs: Iterable[str] = ()
+) -> Replayed:
+    """Replay what was read from a cassette, with a class, or with what it names in modules that are allowed.
+
+    Whoever wrote a cassette chose what it names: MissingJob says what is not registered, before anything is imported or run.
+    """
+    registry = Registry(checked_modules(jobs))
+    cls = workflow
+    if cls is None and recorded.target is not None:
+        cls = _class_at(recorded.target, recorded.run_id, registry)
+    if cls is not None:
+        registry.add_workflow(cls)
+    bodies = bodies_for(cls, recorded.graph.state, registry)
+    _check_registered(recorded, bodies)
+    return replay(recorded, Today(None if cls is None else cls.graph(), bodies))
+
+
+def _class_at(target: str, run_id: RunId, registry: Registry) -> type[Workflow]:
+    try:
+        found = load_target(target, registry)
+    except NotRegistered as error:
+        raise MissingJob(str(error), job=target, run_id=run_id, attempted=False) from None
+    if isinstance(found, type):
+        return found
+    raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
+
+
+def _check_registered(recorded: Recorded, bodies: Bodies) -> None:
+    """MissingJob for what is not registered. What is missing for another reason is a difference, and told as such."""
+    executed = [node for node in recorded.nodes if _stub(recorded, node) is None]
+    specs = [node.graph.in_order[node.index] for node in executed]
+    for missing in bodies.missing(specs) if specs else ():
+        if isinstance(missing.__cause__, NotRegistered):
+            raise MissingJob(
+                missing.reason,
+                node=missing.node,
+                node_id=missing.node_id,
+                job=missing.job,
+                run_id=recorded.run_id,
+                attempted=False,
+            )
+
+
+def _stub(recorded: Recorded, node: RecordedNode) -> str | None:
+    """Why a body is not run again."""
+    if node.stub is not None:
+        return node.stub
+    if node.index in recorded.graph.removed:
+        return "removed from the graph since"
+    return "opaque" if node.graph.in_order[node.index].side_effects == "opaque" else None
+
+
+def replay(recorded: Recorded, today: Today, started: float | None = None) -> Replayed:
+    """Replay what is recorded; the first difference raises ReplayMismatch."""
+    started = time.perf_counter() if started is None else started
+    _check_graph(recorded, today)
+    # In a context of its own: whoever asks for a replay may be a body himself.
+    context, replaying = contextvars.copy_context(), _Replay(recorded, today.bodies)
+    # Somebody replays inside `async def`, or in a notebook. To bodies, which may run loops themselves, that is no concern.
+    if asyncio._get_running_loop() is not None:
+        return _in_a_thread(lambda: context.run(replaying.perform, started))
+    return context.run(replaying.perform, started)
+
+
+def _check_graph(recorded: Recorded, today: Today) -> None:
+    if today.graph is not None and recorded.graph.follows not in (None, today.graph.digest):
+        raise ReplayMismatch(
+            f"the graph of {recorded.workflow} is not the one it was recorded with",
+            run_id=recorded.run_id,
+            diff=graph_differences(recorded.graph, today.graph),
+        )
+
+
+class _Replay:
+    def __init__(self, recorded: Recorded, bodies: Bodies) -> None:
+        self._recorded = recorded
+        self._bodies = bodies
+        self._outputs = {node.index: Completion(node.attempt, node.output) for node in recorded.nodes}
+        self._facts: dict[tuple[str, str, Given], RunFacts] = {}
+        self._lines = Lines()
+        self._loop = _Loop()
+
+    def perform(self, started: float) -> Replayed:
+        executed: list[str] = []
+        stubbed: dict[str, str] = {}
+        effects = 0
+        inside.set(False)
+        try:
+            for node in self._recorded.nodes:
+                spec = self._recorded.graph.in_order[node.index]
+                stub = _stub(self._recorded, node)
+                if stub is not None:
+                    stubbed[spec.id] = stub
+                    continue
+                effects += self._execute(node, spec)
+                executed.append(spec.id)
+        finally:
+            enter(None)
+            self._loop.close()
+        seconds = time.perf_counter() - started
+        return Replayed(self._recorded.run_id, tuple(executed), stubbed, effects, seconds)
+
+    def _execute(self, node: RecordedNode, spec: NodeSpec) -> int:
+        """Run one body again; how many effects it was served."""
+        subject = Subject(self._recorded.run_id, spec.name, node.attempt)
+        read = self._reading(node)
+        facts = self._facts_of(node)
+        needed = [node.graph.index[each] for each in node.graph.in_order[node.index].needs]
+        # Those that were removed first: another node may have the name of one now, and code of today asks for that one.
+        needed.sort(key=lambda index: (index not in self._recorded.graph.removed, index))
+        inputs = tuple((index, found.output) for index, found in read(node.run_id, tuple(needed)).items())
+        held = Held(AttemptId(""), facts, node.index, node.attempt, 0, inputs, node.generation)
+        context = ReplayedContext(held, read, self._lines, subject, node)
+        attempt = ReplayedAttempt(held, read, self._lines, guarded=True, context=context)
+        enter(context)
+        player: Player | None = None
+        try:
+            result = self._loop.ended(attempt.call())
+            player = context.player()
+            if player is not None:
+                player.finish()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # also SystemExit: what a body raises ends the body, not who replays it
+            player = context.player()
+            raise self._difference(subject, player, error) from error
+        finally:
+            context.leave()
+        _compare(subject, attempt, result, node.output)
+        return 0 if player is None else player.served
+
+    def _difference(self, subject: Subject, player: Player | None, error: BaseException) -> ReplayMismatch:
+        """What a body that raised tells: it had completed."""
+        if player is not None and player.mismatch is not None:
+            return player.mismatch
+        if isinstance(error, MissingJob):
+            return subject.differs(f"its job is missing: {mask(error.reason)}")
+        if isinstance(error, UnrecordedCall):
+            return subject.differs(mask(str(error)))
+        raised = Raised.of(error)
+        return subject.differs(
+            f"its body raised {raised.type}: {raised.message}; when it was recorded it returned",
+            diff=raised.traceback.rstrip().splitlines()[-6:],
+        )
+
+    def _reading(self, node: RecordedNode) -> ReadOutputs:
+        """Reads outputs as they were when an attempt began."""
+        given = {index: Completion(0, output) for index, output in node.given}
+        outputs = ChainMap(given, self._outputs) if given else self._outputs
+
+        def read(run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
+            return {index: outputs[index] for index in indexes if index in outputs}
+
+        return read
+
+    def _facts_of(self, node: RecordedNode) -> RunFacts:
+        """What its body is told of the run, by the graph that it had when the attempt began."""
+        recorded, graph = self._recorded, node.graph
+        place = (graph.digest, node.run_id, node.given)
+        facts = self._facts.get(place)
+        if facts is None:
+            facts = self._facts[place] = RunFacts(
+                node.run_id, recorded.workflow, recorded.target, graph, node.input, recorded.seed, self._bodies
+            )
+            if graph.digest != recorded.graph.digest:
+                facts.specs = _renamed(graph, recorded.graph)
+        return facts
+
+
+def _renamed(then: Graph, now: Graph) -> tuple[NodeSpec, ...]:
+    """The nodes of an earlier graph under the names that they have now: those the code of today has."""
+    return tuple(
+        spec._replace(
+            id=now.order[index],
+            name=now.in_order[index].name,
+            needs=tuple(now.order[then.index[need]] for need in spec.needs),
+        )
+        for index, spec in enumerate(then.in_order)
+    )
+
+
+class ReplayedContext(Context):
+    """`ctx` in a replay: the same names, answered from the record."""
+
+    __slots__ = ("_effects", "_subject")
+
+    def __init__(self, held: Held, read: ReadOutputs, lines: Lines, subject: Subject, node: RecordedNode) -> None:
+        super().__init__(held, read, lines)
+        self._subject = subject
+        self._effects = node.effects
+
+    def _open_outside(self) -> Outside:
+        # What its body asks is masked, with the secrets that are known now.
+        return Player(self._subject, masked_asking(self._effects))
+
+    def player(self) -> Player | None:
+        """Who answered its body; None when there was nothing to ask and it did not."""
+        if self._outside is None and not self._effects:
+            return None
+        player = self._answering()
+        assert isinstance(player, Player)
+        return player
+
+    @property
+    def stopping(self) -> bool:
+        return False
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Nobody looks."""
+
+
+class ReplayedAttempt(Attempt):
+    """Whatever its body does has been done already, so nothing of it may happen again, wherever it is done."""
+
+    __slots__ = ()
+    guarded_everywhere = True
+
+
+def _compare(subject: Subject, attempt: Attempt, result: object, recorded: bytes) -> None:
+    settlement = attempt.returned(result)
+    if settlement.status is not AttemptStatus.COMPLETED or settlement.output is None:
+        error = decode(settlement.error or b"{}")
+        raise subject.differs(f"its body returned what cannot be kept: {error.get('message')}")
+    if settlement.output == recorded:
+        return
+    # A cassette has no secrets in it, so a body that returns one is compared without it; nor are they shown.
+    before, after = masked_output(recorded), masked_output(settlement.output)
+    for part, then, now in zip(("output", "delta"), parts(before), parts(after), strict=True):
+        if then != now:
+            diff = differences(*(None if each is None else decode(each) for each in (then, now)))
+            raise subject.differs(f"its {part} is not the one that was recorded", diff=diff)
+
+
+class _Loop:
+    """Where `async def` bodies run, one after the other. It is watched also when it ends tasks that they left behind."""
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+
+    def ended(self, result: Any) -> Any:
+        """What a body returned, awaited if it is a coroutine."""
+        if not isinstance(result, Coroutine):
+            return result
+        from ...replay.guarding import watched_thread
+
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        with watched_thread():
+            return self._runner.run(result, context=contextvars.copy_context())
+
+    def close(self) -> None:
+        if self._runner is not None:
+            from ...replay.guarding import watched_thread
+
+            with watched_thread():
+                self._runner.close()
+
+
+def _in_a_thread(perform: Callable[[], Replayed]) -> Replayed:
+    thread = ThreadPoolExecutor(1, thread_name_prefix="stepwell-replay")
+    try:
+        return thread.submit(perform).result()
+    finally:
+        thread.shutdown(wait=False)  # who interrupts it does not want to wait

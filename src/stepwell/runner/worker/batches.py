@@ -1,0 +1,178 @@
+"""What goes through the desk: what somebody wants committed, a batch on its way to the store, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...ids import RunId
+from ...model import Op, Receipt, RunNews, Settle
+from ..bodies.held import Held, RunFacts
+
+if TYPE_CHECKING:
+    from .rejected_ops import Apart
+
+AHEAD_WINDOW = 50_000
+"""Claim ahead as much as finished within this many microseconds."""
+
+
+class Limits(NamedTuple):
+    threads: int = 8
+    loop: int = 1_000
+    processes: int = 2
+    queue_depth: int = 1_024
+
+    def of(self, kind: str) -> int:
+        return {"thread": self.threads, "loop": self.loop, "process": self.processes}[kind]
+
+
+@dataclass(slots=True, eq=False)
+class Submission:
+    """Ops that somebody waits for: committed together, in one batch with others'."""
+
+    ops: list[Op]
+    facts: tuple[RunFacts, ...] = ()
+    receipts: list[Receipt] | None = None
+    error: BaseException | None = None
+    done: Callable[[], None] = lambda: None
+
+
+class Asked(NamedTuple):
+    """What one claim asks for: up to so many nodes of each line, counted together, of these runs or in this window.
+
+    A line is a kind of body, with "!" when its nodes must not be claimed ahead of a free slot.
+    """
+
+    lines: tuple[tuple[str, int], ...]
+    runs: tuple[RunId, ...] = ()
+    window: Window | None = None
+    suspect: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Window:
+    """Some of the (workflow, digest) pairs that a worker serves: as many as one claim names."""
+
+    pairs: tuple[tuple[str, str], ...]
+    graphs: list[frozenset[str]]
+    """The lanes of their graphs."""
+    lines: set[str]
+    """In which there may be READY nodes of them."""
+
+
+MAX_PAIRS_NAMED = 256
+"""How many (workflow, digest) pairs one claim names at most: every graph that was built at run time is one."""
+
+
+def windows(
+    serves: Mapping[tuple[str, str], frozenset[str]], by_line: Callable[[frozenset[str]], Iterable[str]]
+) -> Iterator[Window]:
+    """All that is served, some at a time."""
+    pairs = sorted(serves)
+    for start in range(0, len(pairs), MAX_PAIRS_NAMED):
+        named = tuple(pairs[start : start + MAX_PAIRS_NAMED])
+        graphs = [*{serves[pair] for pair in named}]
+        lines = {line for lanes in graphs for line in by_line(lanes)}
+        if lines:
+            yield Window(named, graphs, lines)
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """A batch on its way to the store."""
+
+    ops: list[Op]
+    submissions: list[Submission]
+    settling: list[Held]
+    claims: list[Asked] = field(default_factory=list)
+    """What its claims ask for; they stand at the end of the batch."""
+    lines: int = 0
+    """How many lines of bodies it brings; they stand before the settlements, which would fence them."""
+    since: int = 0
+    """When it was sent."""
+    apart: Apart | None = None
+    """What it tries again by itself."""
+
+    def halves(self) -> tuple[Flight, Flight] | None:
+        """The same in two batches, in order; None when it holds one thing only.
+
+        What somebody waits for stays together; lines, settlements and claims are one thing each.
+        """
+        units = self._units()
+        middle = (len(units) + 1) // 2
+        if len(units) < 2:
+            return None
+        return _joined(units[:middle], self.apart), _joined(units[middle:], self.apart)
+
+    def without_submissions(self) -> Flight:
+        skip = sum(len(submission.ops) for submission in self.submissions)
+        return Flight(self.ops[skip:], [], self.settling, self.claims, self.lines, apart=self.apart)
+
+    def _units(self) -> list[_Unit]:
+        units, ops = [], iter(self.ops)
+        for submission in self.submissions:
+            units.append(_Unit([*islice(ops, len(submission.ops))], submission=submission))
+        units += [_Unit([op], line=True) for op in islice(ops, self.lines)]
+        units += [_Unit([next(ops)], held=held) for held in self.settling]
+        units += [_Unit([next(ops)], asked=asked) for asked in self.claims]
+        return units
+
+
+class _Unit(NamedTuple):
+    """A part of a batch that is not divided any more."""
+
+    ops: list[Op]
+    submission: Submission | None = None
+    line: bool = False
+    held: Held | None = None
+    asked: Asked | None = None
+
+
+def _joined(units: list[_Unit], apart: Apart | None) -> Flight:
+    return Flight(
+        [op for unit in units for op in unit.ops],
+        [unit.submission for unit in units if unit.submission is not None],
+        [unit.held for unit in units if unit.held is not None],
+        [unit.asked for unit in units if unit.asked is not None],
+        sum(unit.line for unit in units),
+        apart=apart,
+    )
+
+
+@dataclass(slots=True)
+class Landing:
+    """What follows from a commit."""
+
+    begin: list[Held] = field(default_factory=list)
+    news: dict[RunId, RunNews] = field(default_factory=dict)
+    answered: list[Submission] = field(default_factory=list)
+    settled: list[tuple[Held, Settle, bool]] = field(default_factory=list)
+    """What was settled, and whether the store accepted it."""
+    lease_lost: bool = False
+    enough: bool = False
+    """There was nothing more to say when it had landed."""
+
+
+class Pace:
+    """How many bodies finished lately: what may be claimed ahead of free slots."""
+
+    __slots__ = ("_before", "_current", "_since")
+
+    def __init__(self) -> None:
+        self._since = self._current = self._before = 0
+
+    def count(self, now: int) -> None:
+        self._turn(now)
+        self._current += 1
+
+    def recent(self, now: int) -> int:
+        self._turn(now)
+        return self._current + self._before
+
+    def _turn(self, now: int) -> None:
+        age = now - self._since
+        if age >= AHEAD_WINDOW:
+            self._before = self._current if age < 2 * AHEAD_WINDOW else 0
+            self._since, self._current = now, 0

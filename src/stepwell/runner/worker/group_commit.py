@@ -1,0 +1,260 @@
+"""Group commit: one commit at a time, with everything in it that wants one.
+
+Whoever ends a body or wants something of the store leads the next commit, unless somebody does; who leads looks again before
+it stops leading. What bodies ended with may wait a moment while more of them are at hand, so that a wide graph is not
+committed one by one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from ...errors import EngineClosed, StoreError
+from ...ids import RunId
+from ...model import Claimed, Op, Receipt, Settle
+from ...store import Store
+from ..bodies.capture import prick_ears
+from ..bodies.held import Held, RunFacts
+from .batches import Flight, Landing, Submission
+from .debounce import Pulse
+from .scheduler import Desk
+
+log = logging.getLogger("stepwell")
+
+SOON_SECONDS = 0.003
+"""How long what bodies ended with may wait for more of its kind, while others are ready to begin."""
+
+
+def now() -> int:
+    """Microseconds on the clock that the desk is told."""
+    return time.monotonic_ns() // 1_000
+
+
+class Crew(Protocol):
+    """Who carries out what follows from a commit."""
+
+    @property
+    def bodies_wait(self) -> bool:
+        """Whether a body for a thread is ready to begin."""
+
+    def landed(self, landing: Landing) -> None:
+        """The store took it. Called with the lock, before anybody else leads or closes."""
+
+    def act_on(self, landing: Landing, *, keep: bool) -> Held | None:
+        """Do what follows; `keep`: return one body for this thread to run."""
+
+    def put_back(self, held: Held) -> None:
+        """The body that was returned is for another thread to run."""
+
+    def find_facts(self, run_id: RunId) -> RunFacts:
+        """What there is to know about a run that somebody else started."""
+
+    def tell_trouble(self, trouble: StoreError | None, runs: Collection[RunId] | None = None) -> None:
+        """Those who wait for these runs, or for any: the store refuses to commit, or does so no longer."""
+
+    def tell_pressure(self) -> None:
+        """Those who listen, if the desk has news of it."""
+
+
+class GroupCommit:
+    def __init__(self, store: Store, desk: Desk, lock: threading.Lock, crew: Crew) -> None:
+        self._store = store
+        self._desk = desk
+        self._lock = lock
+        """That of the desk."""
+        self._crew = crew
+        self._ended: deque[tuple[Held, Settle]] = deque()
+        """What bodies ended with and the desk has not heard of. No lock is needed to put something there."""
+        self._leading = threading.Lock()
+        """Held by whoever commits."""
+        self._asked = False
+        """Somebody wants a commit, and will not wait for it: who leads looks again before it stops leading."""
+        self._committer = Pulse(self.pump, "stepwell-commit", 0)
+        """Commits what ends outside the threads for bodies, which may all be busy."""
+        self._late_committer = Pulse(self._commit_late, "stepwell-late", SOON_SECONDS)
+        self._closed = False
+        self._finished = False
+        self.trouble: StoreError | None = None
+        """Why the store refused the latest commit, if it did."""
+
+    def submit(self, ops: list[Op], facts: tuple[RunFacts, ...] = ()) -> list[Receipt]:
+        """Commit these ops together with whatever else is waiting, and return their receipts."""
+        return self._submit(ops, facts, self.pump)
+
+    def submit_from_a_body(self, ops: list[Op]) -> list[Receipt]:
+        """The same, committed elsewhere: what follows from a commit is not for the thread of a body to do."""
+        return self._submit(ops, (), self.wake)
+
+    def ended(self, held: Held, settlement: Settle) -> None:
+        """A body has ended; to be committed with the next commit, for which somebody has to ask."""
+        self._ended.append((held, settlement))
+
+    def ask(self) -> None:
+        """Who pumps next, or leads, is to commit all there is."""
+        self._asked = True
+
+    def wake(self) -> None:
+        """Have a thread of ours commit what there is."""
+        self._committer.wake()
+
+    def soon(self) -> None:
+        """The same, in a moment."""
+        self._late_committer.wake()
+
+    def pump(self, *, keep: bool = False) -> Held | None:
+        """Commit what there is to commit, unless somebody does; `keep`: return one body for this thread to run."""
+        if not keep:
+            self._asked = True
+        kept: Held | None = None
+        while (flight := self._next_flight()) is not None:
+            if kept is not None:
+                self._crew.put_back(kept)
+                kept = None
+            landing = self._commit(flight)
+            if landing is not None:
+                kept = self._land(landing, keep=keep)
+                if landing.enough and kept is not None and not (self._asked or self._ended):
+                    break
+            elif not self._asked:  # who asked while it led, and was not told, waits for the next
+                return None
+        # Not before: a listener that starts a run waits for a commit, and nobody else would send this one.
+        self._crew.tell_pressure()
+        return kept
+
+    def hear_of_ended(self) -> bool:
+        """Tell the desk which bodies have ended; whether there were any. The lock is held."""
+        count, at = len(self._ended), now()
+        for _ in range(count):
+            held, settlement = self._ended.popleft()
+            if not held.over:
+                self._desk.finished(held, settlement, at)
+        return count > 0
+
+    def close(self) -> None:
+        """Take no more submissions. The lock is held."""
+        self._closed = True
+        self._committer.close()
+        self._late_committer.close()
+
+    def finish(self) -> None:
+        """Commit nothing more."""
+        self._finished = True
+
+    def _submit(self, ops: list[Op], facts: tuple[RunFacts, ...], commit: Callable[[], object]) -> list[Receipt]:
+        ready = threading.Event()
+        submission = Submission(ops, facts, done=ready.set)
+        with self._lock:
+            if self._closed:
+                raise EngineClosed("the engine is closed")
+            self._desk.submit(submission)
+        commit()
+        while not ready.wait(1.0):
+            if self._finished:
+                raise EngineClosed("the engine was closed")
+        if submission.error is not None:
+            raise submission.error
+        assert submission.receipts is not None
+        return submission.receipts
+
+    def _commit_late(self) -> None:
+        if self._leading.locked():
+            self.soon()  # it is not asked to go on at once: what ended since it began is little
+        else:
+            self.pump()
+
+    def _next_flight(self) -> Flight | None:
+        """What this thread has to commit, which then leads until that has landed."""
+        while self._leading.acquire(blocking=False):
+            flight = None
+            try:
+                with self._lock:
+                    # What bodies ended with waits a moment while more are at hand, unless somebody asks for a commit.
+                    if self._asked or not self._crew.bodies_wait:
+                        self._asked = False
+                        self.hear_of_ended()
+                    flight = None if self._finished else self._desk.next_flight(now())
+            finally:
+                if flight is None:
+                    self._leading.release()
+            if flight is not None:
+                return flight
+            if not self._asked:
+                break
+        if self._ended:
+            self.soon()  # it was left for a moment, here or by who leads
+        return None
+
+    def _commit(self, flight: Flight) -> Landing | None:
+        """Leads no longer when it returns. None: the store did not take it."""
+        try:
+            receipts = self._store.commit(flight.ops)
+            self._meet_strangers(receipts)
+            prick_ears()
+            with self._lock:
+                landing = self._desk.landed(flight, receipts, now())
+                landing.enough = self._desk.quiet
+                self._crew.landed(landing)
+            return landing
+        except StoreError as error:
+            self._fell(flight, error)
+        except Exception as error:
+            self._broke(flight, error)
+        except BaseException as error:  # Ctrl-C in the thread that started a run
+            self._fell(flight, StoreError(f"a commit was interrupted: {error!r}"))
+            raise
+        finally:
+            self._leading.release()
+        return None
+
+    def _land(self, landing: Landing, *, keep: bool) -> Held | None:
+        if self.trouble is not None:
+            self.trouble = None
+            self._crew.tell_trouble(None)
+        for submission in landing.answered:
+            submission.done()
+        return self._crew.act_on(landing, keep=keep)
+
+    def _fell(self, flight: Flight, error: StoreError) -> None:
+        """The store did not take the batch. It is sent again by the housekeeper; those who wait are told now."""
+        with self._lock:
+            told = self._desk.fell(flight, error)
+        for submission in told:
+            submission.done()
+        if self.trouble is None:
+            log.warning("the store refuses to commit; it is tried again until it does not: %s", error)
+        self.trouble = error
+        self._crew.tell_trouble(error)
+
+    def _broke(self, flight: Flight, error: Exception) -> None:
+        """No store in trouble raises this: there is an op that it cannot apply. It is looked for at once, by this thread."""
+        if flight.apart is None and len(flight.ops) > 1:
+            log.warning("a batch of %d cannot be stored and is sent in parts: %r", len(flight.ops), error)
+        with self._lock:
+            told, rejected = self._desk.broke(flight, error, now())
+        self._asked = True
+        for submission in told:
+            submission.done()
+        if rejected is not None:
+            log.error("%s", rejected.told, exc_info=error)
+            if rejected.run_id is not None:
+                self._crew.tell_trouble(StoreError(rejected.told), (rejected.run_id,))
+
+    def _meet_strangers(self, receipts: list[Receipt]) -> None:
+        """Runs that others started and this worker was granted nodes of: learn what they are."""
+        for receipt in receipts:
+            if type(receipt) is Claimed:
+                for run in {grant.run_id for grant in receipt.grants if not self._desk.knows(grant)}:
+                    try:
+                        facts = self._crew.find_facts(run)
+                    except StoreError:
+                        raise
+                    except Exception as error:
+                        log.warning("run %s was granted and cannot be served; it is given back: %s", run, error)
+                        continue
+                    with self._lock:
+                        self._desk.know(facts)

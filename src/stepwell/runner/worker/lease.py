@@ -1,0 +1,167 @@
+"""A worker's lease: renewed at a third of its length, from a thread of its own, before anything else."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from ...clock import LONGEST_WAIT, SECOND, microseconds
+from ...codec import encode
+from ...errors import StoreError
+from ...ids import AttemptId, Digest, WorkerId
+from ...model import Enlist, Enlisted, Receipt, Refused, Renew, Renewed
+from ...store import Store
+
+log = logging.getLogger("stepwell")
+
+
+class Tenancy:
+    """When to renew, and what the answer means. A plain object; the time is an argument."""
+
+    def __init__(self, worker: WorkerId, lease: int, info: bytes = b"{}") -> None:
+        self._worker = worker
+        self._lease = lease
+        self.info = info
+        self._enlisted = False
+        self._heard_at = 0
+        """When the lease was last renewed, by the store's clock, as far as this worker was told."""
+        self.due_at = 0
+        self.renewals = 0
+        self.losses = 0
+
+    def next_op(self, holding: tuple[AttemptId, ...] | None) -> Enlist | Renew:
+        if not self._enlisted:
+            return Enlist(self._worker, self._lease, self.info)
+        return Renew(self._worker, self._lease, holding, self._heard_at)
+
+    def answered(self, receipt: Receipt, now: int) -> tuple[AttemptId, ...]:
+        """The answer to `next_op`: what should stop. After a refusal it is due again at once, and enlists."""
+        if isinstance(receipt, Refused):
+            self.lost(now)
+            return ()
+        assert isinstance(receipt, Enlisted | Renewed)
+        self.renewals += isinstance(receipt, Renewed)
+        self._enlisted = True
+        self._heard_at = receipt.lease_until - self._lease
+        self.due_at = now + self._lease // 3
+        return receipt.stop if isinstance(receipt, Renewed) else ()
+
+    def announce(self, info: bytes, now: int) -> None:
+        """Something about the worker has changed that others should know: enlist again, at once."""
+        if info != self.info:
+            self.info, self._enlisted, self.due_at = info, False, now
+
+    def failed(self, now: int) -> None:
+        """The store did not answer: try again soon."""
+        self.due_at = now + min(SECOND, self._lease // 10)
+
+    def lost(self, now: int) -> None:
+        """The lease ran out. Attempts that nobody took yet stand under the next one; the others are fenced."""
+        self.losses += self._enlisted  # who is told twice has lost it once
+        self._enlisted = False
+        self.due_at = now
+
+
+class Lease:
+    """Keeps a tenancy in a thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        worker: WorkerId,
+        seconds: float,
+        *,
+        holding: Callable[[], tuple[AttemptId, ...] | None],
+        on_held: Callable[[], None],
+        on_stop: Callable[[Iterable[AttemptId]], None],
+        versions: Callable[[], list[tuple[str, Digest]]],
+        queues: frozenset[str] | None = None,
+    ) -> None:
+        self._store = store
+        self._queues = None if queues is None else sorted(queues)
+        self._seconds = seconds
+        self._versions = versions
+        self._tenancy = Tenancy(worker, microseconds(seconds))
+        self._holding = holding
+        self._on_held = on_held
+        self._on_stop = on_stop
+        self._lock = threading.Lock()
+        self._closed = False
+        self._changed = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="stepwell-lease", daemon=True)
+
+    @property
+    def renewals(self) -> int:
+        return self._tenancy.renewals
+
+    @property
+    def losses(self) -> int:
+        return self._tenancy.losses
+
+    def start(self) -> None:
+        self._tenancy.info = self._info()
+        self._renew()
+        self._thread.start()
+
+    def lost(self) -> None:
+        """Somebody was told that the lease ran out: take it again now, or as soon as the store answers."""
+        log.warning(
+            "the lease of this worker ran out (was the process paused for more than %g s?); nodes it held may "
+            "have been taken by others, whose results count",
+            self._seconds,
+        )
+        self._tenancy.lost(_now())
+        try:
+            self._renew()
+        except StoreError as error:
+            log.warning("the lease could not be taken again yet: %s", error)
+
+    def announce(self) -> None:
+        """Tell others which versions of which workflows this worker has; they know when this returns."""
+        with self._lock:
+            self._tenancy.announce(self._info(), _now())
+        self._changed.set()
+        self._renew_if_due()
+
+    def _info(self) -> bytes:
+        queues = {} if self._queues is None else {"queues": self._queues}
+        return encode({"pid": os.getpid(), "host": platform.node(), "serves": self._versions()} | queues)
+
+    def close(self) -> None:
+        self._closed = True
+        self._changed.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(5)
+
+    def _keep(self) -> None:
+        while True:
+            self._changed.wait(min(LONGEST_WAIT, max(0, self._tenancy.due_at - _now()) / SECOND))
+            self._changed.clear()
+            if self._closed:
+                return
+            try:
+                self._renew_if_due()
+            except Exception as error:  # whatever it is, the next renewal may work and the lease must not lapse for it
+                log.warning("the lease could not be renewed: %s", error)
+                self._tenancy.failed(_now())
+
+    def _renew_if_due(self) -> None:
+        if self._tenancy.due_at <= _now():
+            self._renew()
+
+    def _renew(self) -> None:
+        with self._lock:
+            receipt = self._store.commit([self._tenancy.next_op(self._holding())])[0]
+            stop = self._tenancy.answered(receipt, _now())
+        if not isinstance(receipt, Refused):
+            self._on_held()
+        if stop:
+            self._on_stop(stop)
+
+
+def _now() -> int:
+    return time.monotonic_ns() // 1_000

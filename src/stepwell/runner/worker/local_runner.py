@@ -1,0 +1,449 @@
+"""The local runner: carries out, in this process, what the desk decides.
+
+Threads and clocks are at this edge and nowhere else in the runner: `def` bodies run in threads (`threads.py`), `async def`
+bodies on one loop (`loop.py`), `isolation="process"` bodies in processes of their own (`process.py`). What they end with is
+committed in groups (`committing.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...clock import SECOND
+from ...errors import StoreError
+from ...graph import Graph
+from ...ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
+from ...kernel import settling
+from ...model import Dismiss, GateState, RunNews, Settle
+from ...model.outputs import Completion
+from ...store import Store, reader
+from ..bodies.attempt import Attempt, settle
+from ..bodies.capture import close_ears, open_ears
+from ..bodies.held import Held, RunFacts
+from ..bodies.loop import LoopThread
+from ..bodies.recording import Ledger
+from ..bodies.threads import BodyThreads
+from ..procedures.procedure import carry_out
+from .backpressure import BackpressureEvent
+from .batches import Landing, Limits
+from .debounce import Pulse
+from .group_commit import GroupCommit, now
+from .lease import Lease
+from .metrics import EngineMetrics, snapshot
+from .scheduler import Desk
+from .time_limits import Timekeeper
+from .timetable import Chores
+
+if TYPE_CHECKING:
+    from ..bodies.process import ProcessBodies
+    from .housekeeping import Housekeeping
+
+log = logging.getLogger("stepwell")
+
+SETTLE_SECONDS = 5.0
+"""How long closing waits for the settlement of what has ended or was given back."""
+
+
+class LocalRunner:
+    def __init__(
+        self,
+        store: Store,
+        worker: WorkerId,
+        limits: Limits,
+        lease_seconds: float,
+        *,
+        versions: Callable[[], list[tuple[str, Digest]]],
+        find_facts: Callable[[RunId], RunFacts],
+        on_news: Callable[[Iterable[RunNews]], None],
+        on_trouble: Callable[..., None],
+        on_pressure: Callable[[BackpressureEvent], None],
+        house: Callable[[], Housekeeping],
+        graphs: Callable[[Digest], Graph | None],
+        queues: frozenset[str] | None = None,
+        guarded: bool = False,
+    ) -> None:
+        self._store = store
+        self.find_facts, self.tell_trouble = find_facts, on_trouble
+        self._on_news, self._on_pressure = on_news, on_pressure
+        self._telling = threading.Lock()
+        self._house, self._graphs = house, graphs
+        self._lock = threading.Lock()
+        self.desk = Desk(worker, limits, new_claim_id, queues)
+        self.chores = Chores()
+        self._commits = GroupCommit(store, self.desk, self._lock, self)
+        self.pump, self.submit, self.commit_soon = self._commits.pump, self._commits.submit, self._commits.soon
+        self._wake = threading.Event()
+        self._quiet = threading.Condition(self._lock)
+        self._pulse = Pulse(self._store_lines, "stepwell-lines")
+        self.desk.lines.wake = self._pulse.wake
+        self._bodies = BodyThreads(limits.threads, self, lambda: self.desk.count("thread"))
+        self._time = Timekeeper(self.desk, self._lock, self.chores, self._commits, self._bodies)
+        self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
+        self._processes: ProcessBodies | None = None
+        self._closed = False
+        self._guarded = guarded
+        self._ledger = Ledger(store, self._commits.submit_from_a_body)
+        self._lease = Lease(
+            store,
+            worker,
+            lease_seconds,
+            holding=self._holding,
+            on_held=self._leased,
+            on_stop=self.stop,
+            versions=versions,
+            queues=queues,
+        )
+        self._gates = Pulse(self._finish_gates, "stepwell-gates", 0)
+        self._housekeeper = threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True)
+
+    # What the engine asks of it
+
+    def start(self) -> None:
+        self._lease.start()
+        self._housekeeper.start()
+        open_ears()
+
+    def announce(self) -> None:
+        """Tell others which versions of which workflows are here."""
+        self._lease.announce()
+
+    def know(self, facts: RunFacts) -> None:
+        with self._lock:
+            self.desk.know(facts)
+        self.pump()
+
+    def hungry(self, runs: Iterable[RunId]) -> None:
+        with self._lock:
+            self.desk.hungry(runs)
+        self.pump()
+
+    def serve(self, pairs: Mapping[tuple[str, str], frozenset[str]]) -> None:
+        """Work for these (workflow, digest) pairs, whoever started the runs."""
+        with self._lock:
+            self.desk.serves = dict(pairs)
+            self.desk.look_around()
+        self.pump()
+
+    def look_around(self) -> None:
+        with self._lock:
+            self.desk.look_around()
+        self.pump()
+
+    def suspects_possible(self) -> None:
+        with self._lock:
+            self.desk.suspects_possible()
+        self.pump()
+
+    def drain(self) -> None:
+        with self._lock:
+            self.desk.drain(now())
+        self.pump()
+
+    def stop(self, attempts: Iterable[AttemptId]) -> None:
+        """Ask these attempts to stop."""
+        with self._lock:
+            wanted = [self.desk.held[attempt] for attempt in attempts if attempt in self.desk.held]
+            wanted = [held for held in wanted if not held.stop]
+            for held in wanted:
+                held.stop = True
+        for held in wanted:
+            held.make_stop()
+
+    def stop_run(self, run_id: RunId) -> None:
+        with self._lock:
+            attempts = [held.attempt for held in self.desk.held.values() if held.facts.run_id == run_id]
+        self.stop(attempts)
+
+    def wake(self) -> None:
+        """There may be something to do before the next chore is due."""
+        self._wake.set()
+
+    def wake_gates(self) -> None:
+        """There are gates to finish, which may take long."""
+        self._gates.wake()
+
+    def sweep_in(self, microseconds: int) -> None:
+        """Something becomes due then."""
+        with self._lock:
+            self.chores.sweep_by(now() + microseconds)
+        self._wake.set()
+
+    def metrics(self) -> EngineMetrics:
+        with self._lock:
+            if self._commits.hear_of_ended():
+                self.commit_soon()  # who ended it may have found nothing to commit
+            return snapshot(self.desk, self._lease, now())
+
+    def settling(self) -> Iterable[Held]:
+        """What the commit on its way settles. Asked by the thread that commits it."""
+        return self.desk.settling
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.desk.held)
+
+    @property
+    def idle(self) -> bool:
+        with self._lock:
+            return self.desk.idle
+
+    # What follows from a commit
+
+    @property
+    def bodies_wait(self) -> bool:
+        return self._bodies.waiting
+
+    def put_back(self, held: Held) -> None:
+        self._bodies.put_back(held)
+
+    def landed(self, landing: Landing) -> None:
+        # Before anybody else leads or closes: they begin in the order of claims, and what is not to begin is found.
+        self._bodies.add([held for held in landing.begin if held.spec.body == "thread"])
+        for held, _, _ in landing.settled:
+            self._time.forget(held)
+        if self._closed or self.desk.idle:
+            self._quiet.notify_all()
+
+    def tell_pressure(self) -> None:
+        """In order, so one thread at a time."""
+        news = self.desk.pressure.news
+        while news and self._telling.acquire(blocking=False):
+            try:
+                while news:
+                    self._on_pressure(news.popleft())
+            finally:
+                self._telling.release()
+
+    def act_on(self, landing: Landing, *, keep: bool) -> Held | None:
+        kept = self._begin(landing.begin, keep=keep) if landing.begin else None
+        if landing.settled:
+            self._after_settling(landing)
+        if landing.lease_lost:
+            self._lease.lost()
+        return kept
+
+    def _after_settling(self, landing: Landing) -> None:
+        news = landing.news.values()
+        if all(run.gate is GateState.OPEN for run in news):  # they go on: nothing to forget, to stop or to finish
+            self._on_news(news)
+        else:
+            self.spread(news)
+        delays = [op.delay for _, op, ok in landing.settled if op.delay is not None and ok]
+        if delays:
+            self.sweep_in(min(delays) + 500)
+
+    def spread(self, news: Iterable[RunNews]) -> None:
+        """Tell those who wait, and finish what a closed gate is held for."""
+        with self._lock:
+            broken = {gate.run_id: gate for gate in self.desk.heard(news)}
+            # Named one by one, before anybody can retry the run: what is started then is not to be stopped.
+            held = self.desk.held.values() if broken else ()
+            running = [each.attempt for each in held if each.facts.run_id in broken]
+        if running:
+            self.stop(running)
+        for gate in broken.values():
+            self._house().finish_gate(gate)
+        self._on_news(news)
+
+    # Bodies
+
+    def _begin(self, begin: list[Held], *, keep: bool) -> Held | None:
+        threads = sum(held.spec.body == "thread" for held in begin)
+        if threads != len(begin):
+            on_loop = [self.attempt(held) for held in begin if held.spec.body == "loop"]
+            if on_loop:
+                self._loop.begin(on_loop)
+            for held in begin:
+                if held.spec.body == "process":
+                    self._process_bodies().put(self.attempt(held))
+        return self._bodies.begin(threads, keep=keep)
+
+    def attempt(self, held: Held) -> Attempt:
+        return Attempt(
+            held, self._read_outputs, self.desk.lines, self._read_frozen_at, self._ledger, guarded=self._guarded
+        )
+
+    def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self._loop.go_on(attempt, coroutine)
+
+    def begins(self, attempt: Attempt) -> bool:
+        """Whoever has taken a body out of those that are ready has it alone, so most need no lock."""
+        held = attempt.held
+        if held.spec.timeout is not None or held.unwanted():
+            return self._begins(attempt)
+        held.begun = True
+        return True
+
+    def ended(self, held: Held, settlement: Settle) -> bool:
+        if held.spec.timeout is None:
+            self._commits.ended(held, settlement)
+            if held.spec.on_lost == "interrupt":
+                self._commits.ask()
+            return False
+        with self._lock:
+            if not held.over:
+                self.desk.finished(held, settlement, now())
+                self._commits.ask()
+                return False
+            return self._time.came_back(held)
+
+    def went_on(self, held: Held) -> bool:
+        if held.spec.timeout is None:
+            return False
+        with self._lock:
+            return self._time.came_back(held)
+
+    def _store_lines(self) -> None:
+        with self._lock:
+            self.desk.lines.ripen()
+        self.pump()
+
+    def _begins(self, attempt: Attempt) -> bool:
+        """Whether this body may begin now. Under the lock: what closing gives back must not begin any more."""
+        held = attempt.held
+        with self._lock:
+            if held.unwanted():
+                if not held.over:
+                    self.desk.finished(held, settle(held, settling.CANCELLED), now())
+                    self._commits.ask()
+                return False
+            held.begun = True
+            if held.spec.timeout is not None:
+                self._time.begins(attempt, held.spec.timeout)
+            return True
+
+    def _begins_elsewhere(self, attempt: Attempt) -> bool:
+        begins = self._begins(attempt)
+        if not begins:
+            self._commits.wake()
+        return begins
+
+    def _settled_elsewhere(self, held: Held, settlement: Settle) -> None:
+        """A body on the loop or in a process has ended: let a thread of ours commit it."""
+        self._commits.ended(held, settlement)
+        self._commits.wake()
+
+    def _process_bodies(self) -> ProcessBodies:
+        if self._processes is None:
+            from ..bodies.process import ProcessBodies
+
+            self._processes = ProcessBodies(self.desk.limits.processes, self._begins_elsewhere, self._settled_elsewhere)
+        return self._processes
+
+    def _read_frozen_at(self, run_id: RunId) -> float | None:
+        try:
+            row = reader.get_run(self._store, run_id)
+        except StoreError:  # whoever reads the message can do without
+            return None
+        return None if row is None else row.created_at / SECOND
+
+    def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
+        return reader.get_completions(self._store, run_id, indexes)
+
+    # Housekeeping
+
+    def now(self) -> int:
+        return now()
+
+    def _leased(self) -> None:
+        """The lease is held. If it was not, there may be work that could not be claimed."""
+        with self._lock:
+            regained, self.desk.leased = not self.desk.leased, True
+        if regained:
+            self._wake.set()
+
+    def _holding(self) -> tuple[AttemptId, ...] | None:
+        with self._lock:
+            return self.desk.holding()
+
+    def _keep_house(self) -> None:
+        while True:
+            with self._lock:
+                pause = self.chores.next_at(now(), busy=self.busy) - now()
+            self._wake.wait(max(0.0, pause / 1_000_000))
+            self._wake.clear()
+            if self._closed:
+                return
+            try:
+                with self._lock:
+                    due = self.chores.due(now(), busy=self.busy)
+                self._time.end(due.overdue)
+                carry_out(self._store, self._house().do(due))
+                self.pump()
+            except StoreError as error:
+                log.warning("housekeeping: %s", error)
+                self._wake.wait(0.5)
+            except Exception:
+                log.exception("housekeeping failed; it goes on")
+                self._wake.wait(0.5)
+
+    def _finish_gates(self) -> None:
+        house = self._house()
+        while house.pending:
+            try:
+                carry_out(self._store, house.finish_next_gate(), self._graphs)
+            except StoreError as error:
+                log.warning("housekeeping: %s", error)
+            except Exception:  # the others are not to wait for one that can never be finished
+                log.exception("a gate could not be finished; it is tried again")
+        self.pump()
+
+    # The end
+
+    def close(self, timeout: float) -> None:
+        """Let bodies end for a while, then give back what did not; nothing is lost either way."""
+        with self._lock:
+            self.desk.close(now())
+        self._give_back_unbegun()
+        self._wait_until_quiet(timeout)
+        self._give_back_all()
+        self._wait_until_quiet(SETTLE_SECONDS)
+        with self._lock:
+            self._closed = True
+            self._commits.close()
+        self._wake.set()
+        self._time.close()
+        self._pulse.close()
+        self._lease.close()
+        self._bodies.close()
+        self._loop.close()
+        if self._processes is not None:
+            self._processes.close()
+        # A run that failed while the engine closed should not look as if it were running.
+        self._gates.end(5, last=True)
+        if self._housekeeper.is_alive() and threading.current_thread() is not self._housekeeper:
+            self._housekeeper.join(5)
+        self._commits.finish()
+        close_ears()
+        try:
+            self._store.commit([Dismiss(self.desk.worker)])
+        except StoreError as error:
+            log.warning("could not sign off; the lease will run out instead: %s", error)
+
+    def _wait_until_quiet(self, seconds: float) -> None:
+        """Until everything is settled; a store that takes nothing is not waited for."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            while not self.desk.idle and self._commits.trouble is None and time.monotonic() < deadline:
+                self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
+
+    def _give_back_unbegun(self) -> None:
+        with self._lock:
+            found = [held for held in self.desk.held.values() if held.spec.body != "thread" and not held.begun]
+            while (held := self._bodies.take()) is not None:
+                found.append(held)
+            for held in found:
+                if not held.over:
+                    self.desk.finished(held, settle(held, settling.RELEASED), now())
+        self.pump()
+
+    def _give_back_all(self) -> None:
+        with self._lock:
+            self._commits.hear_of_ended()
+            for held in [*self.desk.held.values()]:
+                self.desk.finished(held, settle(held, settling.lost(held.spec)), now())
+        self.pump()

@@ -1,0 +1,636 @@
+"""The runner's decisions: what to commit next, what to claim with it, what a commit's answers mean.
+
+A plain object driven by events. It has no threads, clocks or stores: the edge tells it the time and carries out what it
+returns, so a simulator can drive exactly this code.
+
+Group commit: one commit is in flight; all that arrives meanwhile goes into the next one, together with the claims that
+follow from it. A chain costs one transaction a node, a wide graph few in all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from ...errors import NotStored
+from ...graph import suspect_lane
+from ...ids import AttemptId, ClaimId, RunId, WorkerId
+from ...model import (
+    CHUNK,
+    AttemptStatus,
+    Claim,
+    Claimed,
+    Create,
+    Created,
+    GateState,
+    Grant,
+    HeldGate,
+    ListReady,
+    NodeStatus,
+    Op,
+    Receipt,
+    Refusal,
+    Refused,
+    RunNews,
+    Settle,
+    Settled,
+)
+from ..bodies.held import Held, RunFacts
+from ..bodies.log_lines import Lines
+from ..bodies.run_queue import RunQueue, first_of
+from .backpressure import KINDS, Pressure
+from .batches import Asked, Flight, Landing, Limits, Pace, Submission, Window, windows
+from .metrics import Counters
+from .rejected_ops import FIRST_PAUSE, Apart, Isolation, Rejected, in_words
+
+MAX_SETTLEMENTS = 2_000
+"""How many settlements one commit takes at most, so that renewals get through in between."""
+MAX_LINES = 2_000
+"""After how many lines of their bodies a commit takes no more settlements."""
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+"""After how many bytes of outputs and records a commit takes no more settlements: a store writes them in one piece."""
+MAX_RUNS_NAMED = 256
+"""How many runs one claim names at most."""
+SERVED_EVERY = 50_000
+"""At the latest after this many microseconds of work on runs that it knows, it looks for those that others started."""
+DRAIN_FOR = 10_000_000
+"""For so many microseconds at most nothing is claimed so that a suspect can run alone. Then it runs beside what is left."""
+LINES = {kind: (f"{kind}!", kind) for kind in KINDS}
+"""Of each kind of body. Careful ones come first: while others are claimed ahead no slot would ever be free for them."""
+
+
+class Desk:
+    """Holds what this worker has claimed and decides what to do next."""
+
+    def __init__(
+        self,
+        worker: WorkerId,
+        limits: Limits,
+        new_claim_id: Callable[[], ClaimId],
+        queues: frozenset[str] | None = None,
+    ) -> None:
+        self.worker = worker
+        self.queues = queues
+        """The queues it takes nodes from; None: all."""
+        self.limits = limits
+        self.facts: dict[RunId, RunFacts] = {}
+        self.held: dict[AttemptId, Held] = {}
+        self.serves: dict[tuple[str, str], frozenset[str]] = {}
+        """(workflow, digest) pairs it works for, with the lanes of their graphs, also when others started the run."""
+        self.closing = False
+        self.leased = True
+        """False from a refusal for want of a lease until it is held again: claims would only be refused."""
+        self.stalled = False
+        """Too many bodies did not end in time; nothing more is claimed until some of them do."""
+        self.pressure = Pressure()
+        self.counters = Counters()
+        self.lines = Lines()
+        """What bodies have said and nobody has committed yet."""
+        self._new_claim_id = new_claim_id
+        self._submissions: deque[Submission] = deque()
+        self._settlements: deque[tuple[Held, Settle]] = deque()
+        self._flight: Flight | None = None
+        self._again: deque[Flight] = deque()
+        """Batches that the store did not take, or parts of them, in order: sent before anything else."""
+        self._isolation = Isolation()
+        self._hungry: defaultdict[str, RunQueue] = defaultdict(RunQueue)
+        """By line: the runs that may have READY nodes in it."""
+        self._known = 0
+        """How many runs it has known."""
+        self._windows: deque[Window] = deque()
+        """Where it still has to look for READY nodes of the workflows it serves."""
+        self._served_at = 0
+        self._look_for_suspects: list[str] = []
+        """Where to look: among the runs it knows, among those it serves."""
+        self._draining_since: int | None = None
+        self._drained = False
+        """Nothing more is claimed until a suspect was; it has waited long enough for what is held."""
+        self._suspects = 0
+        self._lanes: dict[frozenset[str], dict[str, tuple[str, ...]]] = {}
+        self._slots = {kind: limits.of(kind) for kind in KINDS}
+        self._counts = dict.fromkeys(KINDS, 0)
+        self._full: set[str] = set()
+        """The kinds of bodies of which all slots are taken."""
+        self._pace = {kind: Pace() for kind in KINDS}
+
+    # What happens to the desk
+
+    def submit(self, submission: Submission) -> None:
+        self._submissions.append(submission)
+
+    def finished(self, held: Held, settle: Settle, now: int) -> None:
+        """A body has ended. Its settlement goes into the next commit."""
+        held.over = True
+        self._settlements.append((held, settle))
+        self._pace[held.spec.body].count(now)
+        self._leave(held)
+
+    def know(self, facts: RunFacts) -> None:
+        """From now on this worker works on this run."""
+        self._remember(facts)
+        self.suspects_possible()
+
+    def hungry(self, runs: Iterable[RunId]) -> None:
+        """These runs may have READY nodes."""
+        for run in runs:
+            if run in self.facts:
+                self._feed(run)
+
+    def look_around(self) -> None:
+        """Runs of the workflows it serves may have READY nodes."""
+        self._windows = deque(windows(self.serves, self._by_line))
+        if self.serves:
+            self.suspects_possible()
+
+    def suspects_possible(self) -> None:
+        """Some node may have lost several workers: look for it as soon as nothing else is at work."""
+        self._look_for_suspects = ["known", "served"]
+
+    @property
+    def would_drain(self) -> bool:
+        """It would look for suspects, if it did not hold anything else."""
+        return bool(self._look_for_suspects and self.held) and self._draining_since is None and not self._suspects
+
+    def suspects(self) -> ListReady:
+        """Whether there are any, as a question to the store."""
+        graphs = (*(facts.graph.lanes for facts in self.facts.values()), *self.serves.values())
+        return ListReady(self._suspect_lanes(graphs), tuple(self.facts), tuple(sorted(self.serves)), limit=1)
+
+    def _draining(self) -> bool:
+        return self._draining_since is not None
+
+    def drain(self, now: int) -> None:
+        """There is a suspect: claim nothing else until it has its turn."""
+        self.suspects_possible()
+        if self._draining_since is None:
+            self._draining_since = now
+
+    def heard(self, news: Iterable[RunNews]) -> list[HeldGate]:
+        """How runs stand now. Those that ended are forgotten; gates that closed on a failure are returned."""
+        broken = []
+        for run in news:
+            if run.gate is GateState.HELD and run.purpose == "failed":
+                broken.append(HeldGate(run.run_id, "failed", b""))
+            facts = self.facts.get(run.run_id)
+            if facts is not None:
+                facts.active = run.active
+                if run.status.terminal and run.seq >= facts.since:
+                    self.forget(run.run_id)
+        return broken
+
+    def forget(self, run: RunId) -> None:
+        self.facts.pop(run, None)
+        for waiting in self._hungry.values():
+            waiting.discard(run)
+
+    def holding(self) -> tuple[AttemptId, ...] | None:
+        """Every attempt that stands under this worker's lease, for its renewal; None while a claim is on its way."""
+        flights = [flight for flight in (self._flight, *self._again) if flight is not None]
+        if any(flight.claims for flight in flights):
+            return None
+        waiting = [held for held, _ in self._settlements]
+        flying = [held for flight in flights for held in flight.settling]
+        return (*self.held, *(held.attempt for held in (*waiting, *flying)), *self._isolation.attempts())
+
+    def count(self, kind: str) -> int:
+        """How many attempts with this kind of body are held."""
+        return self._counts[kind]
+
+    @property
+    def settling(self) -> Sequence[Held]:
+        """The attempts that the batch in flight settles."""
+        return () if self._flight is None else self._flight.settling
+
+    @property
+    def idle(self) -> bool:
+        under_way = self._settlements or self._submissions or self._flight or self._again
+        return not (self.held or under_way or any(self._isolation.attempts()))
+
+    # What the desk decides
+
+    def next_flight(self, now: int) -> Flight | None:
+        """The next batch to commit, or None when one is in flight or there is nothing to say."""
+        if self._flight is not None:
+            return None
+        self._drained = self._draining_since is not None and now - self._draining_since >= DRAIN_FOR
+        flight = self._again.popleft() if self._again else self._isolated(now) if self._isolation.apart else None
+        if flight is None and not self._nothing_to_say():
+            flight = self._compose(now)
+        if flight is None or not flight.ops:
+            if self._full or self.pressure.felt:
+                self._feel(now)
+            return None
+        flight.since = now
+        self._flight = flight
+        return flight
+
+    @property
+    def quiet(self) -> bool:
+        """There is nothing to say, and no pressure to look after."""
+        return not (self._full or self.pressure.felt or self._again) and self._nothing_to_say()
+
+    def _nothing_to_say(self) -> bool:
+        """Known without composing a flight: after every commit somebody asks for the next one."""
+        return not (
+            self._submissions
+            or self._settlements
+            or self.lines.ripe
+            or self._windows
+            or (self._look_for_suspects and (self._drained or not self.held))
+            or any(self._hungry.values())
+        )
+
+    def landed(self, flight: Flight, receipts: Sequence[Receipt], now: int) -> Landing:
+        """The answers to a flight."""
+        assert flight is self._flight, "only the batch in flight can land"
+        self._flight = None
+        self.counters.landed(flight, now)
+        landing = Landing()
+        at = 0
+        for submission in flight.submissions:
+            answers = list(receipts[at : at + len(submission.ops)])
+            at += len(submission.ops)
+            self._answer(submission, answers, landing)
+        at += flight.lines  # a refused one is of a fenced attempt, which its settlement will tell
+        for held in flight.settling:
+            receipt, op = receipts[at], flight.ops[at]
+            at += 1
+            assert isinstance(op, Settle)
+            held.facts.held -= 1
+            if recorded := isinstance(receipt, Settled):
+                landing.news[receipt.run.run_id] = receipt.run
+            if op.status is not AttemptStatus.COMPLETED or not recorded:
+                self.counters.unusual(held, op, now, recorded=recorded)
+            else:
+                self.counters.step_time += now - held.claimed_at
+            landing.settled.append((held, op, recorded))
+        for asked, receipt in zip(flight.claims, receipts[at:], strict=True):
+            self._take(asked, receipt, landing, now)
+        if self.closing:
+            for held in landing.begin:
+                self.finished(held, Settle(held.attempt, AttemptStatus.RELEASED, NodeStatus.READY), now)
+            landing.begin.clear()
+        for run in landing.news.values():
+            facts = self.facts.get(run.run_id)
+            if facts is not None:
+                facts.active = run.active
+        if self._full or self.pressure.felt:
+            self._feel(now)
+        return landing
+
+    def fell(self, flight: Flight, error: BaseException) -> list[Submission]:
+        """The commit raised. The same batch is sent again, without what somebody waits for: all of those are told."""
+        assert flight is self._flight, "only the batch in flight can fall"
+        self._flight = None
+        self.counters.commits_failed += 1
+        fallen = [flight, *self._again]
+        told = [*(submission for each in fallen for submission in each.submissions), *self._submissions]
+        rest = [each.without_submissions() for each in fallen]
+        self._again = deque(each for each in rest if each.ops)
+        self._submissions.clear()
+        for submission in told:
+            self._tell(submission, error)
+        return told
+
+    def broke(self, flight: Flight, error: Exception, now: int) -> tuple[list[Submission], Rejected | None]:
+        """The commit raised what no store in trouble does: one op cannot be applied. The others are to go on.
+
+        The batch is sent again in halves. What is alone is refused: returned are those who wait for it, and what to tell.
+        """
+        assert flight is self._flight, "only the batch in flight can fall"
+        self._flight = None
+        self.counters.commits_failed += 1
+        halves = flight.halves()
+        if halves is not None:
+            self._again.extendleft(reversed(halves))
+            return [], None
+        if flight.submissions:
+            (submission,) = flight.submissions
+            self._tell(submission, NotStored(f"the store cannot apply this: {in_words(error)}"))
+            return [submission], Rejected(f"what somebody asked for cannot be stored: {in_words(error)}")
+        (op,) = flight.ops
+        if isinstance(op, Settle):
+            (held,) = flight.settling
+            return [], self._isolation.not_settled(held, op, flight.apart, error, now)
+        if isinstance(op, Claim):
+            (asked,) = flight.claims
+            for line in self._hungry if op.runs else dict(asked.lines):
+                self._ran_dry(line, asked)
+            return [], self._isolation.not_claimed(op, flight.apart, error, now, suspect=asked.suspect)
+        return [], Rejected(
+            f"a line of attempt {getattr(op, 'attempt', '?')} cannot be stored and is left out: {in_words(error)}"
+        )
+
+    def _tell(self, submission: Submission, error: BaseException) -> None:
+        submission.error = error
+        for facts in submission.facts:
+            self.forget(facts.run_id)
+
+    def _isolated(self, now: int) -> Flight | None:
+        """What the store could not apply and is due to be tried again."""
+        apart = self._isolation.take_due(now)
+        if apart is None:
+            return None
+        if apart.held is not None:
+            assert apart.settle is not None
+            return Flight([apart.stand_in or apart.settle], [], [apart.held], apart=apart)
+        apart.runs = tuple(run for run in apart.runs if run in self.facts)
+        apart.serves = tuple(pair for pair in apart.serves if pair in self.serves)
+        if self.closing or not (apart.runs or apart.serves):
+            return None
+        flight = Flight([], [], [], apart=apart)
+        if self._may_claim:
+            self._claim_apart(flight, apart, now)
+        if flight.ops:
+            return flight
+        apart.due = now + FIRST_PAUSE  # there is no room
+        self._isolation.add(apart)
+        return None
+
+    def _claim_apart(self, flight: Flight, apart: Apart, now: int) -> None:
+        graphs = {self.facts[run].graph.lanes for run in apart.runs} | {self.serves[pair] for pair in apart.serves}
+        scope = {"runs": apart.runs} if apart.runs else {"serves": apart.serves}
+        for kind, lines in LINES.items():
+            own = [line for line in lines if any(line in self._by_line(lanes) for lanes in graphs)]
+            self._claim(flight, self._with_room(kind, own, now), graphs, **scope)
+        if flight.ops:
+            self.hungry(apart.runs)  # what is not granted now is asked for as usual, if the store can do it again
+
+    def _compose(self, now: int) -> Flight:
+        flight = Flight([], [], [])
+        if self._windows and now - self._served_at >= SERVED_EVERY and self._may_claim and not self._draining():
+            self._claim_served(flight, now)
+            if flight.ops:
+                return flight  # a claim among all runs is a batch of its own
+        while self._submissions:
+            submission = self._submissions.popleft()
+            flight.submissions.append(submission)
+            flight.ops += submission.ops
+            for facts in submission.facts:
+                self._remember(facts)
+        settles: list[Op] = []
+        lines, riding, size = self.lines.due() if self.lines.ripe else [], 0, 0
+        while (
+            self._settlements
+            and len(settles) < MAX_SETTLEMENTS
+            and len(lines) + riding < MAX_LINES
+            and size < MAX_BATCH_BYTES
+        ):
+            held, settle = self._settlements.popleft()
+            if held.said is not None:
+                lines += held.said.rest()
+            if held.recorded is not None:
+                recorded = held.recorded.lines()
+                settle = Settle(*settle[:-1], recorded)
+                riding += len(recorded)
+                size += sum(len(data) for _, data in recorded)
+            if settle.output is not None:
+                size += len(settle.output)
+            flight.settling.append(held)
+            settles.append(settle)
+            if held.facts.run_id in self.facts:
+                self._feed(held.facts.run_id)
+        if lines:
+            flight.lines = len(lines)
+            flight.ops += lines
+        flight.ops += settles
+        if self._may_claim:
+            self._add_claims(flight, now)
+        return flight
+
+    @property
+    def _may_claim(self) -> bool:
+        return self.leased and not (self.closing or self.stalled or self._suspects)
+
+    def _remember(self, facts: RunFacts) -> None:
+        """From now on it works on this run, which may have READY nodes."""
+        known = self.facts.get(facts.run_id)
+        self._known += known is None
+        facts.place = (-facts.priority, self._known, facts.run_id) if known is None else known.place
+        self.facts[facts.run_id] = facts
+        self._feed(facts.run_id)
+
+    def _feed(self, run: RunId) -> None:
+        """This run, which is known, may have READY nodes in any of its lines."""
+        if self._isolation.apart and self._isolation.has_run(run):
+            return
+        facts = self.facts[run]
+        for line in self._by_line(facts.graph.lanes):
+            self._hungry[line].add(facts.place)
+
+    def _add_claims(self, flight: Flight, now: int) -> None:
+        if self._draining():
+            self._claim_suspects(flight)
+            if self._draining() or flight.ops:
+                return
+        for kind, (careful, others) in LINES.items():
+            if self._hungry[careful] or self._hungry[others]:
+                self._claim_known(flight, kind, now)
+        if self._windows and not flight.ops:
+            self._claim_served(flight, now)
+        self._claim_suspects(flight)
+
+    def _claim_known(self, flight: Flight, kind: str, now: int) -> None:
+        lines = [line for line in LINES[kind] if self._hungry[line]]
+        with_room = self._with_room(kind, lines, now)
+        if with_room:
+            runs = first_of((self._hungry[line] for line, _ in with_room), MAX_RUNS_NAMED)
+            self._claim(flight, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
+
+    def _claim_served(self, flight: Flight, now: int) -> None:
+        """Look in one window, the next time in the one after it."""
+        self._served_at = now
+        for _ in range(len(self._windows)):
+            window = self._windows[0]
+            self._windows.rotate(-1)
+            for kind in KINDS:
+                lines = self._with_room(kind, [line for line in LINES[kind] if line in window.lines], now)
+                self._claim(flight, lines, window.graphs, window, serves=window.pairs)
+            if flight.ops:
+                return
+
+    def _with_room(self, kind: str, lines: list[str], now: int) -> tuple[tuple[str, int], ...]:
+        """Those of the lines for which there is room, with how much: for careful ones only what is free now."""
+        if not lines:
+            return ()
+        free = self._slots[kind] - self._counts[kind]
+        ahead = 0 if kind == "process" else min(self._pace[kind].recent(now), self.limits.queue_depth)
+        if (free if lines[0].endswith("!") else free + ahead) <= 0:
+            return ()
+        return tuple((line, min(CHUNK, free if line.endswith("!") else free + ahead)) for line in lines)
+
+    def _claim(
+        self,
+        flight: Flight,
+        lines: tuple[tuple[str, int], ...],
+        graphs: Iterable[frozenset[str]],
+        window: Window | None = None,
+        **scope: Any,
+    ) -> None:
+        """Ask for nodes of these lines. Limits are cumulative, so that all share the free slots."""
+        distinct = set(graphs)
+        wanted = tuple((lane, limit) for line, limit in lines for lane in self._lanes_of(line, distinct))
+        if wanted:
+            flight.claims.append(Asked(lines, scope.get("runs", ()), window))
+            flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
+
+    def _lanes_of(self, line: str, graphs: set[frozenset[str]]) -> Sequence[str]:
+        if len(graphs) == 1:
+            (only,) = graphs
+            return self._by_line(only).get(line, ())
+        return sorted({lane for lanes in graphs for lane in self._by_line(lanes).get(line, ())})
+
+    def _by_line(self, lanes: frozenset[str]) -> dict[str, tuple[str, ...]]:
+        """The lanes of a graph in queues that it takes nodes from, by line: what follows the name of the queue."""
+        found = self._lanes.get(lanes)
+        if found is None:
+            found = {}
+            for lane in sorted(lanes):
+                queue, _, line = lane.partition("/")
+                if self.queues is None or queue in self.queues:
+                    found[line] = (*found.get(line, ()), lane)
+            self._lanes[lanes] = found
+        return found
+
+    def _suspect_lanes(self, graphs: Iterable[frozenset[str]]) -> tuple[str, ...]:
+        own = {lane for lanes in set(graphs) for found in self._by_line(lanes).values() for lane in found}
+        return tuple(sorted({suspect_lane(lane) for lane in own}))
+
+    # Back-pressure
+
+    def close(self, now: int) -> None:
+        """From now on nothing more is claimed, so nothing waits for room here."""
+        self.closing = True
+        self._feel(now)
+
+    def _feel(self, now: int) -> None:
+        """Notice where work waits in the store for want of room, and where it does no more."""
+        for kind, held in self._counts.items():
+            slots = self._slots[kind]
+            if held >= slots or kind in self.pressure.felt:
+                self.counters.most_held[kind] = max(self.counters.most_held[kind], held)
+                self.pressure.feel(kind, held, slots, partial(self._waiting, kind), now)
+
+    def _waiting(self, kind: str) -> Iterator[int]:
+        """Of each run that may have READY nodes for this kind: how many of its nodes may wait in the store, at most."""
+        if self.closing:
+            return
+        careful, others = (self._hungry[line] for line in LINES[kind])
+        for run in chain(careful, (run for run in others if run not in careful)):
+            facts = self.facts[run]
+            yield max(0, facts.active - facts.held)
+
+    def _claim_suspects(self, flight: Flight) -> None:
+        while self._look_for_suspects and not flight.ops and (self._drained or not self.held):
+            self._claim_suspect(flight)
+
+    def _claim_suspect(self, flight: Flight) -> None:
+        """A node that may have killed its worker is claimed alone, with nothing else at work."""
+        scope = self._look_for_suspects.pop(0)
+        if scope == "known":
+            lanes = self._suspect_lanes(facts.graph.lanes for facts in self.facts.values())
+            asked: dict[str, Any] = {"runs": tuple(self.facts)}
+        else:
+            lanes = self._suspect_lanes(self.serves.values())
+            asked = {"serves": tuple(sorted(self.serves))}
+        if not self._look_for_suspects:
+            self._draining_since = None  # it is the last place to look in
+        if lanes:
+            flight.claims.append(Asked((), suspect=True))
+            wanted = tuple((lane, 1) for lane in lanes)
+            flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **asked))
+
+    def _answer(self, submission: Submission, receipts: list[Receipt], landing: Landing) -> None:
+        submission.receipts = receipts
+        landing.answered.append(submission)
+        creates = [op for op in submission.ops if isinstance(op, Create)]
+        answers = [r for op, r in zip(submission.ops, receipts, strict=True) if isinstance(op, Create)]
+        for op, receipt in zip(creates, answers, strict=True):
+            if not isinstance(receipt, Created) or receipt.run_id != op.run_id:
+                self.forget(op.run_id)
+
+    def _take(self, asked: Asked, receipt: Receipt, landing: Landing, now: int) -> None:
+        if isinstance(receipt, Refused):
+            assert receipt.reason is Refusal.LEASE_EXPIRED, f"a claim was refused: {receipt}"
+            landing.lease_lost, self.leased = True, False
+            if asked.suspect:
+                self.suspects_possible()
+            return
+        assert isinstance(receipt, Claimed)
+        begun: list[Held] = []
+        strange: list[Grant] = []
+        for grant in receipt.grants:
+            if self.knows(grant):
+                begun.append(self._hold(grant, self.facts[grant.run_id], now, suspect=asked.suspect))
+            else:
+                strange.append(grant)
+        landing.begin += begun
+        self.counters.claimed += len(begun)
+        if strange:
+            self._give_back(strange)
+        taken = 0
+        for line, limit in asked.lines:
+            taken += len(begun) if len(asked.lines) == 1 else sum(held.line == line for held in begun)
+            if taken < limit:
+                self._ran_dry(line, asked)
+        if asked.suspect and begun:
+            self._draining_since = None
+
+    def knows(self, grant: Grant) -> bool:
+        """It has the graph and the code of the run that a node was granted of, as the run is now."""
+        facts = self.facts.get(grant.run_id)
+        return facts is not None and facts.heals == grant.heals
+
+    def _give_back(self, grants: list[Grant]) -> None:
+        """Nodes of runs that ended or were healed meanwhile, or whose code was not found here: others may have it.
+
+        If this gets lost, the next renewals do the same.
+        """
+        for run in {grant.run_id for grant in grants}:
+            self.forget(run)
+        ops: list[Op] = [Settle(grant.attempt, AttemptStatus.RELEASED, NodeStatus.READY) for grant in grants]
+        self._submissions.append(Submission(ops))
+
+    def _ran_dry(self, line: str, asked: Asked) -> None:
+        """There was less than asked for: nothing more is READY in this line of these runs, or in this window."""
+        for run in asked.runs:
+            self._hungry[line].discard(run)
+        if asked.window is not None:
+            asked.window.lines.discard(line)
+            if not asked.window.lines and asked.window in self._windows:
+                self._windows.remove(asked.window)
+
+    def _hold(self, grant: Grant, facts: RunFacts, now: int, *, suspect: bool) -> Held:
+        held = Held(
+            grant.attempt,
+            facts,
+            grant.index,
+            grant.number,
+            grant.failures,
+            grant.inputs,
+            grant.generation,
+            suspect,
+            now,
+            postponed=grant.postponed,
+        )
+        self.held[grant.attempt] = held
+        facts.held += 1
+        kind = facts.specs[grant.index].body
+        self._counts[kind] = count = self._counts[kind] + 1
+        if count >= self._slots[kind]:
+            self._full.add(kind)
+        self._suspects += suspect
+        return held
+
+    def _leave(self, held: Held) -> None:
+        if self.held.pop(held.attempt, None) is not None:
+            kind = held.spec.body
+            self._counts[kind] = count = self._counts[kind] - 1
+            if count < self._slots[kind] and self._full:
+                self._full.discard(kind)
+            if held.suspect:
+                self._suspects -= 1
+                self.suspects_possible()

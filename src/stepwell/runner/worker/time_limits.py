@@ -1,0 +1,113 @@
+"""Time limits of bodies: whose time is up is settled at once, whatever its body still does."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from ...clock import LONGEST_WAIT, SECOND, microseconds
+from ..bodies.attempt import Attempt
+from ..bodies.held import Held
+from ..bodies.threads import BodyThreads
+from .group_commit import GroupCommit, now
+from .scheduler import Desk
+from .timetable import Chores
+
+log = logging.getLogger("stepwell")
+
+MAX_RUNAWAYS = 64
+"""Threads whose body did not end in time: beyond this many, nothing more is claimed until some of them end."""
+
+
+class Timekeeper:
+    """Watches in a thread of its own, once it is needed: all others may be waiting for the store."""
+
+    def __init__(
+        self, desk: Desk, lock: threading.Lock, chores: Chores, commits: GroupCommit, bodies: BodyThreads
+    ) -> None:
+        self._desk = desk
+        self._lock = lock
+        """That of the desk."""
+        self._chores = chores
+        self._commits = commits
+        self._bodies = bodies
+        self._attempts: dict[Held, Attempt] = {}
+        self._changed = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def begins(self, attempt: Attempt, seconds: float) -> None:
+        """Its body has so long from now on. The lock is held."""
+        self._attempts[attempt.held] = attempt
+        self._chores.time_limit(attempt.held, now() + microseconds(seconds))
+        self._changed.set()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="stepwell-time", daemon=True)
+            self._thread.start()
+
+    def forget(self, held: Held) -> None:
+        """It is settled. The lock is held."""
+        self._attempts.pop(held, None)
+
+    def came_back(self, held: Held) -> bool:
+        """Its thread is free again: whether it was taken for lost. The lock is held."""
+        if held.runaway:
+            self._bodies.find_again()
+            self._desk.stalled = self._bodies.lost >= MAX_RUNAWAYS
+        return held.runaway
+
+    def end(self, items: list[Held]) -> None:
+        """Their time is up: settle them now; whatever their bodies still do is not recorded."""
+        for held in items:
+            try:
+                self._end(held)
+            except Exception:  # whatever it is, the time of the others is up too
+                log.exception("node %r of run %s could not be ended", held.spec.name, held.facts.run_id)
+        if items:
+            self._bodies.call(0)  # a thread for each one that is lost, or what was claimed ahead would wait for it
+            self._commits.wake()
+
+    def _end(self, held: Held) -> None:
+        with self._lock:
+            self._commits.hear_of_ended()  # or what ended in time on the loop or in a process would be too late
+            attempt = self._attempts.get(held)
+            if held.over or attempt is None:
+                return
+            self._desk.finished(held, attempt.timed_out(), now())
+            if held.spec.body == "thread" and held.interrupt is None:
+                self._lose(held)
+        held.make_stop()
+
+    def close(self) -> None:
+        self._closed = True
+        self._changed.set()
+
+    def _lose(self, held: Held) -> None:
+        held.runaway = True
+        self._bodies.lose()
+        self._desk.stalled = self._bodies.lost >= MAX_RUNAWAYS
+        log.warning(
+            "node %r of run %s did not end within %g s; a thread cannot be killed, so its body goes on without "
+            'being recorded (isolation="process" would end it)',
+            held.spec.name,
+            held.facts.run_id,
+            held.spec.timeout,
+        )
+
+    def _watch(self) -> None:
+        while not self._closed:
+            try:
+                self._look()
+            except Exception:  # whatever it is, the others' time must be kept
+                log.exception("keeping time failed; it goes on")
+                time.sleep(0.1)
+
+    def _look(self) -> None:
+        with self._lock:
+            at = self._chores.next_limit()
+        self._changed.wait(None if at is None else min(LONGEST_WAIT, max(0, at - now()) / SECOND))
+        self._changed.clear()
+        with self._lock:
+            overdue = self._chores.overdue(now())
+        self.end(overdue)

@@ -1,0 +1,97 @@
+"""When the runner's regular chores are due. Plain decisions; the time is an argument."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..bodies.held import Held
+
+SWEEP_EVERY = 1_000_000
+STOPS_EVERY = 200_000
+WATCH_SOONEST = 20_000
+WATCH_BUSY = 250_000
+WATCH_LATEST = 500_000
+
+
+class Due(NamedTuple):
+    sweep: bool
+    stops: bool
+    watch: bool
+    overdue: list[Held]
+    """Attempts whose time is up."""
+
+
+@dataclass(slots=True)
+class Chores:
+    """Sweeping, reading the stop list, looking what others did, ending attempts whose time is up."""
+
+    sweep_at: int = 0
+    stops_at: int = 0
+    watch_at: int = 0
+    _watch_pause: int = WATCH_SOONEST
+    _sooner: int | None = None
+    """What was asked for since the latest sweep began, which may not have seen the reason."""
+    _timeouts: list[tuple[int, int, Held]] = field(default_factory=list)
+    _count: int = 0
+    _tidy_at: int = 1_000
+
+    def time_limit(self, held: Held, at: int) -> None:
+        self._count += 1
+        heapq.heappush(self._timeouts, (at, self._count, held))
+        if len(self._timeouts) > self._tidy_at:
+            # Most end long before their time is up; what they were given should not stay in memory until then.
+            self._timeouts = [entry for entry in self._timeouts if not entry[2].over]
+            heapq.heapify(self._timeouts)
+            self._tidy_at = 2 * len(self._timeouts) + 1_000
+
+    def sweep_by(self, at: int) -> None:
+        """Something becomes due then."""
+        self._sooner = at if self._sooner is None else min(self._sooner, at)
+        self.sweep_at = min(self.sweep_at, at)
+
+    def swept(self, now: int, next_due_in: int | None) -> None:
+        self.sweep_at = now + min(SWEEP_EVERY, SWEEP_EVERY if next_due_in is None else max(1_000, next_due_in))
+        if self._sooner is not None:
+            self.sweep_at = min(self.sweep_at, self._sooner)
+
+    def watched(self, now: int, *, changed: bool, busy: bool) -> None:
+        """Look again soon while others change things, more seldom while they do not, or it may be our own changes."""
+        self._watch_pause = WATCH_SOONEST if changed else min(self._watch_pause * 2, WATCH_LATEST)
+        self.watch_at = now + (max(self._watch_pause, WATCH_BUSY) if busy else self._watch_pause)
+
+    def watch_soon(self, now: int) -> None:
+        self._watch_pause = WATCH_SOONEST
+        self.watch_at = min(self.watch_at, now + WATCH_SOONEST)
+
+    def due(self, now: int, *, busy: bool) -> Due:
+        """What is due. `busy`: attempts are held, so somebody may want them stopped."""
+        overdue = self.overdue(now)
+        stops = busy and self.stops_at <= now
+        if stops:
+            self.stops_at = now + STOPS_EVERY
+        sweep = self.sweep_at <= now
+        if sweep:
+            self._sooner = None
+        return Due(sweep, stops, self.watch_at <= now, overdue)
+
+    def overdue(self, now: int) -> list[Held]:
+        """Attempts whose time is up, each named once."""
+        found = []
+        while self._timeouts and self._timeouts[0][0] <= now:
+            found.append(heapq.heappop(self._timeouts)[2])
+        return [held for held in found if not held.over]
+
+    def next_limit(self) -> int | None:
+        """When the time of some attempt is up."""
+        return self._timeouts[0][0] if self._timeouts else None
+
+    def next_at(self, now: int, *, busy: bool) -> int:
+        """When to look again at the latest."""
+        times = [self.sweep_at, self.watch_at]
+        if busy:
+            times.append(self.stops_at)
+        if self._timeouts:
+            times.append(self._timeouts[0][0])
+        return max(now, min(times))
