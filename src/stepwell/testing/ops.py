@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..clock import microseconds
-from ..graph import Graph, NodeSpec
+from ..graph import Graph, NodeSpec, Retry
 from ..ids import ClaimId, GateToken, NodeId, RunId, WorkerId, new_claim_id
 from ..kernel import layout as storing
 from ..model import (
@@ -63,6 +63,11 @@ def graph(*more: NodeSpec, **parents: str) -> Graph:
         for name, names in parents.items()
     ]
     return Graph([*specs, *more])
+
+
+def retrying(*names: str) -> Graph:
+    """Nodes without parents that may fail often."""
+    return Graph([NodeSpec(NodeId(name), name, retry=Retry(9)) for name in names])
 
 
 def fan(size: int) -> Graph:
