@@ -3,10 +3,10 @@
 python -m tests.mutation [--seed 1] [--count 100] [--only kernel/healing.py ...] [--tests tests/kernel ...]
                          [--survivors] [--budget 60] [--enough 85]
 
-The first time every test is measured for the lines it runs, later those of files that have changed; that is kept in
-`.mutation/`, and measured anew when that is removed. Each bug is then met by the tests that run its line, the fastest first, up
-to the first that fails. What was found is kept too, so a run that was interrupted goes on where it was. The report is
-`.mutation/report.md`.
+The first time, and when the package has a new module, every test is measured for the lines it runs, later those of files that
+have changed; that is kept in `.mutation/`, and measured anew when that is removed. Each bug is then met by the tests that run
+its line, the fastest first, up to the first that fails. What was found is kept too, so a run that was interrupted goes on where
+it was. The report is `.mutation/report.md`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which tests run a line: measured once for each file of tests, and kept until that changes.
+"""Which tests run a line: measured once for each file of tests, and kept until that changes or the package has a new module.
 
-When the package has changed since, lines are found again by comparing its sources; lines that are new count as run by whoever
+When a module has changed since, lines are found again by comparing its sources; lines that are new count as run by whoever
 runs the line before. That is not exact, but good enough: who runs a line of it seldom changes, and measuring takes long.
 """
 

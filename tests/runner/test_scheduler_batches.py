@@ -346,3 +346,57 @@ def test_what_was_interrupted_and_cannot_be_stored_stays_interrupted() -> None:
     assert isinstance(settle, Settle)
     assert (settle.status, settle.node) == ("TIMED_OUT", "INTERRUPTED")
     assert b"NotStored" in (settle.error or b"")
+
+
+def test_what_happened_to_a_batch_is_counted_and_the_runs_of_its_settlements_are_told() -> None:
+    d = scheduler(threads=1)
+    d.know(facts(width=3))
+    (held,) = hold(d, ("r", 0))
+    end(d, held)
+    batch = d.next_batch(0)
+    assert batch is not None
+    d.failed(batch, OSError("disk"))
+    assert d.counters.commits_failed == 1
+    assert not d.quiet, "it is to be sent again"
+    again = d.next_batch(1)
+    assert again is not None
+    d.rejected(again, ValueError("cannot be applied"), 1)
+    assert d.counters.commits_failed == 2
+    told = {}
+    while (batch := d.next_batch(2)) is not None:
+        told |= land(d, batch).news
+    assert set(told) == {"r"}
+
+
+def test_what_is_granted_of_a_run_that_was_healed_meanwhile_is_given_back_and_the_run_looked_at_anew() -> None:
+    d = scheduler(threads=2)
+    d.know(facts("old", width=2))
+    d.know(facts("same", width=2))
+    batch = d.next_batch(0)
+    assert batch is not None
+    (claim,) = claims(batch)
+    both = granted(claim, ("old", 0), ("same", 0))
+    healed = Claimed((both.grants[0]._replace(heals=1), both.grants[1]))
+    result = land(d, batch, healed)
+    assert [held.facts.run_id for held in result.begin] == ["same"]
+    assert set(d.facts) == {"same"}
+    back = d.next_batch(0)
+    assert back is not None
+    assert [op for op in back.ops if isinstance(op, Settle)] == [
+        Settle(both.grants[0].attempt, AttemptStatus.RELEASED, NodeStatus.READY)
+    ]
+
+
+def test_of_two_lines_asked_for_together_the_one_that_gave_less_is_empty() -> None:
+    d = scheduler(threads=2)
+    d.know(facts("usual", width=9))
+    d.know(facts("careful", width=9, on_lost="interrupt"))
+    batch = d.next_batch(0)
+    assert batch is not None
+    (claim,) = claims(batch)
+    assert [lane for lane, _ in claim.lanes] == ["default/thread!", "default/thread"]
+    first, second = land(d, batch, granted(claim, ("usual", 0), ("usual", 1))).begin
+    end(d, first, now=10 * SECOND)
+    end(d, second, now=10 * SECOND)
+    asked = [lane for claim in claims(d.next_batch(20 * SECOND)) for lane, _ in claim.lanes]
+    assert asked == ["default/thread"], "there was nothing careful"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepwell.ids import RunId
 from stepwell.model import CHUNK
-from stepwell.runner.worker.batches import AHEAD_WINDOW
+from stepwell.runner.worker.batches import AHEAD_WINDOW, Pace
 from stepwell.runner.worker.scheduler import MAX_RUNS_NAMED
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
 
@@ -54,6 +54,21 @@ def test_after_a_while_nothing_is_claimed_ahead() -> None:
     for held in hold(d, ("r", 0), ("r", 1)):
         end(d, held, now=1)
     assert lanes(d.next_batch(3 * AHEAD_WINDOW)) == {"default/thread": 2}
+
+
+def test_the_pace_is_what_ended_in_this_window_and_the_one_before() -> None:
+    pace = Pace()
+    pace.count(10 * AHEAD_WINDOW)
+    pace.count(11 * AHEAD_WINDOW - 1)
+    assert pace.recent(11 * AHEAD_WINDOW - 1) == 2
+    pace.count(11 * AHEAD_WINDOW)
+    assert pace.recent(12 * AHEAD_WINDOW - 1) == 3
+    assert pace.recent(12 * AHEAD_WINDOW) == 1
+    assert pace.recent(13 * AHEAD_WINDOW) == 0
+    pace.count(20 * AHEAD_WINDOW)
+    assert pace.recent(22 * AHEAD_WINDOW) == 0
+    pace.count(30 * AHEAD_WINDOW)
+    assert pace.recent(32 * AHEAD_WINDOW - 1) == 1
 
 
 def test_what_was_claimed_ahead_counts_against_the_slots() -> None:

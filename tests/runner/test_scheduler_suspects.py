@@ -116,6 +116,19 @@ def test_a_suspect_gets_its_turn_under_steady_load() -> None:
     assert "default/thread" in lanes(batch), "it did not go on afterwards"
 
 
+def test_it_drains_only_for_others_than_a_suspect_it_holds() -> None:
+    d = scheduler(threads=2)
+    d.know(facts(width=50))
+    assert not d.would_drain, "it holds nothing"
+    batch = next_suspect_claim(d)
+    (suspect,) = land(d, batch, granted(claims(batch)[0], ("r", 0))).begin
+    d.look_for_suspects()
+    assert suspect.suspect
+    assert not d.would_drain, "what it holds is a suspect"
+    end(d, suspect)
+    assert not d.would_drain
+
+
 def test_a_suspect_waits_a_limited_time_for_bodies_that_do_not_end() -> None:
     d = scheduler(threads=2)
     d.know(facts(width=50))
