@@ -11,10 +11,10 @@ from ...define import Bodies
 from ...graph import Graph, NodeSpec
 from ...ids import AttemptId, RunId
 from ...replay.record import Line, clock_lines
+from .log_lines import AttemptOutput
 from .run_queue import QueueKey
 
 if TYPE_CHECKING:
-    from .log_lines import AttemptOutput
     from .visible_state import Seen
 
 

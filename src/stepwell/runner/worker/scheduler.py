@@ -43,7 +43,7 @@ from ..bodies.log_lines import Lines
 from ..bodies.run_queue import RunQueue, first_of
 from .backpressure import KINDS, Pressure
 from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Pace, Submission, Window, windows
-from .metrics import Counters
+from .counters import Counters
 from .rejected_ops import FIRST_PAUSE, Apart, Isolation, Rejected, in_words
 
 MAX_SETTLEMENTS = 2_000
