@@ -136,7 +136,7 @@ class Held:
         return self.facts.specs[self.index]
 
     @property
-    def line(self) -> str:
-        """Where a body of its kind waits for room; one that must not be claimed ahead has a line of its own."""
+    def pool(self) -> str:
+        """Where a body of its kind waits for room; one that must not be claimed ahead has a pool of its own."""
         spec = self.spec
         return f"{spec.body}!" if spec.on_lost == "interrupt" else spec.body
