@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +19,9 @@ from ...kernel.settling import Failure, Later, Verdict
 from ...masking import mask
 from ...model import Settle
 from ...model.outputs import output_of
+from ...replay.current import enter
 from ...words import class_names, message_of, short_name
+from .capture import speak
 from .context import Context, no_state
 from .held import Held
 from .log_lines import AttemptOutput, Lines
@@ -31,6 +33,9 @@ MAX_OUTPUT = MAX_BYTES
 MAX_OUTCOME = 16 * 1024 * 1024
 """Bytes of `ctx.outcome`, which is for people."""
 
+
+_DATA = frozenset({type(None), bool, int, float, str, list, dict})
+"""What bodies mostly return: asking whether it is a coroutine takes longer than some bodies."""
 
 FrozenAt = Callable[[RunId], float | None]
 """Finds out when the graph of a run was frozen, in seconds since 1970. Asked only when somebody must be told."""
@@ -73,6 +78,18 @@ class Attempt:
     def sink(self) -> AttemptSink:
         """Where the effects of its body go when they are recorded in a process of its own."""
         return AttemptSink(self.held, self._lines, self._ledger)
+
+    def perform(self) -> Settle | Coroutine[Any, Any, Any]:
+        """Call the body and settle the attempt as it ended; a coroutine comes back, to be awaited on a loop."""
+        speak(self)
+        enter(self.context)
+        try:
+            result = self.call()
+            if type(result) not in _DATA and isinstance(result, Coroutine):
+                return result
+            return self.returned(result)
+        except BaseException as error:
+            return self.raised(error)
 
     def call(self) -> Any:
         """Call the body: its result, or a coroutine when it is `async def`. Whatever it raises comes through."""

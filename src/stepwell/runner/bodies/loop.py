@@ -91,20 +91,13 @@ class LoopThread:
         for attempt in attempts:
             if not self._begins(attempt):
                 continue
-            speak(attempt)
-            enter(attempt.context)
-            try:
-                result = attempt.call()
-                if isinstance(result, Coroutine):
-                    self._start(attempt, result)
-                    continue
-                settle = attempt.returned(result)
-            except BaseException as error:
-                settle = attempt.raised(error)
-            finally:
-                speak(None)
-                enter(None)
-            self._settled(attempt.held, settle)
+            ended = attempt.perform()
+            speak(None)
+            enter(None)
+            if isinstance(ended, Settle):
+                self._settled(attempt.held, ended)
+            else:
+                self._start(attempt, ended)
 
     def _start(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         if attempt.held.over:

@@ -19,9 +19,6 @@ from .attempt import Attempt
 from .capture import speak
 from .held import Held
 
-_DATA = frozenset({type(None), bool, int, float, str, list, dict})
-"""What bodies mostly return: asking whether it is a coroutine takes longer than some bodies."""
-
 
 class Runner(Protocol):
     """What the threads need of whoever holds the attempts."""
@@ -152,14 +149,8 @@ class BodyThreads:
         attempt = self._runner.attempt(held)
         if not self._runner.begins(attempt):
             return False
-        speak(attempt)
-        enter(attempt.context)
-        try:
-            result = attempt.call()
-            if type(result) not in _DATA and isinstance(result, Coroutine):
-                self._runner.go_on(attempt, result)
-                return self._runner.went_on(held)
-            settlement = attempt.returned(result)
-        except BaseException as error:
-            settlement = attempt.raised(error)
-        return self._runner.ended(held, settlement)
+        ended = attempt.perform()
+        if not isinstance(ended, Settle):
+            self._runner.go_on(attempt, ended)
+            return self._runner.went_on(held)
+        return self._runner.ended(held, ended)
