@@ -11,7 +11,7 @@ from typing import Any
 _ROOMS = tuple(f"{__package__}.{room}" for room in ("define.", "graph.", "place", "replay."))
 
 
-class Place:
+class SourceLine:
     """A line of source, shown in the form that editors and terminals open: `orders.py:12`.
 
     Python finds the number of a line by counting from the top of the file, which for every step of a long class is
@@ -41,10 +41,10 @@ class Place:
     __repr__ = __str__
 
 
-def caller() -> Place:
+def caller() -> SourceLine:
     """The line that led here, outside the rooms that people write workflows with (and `abc`, which builds classes)."""
     frame = _outside()
-    return Place(frame.f_code, frame.f_lasti)
+    return SourceLine(frame.f_code, frame.f_lasti)
 
 
 def neighbours() -> Mapping[str, object]:
@@ -52,9 +52,9 @@ def neighbours() -> Mapping[str, object]:
     return _outside().f_locals
 
 
-def place_of(function: Callable[..., Any]) -> Place:
+def place_of(function: Callable[..., Any]) -> SourceLine:
     """The first line of a function, its decorators included; of a wrapped one, that of what it wraps."""
-    return Place(getattr(inspect.unwrap(function), "__code__", None) or function.__code__)
+    return SourceLine(getattr(inspect.unwrap(function), "__code__", None) or function.__code__)
 
 
 def _outside() -> FrameType:

@@ -67,7 +67,7 @@ def test_after_a_rollback_the_older_version_heals_back_and_finishes(site: Site) 
         wait_for_heals(runs, 2)
         site.let("ship")
         check_ended(runs, 2)
-        assert "was healed back to an older version of Orders (1 gone: thank)" in old.said()
+        assert "was healed back to an older version of Orders (1 gone: thank)" in old.printed()
         bodies = site.bodies()
         assert {bodies[run.id, node] for run in runs for node in ("take", "charge")} == {1}
         assert max(bodies.values()) == 1

@@ -22,7 +22,6 @@ from stepwell.model import (
     CHUNK,
     AddNodes,
     Append,
-    Arrange,
     AttemptStatus,
     Claim,
     Claimed,
@@ -60,6 +59,7 @@ from stepwell.model import (
     Settle,
     Share,
     Sweep,
+    SwitchGraph,
     may_rewrite,
 )
 from stepwell.store import reader
@@ -395,7 +395,7 @@ class SameAsMemory(RuleBasedStateMachine):
 
     @precondition(lambda self: self.graphs)
     @rule(which=number, new=number, token=st.sampled_from(TOKENS), part=st.sampled_from((None, None, 0, 1)))
-    def go_over(self, which: int, new: int, token: GateToken, part: int | None) -> None:
+    def switch_graph(self, which: int, new: int, token: GateToken, part: int | None) -> None:
         """The run gets another graph, whole, or only as far as somebody comes who then dies."""
         run = reader.get_run(self.memory, self.run(which))
         if run is None:
@@ -407,7 +407,7 @@ class SameAsMemory(RuleBasedStateMachine):
             self.ask(op, False)
         self.ask(Gate(run.id, token, "heal", b"{}", 60 * SECOND), False)
         start = len(current.order) + (new % 7 == 0)
-        self.ask(Arrange(run.id, token, graph.digest if new % 13 else Digest("unknown"), start), True)
+        self.ask(SwitchGraph(run.id, token, graph.digest if new % 13 else Digest("unknown"), start), True)
         if part is None:
             self.finish_going_over(run.id, token, current, graph)
 

@@ -13,7 +13,7 @@ import pytest
 
 from stepwell.define import Builder, Workflow, step, task
 from stepwell.errors import GraphError
-from stepwell.place import Place
+from stepwell.place import SourceLine
 
 STEPS = 10_000
 LIMIT_SECONDS = 12.0
@@ -104,10 +104,10 @@ def test_a_subclass_of_ten_thousand_steps_compiles() -> None:
 def test_no_line_is_counted_while_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python counts lines from the top: asked for by every step, that alone would take the square of their number."""
 
-    def counted(place: Place) -> int:
+    def counted(place: SourceLine) -> int:
         raise AssertionError("a line was counted")
 
-    monkeypatch.setattr(Place, "line", property(counted))
+    monkeypatch.setattr(SourceLine, "line", property(counted))
 
     class Small(Workflow):
         @step

@@ -38,12 +38,12 @@ def test_side_effects_reach_the_spec_and_at_their_default_change_no_digest() -> 
         @step
         def ship(self) -> None: ...
 
-    class Said(Workflow):
+    class AttemptOutput(Workflow):
         @step(side_effects="opaque", idempotency_key=lambda self: "key")
         def ship(self) -> None: ...
 
     assert [spec.side_effects for spec in Order.graph()] == ["pure", "recordable", "opaque"]
-    assert Plain.graph().digest == Said.graph().digest
+    assert Plain.graph().digest == AttemptOutput.graph().digest
 
 
 def test_where_a_body_runs_follows_from_how_it_is_written() -> None:

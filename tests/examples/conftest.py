@@ -39,7 +39,7 @@ class Ended:
         return f"<{self.command!r}: exit {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}>"
 
 
-class Desk:
+class Scheduler:
     """A folder in which commands are typed. `python` and `stepwell` are those that run the tests."""
 
     def __init__(self, folder: Path) -> None:
@@ -121,23 +121,23 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def until_in_time(folder: Path, story: Callable[[Desk], None]) -> None:
+def until_in_time(folder: Path, story: Callable[[Scheduler], None]) -> None:
     """Do it, each time in another folder, until a process was killed in time: nobody can promise that on a busy machine."""
     for number in range(TRIES):
         place = folder / str(number)
         place.mkdir()
-        desk = Desk(place)
+        scheduler = Scheduler(place)
         try:
-            return story(desk)
+            return story(scheduler)
         except Missed as missed:
             last = missed
         finally:
-            desk.close()
+            scheduler.close()
     pytest.fail(f"in {TRIES} tries the process was never killed in time; the last one: {last}")
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = Desk(tmp_path)
+def scheduler(tmp_path: Path) -> Iterator[Scheduler]:
+    made = Scheduler(tmp_path)
     yield made
     made.close()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.examples.conftest import Desk
+from tests.examples.conftest import Scheduler
 
 LINES = {
     "orders": ("order-7", ["book_carrier     COMPLETED  attempts: 3", "'paid': 32800, 'pieces': 3}"]),
@@ -28,30 +28,30 @@ TARGETS = [
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_an_example_runs_on_a_temporary_file_and_leaves_nothing_behind(desk: Desk, name: str) -> None:
-    ended = desk(f"python -m examples.{name}")
+def test_an_example_runs_on_a_temporary_file_and_leaves_nothing_behind(scheduler: Scheduler, name: str) -> None:
+    ended = scheduler(f"python -m examples.{name}")
     assert [line for line in LINES[name][1] if line not in ended.out] == [], ended
-    assert list(desk.folder.iterdir()) == []
+    assert list(scheduler.folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_the_same_command_again_is_the_same_runs(desk: Desk, name: str) -> None:
+def test_the_same_command_again_is_the_same_runs(scheduler: Scheduler, name: str) -> None:
     run_id, _ = LINES[name]
-    desk(f"python -m examples.{name} runs.db")
-    first = desk.look("runs.db", run_id)
+    scheduler(f"python -m examples.{name} runs.db")
+    first = scheduler.look("runs.db", run_id)
     assert {node.status for node in first.values()} <= {"COMPLETED", "SKIPPED"}
-    again = desk(f"python -m examples.{name} runs.db")
-    assert desk.look("runs.db", run_id) == first
+    again = scheduler(f"python -m examples.{name} runs.db")
+    assert scheduler.look("runs.db", run_id) == first
     assert LINES[name][1][-1] in again.out
 
 
 @pytest.mark.parametrize(("target", "code"), TARGETS)
-def test_the_workflow_of_an_example_runs_by_the_command_line(desk: Desk, target: str, code: int) -> None:
-    desk(f"stepwell run {target} --run-id it", code=code)
-    assert json.loads(desk("stepwell show it --json").out)["id"] == "it"
-    assert "every invariant holds" in desk("stepwell audit it").out
+def test_the_workflow_of_an_example_runs_by_the_command_line(scheduler: Scheduler, target: str, code: int) -> None:
+    scheduler(f"stepwell run {target} --run-id it", code=code)
+    assert json.loads(scheduler("stepwell show it --json").out)["id"] == "it"
+    assert "every invariant holds" in scheduler("stepwell audit it").out
 
 
-def test_many_more_fetches_are_under_way_than_there_are_threads(desk: Desk) -> None:
-    told = desk("python -m examples.report").out.splitlines()[-1]
+def test_many_more_fetches_are_under_way_than_there_are_threads(scheduler: Scheduler) -> None:
+    told = scheduler("python -m examples.report").out.splitlines()[-1]
     assert int(told.removeprefix("requests under way at once: ")) > 8

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.examples.conftest import ROOT, Desk, until_in_time
+from tests.examples.conftest import ROOT, Scheduler, until_in_time
 
 PAGE = ROOT / "docs" / "examples.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -74,21 +74,21 @@ def test_the_core_of_every_example_is_on_the_page(name: str) -> None:
 
 @pytest.mark.parametrize("block", blocks("console"), ids=at_line)
 def test_commands_on_the_page_print_what_is_below_them(block: Block, tmp_path: Path) -> None:
-    until_in_time(tmp_path, lambda desk: perform(block, desk))
+    until_in_time(tmp_path, lambda scheduler: perform(block, scheduler))
 
 
-def perform(block: Block, desk: Desk) -> None:
+def perform(block: Block, scheduler: Scheduler) -> None:
     """Type the commands of a block and compare what they print. `kill -9 %1  # while NODE of RUN runs` does so."""
     running = None
     for command, expected in commands(block):
         killing = re.match(r"kill -9 %1 +# while (\w+) of ([\w-]+) runs", command)
         if killing:
             assert running is not None
-            desk.kill_while(running, ".stepwell/stepwell.db", run_id=killing[2], node=killing[1])
+            scheduler.kill_while(running, ".stepwell/stepwell.db", run_id=killing[2], node=killing[1])
         elif command.endswith("&"):
-            running = desk.start(f"exec {command.removesuffix('&')}")
+            running = scheduler.start(f"exec {command.removesuffix('&')}")
         else:
-            ended = desk(command, code=None)
+            ended = scheduler(command, code=None)
             assert plain(ended.out + ended.err) == plain(expected), ended
 
 

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from stepwell import reducers
-from stepwell.kernel.folding import Channel, Step, Unfoldable, ancestors, copied, fold, in_order, lineage, plain, start
+from stepwell.kernel.folding import (
+    Channel,
+    FoldStep,
+    Unfoldable,
+    ancestors,
+    copied,
+    fold,
+    in_order,
+    lineage,
+    plain,
+    start,
+)
 from stepwell.kernel.healing import arrange
 from tests.kernel.facts import graph
 
@@ -18,7 +29,7 @@ def theirs(reduce: Any, default: Any = None, problems: Any = None) -> Channel:
 
 
 def folded(channel: Channel, *deltas: Any, before: Any = None) -> Any:
-    steps = [Step(f"n{number}", {"field": delta}) for number, delta in enumerate(deltas)]
+    steps = [FoldStep(f"n{number}", {"field": delta}) for number, delta in enumerate(deltas)]
     return fold({"field": channel}, {"field": channel.default if before is None else before}, steps)["field"]
 
 
@@ -31,7 +42,7 @@ def test_a_field_that_nobody_returns_stays_and_one_that_is_gone_is_passed_over()
     channels = {"kept": Channel([1], reducers.append), "given": Channel(0, reducers.add)}
     before = start(channels)
     assert before == {"kept": [1], "given": 0}
-    after = fold(channels, before, [Step("a", {"given": 2, "gone": 7}), Step("b", {"given": 3})])
+    after = fold(channels, before, [FoldStep("a", {"given": 2, "gone": 7}), FoldStep("b", {"given": 3})])
     assert after == {"kept": [1], "given": 5}
 
 
@@ -97,7 +108,7 @@ def test_only_what_was_wrong_in_the_end_is_wrong_and_only_where_something_was_re
         return ["negative"] if value < 0 else []
 
     channels = {"a": theirs(lambda current, new: current + new, 0, negative), "b": theirs(max, -1, negative)}
-    after = fold(channels, start(channels), [Step("x", {"a": -1}), Step("y", {"a": 2})])
+    after = fold(channels, start(channels), [FoldStep("x", {"a": -1}), FoldStep("y", {"a": 2})])
     assert after == {"a": 1, "b": -1}
 
 

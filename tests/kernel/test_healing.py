@@ -8,7 +8,7 @@ import pytest
 
 from stepwell.graph import Arranged, Graph, NodeSpec
 from stepwell.ids import Digest, NodeId
-from stepwell.kernel.healing import DOUBT, arrange, doubt, heal, judge
+from stepwell.kernel.healing import POSSIBLE_RENAME, arrange, heal, judge, possible_rename
 from stepwell.model import NodeRow, NodeStatus, RunStatus
 from tests.kernel.facts import graph, known, run_row
 
@@ -195,7 +195,7 @@ def test_a_run_that_was_paused_for_the_doubt_goes_on_and_no_other_does() -> None
     before = graph(a="", b="a")
     after = versions(before, graph(a="", c="a"))
     given = rows(after, a=C, b=D, c=P)
-    finish = heal(run_row(after, "PAUSED", reason=f"{DOUBT}gone"), given, before, after).finish
+    finish = heal(run_row(after, "PAUSED", reason=f"{POSSIBLE_RENAME}gone"), given, before, after).finish
     assert (finish.status, finish.open_gate) == (RunStatus.RUNNING, True)
     finish = heal(run_row(after, "PAUSED", reason="by a person"), given, before, after).finish
     assert (finish.status, finish.open_gate) == (RunStatus.PAUSED, False)
@@ -213,7 +213,7 @@ def test_a_run_that_was_paused_for_the_doubt_goes_on_and_no_other_does() -> None
 )
 def test_the_doubt(first: Graph, second: Graph, attempted: str, doubtful: bool) -> None:
     nodes = [known(first, node, "PENDING", attempt=int(node == attempted)).row for node in first.order]
-    found = doubt(first, arrange(first, second), nodes)
+    found = possible_rename(first, arrange(first, second), nodes)
     assert (found is not None) is doubtful
     if found:
         assert found.startswith("is it a rename? gone after an attempt: 'b'; new: 'c'. ")
@@ -224,15 +224,15 @@ def test_what_was_gone_before_is_no_doubt_again_nor_is_one_that_comes_back_unkno
     first, second = graph(a="", b="a"), graph(a="")
     gone = versions(first, second)
     nodes = [known(first, node, "PENDING", attempt=1).row for node in ("a", "b")]
-    assert doubt(gone, arrange(gone, graph(a="", c="a")), nodes) is None
-    assert doubt(gone, arrange(gone, first), nodes) is None
-    assert "gone after an attempt: 'a'; new: 'c'" in str(doubt(gone, arrange(gone, graph(b="", c="")), nodes))
+    assert possible_rename(gone, arrange(gone, graph(a="", c="a")), nodes) is None
+    assert possible_rename(gone, arrange(gone, first), nodes) is None
+    assert "gone after an attempt: 'a'; new: 'c'" in str(possible_rename(gone, arrange(gone, graph(b="", c="")), nodes))
 
 
 def test_many_that_are_gone_are_counted() -> None:
     first = graph(**{f"n{number}": "" for number in range(5)})
     nodes = [known(first, node, "PENDING", attempt=1).row for node in first.order]
-    told = str(doubt(first, arrange(first, graph(x="", y="", z="")), nodes))
+    told = str(possible_rename(first, arrange(first, graph(x="", y="", z="")), nodes))
     shown = ", ".join(map(repr, first.order[:3]))
     assert f"gone after an attempt: {shown} and 2 more; new: " in told
     assert told.count("more") == 1

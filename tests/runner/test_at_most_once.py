@@ -78,7 +78,7 @@ def test_such_a_node_never_waits_in_memory(open_engine: OpenEngine) -> None:
         def charge(self) -> None:
             nonlocal most
             assert engine._runner is not None
-            most = max(most, len(engine._runner.desk.held))
+            most = max(most, len(engine._runner.scheduler.held))
             time.sleep(0.001)
 
     engine = open_engine(max_concurrent_nodes=3)

@@ -9,7 +9,7 @@ import pytest
 
 from stepwell import Builder, Engine, InputError, Workflow, task
 from stepwell.runner.worker.backpressure import BackpressureEvent
-from stepwell.runner.worker.scheduler import Desk
+from stepwell.runner.worker.scheduler import Scheduler
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -19,16 +19,16 @@ def watch_the_most(engine: Engine) -> list[int]:
     """The most attempts that were ever held at once, of each kind of body."""
     assert engine._runner is not None
     most = [0, 0]
-    desk: Any = engine._runner.desk
-    hold = Desk._hold
+    scheduler: Any = engine._runner.scheduler
+    hold = Scheduler._hold
 
     def counted(*args: Any, **options: Any) -> Any:
-        held = hold(desk, *args, **options)
-        most[0] = max(most[0], desk.count("thread"))
-        most[1] = max(most[1], desk.count("loop"))
+        held = hold(scheduler, *args, **options)
+        most[0] = max(most[0], scheduler.count("thread"))
+        most[1] = max(most[1], scheduler.count("loop"))
         return held
 
-    desk._hold = counted
+    scheduler._hold = counted
     return most
 
 

@@ -9,7 +9,7 @@ from stepwell.runner.worker.batches import MAX_PAIRS_NAMED
 from stepwell.runner.worker.scheduler import MAX_RUNS_NAMED, SERVED_EVERY
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
-from tests.runner.desks import claims, desk, end, facts, granted, land
+from tests.runner.schedulers import claims, end, facts, granted, land, scheduler
 from tests.runner.waiting import eventually
 
 STARTED: list[int] = []
@@ -37,71 +37,71 @@ def test_an_urgent_run_overtakes_hundreds_that_wait(open_engine: OpenEngine) -> 
 
 
 def test_of_many_known_runs_the_most_urgent_are_named_then_the_oldest() -> None:
-    d = desk()
+    d = scheduler()
     for number in range(MAX_RUNS_NAMED + 20):
         known = facts(f"r{number}")
         known.priority = 5 if number in (7, MAX_RUNS_NAMED + 7) else -1 if number == 0 else 0
         d.know(known)
-    (claim,) = claims(d.next_flight(0))
+    (claim,) = claims(d.next_batch(0))
     expected = ["r7", f"r{MAX_RUNS_NAMED + 7}", *(f"r{n}" for n in range(1, MAX_RUNS_NAMED) if n != 7)]
     assert list(claim.runs or ()) == expected[:MAX_RUNS_NAMED]
 
 
 def test_runs_that_could_not_be_named_come_when_those_before_them_have_nothing() -> None:
-    d = desk()
+    d = scheduler()
     for number in range(2 * MAX_RUNS_NAMED + 1):
         d.know(facts(f"r{number}"))
     named: list[str] = []
-    while (flight := d.next_flight(0)) is not None:
-        named += [run for claim in claims(flight) if claim.lanes[0][0] == "default/thread" for run in claim.runs or ()]
-        land(d, flight)
+    while (batch := d.next_batch(0)) is not None:
+        named += [run for claim in claims(batch) if claim.lanes[0][0] == "default/thread" for run in claim.runs or ()]
+        land(d, batch)
     assert named == [f"r{number}" for number in range(2 * MAX_RUNS_NAMED + 1)]
 
 
 def test_runs_of_others_have_their_turn_while_own_ones_never_end() -> None:
-    d = desk(threads=1)
+    d = scheduler(threads=1)
     d.serves = {("w", "digest"): frozenset({"default/thread"})}
     d.know(facts("own", width=1_000))
     d.look_around()
     now = 1
     for index in range(10):
         now += SERVED_EVERY
-        flight = d.next_flight(now)
-        assert flight is not None
-        (claim,) = claims(flight)
+        batch = d.next_batch(now)
+        assert batch is not None
+        (claim,) = claims(batch)
         if claim.serves:
             return
-        (held,) = land(d, flight, granted(claim, ("own", index)), now=now).begin
+        (held,) = land(d, batch, granted(claim, ("own", index)), now=now).begin
         end(d, held, now)
     raise AssertionError("it never looked for runs of others")
 
 
 def test_a_served_claim_names_some_pairs_at_a_time_and_all_of_them_in_turn() -> None:
-    d = desk()
+    d = scheduler()
     d.serves = {("w", f"{number:03}"): frozenset({"default/thread"}) for number in range(2 * MAX_PAIRS_NAMED + 5)}
     d.look_around()
     named: list[tuple[str, str]] = []
-    while (flight := d.next_flight(0)) is not None:
-        for claim in claims(flight):
+    while (batch := d.next_batch(0)) is not None:
+        for claim in claims(batch):
             if claim.lanes[0][0] == "default/thread":
                 assert len(claim.serves or ()) <= MAX_PAIRS_NAMED
                 named += claim.serves or ()
-        land(d, flight)
+        land(d, batch)
     assert named == sorted(d.serves)
 
 
 def test_a_window_that_gave_all_it_was_asked_for_comes_again_after_the_others() -> None:
-    d = desk(threads=1)
+    d = scheduler(threads=1)
     d.serves = {("w", f"{number:03}"): frozenset({"default/thread"}) for number in range(MAX_PAIRS_NAMED + 1)}
     d.know(facts("stranger"))
     d.look_around()
     asked = []
     for _ in range(20):
-        flight = d.next_flight(0)
-        assert flight is not None
-        served = [claim for claim in claims(flight) if claim.serves and claim.lanes[0][0] == "default/thread"]
+        batch = d.next_batch(0)
+        assert batch is not None
+        served = [claim for claim in claims(batch) if claim.serves and claim.lanes[0][0] == "default/thread"]
         asked += [claim.serves[0][1] for claim in served if claim.serves]
-        for held in land(d, flight, *(granted(claim, ("stranger", 0)) for claim in served)).begin:
+        for held in land(d, batch, *(granted(claim, ("stranger", 0)) for claim in served)).begin:
             end(d, held)
     assert asked[:4] == ["000", f"{MAX_PAIRS_NAMED:03}"] * 2
 
@@ -121,4 +121,4 @@ def test_a_worker_forgets_graphs_whose_runs_have_ended(open_sqlite: OpenEngine) 
 def pairs_served(engine: Engine) -> list[tuple[str, str]]:
     assert engine._runner is not None
     engine._discover()
-    return sorted(engine._runner.desk.serves)
+    return sorted(engine._runner.scheduler.serves)

@@ -52,12 +52,12 @@ def no_housekeeping(engine: Engine) -> Iterator[Engine]:
     runner, over = engine._runner, threading.Event()
     assert runner is not None
     house, there = engine._house, threading.Event()
-    chores = house.do
+    timetable = house.do
 
     def blocked(due: Any) -> Any:
         there.set()
         over.wait(60)
-        return chores(due)
+        return timetable(due)
 
     house.do = blocked  # type: ignore[method-assign]
     assert there.wait(30)
@@ -72,7 +72,7 @@ def lead_while_it_ends(engine: Engine, workflow: Workflow, go: threading.Event) 
     refused, leading = threading.Event(), Leading()
     runner._commits._leading = cast(Any, leading)
     run = engine.start(workflow)
-    eventually(lambda: any(held.begun for held in runner.desk.held.values()))
+    eventually(lambda: any(held.begun for held in runner.scheduler.held.values()))
     eventually(lambda: not leading.locked())
     time.sleep(0.05)
     leading.refused = refused.set
@@ -125,7 +125,7 @@ def test_a_run_that_is_started_when_a_commit_has_just_failed(no_housekeeping: En
     refused, leading = threading.Event(), Leading()
     runner._commits._leading = cast(Any, leading)
     leading.refused = refused.set
-    commit, fell, started = engine.store.commit, runner._commits._fell, threading.Event()
+    commit, fell, started = engine.store.commit, runner._commits._failed, threading.Event()
 
     def start() -> None:
         engine.start(Nothing())
@@ -142,7 +142,7 @@ def test_a_run_that_is_started_when_a_commit_has_just_failed(no_housekeeping: En
         starting.start()
         assert refused.wait(30)
 
-    runner._commits._fell = fell_and_asked  # type: ignore[method-assign]
+    runner._commits._failed = fell_and_asked  # type: ignore[method-assign]
     engine.store.commit = fails_once  # type: ignore[method-assign]
     with pytest.raises(StoreError):
         engine.start(Nothing())

@@ -199,9 +199,11 @@ def test_a_run_that_has_just_gone_over_is_looked_at_again(purpose: str) -> None:
     before = graph(a="", b="a")
     start(store, before)
     row = reader.require_run(store, RUN)
-    carry_out(store, gates.go_over(row, before, graph(a="", b="a", c="b"), purpose="import", pinned=True))
-    with pytest.raises(RunBusy, match="just going over to another graph"):
-        carry_out(store, gates.go_over(row, before, graph(a="", b="a", c="b", d="c"), purpose=purpose, pinned=True))
+    carry_out(store, gates.switch_graph(row, before, graph(a="", b="a", c="b"), purpose="import", pinned=True))
+    with pytest.raises(RunBusy, match="just switching to another graph"):
+        carry_out(
+            store, gates.switch_graph(row, before, graph(a="", b="a", c="b", d="c"), purpose=purpose, pinned=True)
+        )
 
 
 def test_a_run_that_is_deleted_while_it_is_reattempted_is_not_found() -> None:

@@ -181,7 +181,7 @@ def test_a_possible_rename_is_not_guessed(open_sqlite: OpenEngine) -> None:
 
 
 def test_a_node_that_says_what_it_was_called_is_the_same(open_sqlite: OpenEngine) -> None:
-    before, after = named("Said", "charge", "broken"), named("Said", "broken", bill="charge")
+    before, after = named("AttemptOutput", "charge", "broken"), named("AttemptOutput", "broken", bill="charge")
     run = retried(open_sqlite, failed(open_sqlite, before), after)
     assert LEDGER.done == ["charge", "broken"]
     assert run.output("bill") == "charge"

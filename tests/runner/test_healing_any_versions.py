@@ -123,7 +123,7 @@ class Life:
         row = reader.require_run(self.store, RUN)
         if row.status is RunStatus.COMPLETED:
             return
-        carry_out(self.store, gates.go_over(row, self.graph, new, accept=True))
+        carry_out(self.store, gates.switch_graph(row, self.graph, new, accept=True))
         row = reader.require_run(self.store, RUN)
         document = reader.get_graph(self.store, row.digest)
         assert document is not None

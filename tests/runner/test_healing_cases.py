@@ -227,7 +227,7 @@ def test_a_change(open_sqlite: OpenEngine, name: str, standing: str) -> None:
 
 
 def test_every_node_is_replaced(open_sqlite: OpenEngine) -> None:
-    """A doubt, as it may be that all were renamed; accepted, the run has another life, and the old one is history."""
+    """A possible rename, as it may be that all were renamed; accepted, the run has another life, and the old one is history."""
     run_id = Standing(open_sqlite, made(("a", "b", "c"))).failed()
     BODIES.failing.clear()
     run = open_sqlite(workflows=[made(("x", "y"))]).get(run_id).retry(accept=True).wait(20)

@@ -1,4 +1,4 @@
-"""A deploy meets many unfinished runs: they are healed soon, other chores go on, and workers say which versions they have."""
+"""A deploy meets many unfinished runs: they are healed soon, other work goes on, and workers say which versions they have."""
 
 from __future__ import annotations
 
@@ -129,15 +129,15 @@ def test_a_run_that_is_deleted_while_its_version_is_healed_leaves_the_others_to_
     looking = open_sqlite(runner=None)
     runs = looking.start_many([old() for _ in range(4)])
     gone: list[str] = []
-    go_over = versions.go_over
+    switch_graph = versions.switch_graph
 
     def after_somebody_deleted_it(row: RunRow, *graphs: Any, **options: Any) -> Any:
         if not gone:
             gone.append(row.id)
             looking.get(row.id).cancel(grace_seconds=0).wait(20).delete()
-        return go_over(row, *graphs, **options)
+        return switch_graph(row, *graphs, **options)
 
-    monkeypatch.setattr(versions, "go_over", after_somebody_deleted_it)
+    monkeypatch.setattr(versions, "switch_graph", after_somebody_deleted_it)
     open_sqlite(workflows=[new])
     for run in runs:
         if run.id not in gone:

@@ -13,7 +13,7 @@ from stepwell.clock import SECOND
 from stepwell.codec import decode
 from stepwell.ids import AttemptId, WorkerId
 from stepwell.model import Enlist, Enlisted, Refusal, Refused, Renew, Renewed
-from stepwell.runner.worker.lease import Lease, Tenancy
+from stepwell.runner.worker.lease import Lease, LeaseState
 from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
 from tests.runner import jobs
@@ -24,12 +24,12 @@ LEASE = 30 * SECOND
 HELD = (AttemptId("c1.0"),)
 
 
-def tenancy() -> Tenancy:
-    return Tenancy(WorkerId("me"), LEASE)
+def lease_state() -> LeaseState:
+    return LeaseState(WorkerId("me"), LEASE)
 
 
 def test_it_enlists_first_and_renews_at_a_third_of_the_lease() -> None:
-    t = tenancy()
+    t = lease_state()
     assert t.due_at == 0
     assert isinstance(t.next_op(HELD), Enlist)
     t.answered(Enlisted(LEASE), 100)
@@ -40,13 +40,13 @@ def test_it_enlists_first_and_renews_at_a_third_of_the_lease() -> None:
 
 
 def test_a_renewal_tells_what_should_stop() -> None:
-    t = tenancy()
+    t = lease_state()
     t.answered(Enlisted(LEASE), 0)
     assert t.answered(Renewed(LEASE, HELD, 0), 10) == HELD
 
 
 def test_a_lease_that_ran_out_is_taken_again_at_once() -> None:
-    t = tenancy()
+    t = lease_state()
     t.answered(Enlisted(LEASE), 0)
     assert t.answered(Refused(Refusal.LEASE_EXPIRED), 77) == ()
     assert t.due_at == 77
@@ -54,7 +54,7 @@ def test_a_lease_that_ran_out_is_taken_again_at_once() -> None:
 
 
 def test_a_store_that_does_not_answer_is_asked_again_soon() -> None:
-    t = tenancy()
+    t = lease_state()
     t.answered(Enlisted(LEASE), 0)
     t.failed(50)
     assert t.due_at == 50 + SECOND

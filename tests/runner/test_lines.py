@@ -18,10 +18,10 @@ from stepwell.runner.bodies.log_lines import (
     NAME_UP_TO,
     TAKEN_UP_TO,
     UNFINISHED_UP_TO,
+    AttemptOutput,
     Lines,
-    Said,
 )
-from tests.runner.desks import facts
+from tests.runner.schedulers import facts
 
 
 def held(name: str = "c.0") -> Held:
@@ -32,7 +32,7 @@ def texts(ops: list[Append]) -> list[str]:
     return [LogLine.of(op.data).text for op in ops if op.kind == "log"]
 
 
-def made() -> tuple[Lines, Said]:
+def made() -> tuple[Lines, AttemptOutput]:
     lines = Lines()
     said = lines.of(held())
     assert said is not None
@@ -152,7 +152,7 @@ def test_what_all_attempts_together_keep_waiting_is_bounded(monkeypatch: pytest.
         for _ in range(10):
             said.log(1, "INFO", 20, "x", "y" * 400)
     assert lines._bytes <= 10_000
-    ends = [each.said.rest() for each in attempts if each.said is not None]
+    ends = [each.printed.rest() for each in attempts if each.printed is not None]
     assert sum(len(ops) for ops in ends) < 40
     assert "10 more lines were not kept" in texts(ends[-1])[-1]
     assert lines._bytes == 0

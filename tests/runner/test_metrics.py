@@ -13,7 +13,7 @@ from stepwell.ids import AttemptId, WorkerId
 from stepwell.kernel.audit import folding
 from stepwell.model import AttemptStatus, Enlisted, NodeStatus, Refusal, Refused, Settle
 from stepwell.runner.bodies.held import Held
-from stepwell.runner.worker.lease import Tenancy
+from stepwell.runner.worker.lease import LeaseState
 from stepwell.runner.worker.metrics import Counters, EngineMetrics
 from stepwell.store import reader
 from tests.runner import jobs
@@ -229,11 +229,11 @@ def test_renewals_are_counted(open_sqlite: OpenEngine) -> None:
 
 
 def test_a_lease_is_lost_once_however_many_say_so() -> None:
-    tenancy = Tenancy(WorkerId("w"), 30)
-    tenancy.answered(Enlisted(30), 0)
-    tenancy.lost(1)
-    tenancy.answered(Refused(Refusal.LEASE_EXPIRED), 2)
-    assert tenancy.losses == 1
+    lease_state = LeaseState(WorkerId("w"), 30)
+    lease_state.answered(Enlisted(30), 0)
+    lease_state.lost(1)
+    lease_state.answered(Refused(Refusal.LEASE_EXPIRED), 2)
+    assert lease_state.losses == 1
 
 
 ROOTS = {"first": None, "g1": None, "g2": None, "g3": None, "last": ("first", "g1", "g2", "g3")}

@@ -57,10 +57,10 @@ def test_an_engine_remembers_nothing_of_what_has_ended(engine: Engine) -> None:
         run.wait(20)
     runner = engine._runner
     assert runner is not None
-    eventually(lambda: runner.idle and not runner.desk.facts)
-    assert runner.desk.held == {}
+    eventually(lambda: runner.idle and not runner.scheduler.facts)
+    assert runner.scheduler.held == {}
     assert runner._time._attempts == {}
-    assert not any(runner.desk._hungry.values())
+    assert not any(runner.scheduler._ready_runs.values())
     assert engine._watch.runs() == ()
 
 

@@ -184,4 +184,4 @@ def test_an_empty_retry_does_not_keep_the_next_who_asks_waiting(engine: Engine) 
     engine.store.commit = failing  # type: ignore[method-assign]
     with pytest.raises(StoreError, match="away"):
         engine.start(fan("b"), run_id="b")
-    assert engine._runner.desk.idle
+    assert engine._runner.scheduler.idle

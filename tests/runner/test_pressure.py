@@ -1,11 +1,11 @@
-"""Back-pressure as the desk feels it: one block however wide the fan, told when it begins and when it ends."""
+"""Back-pressure as the scheduler feels it: one block however wide the fan, told when it begins and when it ends."""
 
 from __future__ import annotations
 
 from stepwell.clock import SECOND
 from stepwell.model import Claimed, Receipt, Settled
 from stepwell.runner.worker.backpressure import MAX_RUNS_COUNTED, TELL_EVERY, BackpressureEvent, Pressure
-from tests.runner.desks import claims, desk, end, facts, granted, hold, land, news
+from tests.runner.schedulers import claims, end, facts, granted, hold, land, news, scheduler
 
 FULL = 2
 
@@ -59,73 +59,73 @@ def test_what_is_still_felt_counts_until_now() -> None:
 
 
 def test_a_fan_wider_than_the_slots_presses_until_nothing_more_is_ready() -> None:
-    d = desk(threads=2, queue_depth=0)
+    d = scheduler(threads=2, queue_depth=0)
     d.know(facts(width=4))
     held = hold(d, ("r", 0), ("r", 1))
     assert list(d.pressure.news) == [BackpressureEvent("thread", "began", 2, 2, 2, 0.0, 1)]
     for index in (2, 3):
         end(d, held[index - 2], now=SECOND)
-        flight = d.next_flight(SECOND)
-        assert flight is not None
-        (claim,) = claims(flight)
-        held += land(d, flight, granted(claim, ("r", index)), now=SECOND).begin
+        batch = d.next_batch(SECOND)
+        assert batch is not None
+        (claim,) = claims(batch)
+        held += land(d, batch, granted(claim, ("r", index)), now=SECOND).begin
     for each in held[2:]:
         end(d, each, now=2 * SECOND)
-    flight = d.next_flight(2 * SECOND)
-    assert flight is not None
-    land(d, flight, Claimed(()), now=2 * SECOND)
+    batch = d.next_batch(2 * SECOND)
+    assert batch is not None
+    land(d, batch, Claimed(()), now=2 * SECOND)
     assert [event.state for event in d.pressure.news] == ["began", "ended"]
     assert d.pressure.blocks("thread") == 1
 
 
 def test_a_fan_of_50_000_is_one_block_and_memory_holds_two_of_it() -> None:
     width = 50_000
-    d = desk(threads=1, queue_depth=1)
+    d = scheduler(threads=1, queue_depth=1)
     d.know(facts(width=width))
     given, waiting, now = 0, [], 0
     while given < width or waiting:
         now += 1_000
         if waiting:
             end(d, waiting.pop(0), now)
-        flight = d.next_flight(now)
-        assert flight is not None, "it stands still"
-        places = [(claim, min(claim.lanes[0][1], width - given)) for claim in claims(flight)]
+        batch = d.next_batch(now)
+        assert batch is not None, "it stands still"
+        places = [(claim, min(claim.lanes[0][1], width - given)) for claim in claims(batch)]
         answers = [granted(claim, *(("r", given + n) for n in range(room))) for claim, room in places]
         given += sum(room for _, room in places)
         receipts: list[Receipt] = [
-            Settled(False, news()._replace(active=width - given + len(waiting))) for _ in flight.settling
+            Settled(False, news()._replace(active=width - given + len(waiting))) for _ in batch.settling
         ]
-        waiting += d.landed(flight, [*receipts, *answers], now).begin
+        waiting += d.committed(batch, [*receipts, *answers], now).begin
         assert len(d.held) == len(waiting) <= 2
     assert [event.state for event in d.pressure.news] == ["began", "ended"]
     assert (d.counters.most_held["thread"], d.counters.claimed) == (2, width)
 
 
 def test_a_fan_as_wide_as_the_slots_presses_nobody() -> None:
-    d = desk(threads=2)
+    d = scheduler(threads=2)
     d.know(facts(width=2))
     hold(d, ("r", 0), ("r", 1))
-    assert d.next_flight(0) is None
+    assert d.next_batch(0) is None
     assert not d.pressure.news
 
 
 def test_a_run_that_comes_when_all_slots_are_taken_presses() -> None:
-    d = desk(threads=2)
+    d = scheduler(threads=2)
     d.know(facts(width=2))
     hold(d, ("r", 0), ("r", 1))
     d.know(facts("other", width=3))
-    assert d.next_flight(0) is None
+    assert d.next_batch(0) is None
     assert [(event.state, event.waiting) for event in d.pressure.news] == [("began", 3)]
     d.forget(facts("other").run_id)
-    assert d.next_flight(SECOND) is None
+    assert d.next_batch(SECOND) is None
     assert [event.state for event in d.pressure.news] == ["began", "ended"]
 
 
 def test_a_desk_that_closes_is_pressed_no_more() -> None:
-    d = desk(threads=1)
+    d = scheduler(threads=1)
     d.know(facts(width=9))
     hold(d, ("r", 0))
     d.close(SECOND)
     assert [(event.state, event.seconds) for event in d.pressure.news] == [("began", 0.0), ("ended", 1.0)]
-    assert d.next_flight(2 * SECOND) is None
+    assert d.next_batch(2 * SECOND) is None
     assert len(d.pressure.news) == 2

@@ -63,16 +63,16 @@ def test_why_says_that_nobody_serves_the_queue(open_engine: OpenEngine) -> None:
 
 
 def test_a_suspect_of_another_queue_is_left_alone() -> None:
-    from tests.runner.desks import desk, facts, land, lanes
+    from tests.runner.schedulers import facts, land, lanes, scheduler
 
-    d = desk()
+    d = scheduler()
     d.queues = frozenset({"pears"})
     d.know(facts("a", queue="apples"))
     d.know(facts("p", queue="pears"))
     asked: dict[str, int] = {}
-    while (flight := d.next_flight(0)) is not None:
-        asked |= lanes(flight)
-        land(d, flight)
+    while (batch := d.next_batch(0)) is not None:
+        asked |= lanes(batch)
+        land(d, batch)
     assert asked == {"pears/thread": 8, "pears/suspect": 1}
 
 

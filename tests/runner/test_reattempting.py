@@ -355,7 +355,7 @@ def test_nothing_that_was_refused_is_worked_on(open_sqlite: OpenEngine) -> None:
     with pytest.raises(RunConflict, match="only a FAILED, CANCELLED or PAUSED run can be retried"):
         other.get(run.id).retry()
     assert other._runner is not None
-    assert run.id not in other._runner.desk.facts
+    assert run.id not in other._runner.scheduler.facts
     play.release("a")
     run.wait(30).check()
 

@@ -88,7 +88,7 @@ def test_waiting_for_a_retry_holds_no_worker(open_engine: OpenEngine) -> None:
     node = patient.node("charge")
     assert node.due_at is not None
     assert engine._runner is not None
-    assert not engine._runner.desk.held
+    assert not engine._runner.scheduler.held
     engine.run(Quick())
     patient.wait(30)
     assert order == ["charge 1", "work", "charge 2"]

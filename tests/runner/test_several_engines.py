@@ -176,7 +176,7 @@ def test_an_engine_forgets_its_runs_that_others_finished(open_sqlite: OpenEngine
     for engine in (first, second):
         runner = engine._runner
         assert runner is not None
-        eventually(lambda runner=runner: not runner.desk.facts, "runs that ended are still remembered", seconds=60)
+        eventually(lambda runner=runner: not runner.scheduler.facts, "runs that ended are still remembered", seconds=60)
 
 
 def test_a_failure_in_one_engine_stops_the_bodies_of_another(open_sqlite: OpenEngine) -> None:

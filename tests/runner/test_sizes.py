@@ -11,10 +11,10 @@ from stepwell.errors import InputError
 from stepwell.replay import record, recorder
 from stepwell.runner import starting
 from stepwell.runner.bodies import attempt
-from stepwell.runner.worker import scheduler as desk
+from stepwell.runner.worker import scheduler
 from tests.runner import jobs
-from tests.runner.desks import Desk, end, facts, hold
-from tests.runner.desks import desk as a_desk
+from tests.runner.schedulers import Scheduler, end, facts, hold
+from tests.runner.schedulers import scheduler as a_desk
 
 LIMIT = 100_000
 
@@ -193,11 +193,11 @@ def test_the_message_of_progress_is_kept_short_and_made_by_the_body(engine: Engi
 
 
 def test_a_batch_takes_no_more_than_a_store_can_write_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "MAX_BATCH_BYTES", 10)
-    d: Desk = a_desk(threads=4)
+    monkeypatch.setattr(scheduler, "MAX_BATCH_BYTES", 10)
+    d: Scheduler = a_desk(threads=4)
     d.know(facts(width=4))
     for held in hold(d, *(("r", index) for index in range(4))):
         end(d, held)
-    flight = d.next_flight(0)
-    assert flight is not None
-    assert len(flight.settling) == 3, "each has the four bytes of null"
+    batch = d.next_batch(0)
+    assert batch is not None
+    assert len(batch.settling) == 3, "each has the four bytes of null"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stepwell import Builder, Context, Engine, Workflow, step
-from stepwell.model import Arrange, Op, Rewrite
+from stepwell.model import Op, Rewrite, SwitchGraph
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually, in_time
@@ -82,7 +82,7 @@ def test_while_a_run_is_healed(open_sqlite: OpenEngine) -> None:
     elsewhere = open_sqlite(runner=None)
     run = elsewhere.start(version("one")())
     engine = open_sqlite()
-    store = Slow(engine, lambda op: isinstance(op, Arrange))
+    store = Slow(engine, lambda op: isinstance(op, SwitchGraph))
     serving = threading.Thread(target=engine.serve, args=([version("one", "two")],))
     serving.start()
     assert store.reached.wait(20)

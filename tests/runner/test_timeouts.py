@@ -160,7 +160,7 @@ def test_a_limit_on_threads_that_hang_stops_claiming_and_ends_with_them(
     quick.node("same", job=jobs.same, args={"item": 1})
     run = engine.start(quick)
     assert engine._runner is not None
-    assert engine._runner.desk.stalled
+    assert engine._runner.scheduler.stalled
     assert run.node("same").status == "READY"
     release.set()
     assert run.wait(30).output("same") == 1
@@ -191,16 +191,16 @@ def test_only_the_process_whose_time_is_up_is_killed(sqlite_engine: Engine) -> N
 
 
 def test_the_memory_of_ended_bodies_is_not_kept_until_their_time_would_be_up() -> None:
-    from stepwell.runner.worker.timetable import Chores
+    from stepwell.runner.worker.timetable import Timetable
 
     class Ended:
         over = True
 
-    chores = Chores()
+    timetable = Timetable()
     ended: Any = Ended()
     for at in range(10_000):
-        chores.time_limit(ended, 1_000_000 + at)
-    assert len(chores._timeouts) < 3_000
+        timetable.time_limit(ended, 1_000_000 + at)
+    assert len(timetable._timeouts) < 3_000
 
 
 def test_the_time_of_others_is_kept_whatever_limit_one_of_them_has(

@@ -19,7 +19,7 @@ from stepwell.runner.procedures.procedure import carry_out
 from stepwell.store import Store
 from stepwell.store.memory import MemoryStore
 from stepwell.store.sql import SqliteStore
-from stepwell.testing.conformance.arranging import go_over
+from stepwell.testing.conformance.arranging import switch_graph
 from stepwell.testing.ops import (
     RUN,
     WORKER,
@@ -166,7 +166,7 @@ def test_paused_healed_and_removed(store: Store, clock: ManualClock) -> None:
     old = start(store, graph(load="", report="load"))
     enlist(store, seconds=1_000)
     store.commit([completed(grant) for grant in claim(store)])
-    go_over(store, old, graph(clean="", load="clean", ship="load"))
+    switch_graph(store, old, graph(clean="", load="clean", ship="load"))
     assert lines(store, "clean")[:2] == [
         "clean was skipped: it joined the run when nodes after it had already started",
         "  the code of the workflow changed and the run went over to it at 22:13:20",

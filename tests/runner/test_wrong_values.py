@@ -73,7 +73,7 @@ def test_ten_years_are_allowed_everywhere() -> None:
 
 @pytest.mark.parametrize("value", [10**10, 1e300, math.inf, NAN])
 def test_no_duration_is_longer_than_ten_years(value: Any) -> None:
-    """Said where it is written: what a store or a thread cannot count would only show up later."""
+    """AttemptOutput where it is written: what a store or a thread cannot count would only show up later."""
     for written in (
         lambda: step(timeout=value),
         lambda: Retry(2, base_delay=value),

@@ -56,11 +56,11 @@ def stepwell(
 
 
 def _place(context: typer.Context, store: str | None, jobs: list[str] | None = None) -> Any:
-    from .connect import Place
+    from .connect import Connection
     from .streams import keep_stdout
 
     keep_stdout()
-    return Place(store or context.obj, jobs or ())
+    return Connection(store or context.obj, jobs or ())
 
 
 def _only_said(

@@ -60,10 +60,10 @@ def _offered(
 
 @contextmanager
 def _store(context: typer.Context) -> Iterator[Store]:
-    from .connect import Place
+    from .connect import Connection
 
     given = [each.params.get("store") for each in (context, context.parent) if each is not None]
-    with Place(next((store for store in given if store), None)).store() as store:
+    with Connection(next((store for store in given if store), None)).store() as store:
         yield store
 
 

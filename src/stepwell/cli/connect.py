@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..runner import Engine
 
 
-class Place:
+class Connection:
     """Where a command works, and how another command is told to work there too."""
 
     def __init__(self, store: str | None, jobs: Sequence[str] = ()) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from . import completion
+from .completion import nodes, runs, targets
 
 STORE_HELP = "Where runs are kept, as in sqlite:///orders.db. Also STEPWELL_STORE, or `store` in stepwell.toml."
 
@@ -26,7 +26,7 @@ Target = Annotated[
     typer.Argument(
         metavar="TARGET",
         help="module:Workflow, or module:function that returns a Builder.",
-        autocompletion=completion.targets,
+        autocompletion=targets,
     ),
 ]
 RunArgument = Annotated[
@@ -34,7 +34,7 @@ RunArgument = Annotated[
     typer.Argument(
         metavar="RUN",
         help="The id of a run, or its beginning (at least 4 characters).",
-        autocompletion=completion.runs,
+        autocompletion=runs,
     ),
 ]
 Inputs = Annotated[
@@ -50,9 +50,7 @@ At = Annotated[
         help="A point of its history, a label, or the node to begin with, by id or name; without it all it has done.",
     ),
 ]
-NodeArgument = Annotated[
-    str, typer.Argument(metavar="NODE", help="A node by id or name.", autocompletion=completion.nodes)
-]
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="A node by id or name.", autocompletion=nodes)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say which nodes would change, and into what.")]
 DryRunAsJson = Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")]
 Accept = Annotated[

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 from ..errors import DefinitionError, GraphError
 from ..graph import DEFAULT_QUEUE, NO_ARGS, Graph, NodeSpec, OnLost, Problem, Retry, SideEffects
 from ..ids import NodeId
-from ..place import Place, caller
+from ..place import SourceLine, caller
 from ..words import shown
 from .address import address_of, is_address
 from .decorators import PREVIOUS, Previous
@@ -62,7 +62,7 @@ class Builder:
         self.options = checked_run_options(on_failure, timeout, self.place)
         self.state = None if state is None else _checked_state(state, self.place)
         self._specs: list[NodeSpec] = []
-        self._places: list[Place] = []
+        self._places: list[SourceLine] = []
         self._previous: tuple[NodeId, ...] = ()
         self._ids: set[str] = set()
         self._named: dict[str, NodeId] = {}
@@ -174,7 +174,7 @@ class Builder:
                 raise GraphError(self._explained(error.problems), where=str(self.place)) from None
         return self._graph
 
-    def _job(self, job: Job, place: Place) -> NamedJob:
+    def _job(self, job: Job, place: SourceLine) -> NamedJob:
         known = self._jobs.get(job) if isinstance(job, Hashable) else None
         if known is None:
             try:
@@ -189,7 +189,7 @@ class Builder:
         job: NamedJob,
         parents: tuple[NodeId, ...],
         options: Options,
-        place: Place,
+        place: SourceLine,
     ) -> list[NodeId]:
         """Add nodes that differ in name and args only. This loop is what 100,000 nodes are waited for."""
         retry, timeout, on_lost, queue = options.retry, options.timeout, options.on_lost, options.queue
@@ -239,7 +239,7 @@ class Builder:
         self._ids.add(node)
         return NodeId(node)
 
-    def _id(self, text: str, place: Place) -> NodeId:
+    def _id(self, text: str, place: SourceLine) -> NodeId:
         """The id that a name or an id means."""
         if text in self._ids:
             return NodeId(text)
@@ -256,7 +256,7 @@ class Builder:
             )
         return self._named[text]
 
-    def _parents(self, given: Parents, place: Place) -> tuple[NodeId, ...]:
+    def _parents(self, given: Parents, place: SourceLine) -> tuple[NodeId, ...]:
         """The ids that `depends_on` means, each once."""
         found: dict[NodeId, None] = {}
         waiting: list[Any] = [] if given is None else [given]
@@ -293,7 +293,7 @@ class Builder:
         return explained
 
 
-def _checked_state(declared: object, place: Place) -> StateType:
+def _checked_state(declared: object, place: SourceLine) -> StateType:
     if not isinstance(declared, type):
         raise DefinitionError(f"state={shown(declared)}: a class that declares a state is needed", where=str(place))
     if not is_address(address_of(declared)):
@@ -305,7 +305,7 @@ def _checked_state(declared: object, place: Place) -> StateType:
     return checked_state(declared, f"state={declared.__qualname__}", str(place))
 
 
-def _checked_args(name: str, args: Mapping[str, Any], place: Place, own: tuple[str, ...]) -> Mapping[str, Any]:
+def _checked_args(name: str, args: Mapping[str, Any], place: SourceLine, own: tuple[str, ...]) -> Mapping[str, Any]:
     """A copy of the args, so that what the caller does to them later changes nothing."""
     if not isinstance(args, Mapping):
         raise DefinitionError(f"the args of {name!r} are {shown(args)}, but a dict is needed", where=str(place))

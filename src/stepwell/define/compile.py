@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..errors import DefinitionError, GraphError
 from ..graph import NO_ARGS, Graph, NodeSpec, Problem, check
 from ..ids import NodeId
-from ..place import Place
+from ..place import SourceLine
 from .chain import Link, in_order
 from .decorators import Previous
 from .gather import Gathered, Node, Report, gathered
@@ -28,7 +28,7 @@ _SHOWN_ANCESTORS = 12
 class Compiled(NamedTuple):
     """What a workflow class says, worked out once."""
 
-    place: Place
+    place: SourceLine
     options: RunOptions
     inputs: Mapping[str, Input]
     graph: Graph | None
@@ -38,7 +38,7 @@ class Compiled(NamedTuple):
     state: StateType | None = None
 
 
-def compiled(cls: type, place: Place, reserved: frozenset[str], options: RunOptions) -> Compiled:
+def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: RunOptions) -> Compiled:
     """Compile a class; a GraphError shows all its problems, each with the line it was written on."""
     problems: list[Problem] = []
 

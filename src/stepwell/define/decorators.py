@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 
 from ..errors import DefinitionError
 from ..graph import DEFAULT_QUEUE, Kind, OnLost, Retry, SideEffects
-from ..place import Place, caller, place_of
+from ..place import SourceLine, caller, place_of
 from .options import Isolation, Options, checked_former_names, checked_options
 
 
@@ -51,7 +51,7 @@ class Declaration:
     after: Reference | None
     job: Job | None
     options: Options
-    place: Place
+    place: SourceLine
     was: tuple[str, ...] = ()
 
     def __call__(self, method: Method, /) -> Method:
@@ -217,7 +217,7 @@ def task(
     return Declaration("task", depends, None, None, job, options, place, checked_former_names(was, place))
 
 
-def _dependencies(given: Dependencies, place: Place) -> tuple[Dependency, ...]:
+def _dependencies(given: Dependencies, place: SourceLine) -> tuple[Dependency, ...]:
     if given is None:
         return ()
     if isinstance(given, str | Previous) or callable(given):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from ..place import Place, place_of
+from ..place import SourceLine, place_of
 from .decorators import Declaration, Reference, buried, declared
 
 Report = Callable[[str, str], None]
@@ -29,7 +29,7 @@ class Node(NamedTuple):
     after: Reference | None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> SourceLine:
         return self.declaration.place if self.method is None else place_of(self.method)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from ..clock import POSITIVE_SECONDS_NEEDED, is_seconds
 from ..errors import DefinitionError
 from ..graph import MAX_NAME, Body, OnLost, Retry, SideEffects
-from ..place import Place
+from ..place import SourceLine
 from ..words import shown
 from .address import find_exception
 
@@ -36,7 +36,7 @@ class Options(NamedTuple):
 
 
 def checked_options(
-    place: Place,
+    place: SourceLine,
     *,
     retry: Retry | int | None,
     timeout: float | None,
@@ -71,12 +71,12 @@ class RunOptions(NamedTuple):
     timeout: float | None = None
 
 
-def checked_run_options(on_failure: OnFailure, timeout: float | None, place: Place) -> RunOptions:
+def checked_run_options(on_failure: OnFailure, timeout: float | None, place: SourceLine) -> RunOptions:
     _check_choice("on_failure", on_failure, get_args(OnFailure), place)
     return RunOptions(on_failure, _checked_timeout(timeout, place))
 
 
-def checked_name(name: str, place: Place) -> str:
+def checked_name(name: str, place: SourceLine) -> str:
     """A name that any terminal can show: one that holds control characters could command it."""
     if not _is_text(name):
         raise DefinitionError(f"{shown(name)} cannot be a name: some text is needed", where=str(place))
@@ -88,7 +88,7 @@ def checked_name(name: str, place: Place) -> str:
     return name
 
 
-def checked_former_names(was: str | Iterable[str] | None, place: Place) -> tuple[str, ...]:
+def checked_former_names(was: str | Iterable[str] | None, place: SourceLine) -> tuple[str, ...]:
     """The names a node had before, each once, in the order of writing."""
     given = () if was is None else (was,) if isinstance(was, str) or not isinstance(was, Iterable) else tuple(was)
     for each in given:
@@ -100,7 +100,7 @@ def checked_former_names(was: str | Iterable[str] | None, place: Place) -> tuple
     return tuple(dict.fromkeys(given))
 
 
-def _checked_timeout(seconds: float | None, place: Place) -> float | None:
+def _checked_timeout(seconds: float | None, place: SourceLine) -> float | None:
     """Always a float, so that `timeout=30` and `timeout=30.0` are the same graph."""
     if seconds is None:
         return None
@@ -109,7 +109,7 @@ def _checked_timeout(seconds: float | None, place: Place) -> float | None:
     return float(seconds)
 
 
-def _checked_retry(retry: Retry | None, place: Place) -> Retry | None:
+def _checked_retry(retry: Retry | None, place: SourceLine) -> Retry | None:
     """The exceptions that `retry_on` gives by name are looked up, because a name that leads nowhere would never match."""
     if retry is None or not retry.unchecked:
         return retry
@@ -129,6 +129,6 @@ def _is_text(value: object) -> bool:
         return False
 
 
-def _check_choice(option: str, value: str, choices: tuple[str, ...], place: Place) -> None:
+def _check_choice(option: str, value: str, choices: tuple[str, ...], place: SourceLine) -> None:
     if value not in choices:
         raise DefinitionError(f"{option}={shown(value)}: one of {', '.join(choices)} is needed", where=str(place))

@@ -18,7 +18,7 @@ _DICTS = (dict, collections.abc.Mapping)
 _NUMBERS = frozenset({int, float})
 
 
-class Refused(Exception):
+class ReducerMisfit(Exception):
     """A function that cannot be a reducer; says why."""
 
 
@@ -76,11 +76,11 @@ def _second_parameter(reducer: Reducer) -> Any:
     """What somebody's own function says it takes; anything, if it does not say."""
     name = getattr(reducer, "__qualname__", None)
     if name and "<lambda>" in name:
-        raise Refused("a lambda cannot be a reducer, because no message could name it: write a function")
+        raise ReducerMisfit("a lambda cannot be a reducer, because no message could name it: write a function")
     if isinstance(reducer, type) or not name or not isinstance(getattr(reducer, "__module__", None), str):
-        raise Refused(f"{reducer!r} cannot be a reducer: a function of a module is needed")
+        raise ReducerMisfit(f"{reducer!r} cannot be a reducer: a function of a module is needed")
     if inspect.iscoroutinefunction(reducer) or inspect.isgeneratorfunction(reducer):
-        raise Refused(f"{address_of(reducer)} cannot be a reducer: it must return its result at once")
+        raise ReducerMisfit(f"{address_of(reducer)} cannot be a reducer: it must return its result at once")
     try:
         signature = inspect.signature(reducer)
     except (TypeError, ValueError):  # some functions written in C have none
@@ -88,7 +88,7 @@ def _second_parameter(reducer: Reducer) -> Any:
     try:
         signature.bind(None, None)
     except TypeError:
-        raise Refused(
+        raise ReducerMisfit(
             f"{address_of(reducer)}{signature} cannot be a reducer: it is called with two values, what the field is and "
             f"what a node returned"
         ) from None

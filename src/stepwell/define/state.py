@@ -20,7 +20,7 @@ from ..reducers import add, last
 from ..words import briefly
 from .address import address_of
 from .parameters import STATE
-from .reducing import NOTHING, Refused, begun, delta_annotation, refusal, starts_at
+from .reducing import NOTHING, ReducerMisfit, begun, delta_annotation, refusal, starts_at
 from .shapes import Shape, Unsupported, shape_of
 
 Report = Callable[[str, str], None]
@@ -172,7 +172,7 @@ def _field(declared: type, name: str, annotation: Any, report: Callable[[str], N
         shape = shape_of(plain)
         problem = refusal(reducer, plain)
         delta = shape_of(delta_annotation(reducer, plain))
-    except (Unsupported, Refused) as error:
+    except (Unsupported, ReducerMisfit) as error:
         report(f"a field of a state cannot be {error}" if isinstance(error, Unsupported) else str(error))
         return None
     problems = [problem] if problem else _unfit(shape, default, "its default")

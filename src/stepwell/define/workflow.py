@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NoReturn, dataclass_transform
 
 from ..errors import DefinitionError, FrozenInstance, InputError
 from ..graph import Graph
-from ..place import Place, caller, neighbours
+from ..place import SourceLine, caller, neighbours
 from .address import address_of
 from .compile import Compiled, compiled
 from .decorators import declared
@@ -144,7 +144,9 @@ def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:
         )
 
 
-def _run_options(cls: type[Workflow], on_failure: OnFailure | None, timeout: float | None, place: Place) -> RunOptions:
+def _run_options(
+    cls: type[Workflow], on_failure: OnFailure | None, timeout: float | None, place: SourceLine
+) -> RunOptions:
     """What the class keywords say; what they leave open is inherited."""
     base: Compiled | None = getattr(cls, "_compiled", None)
     inherited = RunOptions() if base is None else base.options

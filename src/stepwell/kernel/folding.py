@@ -29,7 +29,7 @@ Channels = Mapping[str, Channel]
 Values = Mapping[str, Any]
 
 
-class Step(NamedTuple):
+class FoldStep(NamedTuple):
     """A node whose delta is folded, by name, and the delta."""
 
     node: str
@@ -52,7 +52,7 @@ def start(channels: Channels) -> dict[str, Any]:
     return {name: channel.default for name, channel in channels.items()}
 
 
-def fold(channels: Channels, before: Values, steps: Collection[Step]) -> dict[str, Any]:
+def fold(channels: Channels, before: Values, steps: Collection[FoldStep]) -> dict[str, Any]:
     """The state after `steps`, of which `before` is the state before; that one is not changed.
 
     Fields that the state does not have (any more) are passed over: a run may be older than the class.
@@ -68,7 +68,7 @@ def _problem(channel: Channel, value: Any, name: str) -> str | None:
     return None if channel.problems is None else next(iter(channel.problems(value, name)), None)
 
 
-def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[Step]) -> set[str]:
+def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[FoldStep]) -> set[str]:
     """Fold into `values`; the names of the fields that were touched."""
     touched: set[str] = set()
     for node, delta in steps:
@@ -90,7 +90,7 @@ def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[Step]) ->
     return touched
 
 
-def _find_culprit(channels: Channels, before: Values, steps: Iterable[Step]) -> None:
+def _find_culprit(channels: Channels, before: Values, steps: Iterable[FoldStep]) -> None:
     """One by one, which checks the whole field after each: slow, but somebody must be told which delta it was."""
     values = dict(before)
     for step in steps:

@@ -12,7 +12,7 @@ from .plans import UNSTARTED, Plan, named, unchanged
 
 HEALED_LATE = "healed_late"
 REMOVED = "removed"
-DOUBT = "is it a rename? "
+POSSIBLE_RENAME = "is it a rename? "
 """How the reason of a run begins that is PAUSED because of what a heal might do twice."""
 UNFIT = "its input does not fit its class: "
 """How the reason of a run begins that is PAUSED because its class asks for another input than it has."""
@@ -61,21 +61,21 @@ def _same_nodes(current: Graph, new: Graph) -> dict[NodeId, int]:
     return found
 
 
-def doubt(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str | None:
+def possible_rename(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str | None:
     """Why a heal might do work twice: a node that was attempted is gone, and one is there that nobody knows."""
     lost = [row.id for row in nodes if row.attempt and row.index in new.removed - current.removed]
     gained = new.order[len(current.order) :]
     if not lost or not gained:
         return None
     return (
-        f"{DOUBT}gone after an attempt: {named(lost)}; new: {named(gained)}. If one is the other under a new name, say "
-        f'so in the class, @step(was="{lost[0]}"); if not, accept it: run.retry(accept=True) or run.resume(accept=True), '
+        f"{POSSIBLE_RENAME}gone after an attempt: {named(lost)}; new: {named(gained)}. If one is the other under a new name, "
+        f'say so in the class, @step(was="{lost[0]}"); if not, accept it: run.retry(accept=True) or run.resume(accept=True), '
         "--accept on the command line"
     )
 
 
 def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> Plan:
-    """What becomes of the nodes of a run that has gone over from one graph to another.
+    """What becomes of the nodes of a run that has switched from one graph to another.
 
     New ones join, but for those that come too late: something below them runs or has completed. Unfinished ones that are
     gone are dropped; one that runs may end. Those that come back from an earlier
@@ -136,8 +136,8 @@ def _above(started: set[int], parents: Sequence[Sequence[int]]) -> set[int]:
 
 
 def _finish(run: RunRow) -> Finish:
-    """A run that was paused for a doubt goes on when there is none."""
-    if run.status is RunStatus.PAUSED and (run.reason or "").startswith(DOUBT):
+    """A run that was paused because a node may have been renamed goes on when none was."""
+    if run.status is RunStatus.PAUSED and (run.reason or "").startswith(POSSIBLE_RENAME):
         return Finish(RunStatus.RUNNING, open_gate=True)
     return unchanged(run)
 

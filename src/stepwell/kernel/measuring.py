@@ -106,7 +106,7 @@ def measure(
     history = _History(next(graphs))
     for entry in journal:
         if entry.kind == "healed":
-            history.go_over(next(graphs))
+            history.switch_graph(next(graphs))
         history.add(entry)
     wall = 0 if row.started_at is None else max(0, (now if row.ended_at is None else row.ended_at) - row.started_at)
     spent = history.spent + sum(max(0, now - began) for began in history.running.values())
@@ -154,10 +154,10 @@ class _History:
         self.lasted: list[int] = []
         self.queued: list[int] = []
 
-    def go_over(self, graph: Graph) -> None:
+    def switch_graph(self, graph: Graph) -> None:
         """From now on the run has this graph."""
         self._children = graph.children
-        self._queue.go_over(graph)
+        self._queue.switch_graph(graph)
 
     def add(self, entry: JournalRow) -> None:
         _, at, kind, index, _, status = entry
@@ -208,10 +208,10 @@ class _Queue:
         """PENDING or READY."""
         self._open = True
         self._most = 0
-        self.go_over(graph)
+        self.switch_graph(graph)
         self._turn(True)
 
-    def go_over(self, graph: Graph) -> None:
+    def switch_graph(self, graph: Graph) -> None:
         """The run has this graph now. Its gate is closed meanwhile, so what is READY follows when it opens."""
         self._children = graph.children
         self._missing = [sum(parent not in self._satisfied for parent in own) for own in graph.parents]

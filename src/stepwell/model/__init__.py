@@ -13,7 +13,6 @@ from .ops import (
     AddGraph,
     AddNodes,
     Append,
-    Arrange,
     Batch,
     Claim,
     Create,
@@ -31,6 +30,7 @@ from .ops import (
     Settle,
     Share,
     Sweep,
+    SwitchGraph,
 )
 from .queries import (
     CountNodes,
@@ -56,7 +56,6 @@ from .queries import (
 )
 from .receipts import (
     Appended,
-    Arranged,
     Claimed,
     Created,
     Deleted,
@@ -65,6 +64,7 @@ from .receipts import (
     GateTaken,
     Grant,
     GraphAdded,
+    GraphSwitched,
     HeldGate,
     Receipt,
     Refusal,
@@ -130,8 +130,6 @@ __all__ = [
     "AddNodes",
     "Append",
     "Appended",
-    "Arrange",
-    "Arranged",
     "AttemptRow",
     "AttemptStatus",
     "Batch",
@@ -157,6 +155,7 @@ __all__ = [
     "GetRun",
     "Grant",
     "GraphAdded",
+    "GraphSwitched",
     "HeldGate",
     "JournalRow",
     "LayoutRow",
@@ -196,6 +195,7 @@ __all__ = [
     "Shared",
     "Sweep",
     "Swept",
+    "SwitchGraph",
     "Unfinished",
     "WorkerRow",
     "may_become",

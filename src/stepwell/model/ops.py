@@ -79,8 +79,8 @@ class AddNodes(NamedTuple):
     start: int
 
 
-class Arrange(NamedTuple):
-    """Behind a closed gate, the run goes over to another stored graph, which numbers the nodes it has as they were.
+class SwitchGraph(NamedTuple):
+    """Behind a closed gate, the run switches to another stored graph, which numbers the nodes it has as they were.
 
     The first op of a kind adds the first CHUNK of the nodes that are new to it; `start` says where the next chunk begins.
     """
@@ -250,7 +250,7 @@ Op: TypeAlias = (
     AddGraph
     | Create
     | AddNodes
-    | Arrange
+    | SwitchGraph
     | Share
     | Claim
     | Settle

@@ -76,12 +76,12 @@ class Grant(NamedTuple):
     generation: int = 0
     """How often a completion of this node was superseded."""
     heals: int = 0
-    """How often the run has gone over to another graph: who knows it from before must look again."""
+    """How often the run has switched to another graph: who knows it from before must look again."""
     postponed: int = 0
     """How often the node has asked to be tried again later, since somebody last asked for it."""
 
 
-class Arranged(NamedTuple):
+class GraphSwitched(NamedTuple):
     """How many nodes of the graph the run has; all of them: it is done."""
 
     loaded: int
@@ -162,7 +162,7 @@ Receipt: TypeAlias = (
     Refused
     | GraphAdded
     | Created
-    | Arranged
+    | GraphSwitched
     | Shared
     | Claimed
     | Settled

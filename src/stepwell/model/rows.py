@@ -46,7 +46,7 @@ class RunRow(NamedTuple):
     deadline_at: int | None
     reason: str | None
     heals: int = 0
-    """How often it has gone over to another graph."""
+    """How often it has switched to another graph."""
     fork: bytes | None = None
     """Of which run it is a fork, and from where."""
     tolerated: int = 0

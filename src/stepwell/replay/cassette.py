@@ -32,12 +32,12 @@ from ..masking import mask
 from ..model.outputs import delta_of, output_of, with_delta
 from ..version import __version__
 from .record import Effect, masked, masked_asking, masked_part
-from .recorded import Recorded, RecordedNode
+from .recorded import RecordedNode, RecordedRun
 
 FORMAT = 1
 
 
-def to_cassette(recorded: Recorded) -> dict[str, Any]:
+def to_cassette(recorded: RecordedRun) -> dict[str, Any]:
     """A recorded run as data that `json.dump` takes."""
     graphs = {graph.digest: graph for graph in (recorded.graph, *(node.graph for node in recorded.nodes))}
     _check_names(recorded)
@@ -58,7 +58,7 @@ def to_cassette(recorded: Recorded) -> dict[str, Any]:
     }
 
 
-def cassette_text(recorded: Recorded) -> str:
+def cassette_text(recorded: RecordedRun) -> str:
     """The text of a cassette file: the same run gives the same text."""
     return json.dumps(to_cassette(recorded), indent=1, ensure_ascii=False) + "\n"
 
@@ -78,7 +78,7 @@ def masked_output(stored: bytes) -> bytes:
     return joined(masked(output), None if delta is None else masked(delta))
 
 
-def _check_names(recorded: Recorded) -> None:
+def _check_names(recorded: RecordedRun) -> None:
     ids = {recorded.run_id, *(node.run_id for node in recorded.nodes)}
     names = [("workflow", recorded.workflow), ("target", recorded.target or ""), *(("id", run_id) for run_id in ids)]
     for what, name in names:
@@ -98,7 +98,7 @@ def _graph_data(graph: Graph) -> Any:
     return decode(graph.document)
 
 
-def _node_data(recorded: Recorded, node: RecordedNode) -> dict[str, Any]:
+def _node_data(recorded: RecordedRun, node: RecordedNode) -> dict[str, Any]:
     data: dict[str, Any] = {
         "index": node.index,
         "id": recorded.graph.order[node.index],

@@ -28,7 +28,7 @@ from ..errors import UnrecordedCall
 from .arguments import arguments_of
 from .blame import Culprit, culprit
 from .inside import inside
-from .refusals import ALWAYS, BUILTINS, FUNCTIONS, Entry, Refused
+from .refusals import ALWAYS, BUILTINS, FUNCTIONS, Entry, RefusedCall
 
 _guarding: ContextVar[guard | None] = ContextVar("stepwell_guard", default=None)
 _watched = threading.local()
@@ -70,7 +70,7 @@ class guard:
         if self._refused is not None and (error is None or not _stems_from(error, self._refused)):
             raise self._refused from error
 
-    def refuse(self, refused: Refused, frame: FrameType) -> UnrecordedCall | None:
+    def refuse(self, refused: RefusedCall, frame: FrameType) -> UnrecordedCall | None:
         """What to raise in this frame, which is about to call it; None when somebody exempt calls it."""
         found = culprit(frame, refused.exempt)
         if found is None:
@@ -172,7 +172,7 @@ def _see(frame: FrameType, event: str, called: Any) -> None:
                 _meet(refused, frame.f_back, frame)
 
 
-def _meet(refused: Refused, caller: FrameType, frame: FrameType) -> None:
+def _meet(refused: RefusedCall, caller: FrameType, frame: FrameType) -> None:
     watching = _active()
     error = None if watching is None else watching.refuse(refused, caller)
     if error is not None:

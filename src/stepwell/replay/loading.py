@@ -16,7 +16,7 @@ from ..model import RunStatus
 from .cassette import FORMAT, joined
 from .exceptions import MAX_GROUPS, EffectError
 from .record import CLOCK, Effect
-from .recorded import Recorded, RecordedNode
+from .recorded import RecordedNode, RecordedRun
 
 DEEPEST = MAX_DEPTH + 10
 """Levels: a value that was stored, inside of a cassette."""
@@ -25,7 +25,7 @@ _NEEDED: Any = object()
 _JSON: Any = object()
 
 
-def load_cassette(path: str | Path) -> Recorded:
+def load_cassette(path: str | Path) -> RecordedRun:
     """The recorded run in a file that `run.export()` wrote; BadCassette says what is wrong with it."""
     try:
         data = Path(path).read_bytes()
@@ -34,7 +34,7 @@ def load_cassette(path: str | Path) -> Recorded:
     return read_cassette(data, str(path))
 
 
-def read_cassette(data: str | bytes, source: str = "this cassette") -> Recorded:
+def read_cassette(data: str | bytes, source: str = "this cassette") -> RecordedRun:
     found: list[Problem] = []
     try:
         form = parse(data, found, DEEPEST)
@@ -57,7 +57,7 @@ class _Reading:
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
 
-    def cassette(self, form: Any) -> Recorded | None:
+    def cassette(self, form: Any) -> RecordedRun | None:
         if not isinstance(form, dict) or "cassette" not in form:
             self._report((), "it is no cassette: an object with `cassette`, `run`, `graphs` and `nodes` is needed")
             return None
@@ -84,7 +84,7 @@ class _Reading:
         nodes: list[Any] = self._take(form, (), "nodes", list, [])
         if self.problems or graph is None:
             return None
-        recorded = Recorded(run_id, workflow, target, RunStatus(status), graph, input, int(seed), ())
+        recorded = RecordedRun(run_id, workflow, target, RunStatus(status), graph, input, int(seed), ())
         read = [self._node(node, ("nodes", place), recorded, graphs) for place, node in enumerate(nodes)]
         found = [node for node in read if node is not None]
         if len({node.index for node in found}) != len(found):
@@ -107,7 +107,7 @@ class _Reading:
         return found
 
     def _node(
-        self, node: Any, path: tuple[str | int, ...], recorded: Recorded, graphs: Mapping[str, Graph]
+        self, node: Any, path: tuple[str | int, ...], recorded: RecordedRun, graphs: Mapping[str, Graph]
     ) -> RecordedNode | None:
         if not isinstance(node, dict):
             self._report(path, "an object is needed")

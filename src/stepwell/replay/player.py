@@ -15,7 +15,7 @@ from ..masking import mask
 from .difference import differences
 from .exceptions import exception_of
 from .inside import inside
-from .record import CLOCK, Asked, Effect
+from .record import CLOCK, Effect, EffectRequest
 from .recorder import Asking, Call
 
 CANCELLED_WITHIN = 30.0
@@ -78,7 +78,7 @@ class Player(Asking):
             return self._never(found)
         return self._awaited(found) if found.awaited else _answer(found)
 
-    def _found(self, asked: Asked) -> Effect:
+    def _found(self, asked: EffectRequest) -> Effect:
         with self._lock:
             found = self._waiting.pop((asked.name, asked.key, asked.occurrence), None)
         if found is None:
@@ -88,7 +88,7 @@ class Player(Asking):
             self.served += 1
         return found
 
-    async def _later(self, asked: Asked) -> Any:
+    async def _later(self, asked: EffectRequest) -> Any:
         return await self._awaited(self._found(asked))
 
     def finish(self) -> None:
@@ -147,7 +147,7 @@ class Player(Asking):
                     ),
                 )
 
-    def _unknown(self, asked: Asked) -> ReplayMismatch:
+    def _unknown(self, asked: EffectRequest) -> ReplayMismatch:
         """Asked for and not recorded: mostly the request differs from the one that was recorded in its place."""
         with self._lock:
             alike = [each for each in self._waiting.values() if each.name == asked.name]

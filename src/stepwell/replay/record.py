@@ -57,7 +57,7 @@ Line: TypeAlias = tuple[str, bytes]
 """Kind and data of something to append to an attempt."""
 
 
-class Asked(NamedTuple):
+class EffectRequest(NamedTuple):
     """An effect that a body has asked for: what is known of it before it is answered."""
 
     name: str
@@ -226,7 +226,7 @@ def clock_lines(readings: list[int]) -> list[Line]:
     if not readings:
         return []
     first, last = readings[0], readings[-1]
-    return Asked(CLOCK, "null", -1, 0, first, first * 1_000).answered(text(readings), last * 1_000)
+    return EffectRequest(CLOCK, "null", -1, 0, first, first * 1_000).answered(text(readings), last * 1_000)
 
 
 def raised_text(error: BaseException) -> str:

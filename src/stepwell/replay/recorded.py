@@ -52,7 +52,7 @@ class RecordedNode(NamedTuple):
     """Outputs of nodes above it that it was given, by index, where the run has other ones now."""
 
 
-class Recorded(NamedTuple):
+class RecordedRun(NamedTuple):
     """A run as it was recorded, as far as a replay needs it."""
 
     run_id: RunId
@@ -66,13 +66,13 @@ class Recorded(NamedTuple):
     """In order."""
 
 
-def read_recorded(store: Store, run_id: str, load: LoadGraph) -> Recorded:
+def read_recorded(store: Store, run_id: str, load: LoadGraph) -> RecordedRun:
     """What is recorded of a run, read at one moment; `load` gives a stored graph."""
     row = reader.require_run(store, run_id)
     found = _Reading(store, row.id, load)
     row, graph = found.row, load(found.row.digest)
     nodes = sorted(found.nodes(None), key=lambda node: (graph.ranks[node.index], node.index))
-    return Recorded(row.id, row.workflow, row.target, row.status, graph, row.input, row.seed, tuple(nodes))
+    return RecordedRun(row.id, row.workflow, row.target, row.status, graph, row.input, row.seed, tuple(nodes))
 
 
 class _Began(NamedTuple):

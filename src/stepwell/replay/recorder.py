@@ -24,8 +24,8 @@ from .inside import inside
 from .record import (
     CLOCK,
     MAX_RECORDED,
-    Asked,
     Effect,
+    EffectRequest,
     Line,
     effects_of,
     masked,
@@ -100,7 +100,7 @@ class Asking:
         self._next = 0
         self._begun: dict[tuple[str, str], int] = {}
 
-    def _begin(self, call: Call) -> Asked:
+    def _begin(self, call: Call) -> EffectRequest:
         name = call.name
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"an effect needs a name, not {name!r}: ctx.effect('charge card', charge, amount)")
@@ -125,7 +125,7 @@ class Asking:
             index, self._next = self._next, self._next + 1
             occurrence = self._begun.get((name, request), 0)
             self._begun[name, request] = occurrence + 1
-        return Asked(name, request, index, occurrence, time.time_ns() // 1_000, perf_counter_ns())
+        return EffectRequest(name, request, index, occurrence, time.time_ns() // 1_000, perf_counter_ns())
 
 
 class Recorder(Asking):
@@ -138,7 +138,7 @@ class Recorder(Asking):
         self._attempt = attempt
         self._sink = sink
         self._last = 0
-        self._open: dict[int, Asked] = {}
+        self._open: dict[int, EffectRequest] = {}
         """What was asked and not answered. Who takes one out, whoever answers it or the end of the body, records it."""
         self._awaited: set[int] = set()
         """Which of them are awaited."""
@@ -203,7 +203,7 @@ class Recorder(Asking):
             self._raised(asked, error)
             raise
 
-    def _at_once(self, call: Call, asked: Asked) -> Any:
+    def _at_once(self, call: Call, asked: EffectRequest) -> Any:
         if call.durable and self._attempt > 1:
             served = self._found(asked)
             if served is not None:
@@ -223,7 +223,7 @@ class Recorder(Asking):
             self._keep(asked, lines)
         return response
 
-    async def _later(self, call: Call, asked: Asked, result: Awaitable[Any] | None = None) -> Any:
+    async def _later(self, call: Call, asked: EffectRequest, result: Awaitable[Any] | None = None) -> Any:
         """The same for what is awaited: `result`, or what the function gives when it is called."""
         try:
             if result is None:
@@ -261,7 +261,9 @@ class Recorder(Asking):
             await asyncio.wait([storing])  # or the end of the attempt would come first, and it could not be stored
             raise
 
-    def _returned(self, call: Call, asked: Asked, result: Any, *, awaited: bool = False) -> tuple[list[Line], Any]:
+    def _returned(
+        self, call: Call, asked: EffectRequest, result: Any, *, awaited: bool = False
+    ) -> tuple[list[Line], Any]:
         """The record, and what the body gets: what a replay would give it, which JSON has gone through."""
         try:
             written = text(result)
@@ -289,15 +291,15 @@ class Recorder(Asking):
             raise self._too_much(f"effect {call.name!r}, which was done,", size)
         return lines, result if type(result) in _PLAIN else read_back(written)
 
-    def _raised(self, asked: Asked, error: BaseException, *, awaited: bool = False) -> None:
+    def _raised(self, asked: EffectRequest, error: BaseException, *, awaited: bool = False) -> None:
         self._keep(asked, asked.answered(raised_text(error), perf_counter_ns(), raised=True, awaited=awaited))
 
-    def _keep(self, asked: Asked, lines: list[Line]) -> None:
+    def _keep(self, asked: EffectRequest, lines: list[Line]) -> None:
         if self._open.pop(asked.index, None) is not None:
             self._bytes += _size(lines)
             self._sink.keep(lines)
 
-    def _serve(self, asked: Asked, served: Effect, *, awaited: bool = False) -> Any:
+    def _serve(self, asked: EffectRequest, served: Effect, *, awaited: bool = False) -> Any:
         """Recorded here too, so that what this attempt was told can be read from its own record."""
         awaited = awaited or served.awaited
         if served.masked:
@@ -316,7 +318,7 @@ class Recorder(Asking):
         self._keep(asked, lines)
         return served.response
 
-    def _found(self, asked: Asked) -> Effect | None:
+    def _found(self, asked: EffectRequest) -> Effect | None:
         """The durable effect of an earlier attempt that answers this one."""
         return self._earlier_ones().take(asked.name, asked.key)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from .arguments import UNKNOWN
 
 
-class Refused(NamedTuple):
+class RefusedCall(NamedTuple):
     """Something a guarded body may not call."""
 
     function: str
@@ -52,9 +52,9 @@ _DRAWING = (*_INNER, "httpx._multipart", "httpx._auth")
 
 Given: TypeAlias = Callable[[], tuple[Any, ...] | None]
 """Tells the arguments of a call, as far as they are known."""
-Check: TypeAlias = Callable[[Any, Given], Refused | None]
+Check: TypeAlias = Callable[[Any, Given], RefusedCall | None]
 """Looks at a function written in C that is about to be called."""
-Entry: TypeAlias = Callable[[FrameType], Refused | None]
+Entry: TypeAlias = Callable[[FrameType], RefusedCall | None]
 """Looks at the frame of a function written in Python that begins."""
 
 BUILTINS: dict[str, Check] = {}
@@ -69,11 +69,11 @@ def _of_module(name: str, *functions: str, instead: str, exempt: tuple[str, ...]
     for function in functions:
         known = getattr(module, function, None)
         if known is not None:
-            refused = Refused(f"{shown or name}.{function}", instead, exempt)
+            refused = RefusedCall(f"{shown or name}.{function}", instead, exempt)
             _when(known.__name__, _same(known, refused))
 
 
-def _same(known: Any, refused: Refused) -> Check:
+def _same(known: Any, refused: RefusedCall) -> Check:
     return lambda called, given: refused if called == known else None
 
 
@@ -85,7 +85,7 @@ def _when(name: str, check: Check) -> None:
 def _python(code: CodeType, entry: Entry) -> None:
     before = FUNCTIONS.get(code.co_name)
 
-    def check(frame: FrameType) -> Refused | None:
+    def check(frame: FrameType) -> RefusedCall | None:
         if frame.f_code is code:
             return entry(frame)
         return None if before is None else before(frame)
@@ -94,7 +94,7 @@ def _python(code: CodeType, entry: Entry) -> None:
 
 
 def _always(function: str, instead: str, exempt: tuple[str, ...]) -> Entry:
-    refused = Refused(function, instead, exempt)
+    refused = RefusedCall(function, instead, exempt)
     return lambda frame: refused
 
 
@@ -103,9 +103,9 @@ def _always(function: str, instead: str, exempt: tuple[str, ...]) -> Entry:
 
 def _asking_the_clock(name: str, arguments: int, exempt: tuple[str, ...] = _INNER) -> None:
     """A function of `time` that takes a time after so many arguments; without one, or with None, it asks the clock."""
-    known, refused = getattr(time, name), Refused(f"time.{name} without a time", _CLOCK, exempt)
+    known, refused = getattr(time, name), RefusedCall(f"time.{name} without a time", _CLOCK, exempt)
 
-    def check(called: Any, given: Given) -> Refused | None:
+    def check(called: Any, given: Given) -> RefusedCall | None:
         if called != known:
             return None
         values = given()
@@ -121,9 +121,9 @@ _WALL_CLOCKS = {
 
 def _reading_a_clock(name: str) -> None:
     """Which clock is asked is told by the argument. Those that only count seconds are left alone."""
-    known, refused = getattr(time, name, None), Refused(f"time.{name} of the wall clock", _CLOCK, _INNER)
+    known, refused = getattr(time, name, None), RefusedCall(f"time.{name} of the wall clock", _CLOCK, _INNER)
 
-    def check(called: Any, given: Given) -> Refused | None:
+    def check(called: Any, given: Given) -> RefusedCall | None:
         if called != known:
             return None
         values = given()
@@ -133,43 +133,43 @@ def _reading_a_clock(name: str) -> None:
         _when(name, check)
 
 
-def _dates(called: Any, given: Given) -> Refused | None:
+def _dates(called: Any, given: Given) -> RefusedCall | None:
     owner = called.__self__
     if isinstance(owner, type) and issubclass(owner, date):
-        return Refused(f"{owner.__name__}.{called.__name__}", _CLOCK, _INNER)
+        return RefusedCall(f"{owner.__name__}.{called.__name__}", _CLOCK, _INNER)
     return None
 
 
 # Chance
 
 _SHARED = random.random.__self__  # type: ignore[attr-defined]  # the generator behind the functions of the module
-_UNSEEDED = Refused("random.seed without a seed", _CHANCE, _INNER)
+_UNSEEDED = RefusedCall("random.seed without a seed", _CHANCE, _INNER)
 
 
-def _global_generator(called: Any, given: Given) -> Refused | None:
+def _global_generator(called: Any, given: Given) -> RefusedCall | None:
     if called.__self__ is _SHARED:
-        return Refused(f"random.{called.__name__}", _CHANCE, _INNER)
+        return RefusedCall(f"random.{called.__name__}", _CHANCE, _INNER)
     return None
 
 
-def _unseeded(frame: FrameType) -> Refused | None:
+def _unseeded(frame: FrameType) -> RefusedCall | None:
     return _UNSEEDED if frame.f_locals.get("a") is None else None
 
 
 # The network
 
 
-def _sockets(called: Any, given: Given) -> Refused | None:
+def _sockets(called: Any, given: Given) -> RefusedCall | None:
     if isinstance(called.__self__, socket.SocketType):
-        return Refused(f"socket.{called.__name__}", _NETWORK, ALWAYS)
+        return RefusedCall(f"socket.{called.__name__}", _NETWORK, ALWAYS)
     return None
 
 
-def _connected(called: Any, given: Given) -> Refused | None:
+def _connected(called: Any, given: Given) -> RefusedCall | None:
     """What is said on a connection that was there before. Pairs of sockets inside a process are nobody's network."""
     owner = called.__self__
     if isinstance(owner, socket.SocketType) and owner.family in _NETWORKS:
-        return Refused(f"socket.{called.__name__}", _NETWORK, (*ALWAYS, *_PAIRED))
+        return RefusedCall(f"socket.{called.__name__}", _NETWORK, (*ALWAYS, *_PAIRED))
     return None
 
 

@@ -53,7 +53,7 @@ from .code.versions import Versions, unfit
 from .events import Events, ObservedStore
 from .procedures.begin_fork import begin_fork
 from .procedures.forking import below
-from .procedures.gates import GATE_LEASE, ask, delete, enact, go_over, load
+from .procedures.gates import GATE_LEASE, ask, delete, enact, load, switch_graph
 from .procedures.procedure import carry_out
 from .recent import Recent
 from .reports.explain import served_by
@@ -62,7 +62,7 @@ from .starting import check_home, check_limits, create_op, facts_of, kept_input,
 from .waiting import Waiting
 from .watch import Watch
 from .worker.batches import Limits
-from .worker.debounce import Pulse
+from .worker.debounce import Debounce
 from .worker.housekeeping import Housekeeping
 from .worker.local_runner import LocalRunner
 from .worker.metrics import IDLE, EngineMetrics
@@ -132,7 +132,7 @@ class Engine:
         """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
         self._serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
-        self._discovering = Pulse(self._serve, "stepwell-serving", 0)
+        self._discovering = Debounce(self._serve, "stepwell-serving", 0)
         self._close_seconds = close_seconds
         self._closed = False
         self._started = False
@@ -249,7 +249,7 @@ class Engine:
         if isinstance(receipt, Refused) and receipt.reason in (Refusal.UNKNOWN, Refusal.INCOMPLETE):
             # The graph was collected meanwhile, or somebody else has not stored it whole yet.
             receipt = self._commit([*(self._whole_graph(definition)), create], ())[-1]
-            known = False  # the desk forgot it with the refusal
+            known = False  # the scheduler forgot it with the refusal
         if isinstance(receipt, Refused):
             raise RunConflict(
                 f"run {receipt.detail} exists already, with another workflow or input; choose another run id or key",
@@ -366,9 +366,9 @@ class Engine:
     def _is_worked_on(self, row: RunRow) -> bool:
         if self._runner is None:
             return served_by(self.store, row)
-        desk = self._runner.desk
-        own = row.id in desk.facts or bool(self.can_serve(Unfinished(row.workflow, row.target, row.digest)))
-        return own or served_by(self.store, row, but=desk.worker)
+        scheduler = self._runner.scheduler
+        own = row.id in scheduler.facts or bool(self.can_serve(Unfinished(row.workflow, row.target, row.digest)))
+        return own or served_by(self.store, row, but=scheduler.worker)
 
     def graph_of(self, row: RunRow) -> Graph:
         return self.code.graph(row.digest, row.id)
@@ -417,7 +417,7 @@ class Engine:
         if news is not None and self._runner is not None and self._started:
             if gate.stop:
                 self._runner.stop_run(gate.run_id)
-            self._runner.spread([news])
+            self._runner.handle_news([news])
             if gate.purpose == "cancel":
                 self._runner.sweep_in(decode(gate.arguments)["grace"] + 1_000)
         return news
@@ -453,7 +453,7 @@ class Engine:
             now = reader.require_run(self.store, row.id)  # who was in turn before may have changed it
             current = self.graph_of(now)
             trusted = current.trusted if purpose == "freeze" else self.code.may_trust(current, new)
-            news = carry_out(self.store, go_over(now, current, new, purpose=purpose, pinned=True, trusted=trusted))
+            news = carry_out(self.store, switch_graph(now, current, new, purpose=purpose, pinned=True, trusted=trusted))
             if news is not None and current.trusted and not trusted:
                 log.warning(
                     "run %s now names code that it did not name before; it is worked on where that is registered: jobs=[...]",

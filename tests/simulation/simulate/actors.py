@@ -1,4 +1,4 @@
-"""Who acts in a simulated world: workers, driven by the production desk, chores, tenancy and procedures, and a user.
+"""Who acts in a simulated world: workers, driven by the production scheduler, timetable, lease state and procedures.
 
 An actor does one small thing at a time. Whatever it wants of the store becomes a `Call`, which the world applies and
 answers in events of their own, so that anything may happen in between.
@@ -21,11 +21,11 @@ from stepwell.model.outputs import Completion
 from stepwell.runner.bodies.attempt import Attempt, settle
 from stepwell.runner.bodies.held import Held
 from stepwell.runner.procedures.procedure import Commit, Procedure, Wish
-from stepwell.runner.worker.batches import Flight, Limits
+from stepwell.runner.worker.batches import CommitBatch, Limits
 from stepwell.runner.worker.housekeeping import Housekeeping
-from stepwell.runner.worker.lease import Tenancy
-from stepwell.runner.worker.scheduler import Desk
-from stepwell.runner.worker.timetable import Chores
+from stepwell.runner.worker.lease import LeaseState
+from stepwell.runner.worker.scheduler import Scheduler
+from stepwell.runner.worker.timetable import Timetable
 from tests.simulation.simulate.asking import LATER
 from tests.simulation.simulate.workload import result_of
 
@@ -119,10 +119,10 @@ class Worker(Actor):
         super().__init__(world, name)
         worker = WorkerId(name)
         self.queues = queues
-        self.desk = Desk(worker, Limits(threads, 2, 1, 4), world.new_claim_id, queues)
-        self.desk.serves = world.serves()
-        self.chores = Chores()
-        self.tenancy = Tenancy(worker, LEASE)
+        self.scheduler = Scheduler(worker, Limits(threads, 2, 1, 4), world.new_claim_id, queues)
+        self.scheduler.serves = world.serves()
+        self.timetable = Timetable()
+        self.lease_state = LeaseState(worker, LEASE)
         self.house = Housekeeping(self, store_now=world.clock.now, waited=lambda: (), serve=self.look_around)
         self.bodies = _Bodies()
         self._skew = skew
@@ -133,29 +133,29 @@ class Worker(Actor):
     def now(self) -> int:
         return self.world.clock.now() + self._skew
 
-    def spread(self, news: Iterable[RunNews]) -> None:
-        for held in self.desk.heard(news):
+    def handle_news(self, news: Iterable[RunNews]) -> None:
+        for held in self.scheduler.apply_news(news):
             self.house.finish_gate(held)
-            self.stop([h.attempt for h in self.desk.held.values() if h.facts.run_id == held.run_id])
+            self.stop([h.attempt for h in self.scheduler.held.values() if h.facts.run_id == held.run_id])
 
-    def hungry(self, runs: Iterable[RunId]) -> None:
-        self.desk.hungry(runs)
+    def mark_ready(self, runs: Iterable[RunId]) -> None:
+        self.scheduler.mark_ready(runs)
 
     def look_around(self) -> None:
-        self.desk.serves = self.world.serves()
-        self.desk.look_around()
+        self.scheduler.serves = self.world.serves()
+        self.scheduler.look_around()
 
-    def suspects_possible(self) -> None:
-        self.desk.suspects_possible()
+    def look_for_suspects(self) -> None:
+        self.scheduler.look_for_suspects()
 
     def drain(self) -> None:
         self.world.saw("a worker drains for a suspect")
-        self.desk.drain(self.now())
+        self.scheduler.drain(self.now())
 
     def stop(self, attempts: Iterable[AttemptId]) -> None:
         for attempt in attempts:
-            if attempt in self.desk.held:
-                self.desk.held[attempt].stop = True
+            if attempt in self.scheduler.held:
+                self.scheduler.held[attempt].stop = True
 
     def wake(self) -> None:
         return None
@@ -168,18 +168,18 @@ class Worker(Actor):
     def actions(self) -> list[Option]:
         found: list[Option] = []
         now = self.now()
-        if "lease" not in self.calls and self.tenancy.due_at <= now:
+        if "lease" not in self.calls and self.lease_state.due_at <= now:
             found.append((self, "renew", self._renew))
         if self.stirred and "main" not in self.calls:
-            flight = self.desk.next_flight(now)
-            self.stirred = flight is not None
-            if flight is not None:
-                self._commit(flight)
-        if "house" not in self.calls and self.chores.next_at(now, busy=bool(self.desk.held)) <= now:
+            batch = self.scheduler.next_batch(now)
+            self.stirred = batch is not None
+            if batch is not None:
+                self._commit(batch)
+        if "house" not in self.calls and self.timetable.next_at(now, busy=bool(self.scheduler.held)) <= now:
             found.append((self, "keep house", self._keep_house))
         if "gates" not in self.calls and self.house.pending:
             found.append((self, "finish a gate", self._finish_gate))
-        if self.bodies.waiting and len(self.bodies.running) < self.desk.limits.threads:
+        if self.bodies.waiting and len(self.bodies.running) < self.scheduler.limits.threads:
             found.append((self, "begin", self._begin))
         for body in self.bodies.running:
             if body.ends_at <= now or (body.held.stop and self.world.obeys(body.held)):
@@ -188,54 +188,54 @@ class Worker(Actor):
 
     def next_at(self) -> int:
         """When it will have something to do, by its own clock."""
-        times = [self.tenancy.due_at, self.chores.next_at(self.now(), busy=bool(self.desk.held))]
+        times = [self.lease_state.due_at, self.timetable.next_at(self.now(), busy=bool(self.scheduler.held))]
         times += [body.ends_at for body in self.bodies.running]
         return min(times) - self._skew
 
     def _renew(self) -> None:
         def answered(answer: list[Any] | Exception) -> None:
             if isinstance(answer, Exception):
-                self.tenancy.failed(self.now())
+                self.lease_state.failed(self.now())
             else:
-                self.stop(self.tenancy.answered(answer[0], self.now()))
-                self.desk.leased = self.desk.leased or not isinstance(answer[0], Refused)
+                self.stop(self.lease_state.answered(answer[0], self.now()))
+                self.scheduler.leased = self.scheduler.leased or not isinstance(answer[0], Refused)
 
-        self.call("lease", Commit([self.tenancy.next_op(self.desk.holding())]), answered)
+        self.call("lease", Commit([self.lease_state.next_op(self.scheduler.holding())]), answered)
 
-    def _commit(self, flight: Flight) -> None:
+    def _commit(self, batch: CommitBatch) -> None:
         def answered(answer: list[Any] | Exception) -> None:
             if isinstance(answer, StoreError):
-                self.desk.fell(flight, answer)
+                self.scheduler.failed(batch, answer)
                 return
             if isinstance(answer, Exception):
-                _, rejected = self.desk.broke(flight, answer, self.now())
+                _, rejected = self.scheduler.rejected(batch, answer, self.now())
                 self.world.saw("an op that cannot be applied is refused alone", rejected is not None)
                 return
             for receipt in answer:
                 if isinstance(receipt, Claimed):
                     for grant in receipt.grants:
-                        if not self.desk.knows(grant) and grant.run_id in self.world.store._state.runs:
-                            self.desk.know(self.world.facts_of(grant.run_id))
-            landing = self.desk.landed(flight, answer, self.now())
-            self.bodies.waiting += landing.begin
-            self.spread(landing.news.values())
-            for _, op, ok in landing.settled:
+                        if not self.scheduler.knows(grant) and grant.run_id in self.world.store._state.runs:
+                            self.scheduler.know(self.world.facts_of(grant.run_id))
+            result = self.scheduler.committed(batch, answer, self.now())
+            self.bodies.waiting += result.begin
+            self.handle_news(result.news.values())
+            for _, op, ok in result.settled:
                 self.world.saw("a late worker is fenced", not ok)
                 if ok and op.delay is not None:
-                    self.chores.sweep_by(self.now() + op.delay)
-            if landing.lease_lost:
+                    self.timetable.sweep_by(self.now() + op.delay)
+            if result.lease_lost:
                 self.world.saw("a lease is lost")
-                self.tenancy.lost(self.now())
+                self.lease_state.lost(self.now())
 
-        self.call("main", Commit(flight.ops), answered)
+        self.call("main", Commit(batch.ops), answered)
 
     def _keep_house(self) -> None:
-        due = self.chores.due(self.now(), busy=bool(self.desk.held))
+        due = self.timetable.due(self.now(), busy=bool(self.scheduler.held))
         for held in due.overdue:
             if not held.over:
-                self.desk.finished(held, self._attempts[held].timed_out(), self.now())
+                self.scheduler.finished(held, self._attempts[held].timed_out(), self.now())
                 self.world.saw("a body times out")
-        self.desk.lines.ripen()
+        self.scheduler.lines.ripen()
         self.perform("house", self.house.do(due), lambda _: None)
 
     def _finish_gate(self) -> None:
@@ -247,12 +247,12 @@ class Worker(Actor):
             self._finish(held, settle(held, CANCELLED))
             return
         held.begun = True
-        attempt = self._attempts[held] = Attempt(held, _no_reads, self.desk.lines)
+        attempt = self._attempts[held] = Attempt(held, _no_reads, self.scheduler.lines)
         count = self.world.body_begins(held, self.name)
         self._say(attempt, "begins")
         spec, behaviour = held.spec, self.world.workload.behaviour(held.spec.id)
         if spec.timeout is not None:
-            self.chores.time_limit(held, self.now() + microseconds(spec.timeout))
+            self.timetable.time_limit(held, self.now() + microseconds(spec.timeout))
         self.bodies.running.append(Body(held, attempt, self.now() + microseconds(behaviour.seconds), count))
         if count <= behaviour.kills:
             self.world.kill(self)
@@ -271,7 +271,7 @@ class Worker(Actor):
             self._finish(held, attempt.returned(result_of(held.spec.id, inputs)))
 
     def _say(self, attempt: Attempt, text: str) -> None:
-        if (said := attempt.voice()) is not None:
+        if (said := attempt.output()) is not None:
             said.log(self.now(), "INFO", 20, "body", text)
 
     def _finish(self, held: Held, settlement: Settle) -> None:
@@ -279,7 +279,7 @@ class Worker(Actor):
             return
         if settlement.status is AttemptStatus.CANCELLED:
             self.world.saw("a body stops")
-        self.desk.finished(held, settlement, self.now())
+        self.scheduler.finished(held, settlement, self.now())
 
 
 def _no_reads(run_id: RunId, indexes: tuple[int, ...]) -> dict[int, Completion]:

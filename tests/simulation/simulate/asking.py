@@ -92,7 +92,7 @@ def heal(run_id: RunId, workload: Workload, *, accept: bool) -> Asked:
     current = load(document)
     new = workload.later if current.follows == workload.graph.digest else workload.graph
     assert new is not None
-    return (yield from gates.go_over(run, current, new, accept=accept))
+    return (yield from gates.switch_graph(run, current, new, accept=accept))
 
 
 def fork(run_id: RunId, name: RunId) -> Asked:

@@ -8,15 +8,14 @@ from unittest.mock import patch
 from stepwell.kernel import healing, plans
 from stepwell.model import GateState, NodeStatus, settled_as
 from stepwell.runner.procedures import forking, gates
-from stepwell.runner.worker import housekeeping
-from stepwell.runner.worker import scheduler as desk
+from stepwell.runner.worker import housekeeping, scheduler
 from stepwell.store.memory import running, shaping
 from tests.simulation.simulate.planted import planted
 
 
 @planted("a worker goes on with a graph that the run no longer has")
 def _old_facts() -> Any:
-    return patch.object(desk.Desk, "knows", lambda self, grant: grant.run_id in self.facts)
+    return patch.object(scheduler.Scheduler, "knows", lambda self, grant: grant.run_id in self.facts)
 
 
 @planted("a node that comes too late runs all the same")

@@ -20,10 +20,8 @@ from stepwell.model import (
     RunStatus,
     Settled,
 )
-from stepwell.runner.worker import batches as flights
+from stepwell.runner.worker import batches, scheduler, timetable
 from stepwell.runner.worker import rejected_ops as isolating
-from stepwell.runner.worker import scheduler as desk
-from stepwell.runner.worker import timetable as chores
 from stepwell.store.memory import running, shaping
 from stepwell.store.memory.state import State, WorkerRecord
 from tests.simulation.simulate.planted import planted
@@ -81,38 +79,38 @@ def _repeat_releases() -> Any:
 
 @planted("a commit that raised is believed, and not sent again")
 def _settle_before_durable() -> Any:
-    original = desk.Desk.fell
+    original = scheduler.Scheduler.failed
 
-    def fell(self: Any, flight: Any, error: BaseException) -> Any:
-        told = original(self, flight, error)
+    def failed(self: Any, batch: Any, error: BaseException) -> Any:
+        told = original(self, batch, error)
         self._again.clear()
         return told
 
-    return patch.object(desk.Desk, "fell", fell)
+    return patch.object(scheduler.Scheduler, "failed", failed)
 
 
 @planted("what a body said last is left out of its settlement's batch")
 def _lines_lost() -> Any:
-    original = desk.Desk._compose
+    original = scheduler.Scheduler._compose
 
     def compose(self: Any, now: int) -> Any:
-        flight = original(self, now)
-        first = sum(len(submission.ops) for submission in flight.submissions)
-        del flight.ops[first : first + flight.lines]
-        flight.lines = 0
-        return flight
+        batch = original(self, now)
+        first = sum(len(submission.ops) for submission in batch.submissions)
+        del batch.ops[first : first + batch.lines]
+        batch.lines = 0
+        return batch
 
-    return patch.object(desk.Desk, "_compose", compose)
+    return patch.object(scheduler.Scheduler, "_compose", compose)
 
 
 @planted("a worker takes nodes of all queues")
 def _every_queue() -> Any:
-    original = desk.Desk.__init__
+    original = scheduler.Scheduler.__init__
 
     def init(self: Any, worker: Any, limits: Any, new_claim_id: Any, queues: Any = None) -> None:
         original(self, worker, limits, new_claim_id)
 
-    return patch.object(desk.Desk, "__init__", init)
+    return patch.object(scheduler.Scheduler, "__init__", init)
 
 
 @planted("a late worker may still append")
@@ -238,13 +236,13 @@ def _no_rederive() -> Any:
 
 @planted("a renewal releases what is still on its way")
 def _stray_in_flight() -> Any:
-    original = desk.Desk.holding
+    original = scheduler.Scheduler.holding
 
     def holding(self: Any) -> Any:
         found = original(self)
         return tuple(self.held) if found is None else found
 
-    return patch.object(desk.Desk, "holding", holding)
+    return patch.object(scheduler.Scheduler, "holding", holding)
 
 
 @planted("a renewal forgets what waits to be settled")
@@ -252,7 +250,7 @@ def _holding_forgets() -> Any:
     def holding(self: Any) -> tuple[AttemptId, ...]:
         return tuple(self.held)
 
-    return patch.object(desk.Desk, "holding", holding)
+    return patch.object(scheduler.Scheduler, "holding", holding)
 
 
 @planted("retry also runs what completed")
@@ -327,7 +325,7 @@ def _no_watch() -> Any:
         def swept(self: Any, now: int, next_due_in: int | None) -> None:
             self.sweep_at = now + 10**12
 
-        with patch.object(chores.Chores, "watched", watched), patch.object(chores.Chores, "swept", swept):
+        with patch.object(timetable.Timetable, "watched", watched), patch.object(timetable.Timetable, "swept", swept):
             yield
 
     return blind()
@@ -363,12 +361,12 @@ def _expired_claims() -> Any:
 
 @planted("a batch that cannot be applied is sent again as it is")
 def _no_halves() -> Any:
-    def broke(self: Any, flight: Any, error: Exception, now: int) -> Any:
-        self._flight = None
-        self._again.appendleft(flight)
+    def rejected(self: Any, batch: Any, error: Exception, now: int) -> Any:
+        self._in_flight = None
+        self._again.appendleft(batch)
         return [], None
 
-    return patch.object(desk.Desk, "broke", broke)
+    return patch.object(scheduler.Scheduler, "rejected", rejected)
 
 
 @planted("what cannot be stored is forgotten")
@@ -378,13 +376,13 @@ def _forget_unstorable() -> Any:
 
 @planted("of a batch that cannot be applied one half is dropped")
 def _drop_half() -> Any:
-    original = flights.Flight.halves
+    original = batches.CommitBatch.halves
 
     def halves(self: Any) -> Any:
         found = original(self)
         return None if found is None else (found[1],)
 
-    return patch.object(flights.Flight, "halves", halves)
+    return patch.object(batches.CommitBatch, "halves", halves)
 
 
 @planted("what is kept apart does not stand under the lease")

@@ -20,8 +20,6 @@ from stepwell.kernel.layout import add_graph
 from stepwell.model import (
     NODE_FAILED,
     Append,
-    Arrange,
-    Arranged,
     AttemptStatus,
     Claim,
     Claimed,
@@ -31,6 +29,7 @@ from stepwell.model import (
     GateState,
     GateTaken,
     Grant,
+    GraphSwitched,
     NodeStatus,
     Refusal,
     Refused,
@@ -41,6 +40,7 @@ from stepwell.model import (
     Settled,
     Sweep,
     Swept,
+    SwitchGraph,
 )
 from stepwell.runner.bodies.held import Held, RunFacts
 from stepwell.runner.procedures.forking import SKIPPED_IN_ORIGIN
@@ -344,7 +344,7 @@ class World:
                 case Create(), Created(_, False) if op.fork is not None:
                     self.saw("a run is forked")
                     self._forks.made(self.store._state.runs, op)
-                case Arrange(), Arranged():
+                case SwitchGraph(), GraphSwitched():
                     self.saw("a run is healed")
                 case Rewrite(), Refused(Refusal.CHANGED):
                     self.saw("a rewrite is computed anew")
@@ -364,7 +364,7 @@ class World:
 
     def _check_queues(self, op: Claim, grants: tuple[Grant, ...]) -> None:
         """A worker takes nodes of the queues it serves, and of no others."""
-        queues = next((worker.queues for worker in self.workers if worker.desk.worker == op.worker), None)
+        queues = next((worker.queues for worker in self.workers if worker.scheduler.worker == op.worker), None)
         if queues is None:
             return
         for grant in grants:
@@ -423,12 +423,12 @@ class World:
         self.workers[self.workers.index(dead)] = self._new_worker(dead.queues)
 
     def _lose_hints(self, worker: Worker) -> None:
-        worker.desk._hungry.clear()
-        worker.desk._windows.clear()
+        worker.scheduler._ready_runs.clear()
+        worker.scheduler._windows.clear()
 
     def _repeat_hints(self, worker: Worker) -> None:
-        worker.desk.hungry(tuple(worker.desk.facts))
-        worker.desk.look_around()
+        worker.scheduler.mark_ready(tuple(worker.scheduler.facts))
+        worker.scheduler.look_around()
 
     def _restart_store(self) -> None:
         self.saw("the store restarts")

@@ -111,11 +111,11 @@ def test_who_is_buried_is_forgotten_and_the_folder_goes_with_the_last(database: 
     gone, ours = WorkerLocks(database), WorkerLocks(database)
     gone.follow([enlisting("a"), enlisting("b")])
     gone.close()
-    ours.bury(["a", "nobody"])
+    ours.remove_locks(["a", "nobody"])
     assert ours.dead_workers() == ["b"]
     ours.close()
     assert files(database) == ["b.lock"]
-    ours.bury(["b"])
+    ours.remove_locks(["b"])
     ours.close()
     assert not database.with_name("runs.db-workers").exists()
     ours.follow([enlisting("c")])

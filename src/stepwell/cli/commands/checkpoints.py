@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ...clock import utc_text
 from ...codec import text as text_of
 from ...replay.checkpoint import Checkpoint, Label
-from ..connect import Place
+from ..connect import Connection
 from ..show.records import json_text
 from ..show.words import count, plain
 from ..stored import find_run, place_in
@@ -17,7 +17,7 @@ ROWS = 40
 """Work items that are shown one by one; --json has all."""
 
 
-def checkpoints(place: Place, text: str, at: str | None, *, as_json: bool) -> None:
+def checkpoints(place: Connection, text: str, at: str | None, *, as_json: bool) -> None:
     with place.store() as store:
         run = place.engine(store).get(find_run(store, text).id)
         if at is None:
@@ -27,7 +27,7 @@ def checkpoints(place: Place, text: str, at: str | None, *, as_json: bool) -> No
             say(json_text(found.data())) if as_json else _show(found)
 
 
-def _list(place: Place, run_id: str, found: Iterable[Label], *, as_json: bool) -> None:
+def _list(place: Connection, run_id: str, found: Iterable[Label], *, as_json: bool) -> None:
     from ..show.screen import console, table
 
     labels = list(found)

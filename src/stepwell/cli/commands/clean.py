@@ -9,7 +9,7 @@ from itertools import islice
 from ...clock import microseconds
 from ...model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
 from ...store import Store, reader
-from ..connect import Place
+from ..connect import Connection
 from ..show.advice import advised
 from ..show.records import json_text, run_record
 from ..show.words import ago, count, parse_age, plain
@@ -25,7 +25,7 @@ _PAGE = 5_000
 
 
 @advised
-def cancel(place: Place, text: str, *, grace: float) -> None:
+def cancel(place: Connection, text: str, *, grace: float) -> None:
     from ...runner import Engine
 
     with place.store() as store:
@@ -45,7 +45,7 @@ def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
         store.commit([Sweep()])
 
 
-def gc(place: Place, *, older_than: str, keep: int, dry_run: bool, as_json: bool) -> None:
+def gc(place: Connection, *, older_than: str, keep: int, dry_run: bool, as_json: bool) -> None:
     from ...runner.procedures.collect_graphs import collect_graphs, unneeded_graphs
 
     age = parse_age(older_than)

@@ -10,7 +10,7 @@ import typer
 from ...codec import decode
 from ...kernel.comparing import Change, Comparison, NodeFacts, Pair, Side
 from ...runner import Engine
-from ..connect import Place
+from ..connect import Connection
 from ..show.records import json_text
 from ..show.words import count, duration, plain
 from ..stored import find_run
@@ -23,7 +23,7 @@ DIFFERENT = 1
 _ABSENT = "-"
 
 
-def diff(place: Place, first: str, second: str, *, whole: bool, as_json: bool) -> None:
+def diff(place: Connection, first: str, second: str, *, whole: bool, as_json: bool) -> None:
     with place.store() as store:
         engine = Engine(store, runner=None)
         found = engine.compare(find_run(store, first).id, find_run(store, second).id)

@@ -14,7 +14,7 @@ from ...errors import InputError
 from ...model import LineRow
 from ...model.lines import LOG, LogLine, in_order_of_time
 from ...store import reader
-from ..connect import Place
+from ..connect import Connection
 from ..show.records import json_text, line_record
 from ..show.words import local, plain
 from ..stored import StoredRun, find_run
@@ -27,7 +27,7 @@ SHARE_OF_TIME = 0.05
 _COLOURS = ((50, "red"), (40, "red"), (30, "yellow"), (20, None))
 
 
-def logs(place: Place, text: str, node: str | None, *, attempt: int | None, follow: bool, as_json: bool) -> None:
+def logs(place: Connection, text: str, node: str | None, *, attempt: int | None, follow: bool, as_json: bool) -> None:
     with place.store() as store:
         run = StoredRun(store, find_run(store, text))
         lines = Lines(run, None if node is None else run.index_of(node), attempt)

@@ -13,7 +13,7 @@ from ...errors import DefinitionError, InputError
 from ...graph import Graph, to_dot, to_frozen, to_mermaid
 from ...model import ListRuns, RunRow, RunStatus
 from ...store import Store, reader
-from ..connect import Place
+from ..connect import Connection
 from ..show.advice import pause_told
 from ..show.records import full_record, graph_record, json_text, run_record
 from ..show.words import ago, count, duration, plain
@@ -25,7 +25,7 @@ SHORT_ID = 12
 """Hex digits of a run id that stand for its time; two runs of one millisecond are shown with more."""
 
 
-def ls(place: Place, *, workflow: str | None, status: str | None, limit: int, as_json: bool) -> None:
+def ls(place: Connection, *, workflow: str | None, status: str | None, limit: int, as_json: bool) -> None:
     statuses = () if status is None else (_status(status),)
     with place.store() as store:
         runs = [StoredRun(store, row) for row in _newest(store, workflow, statuses, limit)]
@@ -38,7 +38,7 @@ def ls(place: Place, *, workflow: str | None, status: str | None, limit: int, as
             typer.echo(f"no runs{chosen} in {place.settings.store}", err=True)
 
 
-def show(place: Place, text: str, *, tracebacks: bool, whole: bool, as_json: bool) -> None:
+def show(place: Connection, text: str, *, tracebacks: bool, whole: bool, as_json: bool) -> None:
     with place.store() as store:
         run = StoredRun(store, find_run(store, text))
         if as_json:
@@ -49,7 +49,7 @@ def show(place: Place, text: str, *, tracebacks: bool, whole: bool, as_json: boo
         print_run(place, run, tracebacks=tracebacks, whole=whole)
 
 
-def audit(place: Place, text: str, *, as_json: bool) -> None:
+def audit(place: Connection, text: str, *, as_json: bool) -> None:
     from ...runner.reports.audit import audit_run
 
     with place.store() as store:
@@ -67,7 +67,7 @@ def audit(place: Place, text: str, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def graph(place: Place, what: str, pairs: Sequence[str], form: Literal["mermaid", "dot", "json"]) -> None:
+def graph(place: Connection, what: str, pairs: Sequence[str], form: Literal["mermaid", "dot", "json"]) -> None:
     workflow, found, statuses = _graph(place, what, pairs)
     if form == "json":
         say(json_text(graph_record(workflow, found, statuses)))
@@ -75,13 +75,13 @@ def graph(place: Place, what: str, pairs: Sequence[str], form: Literal["mermaid"
         say((to_dot if form == "dot" else to_mermaid)(found, statuses), end="")
 
 
-def frozen(place: Place, text: str) -> None:
+def frozen(place: Connection, text: str) -> None:
     with place.store() as store:
         run = StoredRun(store, find_run(store, text))
         say(json_text(to_frozen(run.graph, run.row.created_at / SECOND)))
 
 
-def picture(place: Place, what: str, pairs: Sequence[str], file: str) -> None:
+def picture(place: Connection, what: str, pairs: Sequence[str], file: str) -> None:
     """An SVG into a file; `-` is stdout."""
     from ...graph.svg import MAX_SVG_NODES, to_svg
 
@@ -103,7 +103,7 @@ def picture(place: Place, what: str, pairs: Sequence[str], file: str) -> None:
     typer.echo(f"drew {count(len(found), 'node')} into {file}", err=True)
 
 
-def _graph(place: Place, what: str, pairs: Sequence[str]) -> tuple[str, Graph, Mapping[str, str] | None]:
+def _graph(place: Connection, what: str, pairs: Sequence[str]) -> tuple[str, Graph, Mapping[str, str] | None]:
     """A run id may have a colon in it, as a target has: what is no target may be a run."""
     no_target: DefinitionError | None = None
     if ":" in what:

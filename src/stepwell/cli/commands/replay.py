@@ -9,7 +9,7 @@ import typer
 from ...replay.loading import load_cassette
 from ...runner import Run
 from ...runner.reports.replay import Replayed, replay_cassette
-from ..connect import Place
+from ..connect import Connection
 from ..exits import ExitCode, complain
 from ..show.records import json_text
 from ..show.words import count, plain
@@ -17,7 +17,7 @@ from ..stored import find_run
 from ..streams import say
 
 
-def replay(place: Place, what: str, *, as_json: bool) -> None:
+def replay(place: Connection, what: str, *, as_json: bool) -> None:
     report = _replayed(place, what)
     if as_json:
         say(json_text({**report._asdict(), "executed": list(report.executed), "stubbed": dict(report.stubbed)}))
@@ -31,7 +31,7 @@ def replay(place: Place, what: str, *, as_json: bool) -> None:
         raise typer.Exit(ExitCode.RUN_FAILED)
 
 
-def export(place: Place, text: str, file: str, *, missing_code_ok: bool) -> None:
+def export(place: Connection, text: str, file: str, *, missing_code_ok: bool) -> None:
     with place.store() as store:
         run = place.engine(store).get(find_run(store, text).id)
         path = run.export(file, missing_code_ok=missing_code_ok)
@@ -46,7 +46,7 @@ def _modules(run: Run) -> list[str]:
     return sorted({address.partition(":")[0] for address in addresses})[:3]
 
 
-def _replayed(place: Place, what: str) -> Replayed:
+def _replayed(place: Connection, what: str) -> Replayed:
     if isfile(what) or what.endswith(".json"):
         return replay_cassette(load_cassette(what), jobs=place.settings.jobs)
     with place.store() as store:

@@ -20,7 +20,7 @@ from ...model.origin import origin_of
 from ...runner import Engine, Run
 from ...runner.events import RunEvent
 from ...store import Store, reader
-from ..connect import Place
+from ..connect import Connection
 from ..exits import ExitCode, complain, report
 from ..inputs import changed_input, import_module, make_startable, workflows_in
 from ..show.advice import advise, advised, next_steps
@@ -34,7 +34,7 @@ STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to o
 
 
 def run(
-    place: Place,
+    place: Connection,
     target: str,
     pairs: Sequence[str],
     file: str | None,
@@ -52,14 +52,14 @@ def run(
 
 
 @advised
-def retry(place: Place, text: str, *, accept: bool, wait: bool) -> None:
+def retry(place: Connection, text: str, *, accept: bool, wait: bool) -> None:
     with place.store() as store:
         row = find_run(store, text)
     _go_on(place, row, lambda engine: engine.get(row.id).retry(accept=accept), wait=wait)
 
 
 @advised
-def reattempt(place: Place, text: str, node: str, *, cascade: bool, wait: bool) -> None:
+def reattempt(place: Connection, text: str, node: str, *, cascade: bool, wait: bool) -> None:
     with place.store() as store:
         row = find_run(store, text)
         check_node(Engine(store, runner=None).get(row.id), node)
@@ -67,7 +67,7 @@ def reattempt(place: Place, text: str, node: str, *, cascade: bool, wait: bool) 
 
 
 @advised
-def fork(place: Place, text: str, at: str | None, pairs: Sequence[str], *, run_id: str | None, wait: bool) -> None:
+def fork(place: Connection, text: str, at: str | None, pairs: Sequence[str], *, run_id: str | None, wait: bool) -> None:
     """A new run that begins with what another has done."""
     with place.store() as store:
         row = find_run(store, text)
@@ -98,7 +98,7 @@ def _say_what_is_shared(store: Store, fork: Run) -> None:
 
 
 @advised
-def resume(place: Place, text: str, pairs: Sequence[str], *, accept: bool, wait: bool) -> None:
+def resume(place: Connection, text: str, pairs: Sequence[str], *, accept: bool, wait: bool) -> None:
     """Un-pause a paused run, and work on any that has not ended."""
     with place.store() as store:
         row = find_run(store, text)
@@ -117,13 +117,13 @@ def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: b
     if row.status is not RunStatus.PAUSED and not given:
         try:
             return engine.adopt(row.id)
-        except RunConflict:  # its class has changed, and the doubt about that has paused it
+        except RunConflict:  # its class has changed, and the run is paused because a node may have been renamed
             if not accept or run.status is not RunStatus.PAUSED:
                 raise
     return run.resume(accept=accept, input=given)
 
 
-def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: bool) -> None:
+def _go_on(place: Connection, row: RunRow, ask: Callable[[Engine], Run], *, wait: bool) -> None:
     """Have a run go on: here, to its end, or only on record."""
     if wait:
         with _kept(place) as begun, place.worker() as engine:
@@ -136,7 +136,7 @@ def _go_on(place: Place, row: RunRow, ask: Callable[[Engine], Run], *, wait: boo
     say(f"  {place.command(f'resume {row.id}')}")
 
 
-def work(place: Place, modules: Sequence[str], *, queues: str | None, once: bool) -> None:
+def work(place: Connection, modules: Sequence[str], *, queues: str | None, once: bool) -> None:
     taken = None if queues is None else [name.strip() for name in queues.split(",")]
     workflows = _import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
@@ -157,7 +157,7 @@ def work(place: Place, modules: Sequence[str], *, queues: str | None, once: bool
             typer.echo(STOPPING, err=True)
 
 
-def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
+def _work_to_the_end(place: Connection, engine: Engine, row: RunRow) -> None:
     """Until the run has ended; when somebody interrupts it, what runs may end too."""
     try:
         _follow_to_the_end(place, engine, row)
@@ -167,7 +167,7 @@ def _work_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
         raise
 
 
-def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
+def _follow_to_the_end(place: Connection, engine: Engine, row: RunRow) -> None:
     """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
     nodes = count(len(engine.graph_of(row)), "node")
     typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
@@ -198,7 +198,7 @@ def _follow_to_the_end(place: Place, engine: Engine, row: RunRow) -> None:
 
 
 @contextmanager
-def _kept(place: Place) -> Iterator[list[Run]]:
+def _kept(place: Connection) -> Iterator[list[Run]]:
     """Whatever ends the work early: say that the run is kept, and how it goes on."""
     begun: list[Run] = []
     try:
@@ -220,7 +220,7 @@ def _kept(place: Place) -> Iterator[list[Run]]:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _completed_after_all(place: Place, run_id: str) -> bool:
+def _completed_after_all(place: Connection, run_id: str) -> bool:
     """Whether a run that was interrupted has completed all the same; if so, its end is shown as that of any other."""
     from ..show.summary import print_end, print_result
 
@@ -234,7 +234,7 @@ def _completed_after_all(place: Place, run_id: str) -> bool:
     return True
 
 
-def _after_interruption(place: Place, run_id: str) -> dict[str, str]:
+def _after_interruption(place: Connection, run_id: str) -> dict[str, str]:
     """What can be done with a run now. What promised to run at most once and did not end in time has failed it."""
     with place.store() as store:
         row = reader.get_run(store, run_id)

@@ -15,7 +15,7 @@ from ...runner.code.versions import changes
 from ...runner.control import Touched
 from ...store import reader
 from ...store.living import living
-from ..connect import Place
+from ..connect import Connection
 from ..exits import ExitCode, complain
 from ..show.advice import advise, advised, next_steps
 from ..show.records import json_text
@@ -39,7 +39,7 @@ _BECOMES = {
 
 
 @advised
-def pause(place: Place, text: str) -> None:
+def pause(place: Connection, text: str) -> None:
     with place.store() as store:
         run = Engine(store, runner=None).get(find_run(store, text).id).pause()
         row = run.row
@@ -53,14 +53,14 @@ def pause(place: Place, text: str) -> None:
 
 
 @advised
-def freeze(place: Place, text: str) -> None:
+def freeze(place: Connection, text: str) -> None:
     with place.store() as store:
         run = Engine(store, runner=None).get(find_run(store, text).id).freeze()
     say(f"run {run.id} keeps the graph it has, whatever becomes of its class")
 
 
 @advised
-def import_graph(place: Place, text: str, file: str) -> None:
+def import_graph(place: Connection, text: str, file: str) -> None:
     data = _content(file)
     with place.store() as store:
         run = place.engine(store).get(find_run(store, text).id)
@@ -86,7 +86,7 @@ def import_graph(place: Place, text: str, file: str) -> None:
 
 @advised
 def dry_run(
-    place: Place,
+    place: Connection,
     text: str,
     verb: str,
     *,
@@ -134,7 +134,7 @@ def _cut_off(run: Run, row: RunRow) -> list[str]:
     return [node.name for node in nodes if node.id in below and not node.status.terminal]
 
 
-def _end_of_it(place: Place, row: RunRow, cut_off: Sequence[str]) -> str:
+def _end_of_it(place: Connection, row: RunRow, cut_off: Sequence[str]) -> str:
     named = ", ".join(map(plain, cut_off[:NAMED_UP_TO]))
     more = f" and {len(cut_off) - NAMED_UP_TO:,} more" if len(cut_off) > NAMED_UP_TO else ""
     return (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..connect import Place
+from ..connect import Connection
 from ..show.records import json_text
 from ..stored import check_node, find_run
 from ..streams import say
 
 
-def why(place: Place, text: str, node: str | None, *, as_json: bool) -> None:
+def why(place: Connection, text: str, node: str | None, *, as_json: bool) -> None:
     from ...runner import Engine
 
     with place.store() as store:

@@ -9,16 +9,16 @@ from typing import Concatenate, ParamSpec
 import typer
 
 from ...errors import RunConflict
-from ...kernel.healing import DOUBT, UNFIT
+from ...kernel.healing import POSSIBLE_RENAME, UNFIT
 from ...model import NODE_FAILED, RunRow, RunStatus
 from ...store import reader
-from ..connect import Place
+from ..connect import Connection
 from ..exits import report
 
 Arguments = ParamSpec("Arguments")
 
 
-def advise(place: Place, advice: Mapping[str, str]) -> None:
+def advise(place: Connection, advice: Mapping[str, str]) -> None:
     """Commands that may be wanted next, each with what it does."""
     commands = {place.command(words): purpose for words, purpose in advice.items()}
     width = max(map(len, commands), default=0)
@@ -59,7 +59,7 @@ def next_steps(row: RunRow, *, doubted: bool = False) -> dict[str, str]:
 def _out_of_a_pause(row: RunRow) -> dict[str, str]:
     if row.reason == NODE_FAILED:
         return {f"retry {row.id}": "runs again what failed", f"resume {row.id}": "goes on without it"}
-    if (row.reason or "").startswith(DOUBT):
+    if (row.reason or "").startswith(POSSIBLE_RENAME):
         return {f"resume {row.id} --accept": _ACCEPTED, f"freeze {row.id}": "keeps the graph it has"}
     if (row.reason or "").startswith(UNFIT):
         return {f"resume {row.id} --input NAME=VALUE": "gives what its class asks for, and goes on"}
@@ -70,7 +70,7 @@ def pause_told(row: RunRow) -> str:
     """Why a run is paused, in a few words."""
     if row.reason == NODE_FAILED:
         return "a node failed"
-    if (row.reason or "").startswith(DOUBT):
+    if (row.reason or "").startswith(POSSIBLE_RENAME):
         return "a node renamed?"
     if (row.reason or "").startswith(UNFIT):
         return "its input does not fit"
@@ -78,12 +78,12 @@ def pause_told(row: RunRow) -> str:
 
 
 def advised(
-    command: Callable[Concatenate[Place, Arguments], None],
-) -> Callable[Concatenate[Place, Arguments], None]:
+    command: Callable[Concatenate[Connection, Arguments], None],
+) -> Callable[Concatenate[Connection, Arguments], None]:
     """A command whose refusals say what can be done instead."""
 
     @functools.wraps(command)
-    def advising(place: Place, /, *args: Arguments.args, **options: Arguments.kwargs) -> None:
+    def advising(place: Connection, /, *args: Arguments.args, **options: Arguments.kwargs) -> None:
         try:
             command(place, *args, **options)
         except RunConflict as conflict:
@@ -91,7 +91,7 @@ def advised(
             with place.store() as store:
                 row = reader.get_run(store, conflict.run_id)
             if row is not None:
-                advise(place, next_steps(row, doubted=DOUBT in str(conflict)))
+                advise(place, next_steps(row, doubted=POSSIBLE_RENAME in str(conflict)))
             raise typer.Exit(code) from None
 
     return advising

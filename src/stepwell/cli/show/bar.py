@@ -15,7 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from ...runner.bodies.capture import prick_ears
+from ...runner.bodies.capture import refresh_capture
 from .progress import NAMES_UP_TO, Display, Tally, elapsed
 from .screen import console
 from .words import how_far
@@ -37,7 +37,7 @@ class Bar:
 
     def __enter__(self) -> Display:
         self._live.start()
-        prick_ears()  # what bodies print is recorded as they print it, not as it is drawn above the bar
+        refresh_capture()  # what bodies print is recorded as they print it, not as it is drawn above the bar
         return self
 
     def __exit__(

@@ -14,7 +14,7 @@ from ...model import FAILED_NODES, NODE_FAILED, AttemptStatus, RunRow, RunStatus
 from ...model.origin import origin_of
 from ...store import reader
 from ...store.living import living
-from ..connect import Place
+from ..connect import Connection
 from ..stored import StoredNode, StoredRun
 from .advice import next_steps
 from .drawing import Screen, print_tree
@@ -37,7 +37,7 @@ _BAD_ATTEMPTS = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.LO
 _BAR_STYLES = {"good": "green", "running": "blue", "bad": "red", "between": "dim"}
 
 
-def print_run(place: Place, run: StoredRun, *, tracebacks: bool, whole: bool) -> None:
+def print_run(place: Connection, run: StoredRun, *, tracebacks: bool, whole: bool) -> None:
     """The head at once; reading the nodes of a large run takes a moment."""
     screen, now = Screen(console()), run.store.now()
     _print_head(screen, run, now)
@@ -106,7 +106,7 @@ def _time(time: int, now: int) -> str:
     return f"{local(time)}, {told}" if told.endswith("ago") and time <= now else local(time)
 
 
-def _print_standing(screen: Screen, place: Place, run: StoredRun, nodes: Sequence[StoredNode]) -> None:
+def _print_standing(screen: Screen, place: Connection, run: StoredRun, nodes: Sequence[StoredNode]) -> None:
     attempts = Counter(attempt.status for node in nodes for attempt in node.attempts)
     facts: list[tuple[str, Text | str]] = [("nodes", counted(Counter(node.row.status for node in nodes)))]
     bad = ", ".join(f"{attempts[each]:,} {each.lower().replace('_', ' ')}" for each in _BAD_ATTEMPTS if attempts[each])
@@ -127,7 +127,7 @@ def _print_standing(screen: Screen, place: Place, run: StoredRun, nodes: Sequenc
     screen.facts(facts)
 
 
-def _next(place: Place, row: RunRow) -> str:
+def _next(place: Connection, row: RunRow) -> str:
     return ", ".join(f"`{place.command(words)}` {purpose}" for words, purpose in next_steps(row).items())
 
 

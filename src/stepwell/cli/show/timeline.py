@@ -23,7 +23,7 @@ _GOOD = (AttemptStatus.COMPLETED, AttemptStatus.SUPERSEDED)
 _LINES = {"good": "━", "running": "╸", "bad": "╍", "between": "·"}
 
 
-class Bar(NamedTuple):
+class TimeSpan(NamedTuple):
     """One row: pieces of a line, each with its kind: good, running, bad, between or nothing."""
 
     name: str
@@ -31,7 +31,7 @@ class Bar(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    bars: list[Bar]
+    bars: list[TimeSpan]
     axis: str
     left_out: int
 
@@ -52,7 +52,7 @@ def timeline(rows: Sequence[Row], now: int, width: int, *, whole: bool) -> Timel
         chosen = sorted((active[place] for place in longest[:ROWS_UP_TO]), key=_begin)
     room = min(width // NAME_SHARE, max(cell_len(row.name) for row in chosen))
     cells = width - room - 2
-    bars = [Bar(shortened(row.name, room), _pieces(row, begin, total, now, cells)) for row in chosen]
+    bars = [TimeSpan(shortened(row.name, room), _pieces(row, begin, total, now, cells)) for row in chosen]
     return Timeline(bars, " " * (room + 2) + _axis(total / SECOND, cells), len(active) - len(chosen))
 
 

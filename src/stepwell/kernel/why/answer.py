@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
 
-from ... import commands
+from ...commands import command as typed_command
 from ...ids import NodeId
 from ...model import NodeStatus, RunRow, RunStatus
-from . import words
 from .nodes import why_node
 from .records import Cause, Facts
 from .runs import why_run
+from .words import Times, advice, heading, lines, shown
 
 Command = Callable[[str], str | None]
 """Makes what to type of the words of a command; None where nothing can be typed."""
@@ -46,13 +46,13 @@ class Why:
 
     def text(self, *, command: Command | None = None, zone: tzinfo | None = None) -> str:
         """Line by line. `command` makes what to type of the words of a command."""
-        times = words.Times(self.now, zone)
-        head = [] if self.node is not None else [words.heading(self.run, self.counts, times)]
-        told = words.lines(self.causes, times, depth=len(head))
-        return "\n".join(map(words.shown, [*head, *told, *(f"→ {line}" for line in self.advice(command))]))
+        times = Times(self.now, zone)
+        head = [] if self.node is not None else [heading(self.run, self.counts, times)]
+        told = lines(self.causes, times, depth=len(head))
+        return "\n".join(map(shown, [*head, *told, *(f"→ {line}" for line in self.advice(command))]))
 
     def advice(self, command: Command | None = None) -> list[str]:
-        return words.advice(self.run, self.causes, command or (lambda typed: commands.command(typed, self.store)))
+        return advice(self.run, self.causes, command or (lambda typed: typed_command(typed, self.store)))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain JSON."""

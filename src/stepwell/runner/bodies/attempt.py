@@ -22,7 +22,7 @@ from ...model.outputs import output_of
 from ...words import class_names, message_of, short_name
 from .context import Context, no_state
 from .held import Held
-from .log_lines import Lines, Said
+from .log_lines import AttemptOutput, Lines
 from .recording import AttemptSink, Ledger
 from .visible_state import ReadOutputs
 
@@ -66,7 +66,7 @@ class Attempt:
         self._ledger = ledger
         self._frozen_at = frozen_at
 
-    def voice(self) -> Said | None:
+    def output(self) -> AttemptOutput | None:
         """Where its body says what it logs and prints; None when that is not recorded any more."""
         return self._lines.of(self.held)
 

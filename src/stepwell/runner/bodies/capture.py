@@ -20,40 +20,40 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from .log_lines import Voice
+from .log_lines import BodyOutput
 
 CallHandlers = Callable[[logging.Logger, logging.LogRecord], None]
 
 
-class Speaker(Protocol):
-    def voice(self) -> Voice | None:
+class OutputOwner(Protocol):
+    def output(self) -> BodyOutput | None:
         """Where to say it; None when nobody listens any more."""
         ...
 
 
-_speaking: ContextVar[Speaker | None] = ContextVar("stepwell_speaking", default=None)
+_owner: ContextVar[OutputOwner | None] = ContextVar("stepwell_speaking", default=None)
 # A forked child has none of our threads, and perhaps their locks: what it says is not heard.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _speaking.set(None))
+    os.register_at_fork(after_in_child=lambda: _owner.set(None))
 
 
-speak: Callable[[Speaker | None], object] = _speaking.set
+speak: Callable[[OutputOwner | None], object] = _owner.set
 """From now on this context speaks for this body, or for none. Not a function of ours: it is called for every body."""
 
 
-def open_ears() -> None:
-    """Listen until `close_ears` has been called as often."""
-    _ears.open()
+def start_capture() -> None:
+    """Listen until `stop_capture` has been called as often."""
+    _capture.open()
 
 
-def close_ears() -> None:
-    _ears.close()
+def stop_capture() -> None:
+    _capture.close()
 
 
-def prick_ears() -> None:
+def refresh_capture() -> None:
     """Bodies begin. Others replace the streams too (a live display, a test that captures): hear what they put there."""
     if type(sys.stdout) is not Stream or type(sys.stderr) is not Stream:
-        _ears.put_on()
+        _capture.put_on()
 
 
 class Stream:
@@ -64,16 +64,16 @@ class Stream:
         self._stream = stream
 
     def write(self, text: str) -> Any:
-        speaker = _speaking.get()
-        if speaker is None:
+        owner = _owner.get()
+        if owner is None:
             return self._stream.write(text)
-        token = _speaking.set(None)
+        token = _owner.set(None)
         try:
             if isinstance(text, str):
-                _say(speaker, lambda voice: voice.write(_now(), self._name, text))
+                _say(owner, lambda output: output.write(_now(), self._name, text))
             return self._stream.write(text)
         finally:
-            _speaking.reset(token)
+            _owner.reset(token)
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -125,37 +125,37 @@ class _Ears:
         hooked = self._hooked = logging.Logger.callHandlers
 
         def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
-            speaker = _speaking.get()
-            if speaker is None:
+            owner = _owner.get()
+            if owner is None:
                 return hooked(logger, record)
-            token = _speaking.set(None)
+            token = _owner.set(None)
             try:
-                _say(speaker, lambda voice: _log(voice, record))
+                _say(owner, lambda output: _log(output, record))
                 return hooked(logger, record)
             finally:
-                _speaking.reset(token)
+                _owner.reset(token)
 
         self._hook = call_handlers
         logging.Logger.callHandlers = call_handlers  # type: ignore[assignment, method-assign]
 
 
-_ears = _Ears()
+_capture = _Ears()
 
 
-def _say(speaker: Speaker, what: Callable[[Voice], None]) -> None:
+def _say(owner: OutputOwner, what: Callable[[BodyOutput], None]) -> None:
     """Whatever goes wrong with hearing a body is not for the body to suffer from."""
     with contextlib.suppress(Exception):
-        voice = speaker.voice()
-        if voice is not None:
-            what(voice)
+        output = owner.output()
+        if output is not None:
+            what(output)
 
 
-def _log(voice: Voice, record: logging.LogRecord) -> None:
+def _log(output: BodyOutput, record: logging.LogRecord) -> None:
     at = int(record.created * 1_000_000)
-    if voice.full:
-        voice.drop(at)
+    if output.full:
+        output.drop(at)
     else:
-        voice.log(at, record.levelname, record.levelno, record.name, _text(record))
+        output.log(at, record.levelname, record.levelno, record.name, _text(record))
 
 
 def _text(record: logging.LogRecord) -> str:

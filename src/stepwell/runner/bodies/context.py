@@ -225,7 +225,7 @@ class Context(Repeatable):
         for number, row in enumerate(rows):
             ctx.progress(number, len(rows))
         """
-        said = self._held.said or self._lines.of(self._held)
+        said = self._held.printed or self._lines.of(self._held)
         if said is not None:
             said.progress(done, total, message)
 

@@ -11,10 +11,10 @@ from ...define import Bodies
 from ...graph import Graph, NodeSpec
 from ...ids import AttemptId, RunId
 from ...replay.record import Line, clock_lines
-from .run_queue import Place
+from .run_queue import QueueKey
 
 if TYPE_CHECKING:
-    from .log_lines import Said
+    from .log_lines import AttemptOutput
     from .visible_state import Seen
 
 
@@ -53,10 +53,10 @@ class RunFacts:
         self.specs: tuple[NodeSpec, ...] = graph.in_order
         """The nodes by number, under the names that the code knows them by: in a replay perhaps other ones than in `graph`."""
         self.priority = 0
-        self.place: Place = (0, 0, run_id)
+        self.place: QueueKey = (0, 0, run_id)
         """Where it stands among the runs that this worker knows."""
         self.heals = 0
-        """How often the run had gone over to another graph when this was true of it."""
+        """How often the run had switched to another graph when this was true of it."""
         self.seen: Seen | None = None
         """The states that nodes of this run have seen, once one has looked."""
         self.since = 0
@@ -77,7 +77,7 @@ class RunFacts:
         self._active = active
 
 
-class Recorded:
+class RecordedLines:
     """What is recorded of an attempt and stored when it ends: never cut or dropped, and lost with an attempt that is lost."""
 
     __slots__ = ("effects", "readings")
@@ -104,7 +104,7 @@ class Held:
     generation: int = 0
     suspect: bool = False
     claimed_at: int = 0
-    """When its claim was answered, on the clock of the desk."""
+    """When its claim was answered, on the clock of the scheduler."""
     begun: bool = False
     stop: bool = False
     """It was asked to stop."""
@@ -114,9 +114,9 @@ class Held:
     """Its body did not end in time and still occupies a thread."""
     interrupt: Callable[[], None] | None = None
     """How its body is made to stop, where that is possible: a task on the loop is cancelled, a process killed."""
-    said: Said | None = None
-    """What its body has said, once it says something."""
-    recorded: Recorded | None = None
+    printed: AttemptOutput | None = None
+    """What its body logs and prints, once it does."""
+    recorded: RecordedLines | None = None
     """The effects of its body, once it has some."""
     postponed: int = 0
     """How often its node has asked to be tried again later."""

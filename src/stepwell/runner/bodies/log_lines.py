@@ -1,7 +1,7 @@
 """What bodies say: put together to lines, masked, cut, counted, and kept until it is stored.
 
 Plain decisions: no threads, clocks or stores. Bodies speak from many threads, so there are locks; whoever drives this says
-when lines are ripe (`pulse.py`), and takes them (`desk.py`).
+when lines are ripe (`pulse.py`), and takes them (`scheduler.py`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TAIL = 2_048
 _INFO = 20
 
 
-class Voice:
+class BodyOutput:
     """What one attempt says. Subclasses know where its lines go."""
 
     def __init__(self) -> None:
@@ -137,8 +137,8 @@ class Voice:
         raise NotImplementedError
 
 
-class Said(Voice):
-    """The voice of an attempt in this process, and of one in a process of its own what arrives from there."""
+class AttemptOutput(BodyOutput):
+    """The output of an attempt in this process, and of one in a process of its own what arrives from there."""
 
     def __init__(self, lines: Lines, attempt: AttemptId) -> None:
         super().__init__()
@@ -231,34 +231,34 @@ class Lines:
         """Called when something begins to wait; `ripen` should follow soon."""
         self.ripe = False
         self._lock = threading.Lock()
-        self._speakers: deque[Said] = deque()
+        self._with_lines: deque[AttemptOutput] = deque()
         self._bytes = 0
 
-    def of(self, held: Held) -> Said | None:
-        """The voice of an attempt, made when it first says something; None when nobody listens any more."""
-        if held.said is None and not held.over:
+    def of(self, held: Held) -> AttemptOutput | None:
+        """The output of an attempt, made when it first says something; None when nobody listens any more."""
+        if held.printed is None and not held.over:
             with self._lock:
-                if held.said is None:
-                    held.said = Said(self, held.attempt)
-        return held.said
+                if held.printed is None:
+                    held.printed = AttemptOutput(self, held.attempt)
+        return held.printed
 
     def ripen(self) -> None:
         """What waits now should be in the next commit."""
-        self.ripe = bool(self._speakers)
+        self.ripe = bool(self._with_lines)
 
     def due(self) -> list[Append]:
         """What should be stored now."""
         ops: list[Append] = []
-        # A speaker that is listed again while this goes on has its turn in the next commit.
-        for _ in range(len(self._speakers)):
+        # A owner that is listed again while this goes on has its turn in the next commit.
+        for _ in range(len(self._with_lines)):
             if len(ops) >= TAKEN_UP_TO:
                 return ops
-            ops += self._speakers.popleft().take(TAKEN_UP_TO - len(ops))
+            ops += self._with_lines.popleft().take(TAKEN_UP_TO - len(ops))
         self.ripe = False
         return ops
 
-    def listed(self, said: Said) -> None:
-        self._speakers.append(said)
+    def listed(self, said: AttemptOutput) -> None:
+        self._with_lines.append(said)
         self.wake()
 
     def enter(self, size: int) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 from ...errors import Stopped
 from ...model import LineRow
 from ...replay.record import Line
-from ..worker.debounce import Pulse
-from .log_lines import Voice
+from ..worker.debounce import Debounce
+from .log_lines import BodyOutput
 
 
 class Pipe:
@@ -65,20 +65,20 @@ class PipeSink:
         return [LineRow(*row) for row in rows]
 
 
-class PipeVoice(Voice):
+class PipeOutput(BodyOutput):
     """Sends each line at once: the last words of a body that crashes its process are the ones that matter."""
 
     def __init__(self, pipe: Pipe) -> None:
         super().__init__()
         self._pipe = pipe
-        self._pulse = Pulse(self._beat, "stepwell-progress")
+        self._store_soon = Debounce(self._beat, "stepwell-progress")
 
-    def voice(self) -> Voice:
+    def output(self) -> BodyOutput:
         return self
 
     def finish(self) -> None:
         """Say what is left. Nothing may follow: it would be taken for words of the next body."""
-        self._pulse.close()
+        self._store_soon.close()
         with self._lock:
             self._finish()
             self._send_progress()
@@ -98,12 +98,12 @@ class PipeVoice(Voice):
         return True
 
     def _marked(self) -> None:
-        self._pulse.wake()
+        self._store_soon.wake()
 
     def _drop(self, at: int, lines: int) -> None:
         before = self.dropped
         super()._drop(at, lines)
-        # Said each time it has doubled, so that a body which is killed leaves about the right number.
+        # AttemptOutput each time it has doubled, so that a body which is killed leaves about the right number.
         if before.bit_length() != self.dropped.bit_length():
             self._tell_dropped()
 

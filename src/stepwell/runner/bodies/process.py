@@ -36,10 +36,10 @@ from ...replay.record import Line
 from ...replay.recorder import Recorder, Sink
 from ...replay.repeatable import Outside, Repeatable
 from .attempt import Attempt, Raised, kept_outcome, kept_output, settle
-from .capture import open_ears, speak
+from .capture import speak, start_capture
 from .context import RunInfo, check_effects_allowed, checked_key, no_state
 from .held import Held
-from .pipe import Pipe, PipeSink, PipeVoice
+from .pipe import Pipe, PipeOutput, PipeSink
 
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -133,7 +133,7 @@ class _Place:
                 elif kind == "state":
                     child.send(_state(attempt))
                 elif kind in ("line", "mark", "dropped"):
-                    if (said := attempt.voice()) is not None:
+                    if (said := attempt.output()) is not None:
                         said.relay(kind, value)
                 elif kind in _RECORDS:
                     _RECORDS[kind](child, attempt.sink(), value)
@@ -315,7 +315,7 @@ class ChildContext(Repeatable):
     """`ctx` in a process of its own: the same names, with outputs asked from the parent."""
 
     def __init__(
-        self, pipe: Pipe, voice: PipeVoice, input: Mapping[str, Any], facts: Mapping[str, Any], spec: NodeSpec
+        self, pipe: Pipe, output: PipeOutput, input: Mapping[str, Any], facts: Mapping[str, Any], spec: NodeSpec
     ) -> None:
         super().__init__()
         self._pipe = pipe
@@ -334,7 +334,7 @@ class ChildContext(Repeatable):
         self.run = RunInfo(self.run_id, self.workflow, self.input)
         self.outcome: dict[str, Any] = {}
         self.outputs = _ChildOutputs(pipe)
-        self.progress = voice.progress
+        self.progress = output.progress
         self.stopping = False
         """A process is killed when it should stop, so it never sees this change."""
 
@@ -410,7 +410,7 @@ def serve(connection: Connection) -> None:
         os.setpgid(0, 0)  # Ctrl-C is for the parent to decide on, and what a body starts is killed with it
     threading.Thread(target=_die_with_the_parent, daemon=True).start()
     multiprocessing.current_process().daemon = False  # or bodies could not use multiprocessing themselves
-    open_ears()
+    start_capture()
     try:
         connection.send(("ready", None))
         while True:
@@ -432,11 +432,11 @@ def _die_with_the_parent() -> None:
 def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes | None]]:
     hide(request["secrets"])
     input = decode(request["input"])
-    voice = PipeVoice(pipe)
+    output = PipeOutput(pipe)
     spec = node_from_document(decode(request["node"]))
-    context = ChildContext(pipe, voice, input, request["context"], spec)
+    context = ChildContext(pipe, output, input, request["context"], spec)
     name = context.node_name
-    speak(voice)
+    speak(output)
     enter(context)
     try:
         context.bodies = bodies = bodies_for(request["target"], request["state"])
@@ -448,15 +448,15 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
             result = asyncio.run(result)
         context.leave()
         context.check_state()
-        output = kept_output(result, name, bodies, context.workflow)
-        return "returned", (output, kept_outcome(context.outcome, name))
+        kept = kept_output(result, name, bodies, context.workflow)
+        return "returned", (kept, kept_outcome(context.outcome, name))
     except BaseException as error:
         context.leave()
         return "raised", (Raised.of(error), _outcome(context))
     finally:
         speak(None)
         enter(None)
-        voice.finish()
+        output.finish()
         pipe.close()
 
 

@@ -10,11 +10,11 @@ from ...errors import EngineClosed, Stopped, StoreError
 from ...model import Append, AttemptStatus, LineRow, Op, Receipt, Refused
 from ...model.lines import EFFECT, PAYLOAD
 from ...store import Store, reader
-from .held import Held, Recorded
+from .held import Held, RecordedLines
 
 if TYPE_CHECKING:
     from ...replay.record import Line
-    from .log_lines import Lines, Said
+    from .log_lines import AttemptOutput, Lines
 
 TRY_AGAIN_SECONDS = 0.25
 
@@ -72,7 +72,7 @@ class AttemptSink:
         self._lines = lines
         self._ledger = ledger
         if held.recorded is None:
-            held.recorded = Recorded()
+            held.recorded = RecordedLines()
         self._recorded = held.recorded
 
     # What comes after the settlement was sent is in nobody's way, and is stored by nobody.
@@ -85,7 +85,7 @@ class AttemptSink:
 
     def append(self, lines: list[Line]) -> None:
         held = self._held
-        said: Said | None = self._lines.of(held)
+        said: AttemptOutput | None = self._lines.of(held)
         start = None if said is None else said.numbers(len(lines))
         if start is None or self._ledger is None:
             _refuse(held)

@@ -9,7 +9,7 @@ from itertools import islice
 
 from ...ids import RunId
 
-Place = tuple[int, int, RunId]
+QueueKey = tuple[int, int, RunId]
 """Urgency (minus the priority), when the run became known, and its id."""
 
 
@@ -19,10 +19,10 @@ class RunQueue:
     __slots__ = ("_order", "_places")
 
     def __init__(self) -> None:
-        self._places: dict[RunId, Place] = {}
-        self._order: list[Place] = []
+        self._places: dict[RunId, QueueKey] = {}
+        self._order: list[QueueKey] = []
 
-    def add(self, place: Place) -> None:
+    def add(self, place: QueueKey) -> None:
         if place[2] not in self._places:
             self._places[place[2]] = place
             insort(self._order, place)

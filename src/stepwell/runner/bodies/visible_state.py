@@ -12,7 +12,7 @@ from ...define import StateType
 from ...errors import StateError
 from ...graph import Graph
 from ...ids import RunId
-from ...kernel.folding import Step, Unfoldable, ancestors, copied, fold, in_order, lineage, start
+from ...kernel.folding import FoldStep, Unfoldable, ancestors, copied, fold, in_order, lineage, start
 from ...model.outputs import Completion, delta_of
 from ...words import briefly
 from ..recent import Recent
@@ -107,13 +107,15 @@ def folded(
     return fold_steps(run_id, state, before, steps)
 
 
-def step_of(graph: Graph, index: int, output: bytes) -> Step | None:
+def step_of(graph: Graph, index: int, output: bytes) -> FoldStep | None:
     """What a node did to the state; None if it left it alone."""
     delta = delta_of(output)
-    return None if delta is None else Step(graph.in_order[index].name, decode(delta))
+    return None if delta is None else FoldStep(graph.in_order[index].name, decode(delta))
 
 
-def fold_steps(run_id: RunId, state: StateType, before: Mapping[str, Any], steps: Collection[Step]) -> dict[str, Any]:
+def fold_steps(
+    run_id: RunId, state: StateType, before: Mapping[str, Any], steps: Collection[FoldStep]
+) -> dict[str, Any]:
     try:
         return fold(state.channels, before, steps)
     except Unfoldable as error:

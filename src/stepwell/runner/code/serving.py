@@ -18,7 +18,7 @@ from .versions import Versions
 log = logging.getLogger("stepwell")
 
 HEALING_SECONDS = 0.2
-"""How long runs are healed between two other chores."""
+"""How long runs are healed between two other duties."""
 LOOK_AGAIN_SECONDS = 1.0
 """How often one looks whether the newer version that one yielded to is still alive."""
 

@@ -10,12 +10,12 @@ from ...codec import decode
 from ...errors import RunConflict, RunError
 from ...graph import Graph
 from ...ids import WorkerId
-from ...kernel.healing import DOUBT, UNFIT, Verdict, judge
+from ...kernel.healing import POSSIBLE_RENAME, UNFIT, Verdict, judge
 from ...kernel.layout import add_graph
 from ...model import RunRow, RunStatus, Unfinished
 from ...store import Store, reader
 from ...store.living import living
-from ..procedures.gates import ask, enact, go_over
+from ..procedures.gates import ask, enact, switch_graph
 from ..procedures.procedure import carry_out
 from .code import Code
 
@@ -29,8 +29,8 @@ class Versions:
         self._store = store
         self._code = code
         self._worker = worker
-        self._doubted: set[tuple[str, str]] = set()
-        """Runs that were paused, or left, for a doubt about this version: asking again would change nothing."""
+        self._possible_renames: set[tuple[str, str]] = set()
+        """Runs that were paused or left because this version may rename a node: asking again would change nothing."""
 
     def judge(self, workflow: str, target: str | None, graph: Graph) -> Verdict:
         """What this process does with a run of a workflow that has this graph."""
@@ -44,8 +44,8 @@ class Versions:
         return judge(graph.follows, today.digest, ages, alive)
 
     def up_to_date(self, row: RunRow, *, accept: bool = False, check_input: bool = True) -> RunRow:
-        """The run, healed if its class has changed; RunConflict when that is left to a newer version, or in doubt, or when its
-        input does not fit."""
+        """The run, healed if its class has changed; RunConflict when that is left to a newer version, a node may have been
+        renamed, or its input does not fit."""
         row = self._followed(row, accept=accept)
         if check_input:
             self.check_input(row)
@@ -85,7 +85,7 @@ class Versions:
         assert today is not None
         some = False
         for row in reader.all_runs(self._store, *UNFINISHED, workflow=of.workflow, digest=of.digest):
-            if row.target != of.target or (row.id, today.digest) in self._doubted:
+            if row.target != of.target or (row.id, today.digest) in self._possible_renames:
                 continue
             if time.monotonic() >= until:
                 return True
@@ -100,15 +100,15 @@ class Versions:
 
     def _heal(self, row: RunRow, graph: Graph, today: Graph, *, back: bool, accept: bool) -> RunRow:
         try:
-            carry_out(self._store, go_over(row, graph, today, accept=accept))
+            carry_out(self._store, switch_graph(row, graph, today, accept=accept))
         except RunConflict as conflict:
-            if DOUBT in str(conflict):
-                self._doubted.add((row.id, today.digest))
+            if POSSIBLE_RENAME in str(conflict):
+                self._possible_renames.add((row.id, today.digest))
             raise
         healed = reader.require_run(self._store, row.id)
         if healed.digest == row.digest:
-            self._doubted.add((row.id, today.digest))
-            if healed.status is RunStatus.PAUSED and (healed.reason or "").startswith(DOUBT):
+            self._possible_renames.add((row.id, today.digest))
+            if healed.status is RunStatus.PAUSED and (healed.reason or "").startswith(POSSIBLE_RENAME):
                 log.warning("run %s is paused: %s", row.id, healed.reason)
                 raise RunConflict(f"run {row.id} is paused: {healed.reason}", run_id=row.id)
             raise RunConflict(f"run {row.id} is {healed.status} and was not healed", run_id=row.id)

@@ -16,8 +16,6 @@ from ...kernel.plans import NotNow, Plan, unchanged
 from ...model import (
     CHUNK,
     AddNodes,
-    Arrange,
-    Arranged,
     Created,
     Delete,
     Deleted,
@@ -25,6 +23,7 @@ from ...model import (
     Gate,
     GateTaken,
     GetRun,
+    GraphSwitched,
     HeldGate,
     NodeRow,
     Receipt,
@@ -36,6 +35,7 @@ from ...model import (
     RunRow,
     RunStatus,
     Sweep,
+    SwitchGraph,
 )
 from .forking import share_all
 from .procedure import Commit, Procedure, Read
@@ -44,7 +44,7 @@ from .reads import all_nodes, load_graph, news_of
 GATE_LEASE = 10_000_000
 """Microseconds after which somebody else may finish what a gate is held for. Who is late is fenced, and loses only time."""
 LONG_GATE_LEASE = 60_000_000
-"""The same for what may have to write a hundred thousand rows: going over to another graph."""
+"""The same for what may have to write a hundred thousand rows: switching to another graph."""
 
 R = RunStatus
 ALLOWED: Mapping[str, tuple[RunStatus, ...]] = {
@@ -101,7 +101,7 @@ def resume(run_id: RunId) -> Procedure[RunNews | None]:
     return enact(ask(run_id, "resume"))
 
 
-def go_over(
+def switch_graph(
     run: RunRow,
     current: Graph,
     new: Graph,
@@ -121,7 +121,7 @@ def go_over(
         return None
     nodes = yield from all_nodes(run.id)
     if len(nodes) > len(current.order):  # somebody has just finished what a dead worker left, perhaps this very change
-        raise RunBusy(f"run {run.id} is just going over to another graph; try again in a moment", run_id=run.id)
+        raise RunBusy(f"run {run.id} is just switching to another graph; try again in a moment", run_id=run.id)
     hindrance = _hindrance(purpose, run, current, arranged, nodes, accept=accept)
     if isinstance(hindrance, NotNow):  # no need to close the gate to be told so
         raise RunConflict(f"run {run.id}: {hindrance.message}", run_id=run.id)
@@ -231,7 +231,7 @@ def _plan(gate: Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | N
     """`begun`: a part of it may have been applied, here or by somebody who died."""
     arguments = decode(gate.arguments) if gate.arguments else {}
     if gate.purpose in ("heal", "import", "freeze"):
-        return (yield from _plan_to_go_over(gate, run, arguments))
+        return (yield from _plan_switch(gate, run, arguments))
     nodes = yield from all_nodes(gate.run_id)
     match gate.purpose:
         case "failed":
@@ -259,7 +259,7 @@ def _plan(gate: Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | N
             raise StoreCorrupt(f"run {gate.run_id}: the gate is held for {unknown!r}, which this version does not know")
 
 
-def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> Procedure[Plan | NotNow]:
+def _plan_switch(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> Procedure[Plan | NotNow]:
     """Let the run go over, unless it has, and see what becomes of its nodes."""
     before = yield from load_graph(run.id, arguments["base"])
     graph = yield from load_graph(run.id, arguments["digest"])
@@ -272,8 +272,8 @@ def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> P
             return hindrance
     start = len(before.order)
     while True:
-        (receipt,) = yield Commit([Arrange(run.id, gate.token, graph.digest, start)])
-        if not isinstance(receipt, Arranged) or receipt.loaded >= receipt.total:
+        (receipt,) = yield Commit([SwitchGraph(run.id, gate.token, graph.digest, start)])
+        if not isinstance(receipt, GraphSwitched) or receipt.loaded >= receipt.total:
             break  # a refusal comes again when the plan is applied
         start = receipt.loaded
     nodes = yield from all_nodes(run.id)
@@ -285,18 +285,18 @@ def _plan_to_go_over(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> P
 def _hindrance(
     purpose: str, run: RunRow, current: Graph, graph: Graph, nodes: list[NodeRow], *, accept: bool
 ) -> Plan | NotNow | None:
-    """What keeps a run from going over. A doubt about a heal pauses a run that nobody is looking at."""
+    """What keeps a run from switching. A possible rename pauses a run that nobody is looking at."""
     if purpose == "freeze":
         return None
     if purpose == "import":
         problems = import_problems(current, nodes, graph)
         return NotNow("; ".join(map(str, problems))) if problems else None
-    doubt = None if accept else healing.doubt(current, graph, nodes)
-    if doubt is None:
+    possible_rename = None if accept else healing.possible_rename(current, graph, nodes)
+    if possible_rename is None:
         return None
     if run.status in (RunStatus.PENDING, RunStatus.RUNNING):
-        return Plan([], Finish(RunStatus.PAUSED, False, doubt))
-    return NotNow(doubt)
+        return Plan([], Finish(RunStatus.PAUSED, False, possible_rename))
+    return NotNow(possible_rename)
 
 
 def _apply(gate: Gate, plan: Plan) -> Procedure[Receipt]:

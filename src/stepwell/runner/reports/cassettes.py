@@ -12,7 +12,7 @@ from ...errors import DefinitionError, InputError, MissingJob
 from ...ids import RunId
 from ...masking import mask
 from ...replay.cassette import cassette_text
-from ...replay.recorded import Recorded, read_recorded
+from ...replay.recorded import RecordedRun, read_recorded
 from ...store import Store
 from ...words import shown
 from ..code.code import Code
@@ -38,7 +38,7 @@ def _checked_path(file: object) -> Path:
     raise InputError(f"export({shown(file)}): the path of a file is needed, as in orders.cassette.json")
 
 
-def _missing_code(code: Code, recorded: Recorded) -> list[str]:
+def _missing_code(code: Code, recorded: RecordedRun) -> list[str]:
     """Import what a run names, as an engine does that runs it, so that its secrets are known; what is missing, and why."""
     missing: list[str] = []
     bodies = Bodies()

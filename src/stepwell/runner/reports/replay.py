@@ -28,7 +28,7 @@ from ...replay.difference import differences, graph_differences
 from ...replay.inside import inside
 from ...replay.player import Player, Subject
 from ...replay.record import masked_asking
-from ...replay.recorded import Recorded, RecordedNode, read_recorded
+from ...replay.recorded import RecordedNode, RecordedRun, read_recorded
 from ...replay.repeatable import Outside
 from ...replay.superseded import Given
 from ...store import Store
@@ -85,7 +85,7 @@ def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
 
 
 def replay_cassette(
-    recorded: Recorded, workflow: type[Workflow] | None = None, *, jobs: Iterable[str] = ()
+    recorded: RecordedRun, workflow: type[Workflow] | None = None, *, jobs: Iterable[str] = ()
 ) -> Replayed:
     """Replay what was read from a cassette, with a class, or with what it names in modules that are allowed.
 
@@ -112,7 +112,7 @@ def _class_at(target: str, run_id: RunId, registry: Registry) -> type[Workflow]:
     raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
 
 
-def _check_registered(recorded: Recorded, bodies: Bodies) -> None:
+def _check_registered(recorded: RecordedRun, bodies: Bodies) -> None:
     """MissingJob for what is not registered. What is missing for another reason is a difference, and told as such."""
     executed = [node for node in recorded.nodes if _stub(recorded, node) is None]
     specs = [node.graph.in_order[node.index] for node in executed]
@@ -128,7 +128,7 @@ def _check_registered(recorded: Recorded, bodies: Bodies) -> None:
             )
 
 
-def _stub(recorded: Recorded, node: RecordedNode) -> str | None:
+def _stub(recorded: RecordedRun, node: RecordedNode) -> str | None:
     """Why a body is not run again."""
     if node.stub is not None:
         return node.stub
@@ -137,7 +137,7 @@ def _stub(recorded: Recorded, node: RecordedNode) -> str | None:
     return "opaque" if node.graph.in_order[node.index].side_effects == "opaque" else None
 
 
-def replay(recorded: Recorded, today: Today, started: float | None = None) -> Replayed:
+def replay(recorded: RecordedRun, today: Today, started: float | None = None) -> Replayed:
     """Replay what is recorded; the first difference raises ReplayMismatch."""
     started = time.perf_counter() if started is None else started
     _check_graph(recorded, today)
@@ -149,7 +149,7 @@ def replay(recorded: Recorded, today: Today, started: float | None = None) -> Re
     return context.run(replaying.perform, started)
 
 
-def _check_graph(recorded: Recorded, today: Today) -> None:
+def _check_graph(recorded: RecordedRun, today: Today) -> None:
     if today.graph is not None and recorded.graph.follows not in (None, today.graph.digest):
         raise ReplayMismatch(
             f"the graph of {recorded.workflow} is not the one it was recorded with",
@@ -159,7 +159,7 @@ def _check_graph(recorded: Recorded, today: Today) -> None:
 
 
 class _Replay:
-    def __init__(self, recorded: Recorded, bodies: Bodies) -> None:
+    def __init__(self, recorded: RecordedRun, bodies: Bodies) -> None:
         self._recorded = recorded
         self._bodies = bodies
         self._outputs = {node.index: Completion(node.attempt, node.output) for node in recorded.nodes}

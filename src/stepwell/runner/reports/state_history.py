@@ -12,7 +12,7 @@ from ...errors import StateError
 from ...graph import Graph
 from ...ids import RunId
 from ...kernel.audit import Folded
-from ...kernel.folding import Step, start
+from ...kernel.folding import FoldStep, start
 from ...model import AttemptRow, AttemptStatus, JournalRow
 from ..bodies.visible_state import fold_steps, step_of
 
@@ -35,7 +35,7 @@ class MovingState:
         self._state = state
         self._outputs = {(row.index, row.number): row.output for row in attempts if row.output is not None}
         self._places: list[tuple[int, int]] = []
-        self._steps: list[Step] = []
+        self._steps: list[FoldStep] = []
         self._forget_base()
         self._text: bytes | None = None
         for (index, number), status in folded.attempts.items():

@@ -1,4 +1,4 @@
-"""What goes through the desk: what somebody wants committed, a batch on its way to the store, and what follows from it."""
+"""What goes through the scheduler: what somebody wants committed, a batch on its way to the store, and what follows from it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Submission:
     done: Callable[[], None] = lambda: None
 
 
-class Asked(NamedTuple):
+class ClaimScope(NamedTuple):
     """What one claim asks for: up to so many nodes of each line, counted together, of these runs or in this window.
 
     A line is a kind of body, with "!" when its nodes must not be claimed ahead of a free slot.
@@ -80,13 +80,13 @@ def windows(
 
 
 @dataclass(slots=True, eq=False)
-class Flight:
+class CommitBatch:
     """A batch on its way to the store."""
 
     ops: list[Op]
     submissions: list[Submission]
     settling: list[Held]
-    claims: list[Asked] = field(default_factory=list)
+    claims: list[ClaimScope] = field(default_factory=list)
     """What its claims ask for; they stand at the end of the batch."""
     lines: int = 0
     """How many lines of bodies it brings; they stand before the settlements, which would fence them."""
@@ -95,7 +95,7 @@ class Flight:
     apart: Apart | None = None
     """What it tries again by itself."""
 
-    def halves(self) -> tuple[Flight, Flight] | None:
+    def halves(self) -> tuple[CommitBatch, CommitBatch] | None:
         """The same in two batches, in order; None when it holds one thing only.
 
         What somebody waits for stays together; lines, settlements and claims are one thing each.
@@ -106,9 +106,9 @@ class Flight:
             return None
         return _joined(units[:middle], self.apart), _joined(units[middle:], self.apart)
 
-    def without_submissions(self) -> Flight:
+    def without_submissions(self) -> CommitBatch:
         skip = sum(len(submission.ops) for submission in self.submissions)
-        return Flight(self.ops[skip:], [], self.settling, self.claims, self.lines, apart=self.apart)
+        return CommitBatch(self.ops[skip:], [], self.settling, self.claims, self.lines, apart=self.apart)
 
     def _units(self) -> list[_Unit]:
         units, ops = [], iter(self.ops)
@@ -127,11 +127,11 @@ class _Unit(NamedTuple):
     submission: Submission | None = None
     line: bool = False
     held: Held | None = None
-    asked: Asked | None = None
+    asked: ClaimScope | None = None
 
 
-def _joined(units: list[_Unit], apart: Apart | None) -> Flight:
-    return Flight(
+def _joined(units: list[_Unit], apart: Apart | None) -> CommitBatch:
+    return CommitBatch(
         [op for unit in units for op in unit.ops],
         [unit.submission for unit in units if unit.submission is not None],
         [unit.held for unit in units if unit.held is not None],
@@ -142,7 +142,7 @@ def _joined(units: list[_Unit], apart: Apart | None) -> Flight:
 
 
 @dataclass(slots=True)
-class Landing:
+class CommitResult:
     """What follows from a commit."""
 
     begin: list[Held] = field(default_factory=list)

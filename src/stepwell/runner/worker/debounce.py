@@ -14,7 +14,7 @@ PULSE_SECONDS = 0.4
 log = logging.getLogger("stepwell")
 
 
-class Pulse:
+class Debounce:
     """Once woken, it waits a moment and acts: once, however often it was woken meanwhile. Starts when it is first needed."""
 
     def __init__(self, act: Callable[[], object], name: str, seconds: float = PULSE_SECONDS) -> None:

@@ -18,11 +18,11 @@ from ...errors import EngineClosed, StoreError
 from ...ids import RunId
 from ...model import Claimed, Op, Receipt, Settle
 from ...store import Store
-from ..bodies.capture import prick_ears
+from ..bodies.capture import refresh_capture
 from ..bodies.held import Held, RunFacts
-from .batches import Flight, Landing, Submission
-from .debounce import Pulse
-from .scheduler import Desk
+from .batches import CommitBatch, CommitResult, Submission
+from .debounce import Debounce
+from .scheduler import Scheduler
 
 log = logging.getLogger("stepwell")
 
@@ -31,21 +31,21 @@ SOON_SECONDS = 0.003
 
 
 def now() -> int:
-    """Microseconds on the clock that the desk is told."""
+    """Microseconds on the clock that the scheduler is told."""
     return time.monotonic_ns() // 1_000
 
 
-class Crew(Protocol):
+class Host(Protocol):
     """Who carries out what follows from a commit."""
 
     @property
     def bodies_wait(self) -> bool:
         """Whether a body for a thread is ready to begin."""
 
-    def landed(self, landing: Landing) -> None:
+    def committed(self, result: CommitResult) -> None:
         """The store took it. Called with the lock, before anybody else leads or closes."""
 
-    def act_on(self, landing: Landing, *, keep: bool) -> Held | None:
+    def act_on(self, result: CommitResult, *, keep: bool) -> Held | None:
         """Do what follows; `keep`: return one body for this thread to run."""
 
     def put_back(self, held: Held) -> None:
@@ -58,25 +58,25 @@ class Crew(Protocol):
         """Those who wait for these runs, or for any: the store refuses to commit, or does so no longer."""
 
     def tell_pressure(self) -> None:
-        """Those who listen, if the desk has news of it."""
+        """Those who listen, if the scheduler has news of it."""
 
 
 class GroupCommit:
-    def __init__(self, store: Store, desk: Desk, lock: threading.Lock, crew: Crew) -> None:
+    def __init__(self, store: Store, scheduler: Scheduler, lock: threading.Lock, host: Host) -> None:
         self._store = store
-        self._desk = desk
+        self._desk = scheduler
         self._lock = lock
-        """That of the desk."""
-        self._crew = crew
+        """That of the scheduler."""
+        self._host = host
         self._ended: deque[tuple[Held, Settle]] = deque()
-        """What bodies ended with and the desk has not heard of. No lock is needed to put something there."""
+        """What bodies ended with and the scheduler has not heard of. No lock is needed to put something there."""
         self._leading = threading.Lock()
         """Held by whoever commits."""
         self._asked = False
         """Somebody wants a commit, and will not wait for it: who leads looks again before it stops leading."""
-        self._committer = Pulse(self.pump, "stepwell-commit", 0)
+        self._committer = Debounce(self.pump, "stepwell-commit", 0)
         """Commits what ends outside the threads for bodies, which may all be busy."""
-        self._late_committer = Pulse(self._commit_late, "stepwell-late", SOON_SECONDS)
+        self._late_committer = Debounce(self._commit_late, "stepwell-late", SOON_SECONDS)
         self._closed = False
         self._finished = False
         self.trouble: StoreError | None = None
@@ -111,23 +111,23 @@ class GroupCommit:
         if not keep:
             self._asked = True
         kept: Held | None = None
-        while (flight := self._next_flight()) is not None:
+        while (batch := self._next_batch()) is not None:
             if kept is not None:
-                self._crew.put_back(kept)
+                self._host.put_back(kept)
                 kept = None
-            landing = self._commit(flight)
-            if landing is not None:
-                kept = self._land(landing, keep=keep)
-                if landing.enough and kept is not None and not (self._asked or self._ended):
+            result = self._commit(batch)
+            if result is not None:
+                kept = self._apply_result(result, keep=keep)
+                if result.enough and kept is not None and not (self._asked or self._ended):
                     break
             elif not self._asked:  # who asked while it led, and was not told, waits for the next
                 return None
         # Not before: a listener that starts a run waits for a commit, and nobody else would send this one.
-        self._crew.tell_pressure()
+        self._host.tell_pressure()
         return kept
 
-    def hear_of_ended(self) -> bool:
-        """Tell the desk which bodies have ended; whether there were any. The lock is held."""
+    def collect_ended(self) -> bool:
+        """Tell the scheduler which bodies have ended; whether there were any. The lock is held."""
         count, at = len(self._ended), now()
         for _ in range(count):
             held, settlement = self._ended.popleft()
@@ -167,90 +167,90 @@ class GroupCommit:
         else:
             self.pump()
 
-    def _next_flight(self) -> Flight | None:
+    def _next_batch(self) -> CommitBatch | None:
         """What this thread has to commit, which then leads until that has landed."""
         while self._leading.acquire(blocking=False):
-            flight = None
+            batch = None
             try:
                 with self._lock:
                     # What bodies ended with waits a moment while more are at hand, unless somebody asks for a commit.
-                    if self._asked or not self._crew.bodies_wait:
+                    if self._asked or not self._host.bodies_wait:
                         self._asked = False
-                        self.hear_of_ended()
-                    flight = None if self._finished else self._desk.next_flight(now())
+                        self.collect_ended()
+                    batch = None if self._finished else self._desk.next_batch(now())
             finally:
-                if flight is None:
+                if batch is None:
                     self._leading.release()
-            if flight is not None:
-                return flight
+            if batch is not None:
+                return batch
             if not self._asked:
                 break
         if self._ended:
             self.soon()  # it was left for a moment, here or by who leads
         return None
 
-    def _commit(self, flight: Flight) -> Landing | None:
+    def _commit(self, batch: CommitBatch) -> CommitResult | None:
         """Leads no longer when it returns. None: the store did not take it."""
         try:
-            receipts = self._store.commit(flight.ops)
-            self._meet_strangers(receipts)
-            prick_ears()
+            receipts = self._store.commit(batch.ops)
+            self._load_unknown_runs(receipts)
+            refresh_capture()
             with self._lock:
-                landing = self._desk.landed(flight, receipts, now())
-                landing.enough = self._desk.quiet
-                self._crew.landed(landing)
-            return landing
+                result = self._desk.committed(batch, receipts, now())
+                result.enough = self._desk.quiet
+                self._host.committed(result)
+            return result
         except StoreError as error:
-            self._fell(flight, error)
+            self._failed(batch, error)
         except Exception as error:
-            self._broke(flight, error)
+            self._rejected(batch, error)
         except BaseException as error:  # Ctrl-C in the thread that started a run
-            self._fell(flight, StoreError(f"a commit was interrupted: {error!r}"))
+            self._failed(batch, StoreError(f"a commit was interrupted: {error!r}"))
             raise
         finally:
             self._leading.release()
         return None
 
-    def _land(self, landing: Landing, *, keep: bool) -> Held | None:
+    def _apply_result(self, result: CommitResult, *, keep: bool) -> Held | None:
         if self.trouble is not None:
             self.trouble = None
-            self._crew.tell_trouble(None)
-        for submission in landing.answered:
+            self._host.tell_trouble(None)
+        for submission in result.answered:
             submission.done()
-        return self._crew.act_on(landing, keep=keep)
+        return self._host.act_on(result, keep=keep)
 
-    def _fell(self, flight: Flight, error: StoreError) -> None:
+    def _failed(self, batch: CommitBatch, error: StoreError) -> None:
         """The store did not take the batch. It is sent again by the housekeeper; those who wait are told now."""
         with self._lock:
-            told = self._desk.fell(flight, error)
+            told = self._desk.failed(batch, error)
         for submission in told:
             submission.done()
         if self.trouble is None:
             log.warning("the store refuses to commit; it is tried again until it does not: %s", error)
         self.trouble = error
-        self._crew.tell_trouble(error)
+        self._host.tell_trouble(error)
 
-    def _broke(self, flight: Flight, error: Exception) -> None:
+    def _rejected(self, batch: CommitBatch, error: Exception) -> None:
         """No store in trouble raises this: there is an op that it cannot apply. It is looked for at once, by this thread."""
-        if flight.apart is None and len(flight.ops) > 1:
-            log.warning("a batch of %d cannot be stored and is sent in parts: %r", len(flight.ops), error)
+        if batch.apart is None and len(batch.ops) > 1:
+            log.warning("a batch of %d cannot be stored and is sent in parts: %r", len(batch.ops), error)
         with self._lock:
-            told, rejected = self._desk.broke(flight, error, now())
+            told, rejected = self._desk.rejected(batch, error, now())
         self._asked = True
         for submission in told:
             submission.done()
         if rejected is not None:
             log.error("%s", rejected.told, exc_info=error)
             if rejected.run_id is not None:
-                self._crew.tell_trouble(StoreError(rejected.told), (rejected.run_id,))
+                self._host.tell_trouble(StoreError(rejected.told), (rejected.run_id,))
 
-    def _meet_strangers(self, receipts: list[Receipt]) -> None:
+    def _load_unknown_runs(self, receipts: list[Receipt]) -> None:
         """Runs that others started and this worker was granted nodes of: learn what they are."""
         for receipt in receipts:
             if type(receipt) is Claimed:
                 for run in {grant.run_id for grant in receipt.grants if not self._desk.knows(grant)}:
                     try:
-                        facts = self._crew.find_facts(run)
+                        facts = self._host.find_facts(run)
                     except StoreError:
                         raise
                     except Exception as error:

@@ -17,8 +17,8 @@ from ...model import TERMINAL_RUNS, GetRun, HeldGate, ListStops, ReadyRuns, RunN
 from ..procedures.gates import finish
 from ..procedures.procedure import Commit, Procedure, Read, Version
 from ..procedures.reads import news_of
-from .scheduler import Desk
-from .timetable import Chores, Due
+from .scheduler import Scheduler
+from .timetable import Due, Timetable
 
 log = logging.getLogger("stepwell")
 
@@ -30,20 +30,20 @@ LOOK_ANYWAY = 5_000_000
 
 
 class Runner(Protocol):
-    """What the chores need of whoever runs bodies."""
+    """What housekeeping needs of whoever runs bodies."""
 
-    desk: Desk
-    chores: Chores
+    scheduler: Scheduler
+    timetable: Timetable
 
     def now(self) -> int: ...
 
-    def spread(self, news: Iterable[RunNews]) -> None: ...
+    def handle_news(self, news: Iterable[RunNews]) -> None: ...
 
-    def hungry(self, runs: Iterable[RunId]) -> None: ...
+    def mark_ready(self, runs: Iterable[RunId]) -> None: ...
 
     def look_around(self) -> None: ...
 
-    def suspects_possible(self) -> None: ...
+    def look_for_suspects(self) -> None: ...
 
     def drain(self) -> None: ...
 
@@ -55,7 +55,7 @@ class Runner(Protocol):
 
 
 class Housekeeping:
-    """The chores of one runner."""
+    """The regular duties of one runner."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Housekeeping:
         """What is served should be looked at again then, although nothing seems to have changed."""
         self._serve_again_at = self._runner.now() + microseconds(seconds)
         if seconds == 0:
-            self._runner.chores.watch_soon(self._runner.now())
+            self._runner.timetable.watch_soon(self._runner.now())
             self._runner.wake()
 
     # What is done regularly
@@ -110,7 +110,7 @@ class Housekeeping:
         if due.watch:
             yield from self._watch()
         if due.stops:
-            (attempts,) = yield Read([ListStops(self._runner.desk.worker)])
+            (attempts,) = yield Read([ListStops(self._runner.scheduler.worker)])
             self._runner.stop(attempts)
 
     def _finish(self, held: HeldGate) -> Procedure[None]:
@@ -120,8 +120,8 @@ class Housekeeping:
             log.warning("run %s: %r is not finished yet: %s", held.run_id, held.purpose, error)
             return  # the sweeper reports it again, if it is still there
         if news is not None:
-            self._runner.spread([news])
-        self._runner.hungry([held.run_id])
+            self._runner.handle_news([news])
+        self._runner.mark_ready([held.run_id])
 
     def _sweep(self) -> Procedure[None]:
         began, sweep = self._store_now(), Sweep()
@@ -130,9 +130,9 @@ class Housekeeping:
         # What was due before and still is, another sweep at once would not change either.
         known = receipt.next_due is not None and receipt.next_due > began
         next_due_in = receipt.next_due - self._store_now() if known and receipt.next_due is not None else None
-        self._runner.chores.swept(self._runner.now(), next_due_in)
+        self._runner.timetable.swept(self._runner.now(), next_due_in)
         if receipt.lost >= sweep.limit or receipt.woken >= sweep.limit:
-            self._runner.chores.sweep_by(self._runner.now())
+            self._runner.timetable.sweep_by(self._runner.now())
         if receipt.lost:
             lost = (
                 "1 attempt of a lost worker was"
@@ -140,15 +140,15 @@ class Housekeeping:
                 else f"{receipt.lost} attempts of lost workers were"
             )
             log.warning("%s taken over", lost)
-            self._runner.suspects_possible()
-        self._runner.spread(receipt.runs)
-        self._runner.hungry([run.run_id for run in receipt.runs])
+            self._runner.look_for_suspects()
+        self._runner.handle_news(receipt.runs)
+        self._runner.mark_ready([run.run_id for run in receipt.runs])
         for held in receipt.gates:
             self.finish_gate(held)
         if receipt.lost or receipt.woken:
             self._runner.look_around()
-        if self._runner.desk.would_drain:
-            (runs,) = yield Read([self._runner.desk.suspects()])
+        if self._runner.scheduler.would_drain:
+            (runs,) = yield Read([self._runner.scheduler.suspects()])
             if runs:
                 self._runner.drain()
 
@@ -159,19 +159,19 @@ class Housekeeping:
         serve_again = self._serve_again_at is not None and now >= self._serve_again_at
         changed = version != self._version or now >= self._look_anyway_at or serve_again
         self._version = version
-        self._runner.chores.watched(self._runner.now(), changed=changed, busy=not self._runner.desk.idle)
+        self._runner.timetable.watched(self._runner.now(), changed=changed, busy=not self._runner.scheduler.idle)
         if not changed:
             return
         self._look_anyway_at = now + LOOK_ANYWAY
-        known = tuple(self._runner.desk.facts)
+        known = tuple(self._runner.scheduler.facts)
         if known:
             (ready,) = yield Read([ReadyRuns(known)])
-            self._runner.hungry(ready)
+            self._runner.mark_ready(ready)
         asked = dict.fromkeys((*self._waited(), *self._in_turn(known)))
         if asked:
             rows = yield Read([GetRun(run) for run in asked])
             still = (RunStatus.PAUSED, *TERMINAL_RUNS)
-            self._runner.spread([news_of(row) for row in rows if row is not None and row.status in still])
+            self._runner.handle_news([news_of(row) for row in rows if row is not None and row.status in still])
         self._serve_again_at = None
         self._serve()
 

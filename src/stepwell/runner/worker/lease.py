@@ -19,7 +19,7 @@ from ...store import Store
 log = logging.getLogger("stepwell")
 
 
-class Tenancy:
+class LeaseState:
     """When to renew, and what the answer means. A plain object; the time is an argument."""
 
     def __init__(self, worker: WorkerId, lease: int, info: bytes = b"{}") -> None:
@@ -67,7 +67,7 @@ class Tenancy:
 
 
 class Lease:
-    """Keeps a tenancy in a thread."""
+    """Keeps a lease_state in a thread."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Lease:
         self._queues = None if queues is None else sorted(queues)
         self._seconds = seconds
         self._versions = versions
-        self._tenancy = Tenancy(worker, microseconds(seconds))
+        self._state = LeaseState(worker, microseconds(seconds))
         self._holding = holding
         self._on_held = on_held
         self._on_stop = on_stop
@@ -96,14 +96,14 @@ class Lease:
 
     @property
     def renewals(self) -> int:
-        return self._tenancy.renewals
+        return self._state.renewals
 
     @property
     def losses(self) -> int:
-        return self._tenancy.losses
+        return self._state.losses
 
     def start(self) -> None:
-        self._tenancy.info = self._info()
+        self._state.info = self._info()
         self._renew()
         self._thread.start()
 
@@ -114,7 +114,7 @@ class Lease:
             "have been taken by others, whose results count",
             self._seconds,
         )
-        self._tenancy.lost(_now())
+        self._state.lost(_now())
         try:
             self._renew()
         except StoreError as error:
@@ -123,7 +123,7 @@ class Lease:
     def announce(self) -> None:
         """Tell others which versions of which workflows this worker has; they know when this returns."""
         with self._lock:
-            self._tenancy.announce(self._info(), _now())
+            self._state.announce(self._info(), _now())
         self._changed.set()
         self._renew_if_due()
 
@@ -139,7 +139,7 @@ class Lease:
 
     def _keep(self) -> None:
         while True:
-            self._changed.wait(min(LONGEST_WAIT, max(0, self._tenancy.due_at - _now()) / SECOND))
+            self._changed.wait(min(LONGEST_WAIT, max(0, self._state.due_at - _now()) / SECOND))
             self._changed.clear()
             if self._closed:
                 return
@@ -147,16 +147,16 @@ class Lease:
                 self._renew_if_due()
             except Exception as error:  # whatever it is, the next renewal may work and the lease must not lapse for it
                 log.warning("the lease could not be renewed: %s", error)
-                self._tenancy.failed(_now())
+                self._state.failed(_now())
 
     def _renew_if_due(self) -> None:
-        if self._tenancy.due_at <= _now():
+        if self._state.due_at <= _now():
             self._renew()
 
     def _renew(self) -> None:
         with self._lock:
-            receipt = self._store.commit([self._tenancy.next_op(self._holding())])[0]
-            stop = self._tenancy.answered(receipt, _now())
+            receipt = self._store.commit([self._state.next_op(self._holding())])[0]
+            stop = self._state.answered(receipt, _now())
         if not isinstance(receipt, Refused):
             self._on_held()
         if stop:

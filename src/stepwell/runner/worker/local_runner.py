@@ -1,4 +1,4 @@
-"""The local runner: carries out, in this process, what the desk decides.
+"""The local runner: carries out, in this process, what the scheduler decides.
 
 Threads and clocks are at this edge and nowhere else in the runner: `def` bodies run in threads (`threads.py`), `async def`
 bodies on one loop (`loop.py`), `isolation="process"` bodies in processes of their own (`process.py`). What they end with is
@@ -22,21 +22,21 @@ from ...model import Dismiss, GateState, RunNews, Settle
 from ...model.outputs import Completion
 from ...store import Store, reader
 from ..bodies.attempt import Attempt, settle
-from ..bodies.capture import close_ears, open_ears
+from ..bodies.capture import start_capture, stop_capture
 from ..bodies.held import Held, RunFacts
 from ..bodies.loop import LoopThread
 from ..bodies.recording import Ledger
 from ..bodies.threads import BodyThreads
 from ..procedures.procedure import carry_out
 from .backpressure import BackpressureEvent
-from .batches import Landing, Limits
-from .debounce import Pulse
+from .batches import CommitResult, Limits
+from .debounce import Debounce
 from .group_commit import GroupCommit, now
 from .lease import Lease
 from .metrics import EngineMetrics, snapshot
-from .scheduler import Desk
+from .scheduler import Scheduler
 from .time_limits import Timekeeper
-from .timetable import Chores
+from .timetable import Timetable
 
 if TYPE_CHECKING:
     from ..bodies.process import ProcessBodies
@@ -72,16 +72,16 @@ class LocalRunner:
         self._telling = threading.Lock()
         self._house, self._graphs = house, graphs
         self._lock = threading.Lock()
-        self.desk = Desk(worker, limits, new_claim_id, queues)
-        self.chores = Chores()
-        self._commits = GroupCommit(store, self.desk, self._lock, self)
+        self.scheduler = Scheduler(worker, limits, new_claim_id, queues)
+        self.timetable = Timetable()
+        self._commits = GroupCommit(store, self.scheduler, self._lock, self)
         self.pump, self.submit, self.commit_soon = self._commits.pump, self._commits.submit, self._commits.soon
         self._wake = threading.Event()
         self._quiet = threading.Condition(self._lock)
-        self._pulse = Pulse(self._store_lines, "stepwell-lines")
-        self.desk.lines.wake = self._pulse.wake
-        self._bodies = BodyThreads(limits.threads, self, lambda: self.desk.count("thread"))
-        self._time = Timekeeper(self.desk, self._lock, self.chores, self._commits, self._bodies)
+        self._store_soon = Debounce(self._store_lines, "stepwell-lines")
+        self.scheduler.lines.wake = self._store_soon.wake
+        self._bodies = BodyThreads(limits.threads, self, lambda: self.scheduler.count("thread"))
+        self._time = Timekeeper(self.scheduler, self._lock, self.timetable, self._commits, self._bodies)
         self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
         self._processes: ProcessBodies | None = None
         self._closed = False
@@ -97,7 +97,7 @@ class LocalRunner:
             versions=versions,
             queues=queues,
         )
-        self._gates = Pulse(self._finish_gates, "stepwell-gates", 0)
+        self._gates = Debounce(self._finish_gates, "stepwell-gates", 0)
         self._housekeeper = threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True)
 
     # What the engine asks of it
@@ -105,7 +105,7 @@ class LocalRunner:
     def start(self) -> None:
         self._lease.start()
         self._housekeeper.start()
-        open_ears()
+        start_capture()
 
     def announce(self) -> None:
         """Tell others which versions of which workflows are here."""
@@ -113,40 +113,40 @@ class LocalRunner:
 
     def know(self, facts: RunFacts) -> None:
         with self._lock:
-            self.desk.know(facts)
+            self.scheduler.know(facts)
         self.pump()
 
-    def hungry(self, runs: Iterable[RunId]) -> None:
+    def mark_ready(self, runs: Iterable[RunId]) -> None:
         with self._lock:
-            self.desk.hungry(runs)
+            self.scheduler.mark_ready(runs)
         self.pump()
 
     def serve(self, pairs: Mapping[tuple[str, str], frozenset[str]]) -> None:
         """Work for these (workflow, digest) pairs, whoever started the runs."""
         with self._lock:
-            self.desk.serves = dict(pairs)
-            self.desk.look_around()
+            self.scheduler.serves = dict(pairs)
+            self.scheduler.look_around()
         self.pump()
 
     def look_around(self) -> None:
         with self._lock:
-            self.desk.look_around()
+            self.scheduler.look_around()
         self.pump()
 
-    def suspects_possible(self) -> None:
+    def look_for_suspects(self) -> None:
         with self._lock:
-            self.desk.suspects_possible()
+            self.scheduler.look_for_suspects()
         self.pump()
 
     def drain(self) -> None:
         with self._lock:
-            self.desk.drain(now())
+            self.scheduler.drain(now())
         self.pump()
 
     def stop(self, attempts: Iterable[AttemptId]) -> None:
         """Ask these attempts to stop."""
         with self._lock:
-            wanted = [self.desk.held[attempt] for attempt in attempts if attempt in self.desk.held]
+            wanted = [self.scheduler.held[attempt] for attempt in attempts if attempt in self.scheduler.held]
             wanted = [held for held in wanted if not held.stop]
             for held in wanted:
                 held.stop = True
@@ -155,7 +155,7 @@ class LocalRunner:
 
     def stop_run(self, run_id: RunId) -> None:
         with self._lock:
-            attempts = [held.attempt for held in self.desk.held.values() if held.facts.run_id == run_id]
+            attempts = [held.attempt for held in self.scheduler.held.values() if held.facts.run_id == run_id]
         self.stop(attempts)
 
     def wake(self) -> None:
@@ -169,27 +169,27 @@ class LocalRunner:
     def sweep_in(self, microseconds: int) -> None:
         """Something becomes due then."""
         with self._lock:
-            self.chores.sweep_by(now() + microseconds)
+            self.timetable.sweep_by(now() + microseconds)
         self._wake.set()
 
     def metrics(self) -> EngineMetrics:
         with self._lock:
-            if self._commits.hear_of_ended():
+            if self._commits.collect_ended():
                 self.commit_soon()  # who ended it may have found nothing to commit
-            return snapshot(self.desk, self._lease, now())
+            return snapshot(self.scheduler, self._lease, now())
 
     def settling(self) -> Iterable[Held]:
         """What the commit on its way settles. Asked by the thread that commits it."""
-        return self.desk.settling
+        return self.scheduler.settling
 
     @property
     def busy(self) -> bool:
-        return bool(self.desk.held)
+        return bool(self.scheduler.held)
 
     @property
     def idle(self) -> bool:
         with self._lock:
-            return self.desk.idle
+            return self.scheduler.idle
 
     # What follows from a commit
 
@@ -200,17 +200,17 @@ class LocalRunner:
     def put_back(self, held: Held) -> None:
         self._bodies.put_back(held)
 
-    def landed(self, landing: Landing) -> None:
+    def committed(self, result: CommitResult) -> None:
         # Before anybody else leads or closes: they begin in the order of claims, and what is not to begin is found.
-        self._bodies.add([held for held in landing.begin if held.spec.body == "thread"])
-        for held, _, _ in landing.settled:
+        self._bodies.add([held for held in result.begin if held.spec.body == "thread"])
+        for held, _, _ in result.settled:
             self._time.forget(held)
-        if self._closed or self.desk.idle:
+        if self._closed or self.scheduler.idle:
             self._quiet.notify_all()
 
     def tell_pressure(self) -> None:
         """In order, so one thread at a time."""
-        news = self.desk.pressure.news
+        news = self.scheduler.pressure.news
         while news and self._telling.acquire(blocking=False):
             try:
                 while news:
@@ -218,30 +218,30 @@ class LocalRunner:
             finally:
                 self._telling.release()
 
-    def act_on(self, landing: Landing, *, keep: bool) -> Held | None:
-        kept = self._begin(landing.begin, keep=keep) if landing.begin else None
-        if landing.settled:
-            self._after_settling(landing)
-        if landing.lease_lost:
+    def act_on(self, result: CommitResult, *, keep: bool) -> Held | None:
+        kept = self._begin(result.begin, keep=keep) if result.begin else None
+        if result.settled:
+            self._after_settling(result)
+        if result.lease_lost:
             self._lease.lost()
         return kept
 
-    def _after_settling(self, landing: Landing) -> None:
-        news = landing.news.values()
+    def _after_settling(self, result: CommitResult) -> None:
+        news = result.news.values()
         if all(run.gate is GateState.OPEN for run in news):  # they go on: nothing to forget, to stop or to finish
             self._on_news(news)
         else:
-            self.spread(news)
-        delays = [op.delay for _, op, ok in landing.settled if op.delay is not None and ok]
+            self.handle_news(news)
+        delays = [op.delay for _, op, ok in result.settled if op.delay is not None and ok]
         if delays:
             self.sweep_in(min(delays) + 500)
 
-    def spread(self, news: Iterable[RunNews]) -> None:
+    def handle_news(self, news: Iterable[RunNews]) -> None:
         """Tell those who wait, and finish what a closed gate is held for."""
         with self._lock:
-            broken = {gate.run_id: gate for gate in self.desk.heard(news)}
+            broken = {gate.run_id: gate for gate in self.scheduler.apply_news(news)}
             # Named one by one, before anybody can retry the run: what is started then is not to be stopped.
-            held = self.desk.held.values() if broken else ()
+            held = self.scheduler.held.values() if broken else ()
             running = [each.attempt for each in held if each.facts.run_id in broken]
         if running:
             self.stop(running)
@@ -264,7 +264,7 @@ class LocalRunner:
 
     def attempt(self, held: Held) -> Attempt:
         return Attempt(
-            held, self._read_outputs, self.desk.lines, self._read_frozen_at, self._ledger, guarded=self._guarded
+            held, self._read_outputs, self.scheduler.lines, self._read_frozen_at, self._ledger, guarded=self._guarded
         )
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
@@ -286,7 +286,7 @@ class LocalRunner:
             return False
         with self._lock:
             if not held.over:
-                self.desk.finished(held, settlement, now())
+                self.scheduler.finished(held, settlement, now())
                 self._commits.ask()
                 return False
             return self._time.came_back(held)
@@ -299,7 +299,7 @@ class LocalRunner:
 
     def _store_lines(self) -> None:
         with self._lock:
-            self.desk.lines.ripen()
+            self.scheduler.lines.ripen()
         self.pump()
 
     def _begins(self, attempt: Attempt) -> bool:
@@ -308,7 +308,7 @@ class LocalRunner:
         with self._lock:
             if held.unwanted():
                 if not held.over:
-                    self.desk.finished(held, settle(held, settling.CANCELLED), now())
+                    self.scheduler.finished(held, settle(held, settling.CANCELLED), now())
                     self._commits.ask()
                 return False
             held.begun = True
@@ -331,7 +331,9 @@ class LocalRunner:
         if self._processes is None:
             from ..bodies.process import ProcessBodies
 
-            self._processes = ProcessBodies(self.desk.limits.processes, self._begins_elsewhere, self._settled_elsewhere)
+            self._processes = ProcessBodies(
+                self.scheduler.limits.processes, self._begins_elsewhere, self._settled_elsewhere
+            )
         return self._processes
 
     def _read_frozen_at(self, run_id: RunId) -> float | None:
@@ -352,25 +354,25 @@ class LocalRunner:
     def _leased(self) -> None:
         """The lease is held. If it was not, there may be work that could not be claimed."""
         with self._lock:
-            regained, self.desk.leased = not self.desk.leased, True
+            regained, self.scheduler.leased = not self.scheduler.leased, True
         if regained:
             self._wake.set()
 
     def _holding(self) -> tuple[AttemptId, ...] | None:
         with self._lock:
-            return self.desk.holding()
+            return self.scheduler.holding()
 
     def _keep_house(self) -> None:
         while True:
             with self._lock:
-                pause = self.chores.next_at(now(), busy=self.busy) - now()
+                pause = self.timetable.next_at(now(), busy=self.busy) - now()
             self._wake.wait(max(0.0, pause / 1_000_000))
             self._wake.clear()
             if self._closed:
                 return
             try:
                 with self._lock:
-                    due = self.chores.due(now(), busy=self.busy)
+                    due = self.timetable.due(now(), busy=self.busy)
                 self._time.end(due.overdue)
                 carry_out(self._store, self._house().do(due))
                 self.pump()
@@ -397,7 +399,7 @@ class LocalRunner:
     def close(self, timeout: float) -> None:
         """Let bodies end for a while, then give back what did not; nothing is lost either way."""
         with self._lock:
-            self.desk.close(now())
+            self.scheduler.close(now())
         self._give_back_unbegun()
         self._wait_until_quiet(timeout)
         self._give_back_all()
@@ -407,7 +409,7 @@ class LocalRunner:
             self._commits.close()
         self._wake.set()
         self._time.close()
-        self._pulse.close()
+        self._store_soon.close()
         self._lease.close()
         self._bodies.close()
         self._loop.close()
@@ -418,9 +420,9 @@ class LocalRunner:
         if self._housekeeper.is_alive() and threading.current_thread() is not self._housekeeper:
             self._housekeeper.join(5)
         self._commits.finish()
-        close_ears()
+        stop_capture()
         try:
-            self._store.commit([Dismiss(self.desk.worker)])
+            self._store.commit([Dismiss(self.scheduler.worker)])
         except StoreError as error:
             log.warning("could not sign off; the lease will run out instead: %s", error)
 
@@ -428,22 +430,22 @@ class LocalRunner:
         """Until everything is settled; a store that takes nothing is not waited for."""
         deadline = time.monotonic() + seconds
         with self._lock:
-            while not self.desk.idle and self._commits.trouble is None and time.monotonic() < deadline:
+            while not self.scheduler.idle and self._commits.trouble is None and time.monotonic() < deadline:
                 self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
 
     def _give_back_unbegun(self) -> None:
         with self._lock:
-            found = [held for held in self.desk.held.values() if held.spec.body != "thread" and not held.begun]
+            found = [held for held in self.scheduler.held.values() if held.spec.body != "thread" and not held.begun]
             while (held := self._bodies.take()) is not None:
                 found.append(held)
             for held in found:
                 if not held.over:
-                    self.desk.finished(held, settle(held, settling.RELEASED), now())
+                    self.scheduler.finished(held, settle(held, settling.RELEASED), now())
         self.pump()
 
     def _give_back_all(self) -> None:
         with self._lock:
-            self._commits.hear_of_ended()
-            for held in [*self.desk.held.values()]:
-                self.desk.finished(held, settle(held, settling.lost(held.spec)), now())
+            self._commits.collect_ended()
+            for held in [*self.scheduler.held.values()]:
+                self.scheduler.finished(held, settle(held, settling.lost(held.spec)), now())
         self.pump()

@@ -1,6 +1,6 @@
 """What an engine has done since it was opened, in numbers for people and dashboards. Those of a run: `kernel/measuring.py`.
 
-Counting is adding to plain integers under the lock of the desk, which is held anyway, once for each commit where possible.
+Counting is adding to plain integers under the lock of the scheduler, which is held anyway, once for each commit where possible.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from .backpressure import KINDS
 
 if TYPE_CHECKING:
     from ..bodies.held import Held
-    from .batches import Flight
+    from .batches import CommitBatch
     from .lease import Lease
-    from .scheduler import Desk
+    from .scheduler import Scheduler
 
 _FAILURES = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
 
 
 class Counters:
-    """What a desk counts."""
+    """What a scheduler counts."""
 
     __slots__ = (
         "claimed",
@@ -49,12 +49,12 @@ class Counters:
         self.most_held = dict.fromkeys(KINDS, 0)
         """Of each kind of body, the most attempts at once; only looked at where there is no slot left."""
 
-    def landed(self, flight: Flight, now: int) -> None:
+    def committed(self, batch: CommitBatch, now: int) -> None:
         self.commits += 1
-        self.ops += len(flight.ops)
-        self.commit_time += now - flight.since
-        self.claims += len(flight.claims)
-        self.settled += len(flight.settling)
+        self.ops += len(batch.ops)
+        self.commit_time += now - batch.since
+        self.claims += len(batch.claims)
+        self.settled += len(batch.settling)
 
     def unusual(self, held: Held, op: Settle, now: int, *, recorded: bool) -> None:
         """A settlement that is no recorded completion."""
@@ -127,9 +127,9 @@ IDLE = EngineMetrics(_NONE, _NONE, _NONE, 0, 0, 0.0, 0, 0, 0, 0, 0, 0.0, 0.0, 0,
 """Of an engine that has no runner."""
 
 
-def snapshot(desk: Desk, lease: Lease, now: int) -> EngineMetrics:
-    """The lock of the desk is held."""
-    counters, pressure = desk.counters, desk.pressure
+def snapshot(scheduler: Scheduler, lease: Lease, now: int) -> EngineMetrics:
+    """The lock of the scheduler is held."""
+    counters, pressure = scheduler.counters, scheduler.pressure
     recorded = counters.settled - counters.fenced
     executed = recorded - counters.unbegun
 
@@ -137,9 +137,9 @@ def snapshot(desk: Desk, lease: Lease, now: int) -> EngineMetrics:
         return ByKind(*map(number, KINDS))
 
     return EngineMetrics(
-        each(lambda kind: min(desk.count(kind), desk.limits.of(kind))),
-        each(lambda kind: max(0, desk.count(kind) - desk.limits.of(kind))),
-        each(lambda kind: max(0, counters.most_held[kind] - desk.limits.of(kind))),
+        each(lambda kind: min(scheduler.count(kind), scheduler.limits.of(kind))),
+        each(lambda kind: max(0, scheduler.count(kind) - scheduler.limits.of(kind))),
+        each(lambda kind: max(0, counters.most_held[kind] - scheduler.limits.of(kind))),
         counters.claimed + recorded,
         executed,
         counters.step_time / (executed or 1) / SECOND,

@@ -1,7 +1,7 @@
 """What the store cannot apply is kept apart from everything else: tried again by itself, less and less often.
 
 A store in trouble (full, locked, read-only) raises StoreError and is sent the same batch until it takes it. Whatever else
-it raises is a defect that one op brings out. The batch is sent again in halves until that op is alone (`Flight.halves`):
+it raises is a defect that one op brings out. The batch is sent again in halves until that op is alone (`CommitBatch.halves`):
 those who wait for it are told, a line is left out, a settlement or a claim comes here.
 """
 

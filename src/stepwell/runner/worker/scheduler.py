@@ -42,7 +42,7 @@ from ..bodies.held import Held, RunFacts
 from ..bodies.log_lines import Lines
 from ..bodies.run_queue import RunQueue, first_of
 from .backpressure import KINDS, Pressure
-from .batches import Asked, Flight, Landing, Limits, Pace, Submission, Window, windows
+from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Pace, Submission, Window, windows
 from .metrics import Counters
 from .rejected_ops import FIRST_PAUSE, Apart, Isolation, Rejected, in_words
 
@@ -62,7 +62,7 @@ LINES = {kind: (f"{kind}!", kind) for kind in KINDS}
 """Of each kind of body. Careful ones come first: while others are claimed ahead no slot would ever be free for them."""
 
 
-class Desk:
+class Scheduler:
     """Holds what this worker has claimed and decides what to do next."""
 
     def __init__(
@@ -92,18 +92,18 @@ class Desk:
         self._new_claim_id = new_claim_id
         self._submissions: deque[Submission] = deque()
         self._settlements: deque[tuple[Held, Settle]] = deque()
-        self._flight: Flight | None = None
-        self._again: deque[Flight] = deque()
+        self._in_flight: CommitBatch | None = None
+        self._again: deque[CommitBatch] = deque()
         """Batches that the store did not take, or parts of them, in order: sent before anything else."""
         self._isolation = Isolation()
-        self._hungry: defaultdict[str, RunQueue] = defaultdict(RunQueue)
+        self._ready_runs: defaultdict[str, RunQueue] = defaultdict(RunQueue)
         """By line: the runs that may have READY nodes in it."""
         self._known = 0
         """How many runs it has known."""
         self._windows: deque[Window] = deque()
         """Where it still has to look for READY nodes of the workflows it serves."""
         self._served_at = 0
-        self._look_for_suspects: list[str] = []
+        self._suspect_scopes: list[str] = []
         """Where to look: among the runs it knows, among those it serves."""
         self._draining_since: int | None = None
         self._drained = False
@@ -116,7 +116,7 @@ class Desk:
         """The kinds of bodies of which all slots are taken."""
         self._pace = {kind: Pace() for kind in KINDS}
 
-    # What happens to the desk
+    # What happens to the scheduler
 
     def submit(self, submission: Submission) -> None:
         self._submissions.append(submission)
@@ -131,28 +131,28 @@ class Desk:
     def know(self, facts: RunFacts) -> None:
         """From now on this worker works on this run."""
         self._remember(facts)
-        self.suspects_possible()
+        self.look_for_suspects()
 
-    def hungry(self, runs: Iterable[RunId]) -> None:
+    def mark_ready(self, runs: Iterable[RunId]) -> None:
         """These runs may have READY nodes."""
         for run in runs:
             if run in self.facts:
-                self._feed(run)
+                self._add_ready(run)
 
     def look_around(self) -> None:
         """Runs of the workflows it serves may have READY nodes."""
         self._windows = deque(windows(self.serves, self._by_line))
         if self.serves:
-            self.suspects_possible()
+            self.look_for_suspects()
 
-    def suspects_possible(self) -> None:
+    def look_for_suspects(self) -> None:
         """Some node may have lost several workers: look for it as soon as nothing else is at work."""
-        self._look_for_suspects = ["known", "served"]
+        self._suspect_scopes = ["known", "served"]
 
     @property
     def would_drain(self) -> bool:
         """It would look for suspects, if it did not hold anything else."""
-        return bool(self._look_for_suspects and self.held) and self._draining_since is None and not self._suspects
+        return bool(self._suspect_scopes and self.held) and self._draining_since is None and not self._suspects
 
     def suspects(self) -> ListReady:
         """Whether there are any, as a question to the store."""
@@ -164,11 +164,11 @@ class Desk:
 
     def drain(self, now: int) -> None:
         """There is a suspect: claim nothing else until it has its turn."""
-        self.suspects_possible()
+        self.look_for_suspects()
         if self._draining_since is None:
             self._draining_since = now
 
-    def heard(self, news: Iterable[RunNews]) -> list[HeldGate]:
+    def apply_news(self, news: Iterable[RunNews]) -> list[HeldGate]:
         """How runs stand now. Those that ended are forgotten; gates that closed on a failure are returned."""
         broken = []
         for run in news:
@@ -183,16 +183,16 @@ class Desk:
 
     def forget(self, run: RunId) -> None:
         self.facts.pop(run, None)
-        for waiting in self._hungry.values():
+        for waiting in self._ready_runs.values():
             waiting.discard(run)
 
     def holding(self) -> tuple[AttemptId, ...] | None:
         """Every attempt that stands under this worker's lease, for its renewal; None while a claim is on its way."""
-        flights = [flight for flight in (self._flight, *self._again) if flight is not None]
-        if any(flight.claims for flight in flights):
+        batches = [batch for batch in (self._in_flight, *self._again) if batch is not None]
+        if any(batch.claims for batch in batches):
             return None
         waiting = [held for held, _ in self._settlements]
-        flying = [held for flight in flights for held in flight.settling]
+        flying = [held for batch in batches for held in batch.settling]
         return (*self.held, *(held.attempt for held in (*waiting, *flying)), *self._isolation.attempts())
 
     def count(self, kind: str) -> int:
@@ -202,30 +202,30 @@ class Desk:
     @property
     def settling(self) -> Sequence[Held]:
         """The attempts that the batch in flight settles."""
-        return () if self._flight is None else self._flight.settling
+        return () if self._in_flight is None else self._in_flight.settling
 
     @property
     def idle(self) -> bool:
-        under_way = self._settlements or self._submissions or self._flight or self._again
+        under_way = self._settlements or self._submissions or self._in_flight or self._again
         return not (self.held or under_way or any(self._isolation.attempts()))
 
-    # What the desk decides
+    # What the scheduler decides
 
-    def next_flight(self, now: int) -> Flight | None:
+    def next_batch(self, now: int) -> CommitBatch | None:
         """The next batch to commit, or None when one is in flight or there is nothing to say."""
-        if self._flight is not None:
+        if self._in_flight is not None:
             return None
         self._drained = self._draining_since is not None and now - self._draining_since >= DRAIN_FOR
-        flight = self._again.popleft() if self._again else self._isolated(now) if self._isolation.apart else None
-        if flight is None and not self._nothing_to_say():
-            flight = self._compose(now)
-        if flight is None or not flight.ops:
+        batch = self._again.popleft() if self._again else self._isolated(now) if self._isolation.apart else None
+        if batch is None and not self._nothing_to_say():
+            batch = self._compose(now)
+        if batch is None or not batch.ops:
             if self._full or self.pressure.felt:
                 self._feel(now)
             return None
-        flight.since = now
-        self._flight = flight
-        return flight
+        batch.since = now
+        self._in_flight = batch
+        return batch
 
     @property
     def quiet(self) -> bool:
@@ -233,60 +233,60 @@ class Desk:
         return not (self._full or self.pressure.felt or self._again) and self._nothing_to_say()
 
     def _nothing_to_say(self) -> bool:
-        """Known without composing a flight: after every commit somebody asks for the next one."""
+        """Known without composing a batch: after every commit somebody asks for the next one."""
         return not (
             self._submissions
             or self._settlements
             or self.lines.ripe
             or self._windows
-            or (self._look_for_suspects and (self._drained or not self.held))
-            or any(self._hungry.values())
+            or (self._suspect_scopes and (self._drained or not self.held))
+            or any(self._ready_runs.values())
         )
 
-    def landed(self, flight: Flight, receipts: Sequence[Receipt], now: int) -> Landing:
-        """The answers to a flight."""
-        assert flight is self._flight, "only the batch in flight can land"
-        self._flight = None
-        self.counters.landed(flight, now)
-        landing = Landing()
+    def committed(self, batch: CommitBatch, receipts: Sequence[Receipt], now: int) -> CommitResult:
+        """The answers to a batch."""
+        assert batch is self._in_flight, "only the batch in flight can land"
+        self._in_flight = None
+        self.counters.committed(batch, now)
+        result = CommitResult()
         at = 0
-        for submission in flight.submissions:
+        for submission in batch.submissions:
             answers = list(receipts[at : at + len(submission.ops)])
             at += len(submission.ops)
-            self._answer(submission, answers, landing)
-        at += flight.lines  # a refused one is of a fenced attempt, which its settlement will tell
-        for held in flight.settling:
-            receipt, op = receipts[at], flight.ops[at]
+            self._answer(submission, answers, result)
+        at += batch.lines  # a refused one is of a fenced attempt, which its settlement will tell
+        for held in batch.settling:
+            receipt, op = receipts[at], batch.ops[at]
             at += 1
             assert isinstance(op, Settle)
             held.facts.held -= 1
             if recorded := isinstance(receipt, Settled):
-                landing.news[receipt.run.run_id] = receipt.run
+                result.news[receipt.run.run_id] = receipt.run
             if op.status is not AttemptStatus.COMPLETED or not recorded:
                 self.counters.unusual(held, op, now, recorded=recorded)
             else:
                 self.counters.step_time += now - held.claimed_at
-            landing.settled.append((held, op, recorded))
-        for asked, receipt in zip(flight.claims, receipts[at:], strict=True):
-            self._take(asked, receipt, landing, now)
+            result.settled.append((held, op, recorded))
+        for asked, receipt in zip(batch.claims, receipts[at:], strict=True):
+            self._take(asked, receipt, result, now)
         if self.closing:
-            for held in landing.begin:
+            for held in result.begin:
                 self.finished(held, Settle(held.attempt, AttemptStatus.RELEASED, NodeStatus.READY), now)
-            landing.begin.clear()
-        for run in landing.news.values():
+            result.begin.clear()
+        for run in result.news.values():
             facts = self.facts.get(run.run_id)
             if facts is not None:
                 facts.active = run.active
         if self._full or self.pressure.felt:
             self._feel(now)
-        return landing
+        return result
 
-    def fell(self, flight: Flight, error: BaseException) -> list[Submission]:
+    def failed(self, batch: CommitBatch, error: BaseException) -> list[Submission]:
         """The commit raised. The same batch is sent again, without what somebody waits for: all of those are told."""
-        assert flight is self._flight, "only the batch in flight can fall"
-        self._flight = None
+        assert batch is self._in_flight, "only the batch in flight can fall"
+        self._in_flight = None
         self.counters.commits_failed += 1
-        fallen = [flight, *self._again]
+        fallen = [batch, *self._again]
         told = [*(submission for each in fallen for submission in each.submissions), *self._submissions]
         rest = [each.without_submissions() for each in fallen]
         self._again = deque(each for each in rest if each.ops)
@@ -295,31 +295,31 @@ class Desk:
             self._tell(submission, error)
         return told
 
-    def broke(self, flight: Flight, error: Exception, now: int) -> tuple[list[Submission], Rejected | None]:
+    def rejected(self, batch: CommitBatch, error: Exception, now: int) -> tuple[list[Submission], Rejected | None]:
         """The commit raised what no store in trouble does: one op cannot be applied. The others are to go on.
 
         The batch is sent again in halves. What is alone is refused: returned are those who wait for it, and what to tell.
         """
-        assert flight is self._flight, "only the batch in flight can fall"
-        self._flight = None
+        assert batch is self._in_flight, "only the batch in flight can fall"
+        self._in_flight = None
         self.counters.commits_failed += 1
-        halves = flight.halves()
+        halves = batch.halves()
         if halves is not None:
             self._again.extendleft(reversed(halves))
             return [], None
-        if flight.submissions:
-            (submission,) = flight.submissions
+        if batch.submissions:
+            (submission,) = batch.submissions
             self._tell(submission, NotStored(f"the store cannot apply this: {in_words(error)}"))
             return [submission], Rejected(f"what somebody asked for cannot be stored: {in_words(error)}")
-        (op,) = flight.ops
+        (op,) = batch.ops
         if isinstance(op, Settle):
-            (held,) = flight.settling
-            return [], self._isolation.not_settled(held, op, flight.apart, error, now)
+            (held,) = batch.settling
+            return [], self._isolation.not_settled(held, op, batch.apart, error, now)
         if isinstance(op, Claim):
-            (asked,) = flight.claims
-            for line in self._hungry if op.runs else dict(asked.lines):
-                self._ran_dry(line, asked)
-            return [], self._isolation.not_claimed(op, flight.apart, error, now, suspect=asked.suspect)
+            (asked,) = batch.claims
+            for line in self._ready_runs if op.runs else dict(asked.lines):
+                self._mark_drained(line, asked)
+            return [], self._isolation.not_claimed(op, batch.apart, error, now, suspect=asked.suspect)
         return [], Rejected(
             f"a line of attempt {getattr(op, 'attempt', '?')} cannot be stored and is left out: {in_words(error)}"
         )
@@ -329,46 +329,46 @@ class Desk:
         for facts in submission.facts:
             self.forget(facts.run_id)
 
-    def _isolated(self, now: int) -> Flight | None:
+    def _isolated(self, now: int) -> CommitBatch | None:
         """What the store could not apply and is due to be tried again."""
         apart = self._isolation.take_due(now)
         if apart is None:
             return None
         if apart.held is not None:
             assert apart.settle is not None
-            return Flight([apart.stand_in or apart.settle], [], [apart.held], apart=apart)
+            return CommitBatch([apart.stand_in or apart.settle], [], [apart.held], apart=apart)
         apart.runs = tuple(run for run in apart.runs if run in self.facts)
         apart.serves = tuple(pair for pair in apart.serves if pair in self.serves)
         if self.closing or not (apart.runs or apart.serves):
             return None
-        flight = Flight([], [], [], apart=apart)
+        batch = CommitBatch([], [], [], apart=apart)
         if self._may_claim:
-            self._claim_apart(flight, apart, now)
-        if flight.ops:
-            return flight
+            self._claim_apart(batch, apart, now)
+        if batch.ops:
+            return batch
         apart.due = now + FIRST_PAUSE  # there is no room
         self._isolation.add(apart)
         return None
 
-    def _claim_apart(self, flight: Flight, apart: Apart, now: int) -> None:
+    def _claim_apart(self, batch: CommitBatch, apart: Apart, now: int) -> None:
         graphs = {self.facts[run].graph.lanes for run in apart.runs} | {self.serves[pair] for pair in apart.serves}
         scope = {"runs": apart.runs} if apart.runs else {"serves": apart.serves}
         for kind, lines in LINES.items():
             own = [line for line in lines if any(line in self._by_line(lanes) for lanes in graphs)]
-            self._claim(flight, self._with_room(kind, own, now), graphs, **scope)
-        if flight.ops:
-            self.hungry(apart.runs)  # what is not granted now is asked for as usual, if the store can do it again
+            self._claim(batch, self._with_room(kind, own, now), graphs, **scope)
+        if batch.ops:
+            self.mark_ready(apart.runs)  # what is not granted now is asked for as usual, if the store can do it again
 
-    def _compose(self, now: int) -> Flight:
-        flight = Flight([], [], [])
+    def _compose(self, now: int) -> CommitBatch:
+        batch = CommitBatch([], [], [])
         if self._windows and now - self._served_at >= SERVED_EVERY and self._may_claim and not self._draining():
-            self._claim_served(flight, now)
-            if flight.ops:
-                return flight  # a claim among all runs is a batch of its own
+            self._claim_served(batch, now)
+            if batch.ops:
+                return batch  # a claim among all runs is a batch of its own
         while self._submissions:
             submission = self._submissions.popleft()
-            flight.submissions.append(submission)
-            flight.ops += submission.ops
+            batch.submissions.append(submission)
+            batch.ops += submission.ops
             for facts in submission.facts:
                 self._remember(facts)
         settles: list[Op] = []
@@ -380,8 +380,8 @@ class Desk:
             and size < MAX_BATCH_BYTES
         ):
             held, settle = self._settlements.popleft()
-            if held.said is not None:
-                lines += held.said.rest()
+            if held.printed is not None:
+                lines += held.printed.rest()
             if held.recorded is not None:
                 recorded = held.recorded.lines()
                 settle = Settle(*settle[:-1], recorded)
@@ -389,17 +389,17 @@ class Desk:
                 size += sum(len(data) for _, data in recorded)
             if settle.output is not None:
                 size += len(settle.output)
-            flight.settling.append(held)
+            batch.settling.append(held)
             settles.append(settle)
             if held.facts.run_id in self.facts:
-                self._feed(held.facts.run_id)
+                self._add_ready(held.facts.run_id)
         if lines:
-            flight.lines = len(lines)
-            flight.ops += lines
-        flight.ops += settles
+            batch.lines = len(lines)
+            batch.ops += lines
+        batch.ops += settles
         if self._may_claim:
-            self._add_claims(flight, now)
-        return flight
+            self._add_claims(batch, now)
+        return batch
 
     @property
     def _may_claim(self) -> bool:
@@ -411,36 +411,36 @@ class Desk:
         self._known += known is None
         facts.place = (-facts.priority, self._known, facts.run_id) if known is None else known.place
         self.facts[facts.run_id] = facts
-        self._feed(facts.run_id)
+        self._add_ready(facts.run_id)
 
-    def _feed(self, run: RunId) -> None:
+    def _add_ready(self, run: RunId) -> None:
         """This run, which is known, may have READY nodes in any of its lines."""
         if self._isolation.apart and self._isolation.has_run(run):
             return
         facts = self.facts[run]
         for line in self._by_line(facts.graph.lanes):
-            self._hungry[line].add(facts.place)
+            self._ready_runs[line].add(facts.place)
 
-    def _add_claims(self, flight: Flight, now: int) -> None:
+    def _add_claims(self, batch: CommitBatch, now: int) -> None:
         if self._draining():
-            self._claim_suspects(flight)
-            if self._draining() or flight.ops:
+            self._claim_suspects(batch)
+            if self._draining() or batch.ops:
                 return
         for kind, (careful, others) in LINES.items():
-            if self._hungry[careful] or self._hungry[others]:
-                self._claim_known(flight, kind, now)
-        if self._windows and not flight.ops:
-            self._claim_served(flight, now)
-        self._claim_suspects(flight)
+            if self._ready_runs[careful] or self._ready_runs[others]:
+                self._claim_known(batch, kind, now)
+        if self._windows and not batch.ops:
+            self._claim_served(batch, now)
+        self._claim_suspects(batch)
 
-    def _claim_known(self, flight: Flight, kind: str, now: int) -> None:
-        lines = [line for line in LINES[kind] if self._hungry[line]]
+    def _claim_known(self, batch: CommitBatch, kind: str, now: int) -> None:
+        lines = [line for line in LINES[kind] if self._ready_runs[line]]
         with_room = self._with_room(kind, lines, now)
         if with_room:
-            runs = first_of((self._hungry[line] for line, _ in with_room), MAX_RUNS_NAMED)
-            self._claim(flight, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
+            runs = first_of((self._ready_runs[line] for line, _ in with_room), MAX_RUNS_NAMED)
+            self._claim(batch, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
 
-    def _claim_served(self, flight: Flight, now: int) -> None:
+    def _claim_served(self, batch: CommitBatch, now: int) -> None:
         """Look in one window, the next time in the one after it."""
         self._served_at = now
         for _ in range(len(self._windows)):
@@ -448,8 +448,8 @@ class Desk:
             self._windows.rotate(-1)
             for kind in KINDS:
                 lines = self._with_room(kind, [line for line in LINES[kind] if line in window.lines], now)
-                self._claim(flight, lines, window.graphs, window, serves=window.pairs)
-            if flight.ops:
+                self._claim(batch, lines, window.graphs, window, serves=window.pairs)
+            if batch.ops:
                 return
 
     def _with_room(self, kind: str, lines: list[str], now: int) -> tuple[tuple[str, int], ...]:
@@ -464,7 +464,7 @@ class Desk:
 
     def _claim(
         self,
-        flight: Flight,
+        batch: CommitBatch,
         lines: tuple[tuple[str, int], ...],
         graphs: Iterable[frozenset[str]],
         window: Window | None = None,
@@ -474,8 +474,8 @@ class Desk:
         distinct = set(graphs)
         wanted = tuple((lane, limit) for line, limit in lines for lane in self._lanes_of(line, distinct))
         if wanted:
-            flight.claims.append(Asked(lines, scope.get("runs", ()), window))
-            flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
+            batch.claims.append(ClaimScope(lines, scope.get("runs", ()), window))
+            batch.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
 
     def _lanes_of(self, line: str, graphs: set[frozenset[str]]) -> Sequence[str]:
         if len(graphs) == 1:
@@ -518,46 +518,46 @@ class Desk:
         """Of each run that may have READY nodes for this kind: how many of its nodes may wait in the store, at most."""
         if self.closing:
             return
-        careful, others = (self._hungry[line] for line in LINES[kind])
+        careful, others = (self._ready_runs[line] for line in LINES[kind])
         for run in chain(careful, (run for run in others if run not in careful)):
             facts = self.facts[run]
             yield max(0, facts.active - facts.held)
 
-    def _claim_suspects(self, flight: Flight) -> None:
-        while self._look_for_suspects and not flight.ops and (self._drained or not self.held):
-            self._claim_suspect(flight)
+    def _claim_suspects(self, batch: CommitBatch) -> None:
+        while self._suspect_scopes and not batch.ops and (self._drained or not self.held):
+            self._claim_suspect(batch)
 
-    def _claim_suspect(self, flight: Flight) -> None:
+    def _claim_suspect(self, batch: CommitBatch) -> None:
         """A node that may have killed its worker is claimed alone, with nothing else at work."""
-        scope = self._look_for_suspects.pop(0)
+        scope = self._suspect_scopes.pop(0)
         if scope == "known":
             lanes = self._suspect_lanes(facts.graph.lanes for facts in self.facts.values())
             asked: dict[str, Any] = {"runs": tuple(self.facts)}
         else:
             lanes = self._suspect_lanes(self.serves.values())
             asked = {"serves": tuple(sorted(self.serves))}
-        if not self._look_for_suspects:
+        if not self._suspect_scopes:
             self._draining_since = None  # it is the last place to look in
         if lanes:
-            flight.claims.append(Asked((), suspect=True))
+            batch.claims.append(ClaimScope((), suspect=True))
             wanted = tuple((lane, 1) for lane in lanes)
-            flight.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **asked))
+            batch.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **asked))
 
-    def _answer(self, submission: Submission, receipts: list[Receipt], landing: Landing) -> None:
+    def _answer(self, submission: Submission, receipts: list[Receipt], result: CommitResult) -> None:
         submission.receipts = receipts
-        landing.answered.append(submission)
+        result.answered.append(submission)
         creates = [op for op in submission.ops if isinstance(op, Create)]
         answers = [r for op, r in zip(submission.ops, receipts, strict=True) if isinstance(op, Create)]
         for op, receipt in zip(creates, answers, strict=True):
             if not isinstance(receipt, Created) or receipt.run_id != op.run_id:
                 self.forget(op.run_id)
 
-    def _take(self, asked: Asked, receipt: Receipt, landing: Landing, now: int) -> None:
+    def _take(self, asked: ClaimScope, receipt: Receipt, result: CommitResult, now: int) -> None:
         if isinstance(receipt, Refused):
             assert receipt.reason is Refusal.LEASE_EXPIRED, f"a claim was refused: {receipt}"
-            landing.lease_lost, self.leased = True, False
+            result.lease_lost, self.leased = True, False
             if asked.suspect:
-                self.suspects_possible()
+                self.look_for_suspects()
             return
         assert isinstance(receipt, Claimed)
         begun: list[Held] = []
@@ -567,7 +567,7 @@ class Desk:
                 begun.append(self._hold(grant, self.facts[grant.run_id], now, suspect=asked.suspect))
             else:
                 strange.append(grant)
-        landing.begin += begun
+        result.begin += begun
         self.counters.claimed += len(begun)
         if strange:
             self._give_back(strange)
@@ -575,7 +575,7 @@ class Desk:
         for line, limit in asked.lines:
             taken += len(begun) if len(asked.lines) == 1 else sum(held.line == line for held in begun)
             if taken < limit:
-                self._ran_dry(line, asked)
+                self._mark_drained(line, asked)
         if asked.suspect and begun:
             self._draining_since = None
 
@@ -594,10 +594,10 @@ class Desk:
         ops: list[Op] = [Settle(grant.attempt, AttemptStatus.RELEASED, NodeStatus.READY) for grant in grants]
         self._submissions.append(Submission(ops))
 
-    def _ran_dry(self, line: str, asked: Asked) -> None:
+    def _mark_drained(self, line: str, asked: ClaimScope) -> None:
         """There was less than asked for: nothing more is READY in this line of these runs, or in this window."""
         for run in asked.runs:
-            self._hungry[line].discard(run)
+            self._ready_runs[line].discard(run)
         if asked.window is not None:
             asked.window.lines.discard(line)
             if not asked.window.lines and asked.window in self._windows:
@@ -633,4 +633,4 @@ class Desk:
                 self._full.discard(kind)
             if held.suspect:
                 self._suspects -= 1
-                self.suspects_possible()
+                self.look_for_suspects()

@@ -11,8 +11,8 @@ from ..bodies.attempt import Attempt
 from ..bodies.held import Held
 from ..bodies.threads import BodyThreads
 from .group_commit import GroupCommit, now
-from .scheduler import Desk
-from .timetable import Chores
+from .scheduler import Scheduler
+from .timetable import Timetable
 
 log = logging.getLogger("stepwell")
 
@@ -24,12 +24,17 @@ class Timekeeper:
     """Watches in a thread of its own, once it is needed: all others may be waiting for the store."""
 
     def __init__(
-        self, desk: Desk, lock: threading.Lock, chores: Chores, commits: GroupCommit, bodies: BodyThreads
+        self,
+        scheduler: Scheduler,
+        lock: threading.Lock,
+        timetable: Timetable,
+        commits: GroupCommit,
+        bodies: BodyThreads,
     ) -> None:
-        self._desk = desk
+        self._desk = scheduler
         self._lock = lock
-        """That of the desk."""
-        self._chores = chores
+        """That of the scheduler."""
+        self._chores = timetable
         self._commits = commits
         self._bodies = bodies
         self._attempts: dict[Held, Attempt] = {}
@@ -70,7 +75,7 @@ class Timekeeper:
 
     def _end(self, held: Held) -> None:
         with self._lock:
-            self._commits.hear_of_ended()  # or what ended in time on the loop or in a process would be too late
+            self._commits.collect_ended()  # or what ended in time on the loop or in a process would be too late
             attempt = self._attempts.get(held)
             if held.over or attempt is None:
                 return

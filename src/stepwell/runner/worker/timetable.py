@@ -1,4 +1,4 @@
-"""When the runner's regular chores are due. Plain decisions; the time is an argument."""
+"""When the regular duties of a runner are due. Plain decisions; the time is an argument."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Due(NamedTuple):
 
 
 @dataclass(slots=True)
-class Chores:
+class Timetable:
     """Sweeping, reading the stop list, looking what others did, ending attempts whose time is up."""
 
     sweep_at: int = 0

@@ -12,7 +12,6 @@ from ...model import (
     AddGraph,
     AddNodes,
     Append,
-    Arrange,
     Batch,
     Claim,
     Claimed,
@@ -35,6 +34,7 @@ from ...model import (
     Share,
     Sweep,
     Swept,
+    SwitchGraph,
 )
 from ..port import groups
 from . import running, shaping
@@ -88,7 +88,7 @@ class MemoryStore:
                 return [shaping.add_nodes(state, op, now)]
             case Share():
                 return [shaping.share(state, op, now)]
-            case Arrange():
+            case SwitchGraph():
                 return [shaping.arrange(state, op, now)]
             case Enlist():
                 return [running.enlist(state, op, now)]

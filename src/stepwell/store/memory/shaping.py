@@ -11,8 +11,6 @@ from ...model import (
     LOAD_LEASE,
     AddGraph,
     AddNodes,
-    Arrange,
-    Arranged,
     AttemptStatus,
     Create,
     Created,
@@ -24,6 +22,7 @@ from ...model import (
     GateState,
     GateTaken,
     GraphAdded,
+    GraphSwitched,
     LineRow,
     NodeChange,
     NodeStatus,
@@ -35,6 +34,7 @@ from ...model import (
     RunStatus,
     Share,
     Shared,
+    SwitchGraph,
 )
 from ..port import illegal_move, once_each
 from .running import change, close_gate, conclude, rederive
@@ -108,7 +108,7 @@ def _load(run: RunRecord, now: int) -> None:
             close_gate(run, "fork", now, run.created.fork)
 
 
-def arrange(state: State, op: Arrange, now: int) -> Receipt:
+def arrange(state: State, op: SwitchGraph, now: int) -> Receipt:
     run, graph = state.runs.get(op.run_id), state.graphs.get(op.digest)
     if run is None or graph is None:
         return Refused(Refusal.UNKNOWN, op.run_id if run is None else f"graph {op.digest}")
@@ -131,7 +131,7 @@ def arrange(state: State, op: Arrange, now: int) -> Receipt:
             parents = len(row.parents)
             run.nodes.append(NodeRecord(index, row, NodeStatus.PENDING, parents, parents, row.lane))
             run.open += 1
-    return Arranged(len(run.nodes), graph.total)
+    return GraphSwitched(len(run.nodes), graph.total)
 
 
 def share(state: State, op: Share, now: int) -> Receipt:

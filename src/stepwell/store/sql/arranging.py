@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...model import CHUNK, Arrange, Arranged, Receipt, Refusal, Refused
+from ...model import CHUNK, GraphSwitched, Receipt, Refusal, Refused, SwitchGraph
 from .codes import G_HELD, KIND_CODE, N_PENDING
 from .ending import Transaction, unmark_ready
 
-_GO_OVER = "UPDATE run SET graph = ?, total = ?, heals = heals + 1, seq = seq + 1, derived = 0 WHERE key = ?"
+_SWITCH_GRAPH = "UPDATE run SET graph = ?, total = ?, heals = heals + 1, seq = seq + 1, derived = 0 WHERE key = ?"
 _FORMER = "INSERT OR IGNORE INTO former_graph (run, graph) VALUES (?, ?)"
 _NOTE = """
 INSERT INTO journal (run, seq, at, kind, detail)
@@ -29,7 +29,7 @@ SELECT r.key, l.idx, {N_PENDING}, l.parents, l.parents, l.lane, l.rank
 """
 
 
-def arrange(tx: Transaction, op: Arrange) -> Receipt:
+def arrange(tx: Transaction, op: SwitchGraph) -> Receipt:
     run = "SELECT r.key, r.gate, r.token, r.loaded, g.key, g.digest FROM run r JOIN graph g ON g.key = r.graph WHERE r.id = ?"
     row = tx.one(run, (op.run_id,))
     graph = tx.one("SELECT key, loaded, total FROM graph WHERE digest = ?", (op.digest,))
@@ -45,7 +45,7 @@ def arrange(tx: Transaction, op: Arrange) -> Receipt:
         return Refused(Refusal.CONFLICT, f"graph {op.digest} does not number every node of the run")
     if old != new:
         unmark_ready(tx, [key])
-        tx.db.execute(_GO_OVER, (new, total, key))
+        tx.db.execute(_SWITCH_GRAPH, (new, total, key))
         tx.db.execute(_FORMER, (key, old))
         noted = {"run": key, "now": tx.now, "kind": KIND_CODE["healed"], "old": digest, "new": op.digest}
         tx.db.execute(_NOTE, noted)
@@ -55,4 +55,4 @@ def arrange(tx: Transaction, op: Arrange) -> Receipt:
         added = tx.db.changes()
         tx.db.execute("UPDATE run SET loaded = loaded + ?1, open = open + ?1 WHERE key = ?2", (added, key))
         loaded += added
-    return Arranged(loaded, total)
+    return GraphSwitched(loaded, total)

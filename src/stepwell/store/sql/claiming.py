@@ -38,7 +38,7 @@ _OF_FOUND = f"""
 """
 _CANDIDATES = {
     ready: f"""
-SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT needy FROM graph WHERE key = r.graph),
+SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT has_needs FROM graph WHERE key = r.graph),
        n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status = {R_PENDING}, n.postponed
 {ready}"""
     for ready in (_OF_RUN, _OF_RUNS, _OF_FOUND)
@@ -105,7 +105,7 @@ SELECT g.run, r.seq + 1 - row_number() OVER (PARTITION BY g.run ORDER BY g.ord D
 _GRANTS = f"""
 SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation, r.heals,
                                    n.postponed)),
-       max(g.needy)
+       max(g.has_needs)
   FROM (SELECT key, run, idx, number FROM attempt
          WHERE key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND status = {A_RUNNING}
          ORDER BY key) a
@@ -133,7 +133,7 @@ def claim(tx: Transaction, op: Claim) -> Receipt:
     if granted is None:
         return _claim_many(tx, op, some=bool(few))
     key, grants = granted
-    if any(node.needy for node in few):
+    if any(node.has_needs for node in few):
         inputs = _inputs(tx, key)
         grants = [grant._replace(inputs=tuple(inputs.get(n, ()))) for n, grant in enumerate(grants)]
     return Claimed(tuple(grants))
@@ -202,8 +202,8 @@ def _grant_many(tx: Transaction, op: Claim) -> int:
 
 def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
     """The attempts of a claim that still run, and the outputs their bodies ask for."""
-    ((rows, needy),) = tx.all(_GRANTS, {"claim": key})
-    inputs = _inputs(tx, key) if needy else {}
+    ((rows, has_needs),) = tx.all(_GRANTS, {"claim": key})
+    inputs = _inputs(tx, key) if has_needs else {}
     return tuple(
         Grant(
             attempt_id(op.claim_id, ordinal),

@@ -77,7 +77,7 @@ def _add_layout(tx: Transaction, graph: int, start: int, op: AddGraph) -> None:
     if needs:
         tx.db.execute(_NEEDS, {"graph": graph, "needs": json.dumps(needs)})
     tx.db.execute(
-        "UPDATE graph SET loaded = loaded + ?, roots = roots + ?, needy = max(needy, ?) WHERE key = ?",
+        "UPDATE graph SET loaded = loaded + ?, roots = roots + ?, has_needs = max(has_needs, ?) WHERE key = ?",
         (len(op.rows), sum(not row.parents for row in op.rows), bool(needs), graph),
     )
 

@@ -148,7 +148,7 @@ class Candidate(NamedTuple):
     number: int
     failures: int
     losses: int
-    needy: int
+    has_needs: int
     generation: int
     heals: int
     seq: int

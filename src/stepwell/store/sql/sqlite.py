@@ -21,7 +21,6 @@ from ...model import (
     AddGraph,
     AddNodes,
     Append,
-    Arrange,
     Batch,
     Claim,
     Create,
@@ -38,6 +37,7 @@ from ...model import (
     Settle,
     Share,
     Sweep,
+    SwitchGraph,
 )
 from ..port import groups
 from .arranging import arrange
@@ -170,7 +170,7 @@ class SqliteStore:
         if not kinds.isdisjoint(_WORKERS):
             self._locks.follow(batch)
         if dead:
-            self._locks.bury(dead)
+            self._locks.remove_locks(dead)
         return receipts
 
     def _check_file(self) -> None:
@@ -200,7 +200,7 @@ class SqliteStore:
                 return [add_graph(tx, op)]
             case AddNodes():
                 return [add_nodes(tx, op)]
-            case Arrange():
+            case SwitchGraph():
                 return [arrange(tx, op)]
             case Share():
                 return [share(tx, op)]

@@ -41,7 +41,7 @@ class WorkerLocks:
         known = [unquote(file.name.removesuffix(_SUFFIX)) for file in self._folder.glob("*" + _SUFFIX)]
         return [worker for worker in known if worker not in self._held and self._is_free(worker)]
 
-    def bury(self, workers: Sequence[str]) -> None:
+    def remove_locks(self, workers: Sequence[str]) -> None:
         """The leases of these dead workers are over; their files are no longer needed."""
         for worker in workers:
             with contextlib.suppress(OSError):

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from ...clock import SECOND, ManualClock
-from ...graph import Arranged as ArrangedGraph
-from ...graph import Graph, NodeSpec
+from ...graph import Arranged, Graph, NodeSpec
 from ...ids import Digest, GateToken, NodeId, RunId
 from ...kernel.healing import arrange, heal
 from ...model import (
     CHUNK,
     SUSPECT_AFTER,
-    Arrange,
-    Arranged,
     AttemptStatus,
     GateState,
     GetGraphAges,
+    GraphSwitched,
     NodeStatus,
     Refusal,
     RunNews,
     RunStatus,
     Settled,
+    SwitchGraph,
 )
 from ...store import Store, reader
 from ..ops import (
@@ -49,18 +48,18 @@ from ..ops import (
 )
 
 
-def arrange_op(of: Graph, start: int, token: str = TOKEN, run: str = RUN) -> Arrange:
-    return Arrange(RunId(run), GateToken(token), of.digest, start)
+def arrange_op(of: Graph, start: int, token: str = TOKEN, run: str = RUN) -> SwitchGraph:
+    return SwitchGraph(RunId(run), GateToken(token), of.digest, start)
 
 
-def go_over(store: Store, old: Graph, new: Graph, run_id: str = RUN) -> tuple[ArrangedGraph, RunNews]:
+def switch_graph(store: Store, old: Graph, new: Graph, run_id: str = RUN) -> tuple[Arranged, RunNews]:
     """Heal the run from one graph to another, as the kernel says."""
     arranged = arrange(old, new)
     store.commit(add_graph(arranged))
     hold(store, run_id, purpose="heal")
     loaded = len(old.order)
     while True:
-        receipt = one(store, arrange_op(arranged, loaded, run=run_id), Arranged)
+        receipt = one(store, arrange_op(arranged, loaded, run=run_id), GraphSwitched)
         if receipt.loaded == receipt.total:
             break
         loaded = receipt.loaded
@@ -75,7 +74,7 @@ def test_a_healed_run_goes_on_with_its_new_graph(store: Store) -> None:
     enlist(store)
     (a,) = claim(store)
     store.commit([completed(a)])
-    new, news = go_over(store, old, graph(a="", x="a", b="x", d="b c", c="b"))
+    new, news = switch_graph(store, old, graph(a="", x="a", b="x", d="b c", c="b"))
     assert (news.status, news.gate, news.open) == (RunStatus.RUNNING, GateState.OPEN, 4)
     row = reader.require_run(store, RUN)
     assert (row.digest, row.nodes, row.heals) == (new.digest, 5, 1)
@@ -91,7 +90,7 @@ def test_what_has_begun_is_settled_into_the_new_graph(store: Store) -> None:
     old = start(store, graph(a="", b="a"))
     enlist(store)
     (a,) = claim(store)
-    new, _ = go_over(store, old, graph(a="", b="a", c="a"))
+    new, _ = switch_graph(store, old, graph(a="", b="a", c="a"))
     store.commit([completed(a, b'"done"')])
     grants = claim(store)
     assert set(by_name(new, grants)) == {"b", "c"}
@@ -102,7 +101,7 @@ def test_what_has_begun_is_settled_into_the_new_graph(store: Store) -> None:
 def test_nodes_are_claimed_in_the_order_of_the_new_graph(store: Store) -> None:
     old = start(store, graph(z="", y=""))
     enlist(store)
-    new, _ = go_over(store, old, graph(y="", m="", z="", k=""))
+    new, _ = switch_graph(store, old, graph(y="", m="", z="", k=""))
     grants = claim(store)
     assert [new.ranks[grant.index] for grant in grants] == [0, 1, 2, 3]
 
@@ -111,7 +110,7 @@ def test_a_node_that_loses_all_its_parents_is_ready(store: Store) -> None:
     old = start(store, graph(a="", b="a"))
     enlist(store)
     claim(store)
-    go_over(store, old, graph(b=""))
+    switch_graph(store, old, graph(b=""))
     assert statuses(store) == {"a": "RUNNING", "b": "READY"}
 
 
@@ -120,7 +119,7 @@ def test_what_is_to_run_again_waits_for_a_parent_it_was_given_while_it_ran(store
     old = start(store, graph(a="", b="", c="", d=""))
     enlist(store, seconds=10)
     held = by_name(old, claim(store))
-    go_over(store, old, graph(a="", b="a", c="a", d="a"))
+    switch_graph(store, old, graph(a="", b="a", c="a", d="a"))
     store.commit([retried(held["b"], 5)])
     store.commit([released(held["c"])])
     assert (statuses(store)["b"], statuses(store)["c"]) == ("WAITING", "PENDING")
@@ -144,7 +143,7 @@ def test_what_is_given_back_with_the_end_of_its_new_parent_is_ready(store: Store
         old = start(store, graph(a="", b=""), run)
         enlist(store)
         held = by_name(old, claim(store))
-        go_over(store, old, graph(a="", b="a"), run)
+        switch_graph(store, old, graph(a="", b="a"), run)
         batch = [completed(held["a"]), released(held["b"])]
         store.commit(batch if parent_first else batch[::-1])
         assert statuses(store, run) == {"a": "COMPLETED", "b": "READY"}
@@ -166,7 +165,7 @@ def test_a_removed_node_ends_and_nothing_follows_from_it(store: Store, clock: Ma
     enlist(store)
     enlist(store, "other", seconds=1)
     held = by_name(old, claim(store, limit=3)) | by_name(old, claim(store, "other"))
-    go_over(store, old, graph(last=""))
+    switch_graph(store, old, graph(last=""))
     assert statuses(store)["last"] == "READY"
     store.commit([endings[name][0](held[name]) for name in endings])  # type: ignore[operator]
     clock.advance(2)
@@ -181,7 +180,7 @@ def test_one_that_is_removed_and_settled_alone_fails_nothing_either(store: Store
     old = start(store, graph(a="", b=""))
     enlist(store)
     held = by_name(old, claim(store))
-    go_over(store, old, graph(b=""))
+    switch_graph(store, old, graph(b=""))
     store.commit([failed(held["a"])])
     store.commit([completed(held["b"])])
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
@@ -190,7 +189,7 @@ def test_one_that_is_removed_and_settled_alone_fails_nothing_either(store: Store
 def test_options_of_unstarted_nodes_are_those_of_the_new_graph(store: Store) -> None:
     old = start(store, graph(a="", b="a"))
     moved = NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),), queue="large")
-    go_over(store, old, Graph([NodeSpec(NodeId("a"), "a"), moved]))
+    switch_graph(store, old, Graph([NodeSpec(NodeId("a"), "a"), moved]))
     assert node(store, 1).lane == "large/thread"
 
 
@@ -202,7 +201,7 @@ def test_a_suspect_is_looked_for_in_the_queue_it_is_in_now(store: Store, clock: 
         clock.advance(2)
         sweep(store)
     assert node(store, 0).lane == "default/suspect"
-    go_over(store, old, Graph([NodeSpec(NodeId("a"), "a", queue="large")]))
+    switch_graph(store, old, Graph([NodeSpec(NodeId("a"), "a", queue="large")]))
     assert node(store, 0).lane == "large/suspect"
 
 
@@ -212,7 +211,7 @@ def test_going_over_is_repeated_without_harm(store: Store) -> None:
     store.commit(add_graph(new))
     hold(store, purpose="heal")
     first, second = twice(store, [arrange_op(new, 1)])
-    assert first == second == [Arranged(2, 2)]
+    assert first == second == [GraphSwitched(2, 2)]
     assert reader.require_run(store, RUN).heals == 1
     finish(store, RunStatus.PENDING, open_gate=True)
 
@@ -223,9 +222,9 @@ def test_thousands_of_new_nodes_join_in_chunks(store: Store) -> None:
     new = arrange(old, Graph([NodeSpec(NodeId("a"), "a"), *more]))
     store.commit(add_graph(new))
     hold(store, purpose="heal")
-    assert one(store, arrange_op(new, 1), Arranged) == Arranged(CHUNK + 1, CHUNK + 11)
+    assert one(store, arrange_op(new, 1), GraphSwitched) == GraphSwitched(CHUNK + 1, CHUNK + 11)
     assert refused(store, arrange_op(new, CHUNK + 2)) is Refusal.INCOMPLETE
-    assert one(store, arrange_op(new, CHUNK + 1), Arranged) == Arranged(CHUNK + 11, CHUNK + 11)
+    assert one(store, arrange_op(new, CHUNK + 1), GraphSwitched) == GraphSwitched(CHUNK + 11, CHUNK + 11)
     assert finish(store, RunStatus.PENDING, open_gate=True).active == CHUNK + 11
 
 
@@ -317,7 +316,7 @@ def test_a_deadline_begins_anew_when_a_run_goes_on_and_not_when_it_is_healed(sto
     old = start(store, graph(a="", b="a"), timeout=10 * SECOND)
     before = reader.require_run(store, RUN).deadline_at
     clock.advance(1)
-    go_over(store, old, graph(a="", b="a", c="b"))
+    switch_graph(store, old, graph(a="", b="a", c="b"))
     assert reader.require_run(store, RUN).deadline_at == before
     hold(store, purpose="pause")
     finish(store, RunStatus.PAUSED)
@@ -335,7 +334,7 @@ def test_an_ended_run_that_is_healed_stays_as_it_ended(store: Store, clock: Manu
     finish(store, RunStatus.FAILED, changed(node(store, 1), NodeStatus.UPSTREAM_FAILED))
     ended = reader.require_run(store, RUN).ended_at
     clock.advance(1)
-    go_over(store, old, graph(a="", c="", b="a"))
+    switch_graph(store, old, graph(a="", c="", b="a"))
     row = reader.require_run(store, RUN)
     assert (row.status, row.gate, row.ended_at) == (RunStatus.FAILED, GateState.SHUT, ended)
     assert statuses(store) == {"a": "FAILED", "b": "UPSTREAM_FAILED", "c": "CANCELLED"}

@@ -7,7 +7,6 @@ from ...ids import Digest, GateToken, RunId
 from ...model import (
     AddNodes,
     Append,
-    Arrange,
     Claimed,
     Created,
     Delete,
@@ -20,6 +19,7 @@ from ...model import (
     Refusal,
     Refused,
     RunStatus,
+    SwitchGraph,
 )
 from ...store import Store, reader
 from ..ops import (
@@ -139,7 +139,7 @@ def test_a_graph_that_a_run_had_before_a_heal_is_not_deleted(store: Store) -> No
     old, new = graph(a=""), graph(a="", b="a")
     start(store, old)
     store.commit(add_graph(new))
-    store.commit([gate_op(purpose="heal"), Arrange(RUN, GateToken(TOKEN), new.digest, 1)])
+    store.commit([gate_op(purpose="heal"), SwitchGraph(RUN, GateToken(TOKEN), new.digest, 1)])
     assert list_unused_graphs(store) == ()
     assert refused(store, DeleteGraph(old.digest)) is Refusal.STATUS
     finish(store, RunStatus.FAILED)

@@ -37,6 +37,7 @@ CREATE INDEX run_status ON run (status);
 CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX run_graph ON run (graph);
 
+ALTER TABLE graph RENAME COLUMN needy TO has_needs;
 -- `graph.registered_at` is the time at which somebody last stored the graph. Which is older, keys tell.
 
 -- The graphs that a run had before: its history is read with them.

@@ -1,4 +1,4 @@
-"""A desk, and answers for its flights, without any store, thread or clock."""
+"""A scheduler, and answers for its batches, without any store, thread or clock."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from stepwell.model import (
 )
 from stepwell.runner.bodies.attempt import Attempt
 from stepwell.runner.bodies.held import Held, RunFacts
-from stepwell.runner.worker.batches import Flight, Landing, Limits, Submission
-from stepwell.runner.worker.scheduler import Desk
+from stepwell.runner.worker.batches import CommitBatch, CommitResult, Limits, Submission
+from stepwell.runner.worker.scheduler import Scheduler
 
 
 def facts(run: str = "r", width: int = 1, **options: Any) -> RunFacts:
@@ -43,17 +43,17 @@ class Counter:
         return ClaimId(f"c{self.count}")
 
 
-def desk(**limits: int) -> Desk:
-    return Desk(WorkerId("me"), Limits(**limits), Counter())
+def scheduler(**limits: int) -> Scheduler:
+    return Scheduler(WorkerId("me"), Limits(**limits), Counter())
 
 
-def claims(flight: Flight | None) -> list[Claim]:
-    return [] if flight is None else [op for op in flight.ops if isinstance(op, Claim)]
+def claims(batch: CommitBatch | None) -> list[Claim]:
+    return [] if batch is None else [op for op in batch.ops if isinstance(op, Claim)]
 
 
-def lanes(flight: Flight | None) -> dict[str, int]:
-    """Every lane that a flight asks for, with its limit."""
-    return {lane: limit for claim in claims(flight) for lane, limit in claim.lanes}
+def lanes(batch: CommitBatch | None) -> dict[str, int]:
+    """Every lane that a batch asks for, with its limit."""
+    return {lane: limit for claim in claims(batch) for lane, limit in claim.lanes}
 
 
 def grant(claim: Claim, ordinal: int, run: str = "r", index: int = 0, number: int = 1) -> Grant:
@@ -70,11 +70,11 @@ def news(run: str = "r", status: RunStatus = RunStatus.RUNNING, seq: int = 5, **
     return RunNews(RunId(run), status, gate, more.pop("purpose", None), 1, 1, 0, seq)
 
 
-def land(desk: Desk, flight: Flight, *answers: Receipt, now: int = 0) -> Landing:
-    """The flight arrives. Claims are answered with `answers`, in order; whatever else as usual."""
+def land(scheduler: Scheduler, batch: CommitBatch, *answers: Receipt, now: int = 0) -> CommitResult:
+    """The batch arrives. Claims are answered with `answers`, in order; whatever else as usual."""
     given = iter(answers)
     receipts: list[Receipt] = []
-    for op in flight.ops:
+    for op in batch.ops:
         match op:
             case Claim():
                 receipts.append(next(given, Claimed(())))
@@ -84,26 +84,25 @@ def land(desk: Desk, flight: Flight, *answers: Receipt, now: int = 0) -> Landing
                 receipts.append(Created(op.run_id, False, 1, 1))
             case _:
                 receipts.append(Refused(Refusal.UNKNOWN))
-    return desk.landed(flight, receipts, now)
+    return scheduler.committed(batch, receipts, now)
 
 
-def hold(desk: Desk, *places: tuple[str, int]) -> list[Held]:
-    """Have the desk claim these nodes."""
-    flight = desk.next_flight(0)
-    assert flight is not None
-    (claim,) = claims(flight)
-    return land(desk, flight, granted(claim, *places)).begin
+def hold(scheduler: Scheduler, *places: tuple[str, int]) -> list[Held]:
+    """Have the scheduler claim these nodes."""
+    batch = scheduler.next_batch(0)
+    assert batch is not None
+    (claim,) = claims(batch)
+    return land(scheduler, batch, granted(claim, *places)).begin
 
 
-def end(desk: Desk, held: Held, now: int = 0) -> None:
+def end(scheduler: Scheduler, held: Held, now: int = 0) -> None:
     """The body of an attempt returns."""
-    desk.finished(held, Attempt(held, lambda *_: {}, desk.lines).returned(None), now)
+    scheduler.finished(held, Attempt(held, lambda *_: {}, scheduler.lines).returned(None), now)
 
 
 __all__ = [
     "Submission",
     "claims",
-    "desk",
     "end",
     "facts",
     "grant",
@@ -112,4 +111,5 @@ __all__ = [
     "land",
     "lanes",
     "news",
+    "scheduler",
 ]

@@ -1,4 +1,4 @@
-"""What the desk asks for: free slots and a little ahead, never too much, and nothing that must not wait in memory."""
+"""What the scheduler asks for: free slots and a little ahead, never too much, and nothing that must not wait in memory."""
 
 from __future__ import annotations
 
@@ -6,54 +6,54 @@ from stepwell.ids import RunId
 from stepwell.model import CHUNK
 from stepwell.runner.worker.batches import AHEAD_WINDOW, Pace
 from stepwell.runner.worker.scheduler import MAX_RUNS_NAMED
-from tests.runner.desks import claims, desk, end, facts, granted, hold, land, lanes
+from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
 
 
 def test_a_run_that_becomes_known_is_asked_for_up_to_the_free_slots() -> None:
-    d = desk(threads=3)
+    d = scheduler(threads=3)
     d.know(facts(width=9))
-    (claim,) = claims(d.next_flight(0))
+    (claim,) = claims(d.next_batch(0))
     assert (claim.lanes, claim.runs, claim.serves) == ((("default/thread", 3),), ("r",), None)
 
 
-def test_only_one_flight_is_in_the_air() -> None:
-    d = desk()
+def test_only_one_batch_is_in_flight() -> None:
+    d = scheduler()
     d.know(facts())
-    assert d.next_flight(0) is not None
-    assert d.next_flight(0) is None
+    assert d.next_batch(0) is not None
+    assert d.next_batch(0) is None
 
 
 def test_an_answer_that_is_full_is_followed_by_another_claim_and_one_that_is_not_by_none() -> None:
-    d = desk(threads=2)
+    d = scheduler(threads=2)
     d.know(facts(width=9))
     first, second = hold(d, ("r", 0), ("r", 1))
-    assert d.next_flight(0) is None
+    assert d.next_batch(0) is None
     assert d.pressure.blocks("thread") == 1
     end(d, first)
-    flight = d.next_flight(10 * AHEAD_WINDOW)
-    assert lanes(flight) == {"default/thread": 1}
-    assert flight is not None
-    land(d, flight)
-    assert d.next_flight(10 * AHEAD_WINDOW) is None
+    batch = d.next_batch(10 * AHEAD_WINDOW)
+    assert lanes(batch) == {"default/thread": 1}
+    assert batch is not None
+    land(d, batch)
+    assert d.next_batch(10 * AHEAD_WINDOW) is None
     end(d, second)
-    assert lanes(d.next_flight(20 * AHEAD_WINDOW)) == {"default/thread": 2}
+    assert lanes(d.next_batch(20 * AHEAD_WINDOW)) == {"default/thread": 2}
 
 
 def test_as_much_is_claimed_ahead_as_ended_lately_and_the_queue_allows() -> None:
-    d = desk(threads=2, queue_depth=3)
+    d = scheduler(threads=2, queue_depth=3)
     d.know(facts(width=90))
     for turn in range(5):
         for held in hold(d, ("r", 2 * turn), ("r", 2 * turn + 1)):
             end(d, held, now=turn)
-    assert lanes(d.next_flight(5)) == {"default/thread": 2 + 3}
+    assert lanes(d.next_batch(5)) == {"default/thread": 2 + 3}
 
 
 def test_after_a_while_nothing_is_claimed_ahead() -> None:
-    d = desk(threads=2)
+    d = scheduler(threads=2)
     d.know(facts(width=90))
     for held in hold(d, ("r", 0), ("r", 1)):
         end(d, held, now=1)
-    assert lanes(d.next_flight(3 * AHEAD_WINDOW)) == {"default/thread": 2}
+    assert lanes(d.next_batch(3 * AHEAD_WINDOW)) == {"default/thread": 2}
 
 
 def test_the_pace_is_what_ended_in_this_window_and_the_one_before() -> None:
@@ -72,67 +72,67 @@ def test_the_pace_is_what_ended_in_this_window_and_the_one_before() -> None:
 
 
 def test_what_was_claimed_ahead_counts_against_the_slots() -> None:
-    d = desk(threads=2, queue_depth=10)
+    d = scheduler(threads=2, queue_depth=10)
     d.know(facts(width=90))
     for held in hold(d, ("r", 0), ("r", 1)):
         end(d, held)
-    flight = d.next_flight(0)
-    assert lanes(flight) == {"default/thread": 4}
-    assert flight is not None
-    land(d, flight, granted(claims(flight)[0], *(("r", index) for index in range(2, 6))))
+    batch = d.next_batch(0)
+    assert lanes(batch) == {"default/thread": 4}
+    assert batch is not None
+    land(d, batch, granted(claims(batch)[0], *(("r", index) for index in range(2, 6))))
     assert len(d.held) == d.count("thread") == 4
-    assert d.next_flight(0) is None
+    assert d.next_batch(0) is None
 
 
 def test_careful_lanes_are_never_claimed_ahead() -> None:
-    d = desk(threads=2)
+    d = scheduler(threads=2)
     d.know(facts(width=9, on_lost="interrupt"))
     first, second = hold(d, ("r", 0), ("r", 1))
     end(d, first)
-    flight = d.next_flight(0)
-    assert lanes(flight) == {"default/thread!": 1}
-    assert flight is not None
-    land(d, flight, granted(claims(flight)[0], ("r", 2)))
-    assert d.next_flight(0) is None, "no slot is free, though one body ended a moment ago"
+    batch = d.next_batch(0)
+    assert lanes(batch) == {"default/thread!": 1}
+    assert batch is not None
+    land(d, batch, granted(claims(batch)[0], ("r", 2)))
+    assert d.next_batch(0) is None, "no slot is free, though one body ended a moment ago"
     end(d, second)
-    assert lanes(d.next_flight(0)) == {"default/thread!": 1}
+    assert lanes(d.next_batch(0)) == {"default/thread!": 1}
 
 
 def test_a_careful_node_that_found_no_slot_is_asked_for_as_soon_as_one_is_free() -> None:
     """Also when it is of another run than the bodies that end, and others could be claimed ahead."""
-    d = desk(threads=1)
+    d = scheduler(threads=1)
     d.know(facts("usual", width=9))
     (held,) = hold(d, ("usual", 0))
     d.know(facts("careful", on_lost="interrupt"))
-    assert d.next_flight(0) is None
+    assert d.next_batch(0) is None
     end(d, held)
-    assert list(lanes(d.next_flight(0)).items()) == [("default/thread!", 1), ("default/thread", 2)]
+    assert list(lanes(d.next_batch(0)).items()) == [("default/thread!", 1), ("default/thread", 2)]
 
 
 def test_careful_nodes_that_are_left_over_are_remembered() -> None:
     """Two slots, three careful nodes of two runs, and room to claim ahead: what is left is not forgotten."""
-    d = desk(threads=2, queue_depth=10)
+    d = scheduler(threads=2, queue_depth=10)
     d.know(facts("a", width=9))
     for held in hold(d, ("a", 0), ("a", 1)):
         end(d, held)
-    flight = d.next_flight(0)
-    assert flight is not None
-    land(d, flight)
+    batch = d.next_batch(0)
+    assert batch is not None
+    land(d, batch)
     for run in ("b", "c"):
         d.know(facts(run, width=2, on_lost="interrupt"))
     first, second = hold(d, ("b", 0), ("b", 1))
-    assert d.next_flight(0) is None
+    assert d.next_batch(0) is None
     end(d, first)
-    (claim,) = claims(d.next_flight(0))
+    (claim,) = claims(d.next_batch(0))
     assert "c" in (claim.runs or ())
     assert not second.over
 
 
 def test_each_kind_of_body_has_its_own_claim_and_limit() -> None:
-    d = desk(threads=2, loop=5, processes=1)
+    d = scheduler(threads=2, loop=5, processes=1)
     for kind in ("thread", "loop", "process"):
         d.know(facts(kind, body=kind))
-    found = claims(d.next_flight(0))
+    found = claims(d.next_batch(0))
     assert [claim.lanes for claim in found] == [
         (("default/thread", 2),),
         (("default/loop", 5),),
@@ -142,71 +142,71 @@ def test_each_kind_of_body_has_its_own_claim_and_limit() -> None:
 
 
 def test_processes_are_never_claimed_ahead() -> None:
-    d = desk(processes=1)
+    d = scheduler(processes=1)
     d.know(facts(width=9, body="process"))
     (held,) = hold(d, ("r", 0))
     end(d, held)
-    assert lanes(d.next_flight(0)) == {"default/process": 1}
+    assert lanes(d.next_batch(0)) == {"default/process": 1}
 
 
 def test_a_kind_without_room_does_not_hide_the_runs_behind_it() -> None:
     """More runs wait for a process than one claim can name; the run behind them needs a thread."""
-    d = desk(processes=1)
+    d = scheduler(processes=1)
     for number in range(MAX_RUNS_NAMED + 50):
         d.know(facts(f"p{number}", body="process"))
     hold(d, ("p0", 0))
     d.know(facts("t"))
-    (claim,) = claims(d.next_flight(0))
+    (claim,) = claims(d.next_batch(0))
     assert (claim.runs, claim.lanes) == (("t",), (("default/thread", 8),))
 
 
 def test_more_runs_than_one_claim_names_are_asked_for_one_after_another() -> None:
-    d = desk()
+    d = scheduler()
     runs = [f"r{number}" for number in range(2 * MAX_RUNS_NAMED + 7)]
     for run in runs:
         d.know(facts(run))
     asked: list[RunId] = []
-    while (flight := d.next_flight(0)) is not None and claims(flight)[0].runs is not None:
-        if "suspect" in claims(flight)[0].lanes[0][0]:
+    while (batch := d.next_batch(0)) is not None and claims(batch)[0].runs is not None:
+        if "suspect" in claims(batch)[0].lanes[0][0]:
             break
-        (claim,) = claims(flight)
+        (claim,) = claims(batch)
         assert len(claim.runs or ()) <= MAX_RUNS_NAMED
         asked += claim.runs or ()
-        land(d, flight)
+        land(d, batch)
     assert asked == runs
 
 
 def test_a_claim_never_asks_for_more_than_one_may_take() -> None:
     """Or an answer of the most it may take would look as if there were nothing more."""
-    d = desk(loop=3 * CHUNK)
+    d = scheduler(loop=3 * CHUNK)
     d.know(facts(width=2, body="loop"))
-    assert lanes(d.next_flight(0)) == {"default/loop": CHUNK}
+    assert lanes(d.next_batch(0)) == {"default/loop": CHUNK}
 
 
 def test_nothing_is_claimed_while_closing_stalled_or_without_a_lease() -> None:
     for switch, value in (("closing", True), ("stalled", True), ("leased", False)):
-        d = desk()
+        d = scheduler()
         d.know(facts())
         setattr(d, switch, value)
-        assert d.next_flight(0) is None
+        assert d.next_batch(0) is None
         setattr(d, switch, not value)
-        assert claims(d.next_flight(0))
+        assert claims(d.next_batch(0))
 
 
 def test_the_claims_of_a_settlement_are_in_its_batch() -> None:
-    d = desk(threads=1)
+    d = scheduler(threads=1)
     d.know(facts(width=3))
     (held,) = hold(d, ("r", 0))
     end(d, held)
-    flight = d.next_flight(0)
-    assert flight is not None
-    assert [type(op).__name__ for op in flight.ops] == ["Settle", "Claim"]
+    batch = d.next_batch(0)
+    assert batch is not None
+    assert [type(op).__name__ for op in batch.ops] == ["Settle", "Claim"]
 
 
 def test_a_run_that_ended_is_not_asked_for_again() -> None:
-    d = desk()
+    d = scheduler()
     d.know(facts())
     d.forget(RunId("r"))
-    assert d.next_flight(0) is None
-    d.hungry([RunId("r")])
-    assert d.next_flight(0) is None
+    assert d.next_batch(0) is None
+    d.mark_ready([RunId("r")])
+    assert d.next_batch(0) is None
