@@ -11,7 +11,8 @@ Run it with `python -m examples.repair`, or see it pause, and repair it by hand:
 
     stepwell run examples.repair:Payroll --input month=2026-01 --run-id pay-1
     stepwell why pay-1
-    stepwell graph pay-1 --frozen > pay-1.json        # edit it, then run.import_graph(...), `stepwell retry pay-1`
+    stepwell graph pay-1 --frozen > pay-1.json        # edit it; `stepwell import pay-1 pay-1.json`
+    stepwell retry pay-1 --jobs examples.repair
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def repair(run: Run) -> None:
 
 
 def main() -> None:
-    with database() as path, Engine(f"sqlite:///{path}") as engine:
+    # The repaired graph names functions that the class does not: their module is allowed.
+    with database() as path, Engine(f"sqlite:///{path}", jobs=["examples.repair"]) as engine:
         run = engine.run(Payroll(month="2026-01"), run_id="pay-1", check=False)
         if run.status == "PAUSED":
             print(run.status, run.why("pay_london"), sep="\n")

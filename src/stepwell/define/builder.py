@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from hashlib import sha256
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, Unpack
 
 from ..errors import DefinitionError, GraphError
-from ..graph import DEFAULT_QUEUE, NO_ARGS, Graph, NodeSpec, OnLost, Problem, Retry, SideEffects
+from ..graph import NO_ARGS, Graph, NodeSpec, Problem
 from ..ids import NodeId
 from ..place import SourceLine, caller
 from ..words import shown
 from .address import address_of, is_address
 from .decorators import PREVIOUS, Previous
 from .jobs import NamedJob, named_job
-from .options import Isolation, OnFailure, Options, checked_name, checked_options, checked_run_options
+from .options import JobOptions, OnFailure, Options, checked_name, checked_options, checked_run_options
 from .parameters import CONTEXT, STATE
 from .state import StateType, checked_state
 
@@ -82,26 +82,13 @@ class Builder:
         job: Job,
         args: Mapping[str, Any] = NO_ARGS,
         depends_on: Parents = PREVIOUS,
-        retry: Retry | int | None = None,
-        timeout: float | None = None,
-        on_lost: OnLost = "rerun",
-        isolation: Isolation = "thread",
-        queue: str = DEFAULT_QUEUE,
-        side_effects: SideEffects = "opaque",
+        **options: Unpack[JobOptions],
     ) -> NodeId:
         """Add a node; its id is returned, to depend on."""
         place = caller()
-        options = checked_options(
-            place,
-            retry=retry,
-            timeout=timeout,
-            on_lost=on_lost,
-            isolation=isolation,
-            queue=queue,
-            side_effects=side_effects,
-        )
+        checked = checked_options(place, options)
         parents = self._parents(depends_on, place)
-        (added,) = self._add([(name, args)], self._job(job, place), parents, options, place)
+        (added,) = self._add([(name, args)], self._job(job, place), parents, checked, place)
         self._previous = (added,)
         return added
 
@@ -113,12 +100,7 @@ class Builder:
         name: Callable[[Item], str] | str | None = None,
         args: Callable[[Item], Mapping[str, Any]] | None = None,
         depends_on: Parents = PREVIOUS,
-        retry: Retry | int | None = None,
-        timeout: float | None = None,
-        on_lost: OnLost = "rerun",
-        isolation: Isolation = "thread",
-        queue: str = DEFAULT_QUEUE,
-        side_effects: SideEffects = "opaque",
+        **options: Unpack[JobOptions],
     ) -> FanOut:
         """Add one node per item, all with the same parents and free to run at once; their ids are returned.
 
@@ -126,15 +108,7 @@ class Builder:
         the args of an item (by default `{"item": item}`).
         """
         place = caller()
-        options = checked_options(
-            place,
-            retry=retry,
-            timeout=timeout,
-            on_lost=on_lost,
-            isolation=isolation,
-            queue=queue,
-            side_effects=side_effects,
-        )
+        checked = checked_options(place, options)
         parents = self._parents(depends_on, place)
         known = self._job(job, place)
         if args is not None and not callable(args):
@@ -156,7 +130,7 @@ class Builder:
                 ),
                 known,
                 parents,
-                options,
+                checked,
                 place,
             ),
             parents,
@@ -192,8 +166,8 @@ class Builder:
         place: SourceLine,
     ) -> list[NodeId]:
         """Add nodes that differ in name and args only. This loop is what 100,000 nodes are waited for."""
-        retry, timeout, on_lost, queue = options.retry, options.timeout, options.on_lost, options.queue
-        body, address, side_effects = options.body(job.is_async), job.address, options.side_effects
+        alike = NodeSpec(NodeId(""), "", parents, job.address, **options.of_spec(job.is_async))
+        rest = alike[5:]
         # Checked before anything is added: making names and args may raise, and then nothing has happened.
         own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)
         checked = [
@@ -207,24 +181,7 @@ class Builder:
             node = self._new_id(name, ordinal)
             if ordinal == 0:
                 self._named[name] = node
-            self._specs.append(
-                NodeSpec(
-                    node,
-                    name,
-                    parents,
-                    address,
-                    args,
-                    (),
-                    "step",
-                    retry,
-                    timeout,
-                    on_lost,
-                    body,
-                    queue,
-                    (),
-                    side_effects,
-                )
-            )
+            self._specs.append(NodeSpec._make((node, name, parents, job.address, args, *rest)))
             added.append(node)
         self._places += [place] * len(added)
         self._graph = None

@@ -102,7 +102,6 @@ def _specs(
     specs = []
     for node in found.nodes.values():
         job = jobs.get(node.name)
-        options = node.declaration.options
         function = job.function if job is not None and job.function is not None else node.method
         specs.append(
             NodeSpec(
@@ -113,13 +112,7 @@ def _specs(
                 args=NO_ARGS,
                 needs=_needs(node, function, depends, inputs, report, has_state=has_state),
                 kind=node.declaration.kind,
-                retry=options.retry,
-                timeout=options.timeout,
-                on_lost=options.on_lost,
-                body=options.body(inspect.iscoroutinefunction(function)),
-                queue=options.queue,
-                was=node.declaration.was,
-                side_effects=options.side_effects,
+                **node.declaration.options.of_spec(inspect.iscoroutinefunction(function)),
             )
         )
     return specs

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import FunctionType
-from typing import Any, Final, TypeAlias, TypeVar, overload
+from typing import Any, Final, TypeAlias, TypeVar, Unpack, overload
 
 from ..errors import DefinitionError
-from ..graph import DEFAULT_QUEUE, Kind, OnLost, Retry, SideEffects
+from ..graph import Kind
 from ..place import SourceLine, caller, place_of
-from .options import Isolation, Options, checked_former_names, checked_options
+from .options import MethodOptions, Options, checked_options
 
 
 class Previous(Enum):
@@ -52,7 +52,6 @@ class Declaration:
     job: Job | None
     options: Options
     place: SourceLine
-    was: tuple[str, ...] = ()
 
     def __call__(self, method: Method, /) -> Method:
         if not isinstance(method, FunctionType):
@@ -100,14 +99,7 @@ def step(
     before_step: Reference | None = None,
     after_step: Reference | None = None,
     job: Job | None = None,
-    retry: Retry | int | None = None,
-    timeout: float | None = None,
-    on_lost: OnLost = "rerun",
-    isolation: Isolation = "thread",
-    queue: str = DEFAULT_QUEUE,
-    side_effects: SideEffects = "opaque",
-    idempotency_key: Callable[..., Any] | None = None,
-    was: str | Iterable[str] | None = None,
+    **options: Unpack[MethodOptions],
 ) -> Declaration: ...
 def step(
     method: Callable[..., Any] | None = None,
@@ -118,14 +110,7 @@ def step(
     before_step: Reference | None = None,
     after_step: Reference | None = None,
     job: Job | None = None,
-    retry: Retry | int | None = None,
-    timeout: float | None = None,
-    on_lost: OnLost = "rerun",
-    isolation: Isolation = "thread",
-    queue: str = DEFAULT_QUEUE,
-    side_effects: SideEffects = "opaque",
-    idempotency_key: Callable[..., Any] | None = None,
-    was: str | Iterable[str] | None = None,
+    **options: Unpack[MethodOptions],
 ) -> Any:
     """A member of the chain: it runs after the step before it, unless `depends_on` says otherwise.
 
@@ -161,18 +146,8 @@ def step(
     depends = _dependencies(depends_on, place)
     if also_depends_on is not None:
         depends += _dependencies(also_depends_on, place)
-    options = checked_options(
-        place,
-        retry=retry,
-        timeout=timeout,
-        on_lost=on_lost,
-        isolation=isolation,
-        queue=queue,
-        side_effects=side_effects,
-        idempotency_key=idempotency_key,
-    )
-    former = checked_former_names(was, place)
-    declaration = Declaration("step", depends, before_step, after_step, job, options, place, former)
+    checked = checked_options(place, options, MethodOptions)
+    declaration = Declaration("step", depends, before_step, after_step, job, checked, place)
     return declaration if method is None else declaration(method)
 
 
@@ -182,14 +157,7 @@ def task(
     *,
     depends_on: Dependencies = PREVIOUS,
     job: Job | None = None,
-    retry: Retry | int | None = None,
-    timeout: float | None = None,
-    on_lost: OnLost = "rerun",
-    isolation: Isolation = "thread",
-    queue: str = DEFAULT_QUEUE,
-    side_effects: SideEffects = "opaque",
-    idempotency_key: Callable[..., Any] | None = None,
-    was: str | Iterable[str] | None = None,
+    **options: Unpack[MethodOptions],
 ) -> Declaration:
     """A node beside the chain: it runs after what `depends_on` names, and no step waits for it unless it says so.
 
@@ -204,17 +172,7 @@ def task(
             "@task(depends_on=...), or None for an entry point",
             where=str(place),
         )
-    options = checked_options(
-        place,
-        retry=retry,
-        timeout=timeout,
-        on_lost=on_lost,
-        isolation=isolation,
-        queue=queue,
-        side_effects=side_effects,
-        idempotency_key=idempotency_key,
-    )
-    return Declaration("task", depends, None, None, job, options, place, checked_former_names(was, place))
+    return Declaration("task", depends, None, None, job, checked_options(place, options, MethodOptions), place)
 
 
 def _dependencies(given: Dependencies, place: SourceLine) -> tuple[Dependency, ...]:

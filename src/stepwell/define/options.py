@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
 from ..clock import POSITIVE_SECONDS_NEEDED, is_seconds
 from ..errors import DefinitionError
-from ..graph import MAX_NAME, Body, OnLost, Retry, SideEffects
+from ..graph import DEFAULT_QUEUE, MAX_NAME, Body, NodeSpec, OnLost, Retry, SideEffects
 from ..place import SourceLine
 from ..words import shown
 from .address import find_exception
@@ -17,50 +17,64 @@ Isolation: TypeAlias = Literal["thread", "process"]
 OnFailure: TypeAlias = Literal["fail_fast", "finish", "pause"]
 
 
-class Options(NamedTuple):
-    """Checked options of one node."""
+class JobOptions(TypedDict, total=False):
+    """The rules that any node runs under, as people write them: keywords of `step`, `task`, `node` and `fan_out`."""
 
-    retry: Retry | None
+    retry: Retry | int | None
     timeout: float | None
     on_lost: OnLost
     isolation: Isolation
     queue: str
+    side_effects: SideEffects
+
+
+class MethodOptions(JobOptions, total=False):
+    """And those of a method."""
+
+    idempotency_key: Callable[..., Any] | None
+    was: str | Iterable[str] | None
+
+
+class Options(NamedTuple):
+    """Checked options of one node."""
+
+    retry: Retry | None = None
+    timeout: float | None = None
+    on_lost: OnLost = "rerun"
+    isolation: Isolation = "thread"
+    queue: str = DEFAULT_QUEUE
     side_effects: SideEffects = "opaque"
     idempotency_key: Callable[..., Any] | None = None
+    was: tuple[str, ...] = ()
 
-    def body(self, is_async: bool) -> Body:
-        """Where the body runs: a process of its own when asked for, else the loop for `async def`, else a thread."""
-        if self.isolation == "process":
-            return "process"
-        return "loop" if is_async else "thread"
+    def of_spec(self, is_async: bool) -> dict[str, Any]:
+        """The fields of a NodeSpec that they are. The body runs in a process if asked for, else on the loop or in a thread."""
+        body: Body = "process" if self.isolation == "process" else "loop" if is_async else "thread"
+        own = self._asdict()
+        return {name: own[name] for name in NodeSpec._fields if name in own} | {"body": body}
 
 
-def checked_options(
-    place: SourceLine,
-    *,
-    retry: Retry | int | None,
-    timeout: float | None,
-    on_lost: OnLost,
-    isolation: Isolation,
-    queue: str,
-    side_effects: SideEffects,
-    idempotency_key: Callable[..., Any] | None = None,
-) -> Options:
+def checked_options(place: SourceLine, given: JobOptions, allowed: type = JobOptions) -> Options:
     """The options of one node, or a DefinitionError that shows the line."""
-    _check_choice("on_lost", on_lost, get_args(OnLost), place)
-    _check_choice("isolation", isolation, get_args(Isolation), place)
-    _check_choice("side_effects", side_effects, get_args(SideEffects), place)
-    if idempotency_key is not None and not callable(idempotency_key):
+    unknown = given.keys() - allowed.__annotations__.keys() - JobOptions.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"there is no option {min(unknown)!r} ({place}); there are {', '.join(Options._fields)}")
+    options = Options(**given)  # type: ignore[arg-type]  # checked now
+    _check_choice("on_lost", options.on_lost, get_args(OnLost), place)
+    _check_choice("isolation", options.isolation, get_args(Isolation), place)
+    _check_choice("side_effects", options.side_effects, get_args(SideEffects), place)
+    if options.idempotency_key is not None and not callable(options.idempotency_key):
         raise DefinitionError(
-            f"idempotency_key={idempotency_key!r}: a function of self is needed, as in "
+            f"idempotency_key={options.idempotency_key!r}: a function of self is needed, as in "
             f'lambda self: f"order-{{self.order_id}}"',
             where=str(place),
         )
-    if not _is_text(queue) or "/" in queue:
-        raise DefinitionError(f"queue={queue!r}: a name without '/' is needed", where=str(place))
-    seconds = _checked_timeout(timeout, place)
-    return Options(
-        _checked_retry(Retry.of(retry), place), seconds, on_lost, isolation, queue, side_effects, idempotency_key
+    if not _is_text(options.queue) or "/" in options.queue:
+        raise DefinitionError(f"queue={options.queue!r}: a name without '/' is needed", where=str(place))
+    return options._replace(
+        retry=_checked_retry(Retry.of(options.retry), place),
+        timeout=_checked_timeout(options.timeout, place),
+        was=_checked_former_names(given.get("was"), place),
     )
 
 
@@ -88,7 +102,7 @@ def checked_name(name: str, place: SourceLine) -> str:
     return name
 
 
-def checked_former_names(was: str | Iterable[str] | None, place: SourceLine) -> tuple[str, ...]:
+def _checked_former_names(was: Any, place: SourceLine) -> tuple[str, ...]:
     """The names a node had before, each once, in the order of writing."""
     given = () if was is None else (was,) if isinstance(was, str) or not isinstance(was, Iterable) else tuple(was)
     for each in given:

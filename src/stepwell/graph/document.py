@@ -6,12 +6,11 @@ the digest of every graph; there are no dates in it, so the same graph always ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..codec import encode_checked
-from ..ids import NodeId
-from .spec import DEFAULT_QUEUE, NO_ARGS, NodeSpec, Retry
+from .spec import NO_ARGS, NodeSpec, Retry
 
 
 def to_document(specs: Sequence[NodeSpec], state: str | None = None) -> bytes:
@@ -23,36 +22,21 @@ def to_document(specs: Sequence[NodeSpec], state: str | None = None) -> bytes:
 def node_document(spec: NodeSpec) -> dict[str, Any]:
     """One node, defaults left out."""
     node: dict[str, Any] = {"id": spec.id}
-    if spec.name != spec.id:
-        node["name"] = spec.name
-    if spec.depends_on:
-        node["depends_on"] = sorted(spec.depends_on)
-    if spec.job is not None:
-        node["job"] = spec.job
-    if spec.args is not NO_ARGS and spec.args:
-        node["args"] = dict(spec.args)
-    if spec.needs:
-        node["needs"] = sorted(spec.needs)
-    if spec.kind != "step":
-        node["kind"] = spec.kind
-    if spec.retry is not None:
-        node["retry"] = _retry_document(spec.retry)
-    if spec.timeout is not None:
-        node["timeout"] = spec.timeout
-    if spec.on_lost != "rerun":
-        node["on_lost"] = spec.on_lost
-    if spec.body != "thread":
-        node["body"] = spec.body
-    if spec.queue != DEFAULT_QUEUE:
-        node["queue"] = spec.queue
-    if spec.was:
-        node["was"] = sorted(spec.was)
-    if spec.side_effects != "opaque":
-        node["side_effects"] = spec.side_effects
+    for field, value in zip(NodeSpec._fields[1:], spec[1:], strict=True):
+        default = spec.id if field == "name" else _DEFAULTS[field]
+        if value is not default and value != default:
+            node[field] = _WRITE[field](value) if field in _WRITE else value
     return node
 
 
-def _retry_document(retry: Retry) -> dict[str, Any]:
+def node_from_document(node: dict[str, Any]) -> NodeSpec:
+    known = {"name": node["id"]} | {field: node[field] for field in NodeSpec._fields if field in node}
+    for field in known.keys() & _READ.keys():
+        known[field] = _READ[field](known[field])
+    return NodeSpec(**known)
+
+
+def _write_retry(retry: Retry) -> dict[str, Any]:
     document: dict[str, Any] = {"max_attempts": retry.max_attempts}
     if retry.base_delay != 1.0:
         document["base_delay"] = retry.base_delay
@@ -63,28 +47,26 @@ def _retry_document(retry: Retry) -> dict[str, Any]:
     return document
 
 
-def node_from_document(node: dict[str, Any]) -> NodeSpec:
-    retry = node.get("retry")
-    return NodeSpec(
-        id=NodeId(node["id"]),
-        name=node.get("name", node["id"]),
-        depends_on=tuple(node.get("depends_on", ())),
-        job=node.get("job"),
-        args=node.get("args") or NO_ARGS,
-        needs=tuple(node.get("needs", ())),
-        kind=node.get("kind", "step"),
-        retry=None
-        if retry is None
-        else Retry(
-            retry["max_attempts"],
-            retry.get("base_delay", 1.0),
-            retry.get("max_delay", 60.0),
-            None if retry.get("retry_on") is None else tuple(retry["retry_on"]),
-        ),
-        timeout=node.get("timeout"),
-        on_lost=node.get("on_lost", "rerun"),
-        body=node.get("body", "thread"),
-        queue=node.get("queue", DEFAULT_QUEUE),
-        was=tuple(node.get("was", ())),
-        side_effects=node.get("side_effects", "opaque"),
-    )
+def _read_retry(retry: dict[str, Any] | None) -> Retry | None:
+    if retry is None:
+        return None
+    retry_on = retry.get("retry_on")
+    delays = retry.get("base_delay", 1.0), retry.get("max_delay", 60.0)
+    return Retry(retry["max_attempts"], *delays, None if retry_on is None else tuple(retry_on))
+
+
+_DEFAULTS = NodeSpec._field_defaults
+_WRITE: dict[str, Callable[[Any], Any]] = {
+    "depends_on": sorted,
+    "args": dict,
+    "needs": sorted,
+    "retry": _write_retry,
+    "was": sorted,
+}
+_READ: dict[str, Callable[[Any], Any]] = {
+    "depends_on": tuple,
+    "args": lambda args: args or NO_ARGS,
+    "needs": tuple,
+    "retry": _read_retry,
+    "was": tuple,
+}

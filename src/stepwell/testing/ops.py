@@ -65,9 +65,9 @@ def graph(*more: NodeSpec, **parents: str) -> Graph:
     return Graph([*specs, *more])
 
 
-def retrying(*names: str) -> Graph:
-    """Nodes without parents that may fail often."""
-    return Graph([NodeSpec(NodeId(name), name, retry=Retry(9)) for name in names])
+def patient(*names: str) -> Graph:
+    """Nodes side by side that may fail many times."""
+    return graph(*(NodeSpec(NodeId(name), name, retry=Retry(99)) for name in names))
 
 
 def fan(size: int) -> Graph:

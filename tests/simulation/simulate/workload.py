@@ -159,9 +159,24 @@ def _longer() -> dict[str, Workload]:
         asks=("cascade", "late cascade", "reattempt any", "late fork", "late cascade"),
         chunk=1,
     )
+    never_stops = Behaviour(seconds=10, obeys=False)
+    stubborn_cancel = Workload("cancel stubborn", shapes()["fan-in"].graph, {"b": never_stops}, asks=("cancel",))
+    careful = {node: {"on_lost": "interrupt"} for node in "abcd"}
+    all_once = Workload("all at most once", _graph({"a": "", "b": "", "c": "a b", "d": "c"}, **careful), {})
+    retried = {"b": {"retry": AGAIN, "needs": ()}}
+    held_back = Workload(
+        "heal above a retry",
+        _graph({"a": "", "b": ""}, **retried),
+        {"a": Behaviour(seconds=0.5), "b": twice},
+        asks=("heal",),
+        later=_graph({"a": "", "b": "a"}, **retried),
+    )
     return {
         **failing,
         **poisoned,
+        "all at most once": all_once,
+        "cancel stubborn": stubborn_cancel,
+        "heal above a retry": held_back,
         "retry race": race,
         "heal back": back,
         "forks": forks,

@@ -47,8 +47,8 @@ from ..ops import (
     finish,
     graph,
     hold,
+    patient,
     retried,
-    retrying,
     start,
     sweep,
     work,
@@ -167,7 +167,7 @@ def test_nodes_are_listed_in_order_page_by_page(store: Store) -> None:
 
 
 def test_attempts_are_listed_by_node_and_number(store: Store, clock: ManualClock) -> None:
-    start(store, retrying("a", "b", "c"))
+    start(store, patient("a", "b", "c"))
     enlist(store, seconds=600)
     for _ in range(3):
         store.commit([retried(grant, 1) for grant in reversed(claim(store))])

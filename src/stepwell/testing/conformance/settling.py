@@ -36,10 +36,10 @@ from ..ops import (
     hold,
     node,
     one,
+    patient,
     refused,
     released,
     retried,
-    retrying,
     start,
     statuses,
     sweep,
@@ -238,7 +238,7 @@ def test_an_attempt_that_its_worker_gives_up_is_lost_and_ready_again(store: Stor
 
 
 def test_failures_and_timeouts_are_counted(store: Store, clock: ManualClock) -> None:
-    start(store, retrying("a"))
+    start(store, patient("a"))
     enlist(store, seconds=600)
     for count, status in enumerate((AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.FAILED), 1):
         (grant,) = claim(store)
@@ -255,7 +255,7 @@ def test_what_asked_to_be_tried_later_is_counted_apart_from_failures(
     store: Store, clock: ManualClock, beside: bool
 ) -> None:
     """Settled alone, or together with others, which a store may do in another way."""
-    start(store, retrying("a", "b"))
+    start(store, patient("a", "b"))
     enlist(store, seconds=600)
     for count in range(1, 4):
         grants = {grant.index: grant for grant in claim(store)}
