@@ -53,7 +53,7 @@ def test_a_new_required_input_pauses_the_run_and_resume_takes_it(open_sqlite: Op
     assert 'run.resume(input={"express": ...})' in (run.row.reason or "")
     assert not any(attempt.status == "FAILED" for node in run.nodes() for attempt in node.attempts)
     with pytest.raises(RunPaused, match="express: is missing"):
-        engine.get("r-1").wait(30)
+        engine.get("r-1").wait(30).check()
     with pytest.raises(RunConflict, match="express: is missing"):
         engine.get("r-1").resume()
     assert "resume r-1 --input NAME=VALUE" in str(run.why())

@@ -13,8 +13,9 @@ from stepwell.ids import AttemptId, WorkerId
 from stepwell.kernel.audit import folding
 from stepwell.model import AttemptStatus, Enlisted, NodeStatus, Refusal, Refused, Settle
 from stepwell.runner.bodies.held import Held
+from stepwell.runner.worker.counters import Counters
 from stepwell.runner.worker.lease import LeaseState
-from stepwell.runner.worker.metrics import Counters, EngineMetrics
+from stepwell.runner.worker.metrics import EngineMetrics
 from stepwell.store import reader
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine

@@ -12,7 +12,7 @@ FULL = 2
 
 def feel(pressure: Pressure, now: int, *waiting: int) -> list[str]:
     """What is told when so much waits of each run and there is no room."""
-    pressure.feel("thread", FULL, FULL, lambda: waiting, now)
+    pressure.update("thread", FULL, FULL, lambda: waiting, now)
     told = [event.state for event in pressure.news]
     pressure.news.clear()
     return told
@@ -42,13 +42,13 @@ def test_a_burst_that_turns_out_to_last_is_told_late() -> None:
     feel(pressure, 0, 1)
     feel(pressure, 1)
     assert feel(pressure, 2, 1) == []
-    pressure.feel("thread", FULL, FULL, lambda: (7, 3), TELL_EVERY)
+    pressure.update("thread", FULL, FULL, lambda: (7, 3), TELL_EVERY)
     assert list(pressure.news) == [BackpressureEvent("thread", "began", FULL, FULL, 10, (TELL_EVERY - 2) / SECOND, 2)]
 
 
 def test_too_many_runs_are_not_counted() -> None:
     pressure = Pressure()
-    pressure.feel("thread", FULL, FULL, lambda: [1] * (MAX_RUNS_COUNTED + 1), 0)
+    pressure.update("thread", FULL, FULL, lambda: [1] * (MAX_RUNS_COUNTED + 1), 0)
     assert pressure.news[0].waiting is None
 
 

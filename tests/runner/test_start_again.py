@@ -77,7 +77,7 @@ def test_a_run_whose_graph_was_edited_is_still_the_run_of_its_builder(engine: En
     w.node("fail", job=jobs.fail)
     run = engine.start(w, run_id="r-1")
     with pytest.raises(RunPaused):
-        run.wait(30)
+        run.wait(30).check()
     form = run.export_graph()
     next(iter(form["nodes"].values()))["args"] = {"message": "other"}
     run.import_graph(form)

@@ -81,8 +81,7 @@ def half_done(engine: Engine, **options: Any) -> Run:
     w.node("first", job=jobs.double, args={"item": 4})
     w.node("second", job=jobs.fail)
     run = engine.start(w)
-    with pytest.raises(Exception, match="a node failed"):
-        run.wait(30)
+    assert run.wait(30).status == "PAUSED"
     return run
 
 
@@ -256,8 +255,7 @@ def test_an_exception_in_data_is_looked_up_when_the_run_is_taken_up(
     retry = {"max_attempts": 3, "base_delay": 0.001, "retry_on": [name]}
     run.import_graph(edited(run, "tests.runner.jobs:fail", retry=retry))
     again = open_sqlite(jobs=["tests"]).get(run.id).retry()
-    with pytest.raises(Exception, match="a node failed"):
-        again.wait(30)
+    assert again.wait(30).status == "PAUSED"
     assert len(run.node("second").attempts) == 1 + tries
 
 

@@ -9,7 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from ..version import __version__
-from . import completion
+from .completion import asked_by_a_shell
+from .completion import nodes as complete_nodes
+from .completion import runs as complete_runs
+from .completion import statuses as complete_statuses
+from .completion import targets_and_runs as complete_targets_and_runs
+from .completion import workflows as complete_workflows
 from .exits import MEANINGS, forgiving_streams, report
 from .options import (
     Accept,
@@ -124,13 +129,13 @@ def ls(
     workflow: Annotated[
         str | None,
         typer.Option(
-            "--workflow", metavar="NAME", help="Only runs of this workflow.", autocompletion=completion.workflows
+            "--workflow", metavar="NAME", help="Only runs of this workflow.", autocompletion=complete_workflows
         ),
     ] = None,
     status: Annotated[
         str | None,
         typer.Option(
-            "--status", metavar="STATUS", help="Only runs with this status.", autocompletion=completion.statuses
+            "--status", metavar="STATUS", help="Only runs with this status.", autocompletion=complete_statuses
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most so many.")] = 20,
@@ -167,7 +172,7 @@ def why(
         typer.Argument(
             metavar="[NODE]",
             help="A node by id or name; without it the run is explained.",
-            autocompletion=completion.nodes,
+            autocompletion=complete_nodes,
         ),
     ] = None,
     as_json: AsJson = False,
@@ -228,7 +233,7 @@ def replay(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="RUN|FILE", help="A run, or a cassette that `export` wrote.", autocompletion=completion.runs
+            metavar="RUN|FILE", help="A run, or a cassette that `export` wrote.", autocompletion=complete_runs
         ),
     ],
     as_json: AsJson = False,
@@ -270,7 +275,7 @@ def graph(
         typer.Argument(
             metavar="TARGET|RUN",
             help="A workflow, or a run: drawn with the status of its nodes.",
-            autocompletion=completion.targets_and_runs,
+            autocompletion=complete_targets_and_runs,
         ),
     ],
     mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart (the default).")] = False,
@@ -357,8 +362,8 @@ def fork(
 @app.command()
 def diff(
     context: typer.Context,
-    first: Annotated[str, typer.Argument(metavar="RUN1", help="A run.", autocompletion=completion.runs)],
-    second: Annotated[str, typer.Argument(metavar="RUN2", help="Another.", autocompletion=completion.runs)],
+    first: Annotated[str, typer.Argument(metavar="RUN1", help="A run.", autocompletion=complete_runs)],
+    second: Annotated[str, typer.Argument(metavar="RUN2", help="Another.", autocompletion=complete_runs)],
     whole: Annotated[bool, typer.Option("--all", help="Every node, also those that do not differ.")] = False,
     as_json: AsJson = False,
     store: Store = None,
@@ -509,7 +514,7 @@ def main() -> None:
     if logging.lastResort is not None:  # warnings of the engine, unless the user's code has set up logging
         logging.lastResort.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     try:
-        with completion.asked_by_a_shell():
+        with asked_by_a_shell():
             app(prog_name="stepwell")
     except Exception as error:
         sys.exit(report(error))

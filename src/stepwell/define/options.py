@@ -58,7 +58,8 @@ def checked_options(place: SourceLine, given: JobOptions, allowed: type = JobOpt
     """The options of one node, or a DefinitionError that shows the line."""
     unknown = given.keys() - allowed.__annotations__.keys() - JobOptions.__annotations__.keys()
     if unknown:
-        raise TypeError(f"there is no option {min(unknown)!r} ({place}); there are {', '.join(Options._fields)}")
+        known = ", ".join(sorted({*allowed.__annotations__, *JobOptions.__annotations__}))
+        raise DefinitionError(f"there is no option {min(unknown)!r}; there are {known}", where=str(place))
     options = Options(**given)  # type: ignore[arg-type]  # checked now
     _check_choice("on_lost", options.on_lost, get_args(OnLost), place)
     _check_choice("isolation", options.isolation, get_args(Isolation), place)

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ...runner.bodies.capture import refresh_capture
-from .progress import NAMES_UP_TO, Display, Tally, elapsed
 from .screen import console
+from .tally import NAMES_UP_TO, Display, Tally, elapsed
 from .words import how_far
 
 

@@ -7,16 +7,16 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import NamedTuple, Protocol
 
 import typer
 
 from ...clock import SECOND
 from ...errors import RunStillActive
 from ...model import GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
-from ...model.lines import Progress, latest_progress
+from ...model.lines import latest_progress
 from ...runner import Engine
 from ...store import reader
+from .tally import NAMES_UP_TO, Display, Tally, elapsed
 from .words import duration, how_far, plain
 
 LOOK_EVERY = 0.1
@@ -26,35 +26,9 @@ SHARE_OF_TIME = 0.05
 _DONE = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
 _BEFORE = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
 _BROKEN = (NodeStatus.FAILED, NodeStatus.INTERRUPTED)
-NAMES_UP_TO = 12
 BARS_UP_TO = 4
 """How many nodes have a bar of their own in the live display."""
 _NAMES_IN_A_LINE = 4
-
-
-class Tally(NamedTuple):
-    """How a run stands. The four numbers need not add up: nodes that were cancelled are none of them."""
-
-    total: int
-    done: int
-    running: int
-    waiting: int
-    failed: int
-    at_work: tuple[str, ...]
-    """Some of those that run or wait for a time."""
-    bars: tuple[tuple[str, Progress], ...] = ()
-    """Nodes that say how far they are; these are not in `at_work`."""
-    paused: bool = False
-
-
-class Display(Protocol):
-    def __enter__(self) -> Display: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def update(self, tally: Tally) -> None: ...
 
 
 def follow(engine: Engine, row: RunRow) -> None:
@@ -114,11 +88,6 @@ def _display() -> Display:
     from .bar import Bar
 
     return Bar()
-
-
-def elapsed(seconds: float) -> str:
-    """In tenths while it is short, so that it does not change its width all the time."""
-    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
 
 
 class Lines:

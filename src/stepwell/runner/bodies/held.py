@@ -11,10 +11,10 @@ from ...define import Bodies
 from ...graph import Graph, NodeSpec
 from ...ids import AttemptId, RunId
 from ...replay.record import Line, clock_lines
+from .log_lines import AttemptOutput
 from .run_queue import QueueKey
 
 if TYPE_CHECKING:
-    from .log_lines import AttemptOutput
     from .visible_state import Seen
 
 
@@ -136,7 +136,7 @@ class Held:
         return self.facts.specs[self.index]
 
     @property
-    def line(self) -> str:
-        """Where a body of its kind waits for room; one that must not be claimed ahead has a line of its own."""
+    def pool(self) -> str:
+        """Where a body of its kind waits for room; one that must not be claimed ahead has a pool of its own."""
         spec = self.spec
         return f"{spec.body}!" if spec.on_lost == "interrupt" else spec.body

@@ -11,7 +11,7 @@ import operator
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from ...codec import clean
 from ...errors import InputError
@@ -20,7 +20,6 @@ from ...masking import longest, mask
 from ...model import MARK, Append
 from ...model.lines import LOG, PROGRESS, LogLine, Progress
 from ...words import shown
-from .held import Held
 
 LINE_UP_TO = 8_192
 """Characters of one line; of a longer one the beginning and the end are kept."""
@@ -223,8 +222,16 @@ class AttemptOutput(BodyOutput):
         self._all.listed(self)
 
 
+class HasOutput(Protocol):
+    """An attempt whose body may log and print."""
+
+    attempt: AttemptId
+    over: bool
+    printed: AttemptOutput | None
+
+
 class Lines:
-    """What the attempts of one worker have said and nobody has taken yet."""
+    """What the bodies of one worker have printed and nobody has stored yet."""
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
         self.wake = wake
@@ -234,7 +241,7 @@ class Lines:
         self._with_lines: deque[AttemptOutput] = deque()
         self._bytes = 0
 
-    def of(self, held: Held) -> AttemptOutput | None:
+    def of(self, held: HasOutput) -> AttemptOutput | None:
         """The output of an attempt, made when it first says something; None when nobody listens any more."""
         if held.printed is None and not held.over:
             with self._lock:
@@ -249,7 +256,7 @@ class Lines:
     def due(self) -> list[Append]:
         """What should be stored now."""
         ops: list[Append] = []
-        # A owner that is listed again while this goes on has its turn in the next commit.
+        # One that is listed again meanwhile has its turn in the next commit.
         for _ in range(len(self._with_lines)):
             if len(ops) >= TAKEN_UP_TO:
                 return ops
@@ -257,8 +264,8 @@ class Lines:
         self.ripe = False
         return ops
 
-    def listed(self, said: AttemptOutput) -> None:
-        self._with_lines.append(said)
+    def listed(self, output: AttemptOutput) -> None:
+        self._with_lines.append(output)
         self.wake()
 
     def enter(self, size: int) -> bool:

@@ -1,6 +1,6 @@
 """Back-pressure: every slot for a kind of body is taken, and ready work is left in the store for want of room.
 
-It is felt from then until none waits any more, so a fan-out of any width is one block. A plain object: no threads, no
+It is active from then until none waits any more, so a fan-out of any width is one block. A plain object: no threads, no
 clock.
 """
 
@@ -34,19 +34,19 @@ class BackpressureEvent(NamedTuple):
     """How many nodes wait in the store, at most: those of the same runs that wait for a retry, need another kind of body or
     are run by other workers count too. None when too many runs would have to be counted."""
     seconds: float
-    """How long it has been felt."""
+    """How long it has been state."""
     blocks: int
-    """How often it was felt since the engine was opened; more often than it was told, when it came in short bursts."""
+    """How often it was active since the engine was opened; more often than it was told, when it came in short bursts."""
 
 
-class _Line:
+class _KindState:
     """One kind of body."""
 
     __slots__ = ("blocks", "since", "spent", "told", "told_at")
 
     def __init__(self) -> None:
         self.since: int | None = None
-        """Since when it is felt."""
+        """Since when it is state."""
         self.told = False
         self.told_at: int | None = None
         self.blocks = 0
@@ -57,42 +57,42 @@ class Pressure:
     """How often and how long each kind of body was without room, and what of it is to be told."""
 
     def __init__(self) -> None:
-        self._lines = {kind: _Line() for kind in KINDS}
-        self.felt: set[str] = set()
-        """The kinds of bodies for which it is felt now."""
+        self._by_kind = {kind: _KindState() for kind in KINDS}
+        self.active: set[str] = set()
+        """The kinds of bodies for which it is active now."""
         self.news: deque[BackpressureEvent] = deque(maxlen=MAX_UNTOLD)
         """What is to be told, in order."""
 
-    def feel(self, kind: str, held: int, limit: int, waiting: Callable[[], Iterable[int]], now: int) -> None:
-        """Where it is felt already, or there is no room: how much waits of each run, at most."""
-        line = self._lines[kind]
+    def update(self, kind: str, held: int, limit: int, waiting: Callable[[], Iterable[int]], now: int) -> None:
+        """Where it is active already, or there is no room: how much waits of each run, at most."""
+        state = self._by_kind[kind]
         if any(waiting()):
-            if line.since is None:
-                line.since = now
-                line.blocks += 1
-                self.felt.add(kind)
-            # One that began too soon after the last is told late, if it is still felt then.
-            told_lately = line.told_at is not None and now - line.told_at < TELL_EVERY
-            if not (line.told or told_lately):
-                line.told, line.told_at = True, now
-                self._tell(kind, "began", held, limit, _together(waiting()), now - line.since)
-        elif line.since is not None:
-            lasted = now - line.since
-            line.spent += lasted
-            line.since = None
-            self.felt.discard(kind)
-            if line.told:
-                line.told = False
+            if state.since is None:
+                state.since = now
+                state.blocks += 1
+                self.active.add(kind)
+            # One that began too soon after the last is told late, if it is still active then.
+            told_lately = state.told_at is not None and now - state.told_at < TELL_EVERY
+            if not (state.told or told_lately):
+                state.told, state.told_at = True, now
+                self._tell(kind, "began", held, limit, _together(waiting()), now - state.since)
+        elif state.since is not None:
+            lasted = now - state.since
+            state.spent += lasted
+            state.since = None
+            self.active.discard(kind)
+            if state.told:
+                state.told = False
                 self._tell(kind, "ended", held, limit, 0, lasted)
 
     def blocks(self, kind: str) -> int:
-        """How often it was felt."""
-        return self._lines[kind].blocks
+        """How often it was state."""
+        return self._by_kind[kind].blocks
 
     def spent(self, kind: str, now: int) -> int:
-        """For how many microseconds it was felt in all, until now."""
-        line = self._lines[kind]
-        return line.spent + (0 if line.since is None else now - line.since)
+        """For how many microseconds it was active in all, until now."""
+        state = self._by_kind[kind]
+        return state.spent + (0 if state.since is None else now - state.since)
 
     def _tell(
         self, kind: str, state: Literal["began", "ended"], held: int, limit: int, waiting: int | None, lasted: int

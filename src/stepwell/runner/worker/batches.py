@@ -40,12 +40,12 @@ class Submission:
 
 
 class ClaimScope(NamedTuple):
-    """What one claim asks for: up to so many nodes of each line, counted together, of these runs or in this window.
+    """What one claim asks for: up to so many nodes of each pool, counted together, of these runs or in this window.
 
-    A line is a kind of body, with "!" when its nodes must not be claimed ahead of a free slot.
+    A pool is a kind of body, with "!" when its nodes must not be claimed ahead of a free slot.
     """
 
-    lines: tuple[tuple[str, int], ...]
+    pools: tuple[tuple[str, int], ...]
     runs: tuple[RunId, ...] = ()
     window: Window | None = None
     suspect: bool = False
@@ -58,7 +58,7 @@ class Window:
     pairs: tuple[tuple[str, str], ...]
     graphs: list[frozenset[str]]
     """The lanes of their graphs."""
-    lines: set[str]
+    pools: set[str]
     """In which there may be READY nodes of them."""
 
 
@@ -67,16 +67,16 @@ MAX_PAIRS_NAMED = 256
 
 
 def windows(
-    serves: Mapping[tuple[str, str], frozenset[str]], by_line: Callable[[frozenset[str]], Iterable[str]]
+    serves: Mapping[tuple[str, str], frozenset[str]], by_pool: Callable[[frozenset[str]], Iterable[str]]
 ) -> Iterator[Window]:
     """All that is served, some at a time."""
     pairs = sorted(serves)
     for start in range(0, len(pairs), MAX_PAIRS_NAMED):
         named = tuple(pairs[start : start + MAX_PAIRS_NAMED])
         graphs = [*{serves[pair] for pair in named}]
-        lines = {line for lanes in graphs for line in by_line(lanes)}
-        if lines:
-            yield Window(named, graphs, lines)
+        pools = {pool for lanes in graphs for pool in by_pool(lanes)}
+        if pools:
+            yield Window(named, graphs, pools)
 
 
 @dataclass(slots=True, eq=False)

@@ -43,7 +43,7 @@ from ..bodies.log_lines import Lines
 from ..bodies.run_queue import RunQueue, first_of
 from .backpressure import KINDS, Pressure
 from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Pace, Submission, Window, windows
-from .metrics import Counters
+from .counters import Counters
 from .rejected_ops import FIRST_PAUSE, Apart, Isolation, Rejected, in_words
 
 MAX_SETTLEMENTS = 2_000
@@ -58,7 +58,7 @@ SERVED_EVERY = 50_000
 """At the latest after this many microseconds of work on runs that it knows, it looks for those that others started."""
 DRAIN_FOR = 10_000_000
 """For so many microseconds at most nothing is claimed so that a suspect can run alone. Then it runs beside what is left."""
-LINES = {kind: (f"{kind}!", kind) for kind in KINDS}
+POOLS = {kind: (f"{kind}!", kind) for kind in KINDS}
 """Of each kind of body. Careful ones come first: while others are claimed ahead no slot would ever be free for them."""
 
 
@@ -97,7 +97,7 @@ class Scheduler:
         """Batches that the store did not take, or parts of them, in order: sent before anything else."""
         self._isolation = Isolation()
         self._ready_runs: defaultdict[str, RunQueue] = defaultdict(RunQueue)
-        """By line: the runs that may have READY nodes in it."""
+        """By pool: the runs that may have READY nodes in it."""
         self._known = 0
         """How many runs it has known."""
         self._windows: deque[Window] = deque()
@@ -141,7 +141,7 @@ class Scheduler:
 
     def look_around(self) -> None:
         """Runs of the workflows it serves may have READY nodes."""
-        self._windows = deque(windows(self.serves, self._by_line))
+        self._windows = deque(windows(self.serves, self._by_pool))
         if self.serves:
             self.look_for_suspects()
 
@@ -220,8 +220,8 @@ class Scheduler:
         if batch is None and not self._nothing_to_say():
             batch = self._compose(now)
         if batch is None or not batch.ops:
-            if self._full or self.pressure.felt:
-                self._feel(now)
+            if self._full or self.pressure.active:
+                self._update_pressure(now)
             return None
         batch.since = now
         self._in_flight = batch
@@ -230,7 +230,7 @@ class Scheduler:
     @property
     def quiet(self) -> bool:
         """There is nothing to say, and no pressure to look after."""
-        return not (self._full or self.pressure.felt or self._again) and self._nothing_to_say()
+        return not (self._full or self.pressure.active or self._again) and self._nothing_to_say()
 
     def _nothing_to_say(self) -> bool:
         """Known without composing a batch: after every commit somebody asks for the next one."""
@@ -277,8 +277,8 @@ class Scheduler:
             facts = self.facts.get(run.run_id)
             if facts is not None:
                 facts.active = run.active
-        if self._full or self.pressure.felt:
-            self._feel(now)
+        if self._full or self.pressure.active:
+            self._update_pressure(now)
         return result
 
     def failed(self, batch: CommitBatch, error: BaseException) -> list[Submission]:
@@ -317,8 +317,8 @@ class Scheduler:
             return [], self._isolation.not_settled(held, op, batch.apart, error, now)
         if isinstance(op, Claim):
             (asked,) = batch.claims
-            for line in self._ready_runs if op.runs else dict(asked.lines):
-                self._mark_drained(line, asked)
+            for pool in self._ready_runs if op.runs else dict(asked.pools):
+                self._mark_drained(pool, asked)
             return [], self._isolation.not_claimed(op, batch.apart, error, now, suspect=asked.suspect)
         return [], Rejected(
             f"a line of attempt {getattr(op, 'attempt', '?')} cannot be stored and is left out: {in_words(error)}"
@@ -353,8 +353,8 @@ class Scheduler:
     def _claim_apart(self, batch: CommitBatch, apart: Apart, now: int) -> None:
         graphs = {self.facts[run].graph.lanes for run in apart.runs} | {self.serves[pair] for pair in apart.serves}
         scope = {"runs": apart.runs} if apart.runs else {"serves": apart.serves}
-        for kind, lines in LINES.items():
-            own = [line for line in lines if any(line in self._by_line(lanes) for lanes in graphs)]
+        for kind, pools in POOLS.items():
+            own = [pool for pool in pools if any(pool in self._by_pool(lanes) for lanes in graphs)]
             self._claim(batch, self._with_room(kind, own, now), graphs, **scope)
         if batch.ops:
             self.mark_ready(apart.runs)  # what is not granted now is asked for as usual, if the store can do it again
@@ -414,19 +414,19 @@ class Scheduler:
         self._add_ready(facts.run_id)
 
     def _add_ready(self, run: RunId) -> None:
-        """This run, which is known, may have READY nodes in any of its lines."""
+        """This run, which is known, may have READY nodes in any of its pools."""
         if self._isolation.apart and self._isolation.has_run(run):
             return
         facts = self.facts[run]
-        for line in self._by_line(facts.graph.lanes):
-            self._ready_runs[line].add(facts.place)
+        for pool in self._by_pool(facts.graph.lanes):
+            self._ready_runs[pool].add(facts.place)
 
     def _add_claims(self, batch: CommitBatch, now: int) -> None:
         if self._draining():
             self._claim_suspects(batch)
             if self._draining() or batch.ops:
                 return
-        for kind, (careful, others) in LINES.items():
+        for kind, (careful, others) in POOLS.items():
             if self._ready_runs[careful] or self._ready_runs[others]:
                 self._claim_known(batch, kind, now)
         if self._windows and not batch.ops:
@@ -434,10 +434,10 @@ class Scheduler:
         self._claim_suspects(batch)
 
     def _claim_known(self, batch: CommitBatch, kind: str, now: int) -> None:
-        lines = [line for line in LINES[kind] if self._ready_runs[line]]
-        with_room = self._with_room(kind, lines, now)
+        pools = [pool for pool in POOLS[kind] if self._ready_runs[pool]]
+        with_room = self._with_room(kind, pools, now)
         if with_room:
-            runs = first_of((self._ready_runs[line] for line, _ in with_room), MAX_RUNS_NAMED)
+            runs = first_of((self._ready_runs[pool] for pool, _ in with_room), MAX_RUNS_NAMED)
             self._claim(batch, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
 
     def _claim_served(self, batch: CommitBatch, now: int) -> None:
@@ -447,56 +447,56 @@ class Scheduler:
             window = self._windows[0]
             self._windows.rotate(-1)
             for kind in KINDS:
-                lines = self._with_room(kind, [line for line in LINES[kind] if line in window.lines], now)
-                self._claim(batch, lines, window.graphs, window, serves=window.pairs)
+                pools = self._with_room(kind, [pool for pool in POOLS[kind] if pool in window.pools], now)
+                self._claim(batch, pools, window.graphs, window, serves=window.pairs)
             if batch.ops:
                 return
 
-    def _with_room(self, kind: str, lines: list[str], now: int) -> tuple[tuple[str, int], ...]:
-        """Those of the lines for which there is room, with how much: for careful ones only what is free now."""
-        if not lines:
+    def _with_room(self, kind: str, pools: list[str], now: int) -> tuple[tuple[str, int], ...]:
+        """Those of the pools for which there is room, with how much: for careful ones only what is free now."""
+        if not pools:
             return ()
         free = self._slots[kind] - self._counts[kind]
         ahead = 0 if kind == "process" else min(self._pace[kind].recent(now), self.limits.queue_depth)
-        if (free if lines[0].endswith("!") else free + ahead) <= 0:
+        if (free if pools[0].endswith("!") else free + ahead) <= 0:
             return ()
-        return tuple((line, min(CHUNK, free if line.endswith("!") else free + ahead)) for line in lines)
+        return tuple((pool, min(CHUNK, free if pool.endswith("!") else free + ahead)) for pool in pools)
 
     def _claim(
         self,
         batch: CommitBatch,
-        lines: tuple[tuple[str, int], ...],
+        pools: tuple[tuple[str, int], ...],
         graphs: Iterable[frozenset[str]],
         window: Window | None = None,
         **scope: Any,
     ) -> None:
-        """Ask for nodes of these lines. Limits are cumulative, so that all share the free slots."""
+        """Ask for nodes of these pools. Limits are cumulative, so that all share the free slots."""
         distinct = set(graphs)
-        wanted = tuple((lane, limit) for line, limit in lines for lane in self._lanes_of(line, distinct))
+        wanted = tuple((lane, limit) for pool, limit in pools for lane in self._lanes_of(pool, distinct))
         if wanted:
-            batch.claims.append(ClaimScope(lines, scope.get("runs", ()), window))
+            batch.claims.append(ClaimScope(pools, scope.get("runs", ()), window))
             batch.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
 
-    def _lanes_of(self, line: str, graphs: set[frozenset[str]]) -> Sequence[str]:
+    def _lanes_of(self, pool: str, graphs: set[frozenset[str]]) -> Sequence[str]:
         if len(graphs) == 1:
             (only,) = graphs
-            return self._by_line(only).get(line, ())
-        return sorted({lane for lanes in graphs for lane in self._by_line(lanes).get(line, ())})
+            return self._by_pool(only).get(pool, ())
+        return sorted({lane for lanes in graphs for lane in self._by_pool(lanes).get(pool, ())})
 
-    def _by_line(self, lanes: frozenset[str]) -> dict[str, tuple[str, ...]]:
-        """The lanes of a graph in queues that it takes nodes from, by line: what follows the name of the queue."""
+    def _by_pool(self, lanes: frozenset[str]) -> dict[str, tuple[str, ...]]:
+        """The lanes of a graph in queues that it takes nodes from, by pool: what follows the name of the queue."""
         found = self._lanes.get(lanes)
         if found is None:
             found = {}
             for lane in sorted(lanes):
-                queue, _, line = lane.partition("/")
+                queue, _, pool = lane.partition("/")
                 if self.queues is None or queue in self.queues:
-                    found[line] = (*found.get(line, ()), lane)
+                    found[pool] = (*found.get(pool, ()), lane)
             self._lanes[lanes] = found
         return found
 
     def _suspect_lanes(self, graphs: Iterable[frozenset[str]]) -> tuple[str, ...]:
-        own = {lane for lanes in set(graphs) for found in self._by_line(lanes).values() for lane in found}
+        own = {lane for lanes in set(graphs) for found in self._by_pool(lanes).values() for lane in found}
         return tuple(sorted({suspect_lane(lane) for lane in own}))
 
     # Back-pressure
@@ -504,21 +504,21 @@ class Scheduler:
     def close(self, now: int) -> None:
         """From now on nothing more is claimed, so nothing waits for room here."""
         self.closing = True
-        self._feel(now)
+        self._update_pressure(now)
 
-    def _feel(self, now: int) -> None:
+    def _update_pressure(self, now: int) -> None:
         """Notice where work waits in the store for want of room, and where it does no more."""
         for kind, held in self._counts.items():
             slots = self._slots[kind]
-            if held >= slots or kind in self.pressure.felt:
+            if held >= slots or kind in self.pressure.active:
                 self.counters.most_held[kind] = max(self.counters.most_held[kind], held)
-                self.pressure.feel(kind, held, slots, partial(self._waiting, kind), now)
+                self.pressure.update(kind, held, slots, partial(self._waiting, kind), now)
 
     def _waiting(self, kind: str) -> Iterator[int]:
         """Of each run that may have READY nodes for this kind: how many of its nodes may wait in the store, at most."""
         if self.closing:
             return
-        careful, others = (self._ready_runs[line] for line in LINES[kind])
+        careful, others = (self._ready_runs[pool] for pool in POOLS[kind])
         for run in chain(careful, (run for run in others if run not in careful)):
             facts = self.facts[run]
             yield max(0, facts.active - facts.held)
@@ -572,10 +572,10 @@ class Scheduler:
         if strange:
             self._give_back(strange)
         taken = 0
-        for line, limit in asked.lines:
-            taken += len(begun) if len(asked.lines) == 1 else sum(held.line == line for held in begun)
+        for pool, limit in asked.pools:
+            taken += len(begun) if len(asked.pools) == 1 else sum(held.pool == pool for held in begun)
             if taken < limit:
-                self._mark_drained(line, asked)
+                self._mark_drained(pool, asked)
         if asked.suspect and begun:
             self._draining_since = None
 
@@ -594,13 +594,13 @@ class Scheduler:
         ops: list[Op] = [Settle(grant.attempt, AttemptStatus.RELEASED, NodeStatus.READY) for grant in grants]
         self._submissions.append(Submission(ops))
 
-    def _mark_drained(self, line: str, asked: ClaimScope) -> None:
-        """There was less than asked for: nothing more is READY in this line of these runs, or in this window."""
+    def _mark_drained(self, pool: str, asked: ClaimScope) -> None:
+        """There was less than asked for: nothing more is READY in this pool of these runs, or in this window."""
         for run in asked.runs:
-            self._ready_runs[line].discard(run)
+            self._ready_runs[pool].discard(run)
         if asked.window is not None:
-            asked.window.lines.discard(line)
-            if not asked.window.lines and asked.window in self._windows:
+            asked.window.pools.discard(pool)
+            if not asked.window.pools and asked.window in self._windows:
                 self._windows.remove(asked.window)
 
     def _hold(self, grant: Grant, facts: RunFacts, now: int, *, suspect: bool) -> Held:
