@@ -165,6 +165,17 @@ def test_an_open_gate_with_nothing_that_can_move(running: Stored) -> None:
     assert "the gate is open and nothing can move" not in audit(run(stuck, gate=GateState.HELD))
 
 
+def test_what_began_before_its_parents_is_no_problem_in_a_run_that_was_healed(running: Stored) -> None:
+    began = node(running, "c", status=NodeStatus.RUNNING)
+    problem = "c: it is RUNNING before all its parents are"
+    assert problem in audit(began)
+    assert problem not in audit(run(began, heals=1))
+    ready = node(running, "c", status=NodeStatus.READY)
+    problem = "c: it is READY before all its parents are"
+    assert problem in audit(run(ready, heals=1))
+    assert problem not in audit(run(ready, heals=1, gate=GateState.HELD))
+
+
 def test_behind_a_closed_gate_counters_may_be_old(running: Stored) -> None:
     for changed in (node(running, "c", waiting=0), node(running, "b", status=NodeStatus.PENDING)):
         closed = audit(run(changed, gate=GateState.HELD))

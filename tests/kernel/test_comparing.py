@@ -51,6 +51,15 @@ def test_how_many_times_as_long_is_told_only_if_both_took_time() -> None:
         assert pair.ratio == ratio
 
 
+def test_one_delta_or_output_that_differs_is_enough() -> None:
+    of = graph(a="", b="")
+    other = compare(side(of), side(of, b=facts()._replace(delta="z")))
+    assert (other.same_outputs, other.same_deltas) == (True, False)
+    assert other.pairs[0].differs == ("delta",)
+    other = compare(side(of), side(of, b=facts("y")))
+    assert (other.same_outputs, other.same_deltas) == (False, True)
+
+
 def test_what_differs_comes_first_and_outputs_before_all() -> None:
     of = graph(a="", b="", c="", d="")
     found = compare(side(of), side(of, b=facts(attempts=2), d=facts("y"), c=facts(status=NodeStatus.SKIPPED)))

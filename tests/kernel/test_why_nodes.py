@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 
 import pytest
 
+from stepwell.clock import SECOND
 from stepwell.graph import Graph, NodeSpec, Retry
 from stepwell.ids import NodeId, WorkerId
 from stepwell.kernel.healing import arrange
 from stepwell.kernel.why import CauseKind, Worker, wanted
+from stepwell.kernel.why.words import Times
 from stepwell.model import GateState, NodeStatus
-from tests.kernel.facts import ALIVE, ago, attempt, entry, graph, known, run_row, text, why
+from tests.kernel.facts import ALIVE, NOW, ago, attempt, entry, graph, known, run_row, text, why
 
 CHAIN = graph(validate="", charge="validate", ship="charge")
 
@@ -539,6 +542,24 @@ def test_names_and_messages_cannot_play_tricks_on_a_terminal() -> None:
         "line\\none failed for good: it has no retry=",
         "  attempt 1 failed at 11:59:50: ValueError: red \\x1b[31m\\x07 \\u202eé → ok",
     ]
+
+
+def test_a_time_that_has_come_is_told_without_how_long_it_is_until_then() -> None:
+    times = Times(NOW, UTC)
+    assert [times.until(NOW + SECOND * seconds) for seconds in (14, 0, -5)] == [
+        "12:00:14 (in 14 s)",
+        "12:00:00",
+        "11:59:55",
+    ]
+
+
+def test_of_thousands_of_parents_the_ends_are_not_read() -> None:
+    for width in (1_000, 1_001):
+        of = graph(
+            **{f"p{number}": "" for number in range(width)}, join=" ".join(f"p{number}" for number in range(width))
+        )
+        ended = wanted(run_row(of), of, known(of, "join", "READY").row).ended
+        assert len(ended) == (width if width == 1_000 else 0)
 
 
 def test_times_of_another_day_have_a_date() -> None:

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from stepwell import Context, Engine, Run, Workflow, step
+from stepwell import Context, Engine, Retry, Run, Workflow, step
 from stepwell.errors import ReplayMismatch
 
 ASKED: list[str] = []
@@ -66,6 +66,24 @@ def test_equal_calls_get_their_own_answers_in_order(engine: Engine) -> None:
     assert report.effects == 5
     assert [each.occurrence for each in run.effects() if each.node == "ask" and each.name == "poll"] == [0, 0, 1, 2, 1]
     assert [each.index for each in run.effects() if each.node == "ask" and each.name == "poll"] == [0, 1, 2, 3, 4]
+
+
+class Booking(Workflow):
+    @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+    def book(self, ctx: Context) -> list[int]:
+        found = [ctx.effect("poll", poll, word, durable=True) for word in ASKED[: 3 + 2 * (ctx.attempt - 1)]]
+        if ctx.attempt == 1:
+            raise ValueError("not yet")
+        return found
+
+
+def test_durable_calls_are_each_served_once_in_order_and_then_made(engine: Engine) -> None:
+    ASKED[:] = ["a", "b", "a", "a", "b"]
+    first = next(ANSWERS) + 1
+    run = engine.run(Booking())
+    assert run.output("book") == [first, first + 1, first + 2, first + 3, first + 4]
+    second = [each for each in run.effects("book") if each.attempt == 2]
+    assert [each.from_attempt for each in second] == [1, 1, 1, None, None]
 
 
 def test_the_order_of_different_calls_may_change(engine: Engine) -> None:

@@ -26,6 +26,9 @@ def test_the_examples_are_right(module: Any) -> None:
         (None, {}, "$: recorded null, now {}"),
         ({"a": None}, {}, "$.a: recorded null, now nothing"),
         ([[1]], [[2]], "$[0][0]: recorded 1, now 2"),
+        ([1], {"a": 1}, '$: recorded [1], now {"a": 1}'),
+        ({"a": 1}, [1], '$: recorded {"a": 1}, now [1]'),
+        ([1, 2], [1], "$[1]: recorded 2, now nothing"),
         ("é", "e", '$: recorded "é", now "e"'),
     ],
 )
