@@ -70,6 +70,8 @@ def _check_ready(store: SqliteStore) -> None:
     claimable = "SELECT n.lane, r.graph, r.workflow, r.urgency, r.key FROM node n JOIN run r ON r.key = n.run"
     missing = set(db.execute(f"{claimable} WHERE n.status = 1 AND r.gate = 0").fetchall()) - marked
     assert not missing, f"READY, and nobody would find it: {missing}"
+    known = db.execute("SELECT marked, graph, workflow, urgency, key FROM run WHERE marked IS NOT NULL").fetchall()
+    assert set(known) <= marked, "a run counts on a mark that is gone"
     unfinished = {run for (run,) in db.execute("SELECT key FROM run WHERE status < 4")}
     assert {run for *_, run in marked} <= unfinished, "a run that has ended can still be found"
     due = (

@@ -6,7 +6,9 @@ from ...model import CHUNK, GraphSwitched, Receipt, Refusal, Refused, SwitchGrap
 from .codes import G_HELD, KIND_CODE, N_PENDING
 from .ending import Transaction, unmark_ready
 
-_SWITCH_GRAPH = "UPDATE run SET graph = ?, total = ?, heals = heals + 1, seq = seq + 1, derived = 0 WHERE key = ?"
+_SWITCH_GRAPH = """
+UPDATE run SET graph = ?, total = ?, heals = heals + 1, seq = seq + 1, derived = 0, marked = NULL WHERE key = ?
+"""
 _FORMER = "INSERT OR IGNORE INTO former_graph (run, graph) VALUES (?, ?)"
 _NOTE = """
 INSERT INTO journal (run, seq, at, kind, detail)

@@ -67,6 +67,7 @@ DELETE FROM ready WHERE (lane, graph, workflow, urgency, run) IN
   (SELECT lane.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3 FROM lane CROSS JOIN json_each(:stale) j
     WHERE lane.name = :lane)
 """
+_UNMARK = "UPDATE run SET marked = NULL WHERE key IN (SELECT value FROM json_each(?))"
 _SERVED_AMONG = """
 SELECT json_group_array(key) FROM (
   SELECT r.key FROM run r CROSS JOIN graph g ON g.key = r.graph
@@ -171,13 +172,16 @@ def _ready(tx: Transaction, op: Claim, lane: str, limit: int) -> tuple[str, dict
 
 def _find_runs(tx: Transaction, op: Claim, given: dict[str, Any]) -> list[int]:
     """The first runs that have READY nodes in a lane: no more are needed than nodes. Marks that are out of date are removed."""
-    find, scope = (_FIND_ALL, given) if op.serves is None else (_FIND_SERVED, given | {"serves": json.dumps(op.serves)})
+    find, scope = _FIND_ALL, given
+    if op.serves is not None:  # each once, or its runs would be found twice
+        find, scope = _FIND_SERVED, given | {"serves": json.dumps([*dict.fromkeys(op.serves)])}
     while True:
         found = tx.json(find, scope)
         stale = [mark for *mark, has_ready in found if not has_ready]
         if not stale:
             return [run for _, _, _, run, _ in found]
         tx.execute(_FORGET, {"lane": given["lane"], "stale": json.dumps(stale)})
+        tx.execute(_UNMARK, (json.dumps([run for _, _, _, run in stale]),))
 
 
 def _grant_many(tx: Transaction, op: Claim) -> int:

@@ -197,7 +197,7 @@ SELECT json_group_array(json_array(key, id, status, gate, purpose, open, active,
   FROM (SELECT * FROM run WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key)
 """
 _END_RUNS = f"""
-UPDATE run SET status = :status, gate = {G_SHUT}, ended_at = :now, cancel_at = NULL, seq = seq + 1
+UPDATE run SET status = :status, gate = {G_SHUT}, ended_at = :now, cancel_at = NULL, seq = seq + 1, marked = NULL
  WHERE key IN (SELECT value FROM json_each(:runs))
 """
 _PAUSE = f"""

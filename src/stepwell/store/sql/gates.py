@@ -167,7 +167,7 @@ _FINISH = f"""
 UPDATE run
    SET token = NULL, purpose = NULL, arguments = x'', expires_at = NULL, status = :status, reason = :reason,
        ended_at = iif(status = :status, ended_at, :ended), cancel_at = :cancel, seq = seq + 1,
-       gate = iif(:open, {G_OPEN}, {G_SHUT}), stopping = iif(:open, 0, stopping), derived = 0,
+       gate = iif(:open, {G_OPEN}, {G_SHUT}), stopping = iif(:open, 0, stopping), derived = 0, marked = NULL,
        deadline_at = iif(:open AND timeout IS NOT NULL AND status <> :status, :now + timeout, deadline_at)
  WHERE key = :run
 """

@@ -40,8 +40,8 @@ FEW = 4
 _ATTEMPT = f"""
 SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.stopping,
        r.heals OR (r.fork IS NOT NULL AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx)),
-       r.workflow, r.urgency, r.due_at, r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq, r.on_failure,
-       r.tolerated
+       r.workflow, r.urgency, r.due_at, r.marked, r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq,
+       r.on_failure, r.tolerated
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run WHERE c.id = ?1
 """
 _END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ?, record = ? WHERE key = ?"
@@ -65,7 +65,7 @@ _MARK_NODE = """
 INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run)
 SELECT n.lane, r.graph, r.workflow, r.urgency, r.key FROM run r CROSS JOIN node n ON n.run = r.key WHERE r.key = ? AND n.idx = ?
 """
-_COUNT = "UPDATE run SET open = ?, active = ?, failed = ?, seq = ?, derived = 0 WHERE key = ?"
+_COUNT = "UPDATE run SET open = ?, active = ?, failed = ?, seq = ?, marked = ?, derived = 0 WHERE key = ?"
 _NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -83,8 +83,8 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     row = tx.one(_ATTEMPT, split_attempt_id(op.attempt))
     if row is None or row[4] != A_RUNNING or row[7]:
         return None
-    key, run, idx, number, _, graph, stopping, _, workflow, urgency, due = row[:11]
-    run_id, run_status, gate, purpose, opened, active, failed, seq, *policy = row[11:]
+    key, run, idx, number, _, graph, stopping, _, workflow, urgency, due, marked = row[:12]
+    run_id, run_status, gate, purpose, opened, active, failed, seq, *policy = row[12:]
     asked = settled_as(op.node, stopping=bool(stopping), cancelling=run_status == R_CANCELLING)
     node, status = NODE_CODE[asked], ATTEMPT_CODE[op.status]
     tx.execute(_END, (status, tx.now, output, error, outcome, record, key))
@@ -94,14 +94,16 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
         tx.execute("UPDATE run SET due_at = ? WHERE key = ?", (due_at, run))
     if node == N_COMPLETED and gate == G_OPEN:
         for lane, released in _lower(tx, run, graph, idx):
-            tx.execute(_MARK, (lane, graph, workflow, urgency, run))
             active += released
+            if lane != marked:
+                tx.execute(_MARK, (lane, graph, workflow, urgency, run))
+                marked = lane
     elif node == N_READY:
         tx.execute(_MARK_NODE, (run, idx))
     if node >= N_TERMINAL:
         opened, active = opened - 1, active - 1
     failed, seq = failed + (node in (N_FAILED, N_INTERRUPTED)), seq + 1
-    tx.execute(_COUNT, (opened, active, failed, seq, run))
+    tx.execute(_COUNT, (opened, active, failed, seq, marked, run))
     tx.execute(_NOTE, (run, seq, tx.now, status + ENDS, idx, number, node))
     counted = (run, run_id, run_status, gate, purpose, opened, active, failed, seq, *policy)
     return Settled(False, conclude_one(tx, counted))

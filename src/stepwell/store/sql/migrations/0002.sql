@@ -20,6 +20,9 @@ INSERT INTO ready
 SELECT DISTINCT n.lane, r.graph, r.workflow, r.urgency, r.key FROM run r CROSS JOIN node n ON n.run = r.key AND n.status = 1
  WHERE r.gate = 0;
 
+-- A lane for which the run certainly has a row in `ready`: what a chain releases next needs no other.
+ALTER TABLE run ADD COLUMN marked INTEGER;
+
 -- Not later than the time at which the first WAITING node of the run is due.
 ALTER TABLE run ADD COLUMN due_at INTEGER;
 UPDATE run SET due_at = (SELECT min(n.due_at) FROM node n WHERE n.run = run.key AND n.status = 3) WHERE status < 4;
