@@ -27,16 +27,16 @@ class Trip(Workflow):
     nights: int = 1
 
     @step
-    def batch(self) -> str:
-        DONE.append("batch")
+    def flight(self) -> str:
+        DONE.append("flight")
         return f"to {self.city}"
 
-    @task(depends_on=batch)
-    def hotel(self, batch: str) -> str:
+    @task(depends_on=flight)
+    def hotel(self, flight: str) -> str:
         DONE.append("hotel")
-        return f"{self.nights} nights after the batch {batch}" + "!" * 20_000
+        return f"{self.nights} nights after the flight {flight}" + "!" * 20_000
 
-    @task(depends_on=batch)
+    @task(depends_on=flight)
     def car(self) -> str:
         DONE.append("car")
         return f"car in {self.city}"
@@ -60,7 +60,7 @@ def test_what_is_before_a_node_is_shared_and_the_rest_runs(origin: tuple[Engine,
     fork = run.fork("hotel", input={"nights": 3}).wait(30).check()
     assert sorted(DONE) == ["bill", "hotel"]
     assert fork.output("bill") == ["3 nights aft", "car in Oslo"]
-    assert fork.output("batch") == run.output("batch")
+    assert fork.output("flight") == run.output("flight")
     assert fork.input == {"city": "Oslo", "nights": 3}
     assert run.output("bill") == ["1 nights aft", "car in Oslo"]
     assert fork.origin == (run.id, run.row.seq, run.index_of("hotel"))
@@ -81,7 +81,7 @@ def test_a_fork_of_all_has_nothing_to_do(origin: tuple[Engine, Run]) -> None:
 def test_a_fork_at_a_point_of_the_history_shares_what_was_done_then(origin: tuple[Engine, Run]) -> None:
     _, run = origin
     fork = run.fork(1).wait(30).check()
-    assert sorted(DONE) == ["bill", "car", "batch", "hotel"]
+    assert sorted(DONE) == ["bill", "car", "flight", "hotel"]
     assert fork.audit() == []
 
 
@@ -220,10 +220,10 @@ class Deleting(MemoryStore):
 
     victim: RunId | None = None
 
-    def commit(self, batch: list[Op]) -> list[Receipt]:  # type: ignore[override]
-        if self.victim is not None and any(isinstance(op, Share) for op in batch):
+    def commit(self, flight: list[Op]) -> list[Receipt]:  # type: ignore[override]
+        if self.victim is not None and any(isinstance(op, Share) for op in flight):
             super().commit([Delete(self.victim)])
-        return super().commit(batch)
+        return super().commit(flight)
 
 
 def test_a_fork_whose_origin_is_deleted_meanwhile_does_not_begin() -> None:
