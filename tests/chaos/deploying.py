@@ -74,7 +74,7 @@ class Worker:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def said(self) -> str:
+    def printed(self) -> str:
         self._said.flush()
         return Path(self._said.name).read_text()
 

@@ -91,14 +91,15 @@ def test_a_served_claim_names_some_pairs_at_a_time_and_all_of_them_in_turn() -> 
 
 
 def test_a_window_that_gave_all_it_was_asked_for_comes_again_after_the_others() -> None:
-    d = scheduler(threads=1)
+    d = scheduler(threads=1, queue_depth=0)
     d.serves = {("w", f"{number:03}"): frozenset({"default/thread"}) for number in range(MAX_PAIRS_NAMED + 1)}
     d.know(facts("stranger"))
     d.look_around()
     asked = []
     for _ in range(20):
         batch = d.next_batch(0)
-        assert batch is not None
+        if batch is None:
+            break
         served = [claim for claim in claims(batch) if claim.serves and claim.lanes[0][0] == "default/thread"]
         asked += [claim.serves[0][1] for claim in served if claim.serves]
         for held in land(d, batch, *(granted(claim, ("stranger", 0)) for claim in served)).begin:

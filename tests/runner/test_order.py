@@ -9,6 +9,7 @@ import pytest
 
 from stepwell import Builder, Context
 from stepwell.graph import Graph
+from stepwell.model import CHUNK
 from stepwell.store import open_store
 from stepwell.testing import ops
 from tests.runner.conftest import OpenEngine
@@ -52,7 +53,7 @@ def test_ten_thousand_nodes_leave_the_frontier_in_order(url: str) -> None:
         ops.start(store, graph)
         ops.enlist(store)
         left: list[str] = []
-        for portion in (1, 7, 4_000, 2, 5_000, 990):
+        for portion in (1, 7, 1_500, 2, *[CHUNK] * 4, 490):
             left += [graph.order[grant.index] for grant in ops.claim(store, limit=portion)]
     assert left == in_order(graph)
 

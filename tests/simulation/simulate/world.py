@@ -57,7 +57,8 @@ from tests.simulation.simulate.workload import Workload, expected_outputs
 
 HEAL_EVENTS = 10_000
 HEAL_TIME = 600 * SECOND
-RETRIES = 12
+RETRIES = 40
+"""More than all failures, losses and results that cannot be stored of one run."""
 FENCED_WITHIN = LEASE + 2 * SECOND
 """After the grace of a cancelled run, while nothing goes wrong: the sweeper comes every second, or late by one lease."""
 

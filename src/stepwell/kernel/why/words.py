@@ -311,8 +311,9 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | 
         found += _resuming(run, command)
     elif K.QUEUE_NOT_SERVED in kinds:
         said = kinds[K.QUEUE_NOT_SERVED].detail
-        work = f"work {said.get('module') or 'MODULE'} --queues {said['queue']}"
-        found.append(f"`{command(work)}` takes nodes from this queue")
+        work = command(f"work {said.get('module') or 'MODULE'} --queues {said['queue']}")
+        engine = f"Engine(queues=[{said['queue']!r}])"
+        found.append(f"{_either(engine, work)} takes nodes from this queue")
     elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
         module = (kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail.get("module") or "MODULE"
         found.append(_working(run, command(f"work {module}"), command(f"resume {run.id}")))
