@@ -107,3 +107,10 @@ def test_every_broken_module_is_told(shop: Shop) -> None:
     refused = shop("work", "broken", "shop", "nowhere", code=2)
     assert "importing broken raised ZeroDivisionError: division by zero\n  raised at broken.py:1\n" in refused.err
     assert "there is no module 'nowhere'" in refused.err
+
+
+def test_work_once_does_not_wait_for_what_is_paused(shop: Shop) -> None:
+    leave_unfinished(shop, "a")
+    shop("pause", "a")
+    assert shop("work", "shop", "--once").out == ""
+    assert shop.status("a") == "PAUSED"

@@ -114,14 +114,14 @@ def test_resume_changes_nothing_that_nodes_may_have_run_with(open_sqlite: OpenEn
     run = left(open_sqlite)
     engine = open_sqlite(workflows=[EXPRESS])
     eventually(lambda: run.status == "PAUSED", "it was not paused")
-    before = run.row
+    before = (run.row.input, run.row.status, run.row.reason)
     with pytest.raises(InputError, match=r"order_id: resume takes only .* \(needed are express\); `run.fork"):
         engine.get("r-1").resume(input={"order_id": 8, "express": True})
     with pytest.raises(InputError, match="expres: resume takes only"):
         engine.get("r-1").resume(input={"expres": True})
     with pytest.raises(InputError, match="a dict of inputs by name"):
         engine.get("r-1").resume(input=[1])  # type: ignore[arg-type]
-    assert run.row == before
+    assert (run.row.input, run.row.status, run.row.reason) == before
 
 
 def test_a_run_that_has_ended_is_forked_with_what_is_missing(open_sqlite: OpenEngine) -> None:

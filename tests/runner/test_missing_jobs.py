@@ -194,3 +194,16 @@ def test_a_worker_serves_no_run_whose_code_is_not_there(open_sqlite: Any, shop: 
     assert engine.can_serve(needed) is False
     assert "has no 'charge'" in (engine.why_not_served(needed) or "")
     assert (run.status, run.node("first").attempts) == ("PENDING", ())
+
+
+def test_a_fork_whose_code_is_not_here_leaves_nothing_behind(sqlite_url: str, shop: types.ModuleType) -> None:
+    w = Builder("forked")
+    w.node("first", job=jobs.nothing)
+    w.node("charge", job="shop_of_this_test:charge")
+    with Engine(sqlite_url) as engine:
+        run = engine.run(w)
+    del shop.charge
+    with Engine(sqlite_url) as engine:
+        with pytest.raises(MissingJob):
+            engine.get(run.id).fork("charge")
+        assert [each.id for each in engine.runs()] == [run.id]

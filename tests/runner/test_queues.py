@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from stepwell import Engine, Workflow, step, task
+from stepwell import Builder, Engine, Workflow, step, task
 from stepwell.errors import InputError
+from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
 
@@ -80,3 +81,11 @@ def test_a_suspect_of_another_queue_is_left_alone() -> None:
 def test_what_is_no_list_of_queues_is_refused(queues: Any) -> None:
     with pytest.raises(InputError, match=r"queues=.*a list of names of queues is needed"):
         Engine("memory://", queues=queues)
+
+
+def test_why_names_the_queue_of_a_graph_that_was_built_at_run_time(open_engine: OpenEngine) -> None:
+    engine = open_engine(queues=["tape"])
+    w = Builder("built")
+    w.node("render", job=jobs.nothing, queue="gpu")
+    run = engine.start(w)
+    assert "no worker serves its queue 'gpu'" in str(run.why("render"))

@@ -152,3 +152,19 @@ def test_draining_for_a_suspect_that_somebody_else_took_ends() -> None:
         asked += lanes(batch)
         land(d, batch)
     assert asked == ["default/suspect", "default/thread"]
+
+
+def test_after_a_drain_that_took_too_long_suspects_are_claimed_alone_again() -> None:
+    d = scheduler(threads=2)
+    d.know(facts(width=50))
+    hold(d, ("r", 0), ("r", 1))
+    d.drain(0)
+    batch = d.next_batch(DRAIN_FOR)
+    assert batch is not None
+    (suspect,) = land(d, batch, granted(claims(batch)[0], ("r", 2)), now=DRAIN_FOR).begin
+    end(d, suspect, DRAIN_FOR)
+    later = 2 * DRAIN_FOR
+    while (batch := d.next_batch(later)) is not None:
+        assert "default/suspect" not in lanes(batch), "a suspect was claimed beside others"
+        land(d, batch, now=later)
+    assert d.would_drain

@@ -365,10 +365,10 @@ class Engine:
 
     def _is_worked_on(self, row: RunRow) -> bool:
         if self._runner is None:
-            return served_by(self.store, row)
+            return served_by(self.store, row, self.graph_of(row))
         scheduler = self._runner.scheduler
         own = row.id in scheduler.facts or bool(self.can_serve(Unfinished(row.workflow, row.target, row.digest)))
-        return own or served_by(self.store, row, but=scheduler.worker)
+        return own or served_by(self.store, row, self.graph_of(row), but=scheduler.worker)
 
     def graph_of(self, row: RunRow) -> Graph:
         return self.code.graph(row.digest, row.id)
@@ -506,7 +506,13 @@ class Engine:
         )
         made = begin_fork(self.store, create)
         if self._runner is not None:
-            self.adopt(made)
+            try:
+                self.adopt(made)
+            except DefinitionError:
+                if run_id is None:  # its code is not here: nobody knows of it yet, and nobody has asked for it to stay
+                    self.ask(ask(made, "cancel", grace=0))
+                    carry_out(self.store, delete(made))
+                raise
         return made
 
     def delete(self, run_id: RunId) -> None:

@@ -21,8 +21,8 @@ from .procedures.gates import GATE_LEASE, finish
 from .procedures.procedure import carry_out
 from .watch import LoopWaiter, Waiter, Watch
 
-GOING_ON = ("retry", "reattempt")
-"""What the gate of an ended run is held for when it is about to go on: it has not ended, only its row says so still."""
+GOING_ON = ("retry", "reattempt", "resume")
+"""What the gate of a run is held for that is about to go on: it has not ended or paused, only its row says so still."""
 PAUSED_BY_SOMEBODY = "paused"
 """Why a run is PAUSED that somebody paused, and somebody will resume."""
 LOOK_SOON = 0.02
@@ -127,9 +127,10 @@ class Waiting:
         return await asyncio.wrap_future(looking)
 
     def _goes_on(self, row: RunRow, began: float) -> bool:
-        """Whether an ended run is about to go on; if whoever asked for it has died, that is done here."""
+        """Whether an ended or paused run is about to go on; if whoever asked for it has died, that is done here."""
         patience = GATE_LEASE / SECOND + 5
-        if not row.status.terminal or row.purpose not in GOING_ON or time.monotonic() > began + patience:
+        stands = row.status.terminal or row.status is RunStatus.PAUSED
+        if not stands or row.purpose not in GOING_ON or time.monotonic() > began + patience:
             return False
         (swept,) = self._store.commit([Sweep()])
         for held in swept.gates if isinstance(swept, Swept) else ():

@@ -295,12 +295,11 @@ def _why_not(engine: Engine, needed: Unfinished) -> str:
 
 def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
     """Of what can be served here. With `queues`, what is left to others is not waited for."""
+    moving = UNFINISHED_RUNS - {RunStatus.PAUSED}  # what is paused waits for somebody, not for a worker
     for needed in reader.list_unfinished(engine.store):
         if engine.can_serve(needed) is not False:
-            if queues is None:
-                return True
-            runs = reader.all_runs(engine.store, *UNFINISHED_RUNS, workflow=needed.workflow, digest=needed.digest)
-            if any(_has_active(engine, run, queues) for run in runs):
+            runs = reader.all_runs(engine.store, *moving, workflow=needed.workflow, digest=needed.digest)
+            if any(queues is None or _has_active(engine, run, queues) for run in runs):
                 return True
     return False
 

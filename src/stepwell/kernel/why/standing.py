@@ -32,7 +32,12 @@ def nobody_works(facts: Facts) -> Cause | None:
     if not facts.workers:
         return _no_worker(facts)
     offers = [worker.serves for worker in facts.workers]
-    if any(serves is None or (run.workflow, run.digest) in serves for serves in offers):
+    if (
+        run.target is None
+    ):  # workers tell which versions of classes they have, and nothing about graphs built at run time
+        return None
+    versions = {(run.workflow, run.digest), (run.workflow, facts.graph.follows)}
+    if any(serves is None or not serves.isdisjoint(versions) for serves in offers):
         return None
     others = sorted({pair for serves in offers for pair in serves or ()})
     detail = {

@@ -109,9 +109,9 @@ class _Place:
                 settlement = self._converse(attempt)
             except BaseException as error:  # whatever it is, this thread has other bodies to serve
                 settlement = attempt.raised(error)
+            self._free(self)  # before the next body is claimed: it gets this process, and no other is started for it
             if settlement is not None:
                 self._settled(attempt.held, settlement)
-            self._free(self)
         self._drop()
 
     def _converse(self, attempt: Attempt) -> Settle | None:
@@ -133,8 +133,8 @@ class _Place:
                 elif kind == "state":
                     child.send(_state(attempt))
                 elif kind in ("line", "mark", "dropped"):
-                    if (said := attempt.output()) is not None:
-                        said.relay(kind, value)
+                    if (output := attempt.output()) is not None:
+                        output.relay(kind, value)
                 elif kind in _RECORDS:
                     _RECORDS[kind](child, attempt.sink(), value)
                 else:

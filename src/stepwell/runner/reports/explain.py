@@ -68,10 +68,11 @@ def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
     return replace(explain(facts, row.id), store=store.url)
 
 
-def served_by(store: Store, row: RunRow, *, but: WorkerId | None = None) -> bool:
-    """Whether a worker is alive, `but` this one, that may work on the run."""
-    workers = (Worker.of(worker.id, worker.info) for worker in living(store) if worker.id != but)
-    return any(worker.serves is None or (row.workflow, row.digest) in worker.serves for worker in workers)
+def served_by(store: Store, row: RunRow, graph: Graph, *, but: WorkerId | None = None) -> bool:
+    """Whether a worker is alive, `but` this one, that may work on the run. Of graphs built at run time they tell nothing."""
+    workers = [Worker.of(worker.id, worker.info) for worker in living(store) if worker.id != but]
+    versions = {(row.workflow, row.digest), (row.workflow, graph.follows)}
+    return any(row.target is None or each.serves is None or not each.serves.isdisjoint(versions) for each in workers)
 
 
 def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Facts:

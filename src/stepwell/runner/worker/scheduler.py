@@ -215,8 +215,8 @@ class Scheduler:
         """The next batch to commit, or None when one is in flight or there is nothing to say."""
         if self._in_flight is not None:
             return None
-        if self._draining_since is not None:
-            self._drained = now - self._draining_since >= DRAIN_FOR
+        since = self._draining_since
+        self._drained = since is not None and now - since >= DRAIN_FOR
         batch = self._again.popleft() if self._again else self._isolated(now) if self._isolation.apart else None
         if batch is None and not self._nothing_to_say():
             batch = self._compose(now)
