@@ -210,3 +210,18 @@ def test_a_run_that_ended_is_not_asked_for_again() -> None:
     assert d.next_batch(0) is None
     d.mark_ready([RunId("r")])
     assert d.next_batch(0) is None
+
+
+def test_what_becomes_ready_while_a_claim_is_on_its_way_is_asked_for_again() -> None:
+    """The store answered before that, so its answer says nothing about it."""
+    d = scheduler()
+    d.know(facts())
+    batch = d.next_batch(0)
+    assert batch is not None
+    d.mark_ready((RunId("r"),))
+    land(d, batch)
+    again = d.next_batch(0)
+    assert lanes(again) == {"default/thread": 8}
+    assert again is not None
+    land(d, again)
+    assert "default/thread" not in lanes(d.next_batch(0))

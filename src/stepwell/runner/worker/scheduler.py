@@ -98,6 +98,8 @@ class Scheduler:
         self._isolation = Isolation()
         self._ready_runs: defaultdict[str, RunQueue] = defaultdict(RunQueue)
         """By pool: the runs that may have READY nodes in it."""
+        self._marked_meanwhile: set[RunId] = set()
+        """Runs that may have become READY after the batch in flight was sent: its answer says nothing about that."""
         self._known = 0
         """How many runs it has known."""
         self._windows: deque[Window] = deque()
@@ -226,6 +228,7 @@ class Scheduler:
             return None
         batch.since = now
         self._in_flight = batch
+        self._marked_meanwhile.clear()
         return batch
 
     @property
@@ -421,6 +424,8 @@ class Scheduler:
         facts = self.facts[run]
         for pool in self._by_pool(facts.graph.lanes):
             self._ready_runs[pool].add(facts.place)
+        if self._in_flight is not None:
+            self._marked_meanwhile.add(run)
 
     def _add_claims(self, batch: CommitBatch, now: int) -> None:
         if self._draining():
@@ -598,7 +603,8 @@ class Scheduler:
     def _mark_drained(self, pool: str, asked: ClaimScope) -> None:
         """There was less than asked for: nothing more is READY in this pool of these runs, or in this window."""
         for run in asked.runs:
-            self._ready_runs[pool].discard(run)
+            if run not in self._marked_meanwhile:
+                self._ready_runs[pool].discard(run)
         if asked.window is not None:
             asked.window.pools.discard(pool)
             if not asked.window.pools and asked.window in self._windows:
