@@ -131,7 +131,7 @@ def test_a_retry_that_is_due_and_that_nobody_takes(store: Store, clock: ManualCl
 
 
 def test_a_worker_that_serves_something_else(store: Store) -> None:
-    of = start(store, graph(charge=""))
+    of = start(store, graph(charge=""), target="shop:Orders")
     store.commit([Enlist(WORKER, 30_000_000, b'{"serves":[["orders","0123"]]}')])
     assert lines(store, "charge")[1] == (
         f"  the 1 worker that is alive serves other versions of orders, not that of this run ({of.digest[:12]})"
