@@ -42,8 +42,10 @@ class Debounce:
         """Close it and wait so long for what it is doing; `last`: also for what it was asked for and has not begun."""
         self._last = last and self._asked.is_set()
         self.close()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(seconds)
+        with self._lock:  # one that is just being made has started by then
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(seconds)
 
     def _start(self) -> None:
         with self._lock:

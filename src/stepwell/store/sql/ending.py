@@ -162,7 +162,7 @@ _MARK_AGAIN = f"""
 INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run)
 SELECT n.lane, r.graph, r.workflow, r.urgency, r.key
   FROM temp.ending e CROSS JOIN node n ON n.run = e.run AND n.idx = e.idx AND n.status = {N_READY}
-       CROSS JOIN run r ON r.key = e.run
+       CROSS JOIN run r ON r.key = e.run AND r.gate = {G_OPEN}
  WHERE e.verdict = 1 AND e.node = {N_READY}
 """
 

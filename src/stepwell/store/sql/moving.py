@@ -127,7 +127,7 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
         tx.execute(_POSTPONE, (json.dumps(postponed),))
     if any(op.node in _AGAIN for op in ops):
         run_again(tx)
-    if any(op.delay is not None for op in ops):
+    if any(op.node is NodeStatus.WAITING for op in ops):
         tx.execute(_DUE)
     verdicts = tx.json(
         "SELECT json_group_array(json_array(verdict, run)) FROM (SELECT * FROM temp.ending ORDER BY ord)"

@@ -61,9 +61,10 @@ SELECT n.lane, count(*) FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = ed
  WHERE edge.graph = ?2 AND edge.parent = ?3 GROUP BY n.lane
 """
 _MARK = "INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run) VALUES (?, ?, ?, ?, ?)"
-_MARK_NODE = """
+_MARK_NODE = f"""
 INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run)
-SELECT n.lane, r.graph, r.workflow, r.urgency, r.key FROM run r CROSS JOIN node n ON n.run = r.key WHERE r.key = ? AND n.idx = ?
+SELECT n.lane, r.graph, r.workflow, r.urgency, r.key FROM run r CROSS JOIN node n ON n.run = r.key
+ WHERE r.key = ? AND n.idx = ? AND r.gate = {G_OPEN}
 """
 _COUNT = "UPDATE run SET open = ?, active = ?, failed = ?, seq = ?, marked = ?, derived = 0 WHERE key = ?"
 _NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?, ?, ?, ?, ?, ?, ?)"
