@@ -205,6 +205,8 @@ def pay(shop: Shop, *, close_seconds: str) -> subprocess.Popen[str]:
     )
     running = shop.start("run", "careful:Pay", "--run-id", "p", STEPWELL_CLOSE_SECONDS=close_seconds)
     shop.until(lambda: "pay" in shop.ledger())
+    assert running.stderr is not None
+    running.stderr.readline()  # its heading: the run is started, and the main thread waits for its end
     return running
 
 
