@@ -17,7 +17,7 @@ from stepwell.clock import (
     microseconds,
     since_boot,
 )
-from stepwell.store.sql import SqliteStore
+from stepwell.store.sqlite import SqliteStore
 
 needs_boot_clock = pytest.mark.skipif(not has_boot_clock(), reason="this system has no boot-time clock")
 
@@ -60,7 +60,7 @@ def test_the_boot_clock_counts_from_boot() -> None:
 @needs_boot_clock
 def test_every_process_of_one_boot_sees_the_same_time(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "runs.db")
-    code = "import sys; from stepwell.store.sql import SqliteStore; print(SqliteStore(sys.argv[1]).now())"
+    code = "import sys; from stepwell.store.sqlite import SqliteStore; print(SqliteStore(sys.argv[1]).now())"
     before = store.now()
     told = subprocess.run([sys.executable, "-c", code, str(store.path)], capture_output=True, check=True, text=True)
     assert before <= int(told.stdout) <= store.now()
@@ -83,7 +83,7 @@ def test_setting_the_wall_clock_does_not_move_the_time_of_a_store(
 
 
 def test_a_system_without_a_boot_clock_uses_the_wall_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepwell.store.sql.sqlite.has_boot_clock", lambda: False)
+    monkeypatch.setattr("stepwell.store.sqlite.store.has_boot_clock", lambda: False)
     store = SqliteStore(tmp_path / "runs.db")
     assert abs(store.now() - WallClock().now()) < SECOND
     store.close()

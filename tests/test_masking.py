@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import stepwell
 from stepwell import InputError, masking
 from stepwell.codec import text
-from stepwell.replay.record import masked_text
+from stepwell.replay.effects.record import masked_text
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from stepwell.graph import Graph
 from stepwell.kernel.counters import counts, parent_counters
 from stepwell.model import AttemptStatus, GateState, NodeRow, NodeStatus, RunRow
 from stepwell.store import Store, reader
-from stepwell.store.sql import SqliteStore
+from stepwell.store.sqlite import SqliteStore
 
 
 def check_rows(store: Store) -> None:

@@ -64,7 +64,7 @@ from stepwell.model import (
 )
 from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
-from stepwell.store.sql import SqliteStore
+from stepwell.store.sqlite import SqliteStore
 from stepwell.testing.ops import add_graph
 from tests.conformance.drawn import (
     FORKS,

@@ -8,7 +8,7 @@ import pytest
 from stepwell.clock import ManualClock
 from stepwell.errors import StoreError
 from stepwell.model import ListRuns, Sweep
-from stepwell.store.sql import SqliteStore
+from stepwell.store.sqlite import SqliteStore
 from stepwell.testing.conformance import *  # noqa: F403
 
 

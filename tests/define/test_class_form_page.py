@@ -138,7 +138,7 @@ ELSEWHERE = (
 
 def messages(module: str) -> Iterator[str]:
     """The longest fixed part of each message that a module of the class form can raise or report."""
-    tree = ast.parse((Path(stepwell.define.__path__[0]) / f"{module}.py").read_text(encoding="utf-8"))
+    tree = ast.parse(next(Path(stepwell.define.__path__[0]).rglob(f"{module}.py")).read_text(encoding="utf-8"))
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and getattr(call.func, "id", None) in RAISING:
             words = [each.value for each in ast.walk(call) if isinstance(each, ast.Constant)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stepwell import codec
 from stepwell.define import Workflow, step
-from stepwell.define.shapes import shape_of
+from stepwell.define.types.shapes import shape_of
 from stepwell.errors import DefinitionError, InputError
 from tests.define.lines import place
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from stepwell.model import RunStatus
 from stepwell.runner.reports.audit import audit_run
 from stepwell.store import reader
-from stepwell.store.sql import SqliteStore
+from stepwell.store.sqlite import SqliteStore
 
 from .load_cases import CASES, MIB
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stepwell.replay.arguments import UNKNOWN, arguments_of
+from stepwell.replay.guarding.arguments import UNKNOWN, arguments_of
 
 WORDS = ["a", "b"]
 

@@ -16,7 +16,7 @@ from stepwell import Builder, Context, Engine
 from stepwell.codec import decode, encode, sha256
 from stepwell.errors import BadCassette, DefinitionError, InputError, ReplayMismatch
 from stepwell.graph import Graph, NodeSpec
-from stepwell.replay.loading import load_cassette, read_cassette
+from stepwell.replay.history.loading import load_cassette, read_cassette
 from stepwell.runner.reports.replay import replay_cassette
 from tests.replay import replayed
 from tests.replay.replayed import CHANGED, Order

@@ -11,7 +11,7 @@ from stepwell import Builder, Context, Delta, Engine, NodeStatus, Retry, Run, Wo
 from stepwell.codec import encode
 from stepwell.errors import InputError
 from stepwell.reducers import add, append
-from stepwell.replay.checkpoint import Frontiers, idempotency_key
+from stepwell.replay.history.checkpoint import Frontiers, idempotency_key
 from stepwell.runner.reports import state_history as moving_state
 from stepwell.store import reader
 from tests.runner.conftest import OpenEngine

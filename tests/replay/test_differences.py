@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stepwell.replay import checkpoint, difference
-from stepwell.replay.difference import SHOWN_UP_TO, differences
+from stepwell.replay.history import checkpoint, difference
+from stepwell.replay.history.difference import SHOWN_UP_TO, differences
 
 
 @pytest.mark.parametrize("module", [difference, checkpoint])

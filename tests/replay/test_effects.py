@@ -14,7 +14,7 @@ import stepwell
 from stepwell import Builder, Engine, NodeStatus, Retry, Run
 from stepwell.codec import encode, sha256
 from stepwell.replay import Effect, effect
-from stepwell.store.sql import payloads
+from stepwell.store.sqlite import payloads
 from tests.replay import bodies
 from tests.runner.conftest import OpenEngine
 from tests.runner.ledger import noted

@@ -16,8 +16,8 @@ import pytest
 from stepwell import Context, Engine, Workflow, step
 from stepwell.codec import decode, encode
 from stepwell.errors import BadCassette, ReplayMismatch
-from stepwell.replay.exceptions import MAX_GROUPS, error_of, exception_of, raised_data
-from stepwell.replay.loading import read_cassette
+from stepwell.replay.effects.exceptions import MAX_GROUPS, error_of, exception_of, raised_data
+from stepwell.replay.history.loading import read_cassette
 from stepwell.runner.reports.replay import replay_cassette
 
 

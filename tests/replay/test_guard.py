@@ -33,7 +33,7 @@ import pytest
 from stepwell import Context, Engine, NodeStatus, Workflow, step
 from stepwell.errors import UnrecordedCall
 from stepwell.replay import guard
-from stepwell.replay.guarding import guarded_call
+from stepwell.replay.guarding.guard import guarded_call
 from tests.replay import bodies
 from tests.replay.test_effects import ISOLATIONS, run_one
 from tests.runner.conftest import OpenEngine

@@ -22,7 +22,7 @@ from stepwell import (
     Workflow,
     step,
 )
-from stepwell.replay.loading import read_cassette
+from stepwell.replay.history.loading import read_cassette
 from stepwell.runner.bodies.recording import Ledger
 from stepwell.runner.reports.replay import replay_cassette
 from tests.replay import bodies

@@ -12,8 +12,8 @@ import pytest
 
 from stepwell import Builder, Context, Engine, Retry, Workflow, step
 from stepwell.errors import ReplayMismatch
+from stepwell.replay.history.loading import read_cassette
 from stepwell.replay.httpx import RecordingTransport
-from stepwell.replay.loading import read_cassette
 from stepwell.runner.reports.replay import replay_cassette
 from tests.replay import bodies
 from tests.replay.replayed import Order, refuse

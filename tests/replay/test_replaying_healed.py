@@ -9,7 +9,7 @@ import pytest
 
 from stepwell import Context, Delta, Run, Workflow, step, task
 from stepwell.reducers import append
-from stepwell.replay.loading import load_cassette
+from stepwell.replay.history.loading import load_cassette
 from stepwell.runner.reports.replay import Replayed, replay_cassette
 from tests.runner.conftest import OpenEngine
 

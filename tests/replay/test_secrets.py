@@ -16,9 +16,9 @@ import pytest
 import stepwell
 from stepwell import Builder, Context, Engine, Run, masking
 from stepwell.errors import InputError, ReplayMismatch
-from stepwell.replay.difference import graph_differences
+from stepwell.replay.history.difference import graph_differences
+from stepwell.replay.history.loading import load_cassette
 from stepwell.replay.httpx import RecordingTransport
-from stepwell.replay.loading import load_cassette
 from stepwell.runner.reports.replay import replay_cassette
 from stepwell.store import reader
 from tests.runner.conftest import OpenEngine

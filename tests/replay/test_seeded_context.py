@@ -111,7 +111,7 @@ def test_the_time_is_recorded_and_never_goes_back(
 def test_a_clock_that_is_set_back_is_not_followed(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     import types
 
-    from stepwell.replay import recorder
+    from stepwell.replay.effects import recorder
 
     clock = iter([3_000_000, 1_000_000, 4_000_000])
     double = types.SimpleNamespace(time_ns=lambda: next(clock) * 1_000, perf_counter_ns=lambda: 0)

@@ -13,7 +13,7 @@ from stepwell.errors import RunConflict
 from stepwell.ids import RunId
 from stepwell.model import Create, Delete, Op, Receipt, Share
 from stepwell.model.origin import is_origin
-from stepwell.replay.loading import load_cassette
+from stepwell.replay.history.loading import load_cassette
 from stepwell.runner.procedures.forking import fork_arguments
 from stepwell.runner.reports.replay import replay_cassette
 from stepwell.store import reader

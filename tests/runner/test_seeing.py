@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stepwell import StateError
 from stepwell.codec import decode, encode
-from stepwell.define.state import StateType, checked_state
+from stepwell.define.types.state import StateType, checked_state
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import RunId
 from stepwell.kernel.healing import arrange

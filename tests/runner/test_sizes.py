@@ -8,7 +8,7 @@ import pytest
 
 from stepwell import Builder, Context, Engine, Workflow, step
 from stepwell.errors import InputError
-from stepwell.replay import record, recorder
+from stepwell.replay.effects import record, recorder
 from stepwell.runner import starting
 from stepwell.runner.bodies import attempt
 from stepwell.runner.worker import scheduler

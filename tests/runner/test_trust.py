@@ -16,7 +16,7 @@ from stepwell.errors import DefinitionError, InputError
 from stepwell.graph import Graph, from_frozen
 from stepwell.model import ListUnfinished
 from stepwell.reducers import add
-from stepwell.replay.loading import load_cassette, read_cassette
+from stepwell.replay.history.loading import load_cassette, read_cassette
 from stepwell.runner.reports.replay import replay_cassette
 from stepwell.store.memory import MemoryStore
 from tests.runner import jobs

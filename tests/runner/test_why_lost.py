@@ -18,7 +18,7 @@ from stepwell.runner.procedures.gates import finish as finish_gate
 from stepwell.runner.procedures.procedure import carry_out
 from stepwell.store import Store
 from stepwell.store.memory import MemoryStore
-from stepwell.store.sql import SqliteStore
+from stepwell.store.sqlite import SqliteStore
 from stepwell.testing.conformance.arranging import switch_graph
 from stepwell.testing.ops import (
     RUN,

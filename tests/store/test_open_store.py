@@ -9,7 +9,7 @@ from stepwell.clock import ManualClock
 from stepwell.errors import InputError
 from stepwell.store import open_store
 from stepwell.store.memory import MemoryStore
-from stepwell.store.sql import SqliteStore
+from stepwell.store.sqlite import SqliteStore
 
 
 def test_memory_is_a_store_of_its_own_each_time() -> None:

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import Any, cast, get_type_hints
 
 from ..define import Builder, Target, Workflow, load_target
-from ..define.inputs import Input, checked, inputs_of
-from ..define.shapes import Shape, Unsupported, shape_of
+from ..define.types.inputs import Input, checked, inputs_of
+from ..define.types.shapes import Shape, Unsupported, shape_of
 from ..errors import DefinitionError, InputError
 from ..graph import Graph
 from ..place import place_of

@@ -1,11 +1,11 @@
 """Ways to write a workflow, all of which end in a Graph: a class, or a Builder."""
 
-from .bodies import Bodies, Body, Definition, Target, bodies_for, definition_of, load_target
 from .builder import Builder, FanOut
-from .decorators import PREVIOUS, Declaration, step, task
-from .registry import ANYTHING, Finder, NotRegistered, Registry
-from .state import Delta, StateType, check_unchanged
-from .workflow import Workflow
+from .classes.decorators import PREVIOUS, Declaration, step, task
+from .classes.workflow import Workflow
+from .code.bodies import Bodies, Body, Definition, Target, bodies_for, definition_of, load_target
+from .code.registry import ANYTHING, Finder, NotRegistered, Registry
+from .types.state import Delta, StateType, check_unchanged
 
 __all__ = [
     "ANYTHING",

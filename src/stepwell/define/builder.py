@@ -11,12 +11,12 @@ from ..graph import NO_ARGS, Graph, NodeSpec, Problem
 from ..ids import NodeId
 from ..place import SourceLine, caller
 from ..words import shown
-from .address import address_of, is_address
-from .decorators import PREVIOUS, Previous
-from .jobs import NamedJob, named_job
+from .classes.decorators import PREVIOUS, Previous
+from .code.address import address_of, is_address
+from .code.jobs import NamedJob, named_job
 from .options import JobOptions, OnFailure, Options, checked_name, checked_options, checked_run_options
-from .parameters import CONTEXT, STATE
-from .state import StateType, checked_state
+from .types.parameters import CONTEXT, STATE
+from .types.state import StateType, checked_state
 
 Item = TypeVar("Item")
 Job: TypeAlias = "Callable[..., Any] | str"

@@ -11,7 +11,7 @@ from ..errors import DefinitionError
 from ..graph import DEFAULT_QUEUE, MAX_NAME, Body, NodeSpec, OnLost, Retry, SideEffects
 from ..place import SourceLine
 from ..words import shown
-from .address import find_exception
+from .code.address import find_exception
 
 Isolation: TypeAlias = Literal["thread", "process"]
 OnFailure: TypeAlias = Literal["fail_fast", "finish", "pause"]

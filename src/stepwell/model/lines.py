@@ -11,7 +11,7 @@ from .rows import LineRow
 LOG = "log"
 PROGRESS = "progress"
 EFFECT = "effect"
-"""The record of an outside interaction; see `replay/record.py`."""
+"""The record of an outside interaction; see `replay/effects/record.py`."""
 PAYLOAD = "payload"
 """A large request or response of an effect, so that equal ones are stored once."""
 

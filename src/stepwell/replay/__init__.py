@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .decorator import effect
-from .exceptions import EffectError
-from .record import Effect
+from .effects.decorator import effect
+from .effects.exceptions import EffectError
+from .effects.record import Effect
 
 if TYPE_CHECKING:
-    from .guarding import guard
+    from .guarding.guard import guard
 
 __all__ = ["Effect", "EffectError", "effect", "guard"]
 
@@ -20,7 +20,7 @@ __all__ = ["Effect", "EffectError", "effect", "guard"]
 def __getattr__(name: str) -> Any:
     if name != "guard":
         raise AttributeError(f"module 'stepwell.replay' has no attribute {name!r}")
-    from .guarding import guard  # it looks at sockets and subprocesses, which few programs load
+    from .guarding.guard import guard  # it looks at sockets and subprocesses, which few programs load
 
     globals()["guard"] = guard
     return guard

@@ -21,8 +21,8 @@ import httpx
 from ..errors import InputError
 from ..masking import mask
 from ..words import shown
-from .current import current
-from .recorder import Call
+from .effects.current import current
+from .effects.recorder import Call
 
 EFFECT_NAME = "http"
 SECRET_HEADERS = frozenset(

@@ -30,7 +30,7 @@ from ..model import (
     RunStatus,
 )
 from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time, latest_progress
-from ..replay.record import Effect, effects_of
+from ..replay.effects.record import Effect, effects_of
 from ..store import reader
 from ..words import shown
 from .bodies.visible_state import final_state
@@ -44,7 +44,7 @@ from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
 from .waiting import waits_for_a_decision
 
 if TYPE_CHECKING:
-    from ..replay.checkpoint import Checkpoint, Label
+    from ..replay.history.checkpoint import Checkpoint, Label
     from .reports.checkpoints import KnownKeys
     from .reports.replay import Replayed
 

@@ -31,7 +31,7 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
 
 
 def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock | None) -> Store:
-    from .sql import SqliteStore
+    from .sqlite import SqliteStore
 
     if not location.startswith("/") or len(location) < 2:
         raise InputError(f"store URL {url!r}: three slashes and a path are needed, as in sqlite:///stepwell.db")

@@ -26,7 +26,7 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
 
     def replay(file: str | Path, *, workflow: type[Workflow] | None = None, jobs: Iterable[str] | None = None) -> Any:
         from ..errors import ReplayMismatch
-        from ..replay.loading import load_cassette
+        from ..replay.history.loading import load_cassette
         from ..runner.reports.replay import replay_cassette
 
         path = _found(Path(file), request)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...clock import utc_text
 from ...codec import text as text_of
-from ...replay.checkpoint import Checkpoint, Label
+from ...replay.history.checkpoint import Checkpoint, Label
 from ..connect import Connection
 from ..show.records import json_text
 from ..show.words import count, plain

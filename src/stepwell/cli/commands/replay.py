@@ -6,7 +6,7 @@ from os.path import isfile  # which a name that no file can have does not troubl
 
 import typer
 
-from ...replay.loading import load_cassette
+from ...replay.history.loading import load_cassette
 from ...runner import Run
 from ...runner.reports.replay import Replayed, replay_cassette
 from ..connect import Connection

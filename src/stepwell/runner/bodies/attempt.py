@@ -19,7 +19,7 @@ from ...kernel.settling import Failure, Later, Verdict
 from ...masking import mask
 from ...model import Settle
 from ...model.outputs import output_of
-from ...replay.current import enter
+from ...replay.effects.current import enter
 from ...words import class_names, message_of, short_name
 from .capture import speak
 from .context import Context, no_state
@@ -104,7 +104,9 @@ class Attempt:
         body = facts.bodies.find(spec)
         if not self.guarded:
             return body.invoke(facts.input, self.context, outputs)
-        from ...replay.guarding import guarded_call  # it looks at sockets and subprocesses, which few programs load
+        from ...replay.guarding.guard import (
+            guarded_call,  # it looks at sockets and subprocesses, which few programs load
+        )
 
         invoke = partial(body.invoke, facts.input, self.context, outputs)
         return guarded_call(invoke, spec.name, everywhere=self.guarded_everywhere)

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from ...codec import decode
 from ...define import check_unchanged
-from ...define.invoke import copied_values
+from ...define.code.invoke import copied_values
 from ...errors import DefinitionError, InputError, StateError, Stopped
 from ...graph import NodeSpec
 from ...ids import NodeId, RunId
 from ...kernel.folding import ancestors, in_order
 from ...model.outputs import output_of
-from ...replay.recorder import Recorder
-from ...replay.repeatable import Outside, Repeatable
+from ...replay.effects.recorder import Recorder
+from ...replay.effects.repeatable import Outside, Repeatable
 from .held import Held
 from .log_lines import Lines
 from .recording import AttemptSink, Ledger

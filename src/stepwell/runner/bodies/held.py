@@ -10,7 +10,7 @@ from ...codec import decode
 from ...define import Bodies
 from ...graph import Graph, NodeSpec
 from ...ids import AttemptId, RunId
-from ...replay.record import Line, clock_lines
+from ...replay.effects.record import Line, clock_lines
 from .log_lines import AttemptOutput
 from .run_queue import QueueKey
 

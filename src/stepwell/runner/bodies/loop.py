@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import Stopped
 from ...model import Settle
-from ...replay.current import enter
+from ...replay.effects.current import enter
 from .attempt import Attempt
 from .capture import speak
 from .held import Held

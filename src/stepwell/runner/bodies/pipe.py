@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import Stopped
 from ...model import LineRow
-from ...replay.record import Line
+from ...replay.effects.record import Line
 from ..worker.debounce import Debounce
 from .log_lines import BodyOutput
 

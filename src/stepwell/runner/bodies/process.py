@@ -31,10 +31,10 @@ from ...kernel.settling import Failure
 from ...masking import hidden, hide
 from ...model import Settle
 from ...model.outputs import output_of
-from ...replay.current import enter
-from ...replay.record import Line
-from ...replay.recorder import Recorder, Sink
-from ...replay.repeatable import Outside, Repeatable
+from ...replay.effects.current import enter
+from ...replay.effects.record import Line
+from ...replay.effects.recorder import Recorder, Sink
+from ...replay.effects.repeatable import Outside, Repeatable
 from .attempt import Attempt, Raised, kept_outcome, kept_output, settle
 from .capture import speak, start_capture
 from .context import RunInfo, check_effects_allowed, checked_key, no_state
@@ -461,7 +461,7 @@ def _answer(pipe: Pipe, request: dict[str, Any]) -> tuple[str, tuple[Any, bytes 
 
 
 def _guarded(invoke: Callable[[], Any], name: str) -> Any:
-    from ...replay.guarding import guarded_call
+    from ...replay.guarding.guard import guarded_call
 
     return guarded_call(invoke, name)
 

@@ -13,7 +13,7 @@ from ...store import Store, reader
 from .held import Held, RecordedLines
 
 if TYPE_CHECKING:
-    from ...replay.record import Line
+    from ...replay.effects.record import Line
     from .log_lines import AttemptOutput, Lines
 
 TRY_AGAIN_SECONDS = 0.25

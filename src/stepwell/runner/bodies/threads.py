@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from ...model import Settle
-from ...replay.current import enter
+from ...replay.effects.current import enter
 from .attempt import Attempt
 from .capture import speak
 from .held import Held

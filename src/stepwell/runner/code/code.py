@@ -25,9 +25,9 @@ from ...define import (
     definition_of,
     load_target,
 )
-from ...define.inputs import misfits
-from ...define.registry import names_in
-from ...define.workflow import check_one_name
+from ...define.classes.workflow import check_one_name
+from ...define.code.registry import names_in
+from ...define.types.inputs import misfits
 from ...errors import DefinitionError, InputError, MissingJob, StoreCorrupt
 from ...graph import Graph, NodeSpec
 from ...ids import Digest, RunId

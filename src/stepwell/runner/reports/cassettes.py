@@ -11,8 +11,8 @@ from ...define import Bodies
 from ...errors import DefinitionError, InputError, MissingJob
 from ...ids import RunId
 from ...masking import mask
-from ...replay.cassette import cassette_text
-from ...replay.recorded import RecordedRun, read_recorded
+from ...replay.history.cassette import cassette_text
+from ...replay.history.recorded import RecordedRun, read_recorded
 from ...store import Store
 from ...words import shown
 from ..code.code import Code

@@ -25,7 +25,8 @@ from ...model import (
 )
 from ...model.lines import CHECKPOINT, EFFECT, KEY_BEGINS, PAYLOAD
 from ...model.outputs import delta_of
-from ...replay.checkpoint import (
+from ...replay.effects.record import Effect, effects_of
+from ...replay.history.checkpoint import (
     VERSION,
     Checkpoint,
     Frontiers,
@@ -35,7 +36,6 @@ from ...replay.checkpoint import (
     idempotency_key,
     joined_key,
 )
-from ...replay.record import Effect, effects_of
 from ...store import Store
 from ..bodies.visible_state import final_state
 from ..recent import Recent

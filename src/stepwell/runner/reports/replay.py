@@ -22,15 +22,15 @@ from ...ids import AttemptId, Digest, RunId
 from ...masking import mask
 from ...model import AttemptStatus
 from ...model.outputs import Completion
-from ...replay.cassette import masked_output, parts
-from ...replay.current import enter
-from ...replay.difference import differences, graph_differences
-from ...replay.inside import inside
-from ...replay.player import Player, Subject
-from ...replay.record import masked_asking
-from ...replay.recorded import RecordedNode, RecordedRun, read_recorded
-from ...replay.repeatable import Outside
-from ...replay.superseded import Given
+from ...replay.effects.current import enter
+from ...replay.effects.inside import inside
+from ...replay.effects.record import masked_asking
+from ...replay.effects.repeatable import Outside
+from ...replay.history.cassette import masked_output, parts
+from ...replay.history.difference import differences, graph_differences
+from ...replay.history.player import Player, Subject
+from ...replay.history.recorded import RecordedNode, RecordedRun, read_recorded
+from ...replay.history.superseded import Given
 from ...store import Store
 from ..bodies.attempt import Attempt, Raised
 from ..bodies.context import Context
@@ -328,7 +328,7 @@ class _Loop:
         """What a body returned, awaited if it is a coroutine."""
         if not isinstance(result, Coroutine):
             return result
-        from ...replay.guarding import watched_thread
+        from ...replay.guarding.guard import watched_thread
 
         if self._runner is None:
             self._runner = asyncio.Runner()
@@ -337,7 +337,7 @@ class _Loop:
 
     def close(self) -> None:
         if self._runner is not None:
-            from ...replay.guarding import watched_thread
+            from ...replay.guarding.guard import watched_thread
 
             with watched_thread():
                 self._runner.close()

@@ -1,0 +1,1 @@
+"""A workflow as a class: what its body says, gathered and compiled to a graph."""

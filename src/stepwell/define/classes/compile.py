@@ -1,0 +1,237 @@
+"""From a complete class to a Graph: the chain is laid out, PREVIOUS is bound, parameters become needs."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ...errors import DefinitionError, GraphError
+from ...graph import NO_ARGS, Graph, NodeSpec, Problem, check
+from ...ids import NodeId
+from ...place import SourceLine
+from ..code.invoke import MethodBody
+from ..code.jobs import NamedJob, named_job
+from ..options import RunOptions
+from ..types.inputs import Input, inputs_of
+from ..types.parameters import CONTEXT, STATE, parameters_of, yields
+from ..types.state import StateType, state_of
+from .chain import Link, in_order
+from .decorators import Previous
+from .gather import Gathered, Node, Report, gathered
+
+_SHOWN_ANCESTORS = 12
+
+
+class Compiled(NamedTuple):
+    """What a workflow class says, worked out once."""
+
+    place: SourceLine
+    options: RunOptions
+    inputs: Mapping[str, Input]
+    graph: Graph | None
+    """None while a class has no nodes: a base for others."""
+    methods: Mapping[str, MethodBody]
+    jobs: Mapping[str, Callable[..., Any]]
+    state: StateType | None = None
+
+
+def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: RunOptions) -> Compiled:
+    """Compile a class; a GraphError shows all its problems, each with the line it was written on."""
+    problems: list[Problem] = []
+
+    def report(where: str, message: str) -> None:
+        problems.append(Problem(where, message))
+
+    found = gathered(cls, report)
+    inputs = inputs_of(cls, report)
+    state = state_of(cls, found.nodes, report)
+    for name in sorted(reserved & {*vars(cls), *found.nodes, *inputs}):
+        node = found.nodes.get(name)
+        report(name, "this name belongs to Stepwell; choose another" + (f" ({node.place})" if node else ""))
+    for name in inputs:
+        if name in found.nodes:
+            node = found.nodes[name]
+            report(name, f"is an input and a {node.declaration.kind}; one of them needs another name ({node.place})")
+    jobs = _jobs(found, report)
+    specs = _specs(found, inputs, jobs, report, has_state=state is not None)
+    if specs:
+        problems += [_with_place(problem, found) for problem in check(specs)]
+    if problems:
+        raise GraphError(problems, where=str(place))
+    defaults = {name: each.default for name, each in inputs.items() if not each.required}
+    methods: dict[str, MethodBody] = {
+        spec.id: MethodBody(
+            cls,
+            defaults,
+            method,
+            spec.needs,
+            found.nodes[spec.id].declaration.options.idempotency_key,
+            has_state=state is not None,
+        )
+        for spec in specs
+        if spec.job is None and (method := found.nodes[spec.id].method) is not None
+    }
+    functions = {job.address: job.function for job in jobs.values() if job.function is not None}
+    graph = Graph(specs) if specs else None  # checked above, with places
+    return Compiled(place, options, inputs, graph, methods, functions, state)
+
+
+def _jobs(found: Gathered, report: Report) -> dict[str, NamedJob]:
+    jobs: dict[str, NamedJob] = {}
+    for node in found.nodes.values():
+        if node.is_job and node.declaration.options.idempotency_key is not None:
+            report(
+                node.name,
+                f"idempotency_key= is a function of self, and a job has none: give it to a method ({node.place})",
+            )
+        if node.is_job and node.declaration.job is not None:
+            try:
+                jobs[node.name] = named_job(node.declaration.job)
+            except DefinitionError as error:
+                report(node.name, f"{error} ({node.place})")
+    return jobs
+
+
+def _specs(
+    found: Gathered, inputs: Iterable[str], jobs: Mapping[str, NamedJob], report: Report, *, has_state: bool
+) -> list[NodeSpec]:
+    depends = _dependencies(found, report)
+    specs = []
+    for node in found.nodes.values():
+        job = jobs.get(node.name)
+        function = job.function if job is not None and job.function is not None else node.method
+        specs.append(
+            NodeSpec(
+                id=NodeId(node.name),
+                name=node.name,
+                depends_on=tuple(map(NodeId, depends[node.name])),
+                job=None if job is None else job.address,
+                args=NO_ARGS,
+                needs=_needs(node, function, depends, inputs, report, has_state=has_state),
+                kind=node.declaration.kind,
+                **node.declaration.options.of_spec(inspect.iscoroutinefunction(function)),
+            )
+        )
+    return specs
+
+
+def _dependencies(found: Gathered, report: Report) -> dict[str, list[str]]:
+    """What each node depends on, by name, PREVIOUS bound to the step before it in the finished chain."""
+    chain = in_order(_links(found, report))
+    previous = dict(zip(chain[1:], chain, strict=False))
+    similar = Similar(found.nodes)
+    depends: dict[str, list[str]] = {}
+    for node in found.nodes.values():
+        names: dict[str, None] = {}  # a set in the order of writing: a dependency named twice is one
+        for each in node.declaration.depends_on:
+            name = previous.get(node.name) if isinstance(each, Previous) else found.name_of(each)
+            if name is None:  # nothing is previous to the first step
+                continue
+            if name in found.nodes:
+                names[name] = None
+            else:
+                meant = similar.to(name)
+                hint = f"; did you mean {meant!r}?" if meant else ""
+                report(node.name, f"depends on {name!r}, which does not exist{hint} ({node.place})")
+        depends[node.name] = list(names)
+    return depends
+
+
+def _links(found: Gathered, report: Report) -> list[Link]:
+    steps = {name: node for name, node in found.nodes.items() if node.declaration.kind == "step"}
+    similar = Similar(steps)
+    links = []
+    for node in steps.values():
+        anchors = []
+        for option, reference in (("before_step", node.before), ("after_step", node.after)):
+            anchor = None if reference is None else found.name_of(reference)
+            if anchor is not None and anchor not in steps:
+                known = "a task, and not in the chain" if anchor in found.nodes else _no_step(similar.to(anchor))
+                report(node.name, f"{option}={anchor!r}: that is {known} ({node.place})")
+                anchor = None
+            anchors.append(anchor)
+        links.append(Link(node.name, *anchors))
+    placed = set(in_order(links))
+    for name, node in steps.items():
+        if name not in placed:
+            report(name, f"before_step and after_step put it next to itself, in a circle ({node.place})")
+    return links
+
+
+def _needs(
+    node: Node,
+    function: Callable[..., Any] | None,
+    depends: Mapping[str, list[str]],
+    inputs: Iterable[str],
+    report: Report,
+    *,
+    has_state: bool,
+) -> tuple[NodeId, ...]:
+    """The nodes whose outputs a body takes: its parameters that are named like a node."""
+    if function is None:
+        return ()
+    if yields(function):
+        report(node.name, f"it yields, but a body returns its result once: return a list instead ({node.place})")
+    is_method = function is node.method
+    parameters = parameters_of(function, method=is_method)
+    if is_method and not parameters.has_self:
+        report(node.name, f"a method takes self as its first parameter ({node.place})")
+    names = sorted(name for name in parameters.names if name in depends)
+    own = {CONTEXT: None, STATE: None} if has_state else {CONTEXT: None}
+    for name in parameters.required:
+        if name not in parameters.names:
+            report(
+                node.name,
+                f"its parameter {name!r} can be given by position only, and parameters are filled by name: remove the / "
+                f"after it ({node.place})",
+            )
+        elif name not in names and name not in own:
+            allowed = ", ".join([*own, *_nearest_ancestors(node.name, depends)])
+            hint = f"; the input is self.{name}" if is_method and name in inputs else ""
+            if name == STATE and not hint:
+                hint = "; a workflow has a state when it declares one, class State: ..."
+            report(
+                node.name,
+                f"nothing fills its parameter {name!r}; a parameter without a default can be one of {allowed}{hint} "
+                f"({node.place})",
+            )
+    return tuple(map(NodeId, names))
+
+
+def _nearest_ancestors(name: str, depends: Mapping[str, list[str]]) -> list[str]:
+    """The ancestors of a node, for a message: all of them, sorted, or the nearest when there are too many to read."""
+    seen: dict[str, None] = {}
+    waiting = deque(depends[name])
+    while waiting and len(seen) <= _SHOWN_ANCESTORS:
+        each = waiting.popleft()
+        if each in depends and each not in seen:
+            seen[each] = None
+            waiting += depends[each]
+    if len(seen) <= _SHOWN_ANCESTORS:
+        return sorted(seen)
+    return [*list(seen)[:_SHOWN_ANCESTORS], "or an ancestor further up"]
+
+
+class Similar:
+    """Finds what somebody meant. Looking is slow, so among very many mistakes only the first get a suggestion."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(names)
+        self._left = 20
+
+    def to(self, name: str) -> str | None:
+        self._left -= 1
+        close = difflib.get_close_matches(name, self._names, n=1) if self._left >= 0 else ()
+        return close[0] if close else None
+
+
+def _no_step(similar: str | None) -> str:
+    return f"no step; did you mean {similar!r}?" if similar else "no step of this class"
+
+
+def _with_place(problem: Problem, found: Gathered) -> Problem:
+    node = found.nodes.get(problem.where)
+    return problem if node is None else Problem(problem.where, f"{problem.message} ({node.place})")

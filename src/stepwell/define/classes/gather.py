@@ -1,0 +1,91 @@
+"""The nodes that a class and its bases declare, in the order of writing.
+
+Bases speak first, in reverse method resolution order, so a subclass inherits the chain, adds to it, and overrides
+methods; nothing of a base is ever changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from ...place import SourceLine, place_of
+from .decorators import Declaration, Reference, buried, declared
+
+Report = Callable[[str, str], None]
+"""Hears of problems: the name of a node or input, and what is wrong with it."""
+
+
+class Node(NamedTuple):
+    """A node of a class that is being compiled."""
+
+    name: str
+    declaration: Declaration
+    method: Callable[..., Any] | None
+    """None when the node is `name = step(job=...)`."""
+    is_job: bool
+    before: Reference | None
+    after: Reference | None
+
+    @property
+    def place(self) -> SourceLine:
+        return self.declaration.place if self.method is None else place_of(self.method)
+
+
+class Gathered(NamedTuple):
+    """All nodes of a class by name, and the name of every declaration that was met, overridden ones included."""
+
+    nodes: dict[str, Node]
+    names: dict[Declaration, str]
+
+    def name_of(self, reference: Reference) -> str:
+        """The name of the node that a name or a function refers to; it may not exist."""
+        if isinstance(reference, str):
+            return reference
+        declaration = declared(reference)
+        if declaration is None:  # a plain method that overrides a node, or nothing we know
+            return getattr(reference, "__name__", repr(reference))
+        # The node of another class is no node of this one, even when both have one of this name.
+        return self.names.get(declaration, getattr(reference, "__qualname__", repr(reference)))
+
+
+def gathered(cls: type, report: Report) -> Gathered:
+    found = Gathered({}, {})
+    for owner in reversed(cls.__mro__):
+        for name, value in vars(owner).items():
+            declaration = declared(value)
+            if declaration is not None:
+                other = found.names.setdefault(declaration, name)
+                if other != name:
+                    report(name, f"is {other!r} under another name; a method is one node ({declaration.place})")
+                _declare(found.nodes, name, declaration, value, report)
+                continue
+            lost = buried(value)
+            if lost is not None:
+                report(name, f"is no method any more; @{lost.kind} goes above every other decorator ({lost.place})")
+            elif name in found.nodes:
+                _override(found.nodes, name, value, report)
+    return found
+
+
+def _declare(nodes: dict[str, Node], name: str, declaration: Declaration, value: object, report: Report) -> None:
+    method = value if isinstance(value, FunctionType) else None
+    if method is None and declaration.job is None:
+        report(name, f"{declaration.kind}(...) decorates a method or names a job ({declaration.place})")
+    node = Node(name, declaration, method, declaration.job is not None, declaration.before, declaration.after)
+    old = nodes.get(name)
+    moves = node.before is not None or node.after is not None
+    if old is not None and old.declaration.kind == declaration.kind and not moves:
+        nodes[name] = node._replace(before=old.before, after=old.after)  # decorated anew, it keeps its place
+        return
+    nodes.pop(name, None)
+    nodes[name] = node
+
+
+def _override(nodes: dict[str, Node], name: str, value: object, report: Report) -> None:
+    """A plain method in a subclass replaces the body of a node; its place and options stay."""
+    if isinstance(value, FunctionType):
+        nodes[name] = nodes[name]._replace(method=value, is_job=False)
+    else:
+        report(name, f"{value!r} takes the place of the {nodes[name].declaration.kind} of this name; write a method")

@@ -1,0 +1,160 @@
+"""`Workflow`: a workflow as a class, its methods the nodes and its annotations the input."""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from typing import Any, ClassVar, NoReturn, dataclass_transform
+
+from ...errors import DefinitionError, FrozenInstance, InputError
+from ...graph import Graph
+from ...place import SourceLine, caller, neighbours
+from ..code.address import address_of
+from ..code.invoke import copied_values
+from ..options import OnFailure, RunOptions, checked_name, checked_run_options
+from ..types.inputs import checked
+from .compile import Compiled, compiled
+from .decorators import declared
+
+_RESERVED = frozenset({"workflow_name", "target", "graph", "input", "ctx", "self", "_compiled"})
+
+
+class _ClassBody(dict[str, Any]):
+    """A class body while it is written: in it a node cannot be written over, which would lose it silently."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        old, new = declared(self.get(name)), declared(value)
+        if name in self and old is not new:
+            first = f" (first at {old.place})" if old is not None else ""
+            raise DefinitionError(
+                f"{name!r} is defined twice in one class{first}; steps, tasks and methods share one namespace",
+                where=str(new.place if new is not None else caller()),
+            )
+        super().__setitem__(name, value)
+
+
+class WorkflowType(ABCMeta):
+    """The type of workflow classes. It only watches over the class body; Workflow does the rest."""
+
+    @classmethod
+    def __prepare__(metacls, name: str, bases: tuple[type, ...], /, **options: Any) -> _ClassBody:
+        return _ClassBody()
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, frozen_default=True)
+class Workflow(metaclass=WorkflowType):
+    """A workflow that lives in code. Its graph is compiled when the class is complete.
+
+        class OrderWorkflow(Workflow, on_failure="finish", timeout=3600):
+            order_id: int                      # the input: checked when an instance is made
+            express: bool = False
+
+            @step
+            def validate(self): ...
+            @step
+            def charge(self, validate, ctx): ...
+
+        engine.run(OrderWorkflow(order_id=7))
+
+    Class keywords: `name` (by default that of the class), `on_failure` ("fail_fast", "finish" or "pause") and `timeout`
+    (seconds for a whole run). The last two are inherited.
+    """
+
+    workflow_name: ClassVar[str]
+    target: ClassVar[str]
+    """`package.module:Name`, by which another process imports the class; see `address` for what is run as a script."""
+    _compiled: ClassVar[Compiled]
+
+    def __init_subclass__(
+        cls,
+        *,
+        name: str | None = None,
+        on_failure: OnFailure | None = None,
+        timeout: float | None = None,
+        **unknown: object,
+    ) -> None:
+        super().__init_subclass__()
+        place = caller()
+        if unknown:
+            raise DefinitionError(
+                f"{cls.__name__}: {next(iter(unknown))}= is no keyword of a workflow class; there are name, on_failure "
+                f"and timeout, and every other option goes on a step or task",
+                where=str(place),
+            )
+        if "__init__" in vars(cls):
+            raise DefinitionError(
+                f"{cls.__name__} defines __init__, but instances are also made from stored inputs; "
+                f"annotate the class instead: order_id: int",
+                where=str(place),
+            )
+        known_as = checked_name(cls.__name__ if name is None else name, place)
+        cls._compiled = compiled(cls, place, _RESERVED, _run_options(cls, on_failure, timeout, place))
+        cls.workflow_name = known_as
+        cls.target = address_of(cls)
+        for other in neighbours().values():
+            if isinstance(other, WorkflowType) and issubclass(other, Workflow) and other is not Workflow:
+                check_one_name(cls, other)
+
+    def __init__(self, /, *positional: Any, **values: Any) -> None:
+        cls = type(self)
+        if cls is Workflow:
+            raise TypeError("Workflow is a base: write a class with steps, `class OrderWorkflow(Workflow): ...`")
+        if positional:
+            raise InputError(
+                f"{cls.__name__} takes its inputs by name, for example {call_of(cls)}\n"
+                f"  defined at {cls._compiled.place}"
+            )
+        self.__dict__.update(checked(cls.__name__, cls._compiled.inputs, values, cls._compiled.place))
+
+    @classmethod
+    def graph(cls) -> Graph:
+        """The compiled graph; always the same object."""
+        if cls is Workflow or cls._compiled.graph is None:
+            raise DefinitionError(
+                f"{cls.__name__} has no steps; a method becomes one with @step",
+                where=None if cls is Workflow else str(cls._compiled.place),
+            )
+        return cls._compiled.graph
+
+    def input(self) -> dict[str, Any]:
+        """The input of this instance as JSON data, defaults included."""
+        return copied_values(self.__dict__)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenInstance(type(self).__name__, name)
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstance(type(self).__name__, name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+
+def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:
+    """Refuse two workflows of one name: their runs would be taken for runs of two versions of one class.
+
+    A class that is met twice, run as `__main__` and imported, or written anew at a prompt, has one target and is one.
+    """
+    if cls.workflow_name != other.workflow_name or cls.target == other.target:
+        return
+    if cls._compiled.graph is not None and other._compiled.graph is not None:
+        raise DefinitionError(
+            f"two workflows are named {cls.workflow_name!r}: {cls.target} and {other.target} ({other._compiled.place}); "
+            f"give one of them another name: class {cls.__name__}(Workflow, name=...)",
+            where=str(cls._compiled.place),
+        )
+
+
+def _run_options(
+    cls: type[Workflow], on_failure: OnFailure | None, timeout: float | None, place: SourceLine
+) -> RunOptions:
+    """What the class keywords say; what they leave open is inherited."""
+    base: Compiled | None = getattr(cls, "_compiled", None)
+    inherited = RunOptions() if base is None else base.options
+    given = checked_run_options(inherited.on_failure if on_failure is None else on_failure, timeout, place)
+    return given if timeout is not None else given._replace(timeout=inherited.timeout)
+
+
+def call_of(cls: type[Workflow]) -> str:
+    """How an instance is made, for messages: `OrderWorkflow(order_id=...)`."""
+    inputs = cls._compiled.inputs if cls is not Workflow else ()
+    return f"{cls.__name__}({', '.join(f'{name}=...' for name in inputs)})"

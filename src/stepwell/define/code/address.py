@@ -1,0 +1,157 @@
+"""The address of a class or function, `package.module:Name`, by which another process finds it again.
+
+Things of the module that Python was started with are addressed by the name under which another process can import it (see
+`importable`); where there is none, another process is told so:
+
+    python -m shop.orders    shop.orders:OrderWorkflow
+    python orders.py         orders:OrderWorkflow
+    python, python -c, ...   __main__:OrderWorkflow
+
+As with `multiprocessing`, what such a module does when it is *run* belongs below `if __name__ == "__main__":`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from ...errors import DefinitionError
+from ...importable import MAIN, importable_name, loaded_module, module_of
+from ...words import message_of, short_name
+
+_DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_ADDRESS = re.compile(rf"{_DOTTED}:{_DOTTED}\Z")
+
+
+def is_address(text: str) -> bool:
+    return _ADDRESS.match(text) is not None
+
+
+def address_of(thing: type | Callable[..., Any]) -> str:
+    """The address of a class or function. One defined inside a function gets one too, but nobody can import it."""
+    return f"{module_of(thing)}:{thing.__qualname__}"
+
+
+def loaded(address: str) -> object:
+    """What is at `address` if its module is imported already, else None. Imports nothing."""
+    module_name, _, path = address.partition(":")
+    found: object = loaded_module(module_name)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def find(address: str) -> Any:
+    """What is at `address`, its module imported if need be; a DefinitionError says why there is nothing."""
+    module_name, _, path = address.partition(":")
+    if "<locals>" in path:
+        raise DefinitionError(
+            f"{address} is defined inside a function, so only the process that defined it can use it; "
+            f"move it to the top level of its module"
+        )
+    if not is_address(address):
+        raise DefinitionError(f"{address!r} is not an address; it has the form package.module:Name")
+    found: Any = _main_if(module_name) or _imported(module_name, address)
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise DefinitionError(f"{address}: {_missing_name(module_name, part)}") from None
+    return found
+
+
+def find_exception(name: str, module: Callable[[str], ModuleType | None] | None = None) -> type[BaseException]:
+    """The exception class of this name: `ConnectionError`, or `package.module.Name`; a DefinitionError says why there is none.
+
+    `module` gives the modules that may be looked into, by name, and nothing in them is executed; by default all of them,
+    imported if need be.
+    """
+    look, get = (_imported_if_there, getattr) if module is None else (module, inspect.getattr_static)
+    parts = name.split(".")
+    if not all(part.isidentifier() for part in parts):
+        raise DefinitionError(f"{name!r}: the name of an exception has the form package.module.Name")
+    places = range(len(parts) - 1, 0, -1)
+    owner, left = next(
+        ((home, parts[at:]) for at in places if (home := look(".".join(parts[:at]))) is not None), (builtins, parts)
+    )
+    found: Any = owner
+    for part in left:
+        found = get(found, part, None)
+    if isinstance(found, type) and issubclass(found, BaseException):
+        return found
+    if found is not None:
+        raise DefinitionError(f"{name!r}: it leads to {found!r}, which is no exception class")
+    raise DefinitionError(f"{name!r}: {_no_exception(owner, left)}")
+
+
+def _imported_if_there(name: str) -> ModuleType | None:
+    try:
+        return _main_if(name) or importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise DefinitionError(f"{name!r}: importing it raised {_shown(error)}") from error
+        return None
+    except (Exception, SystemExit) as error:
+        raise DefinitionError(f"{name!r}: importing it raised {_shown(error)}") from error
+
+
+def _no_exception(owner: ModuleType, left: list[str]) -> str:
+    if owner is not builtins:
+        return f"module {owner.__name__!r} has no {left[0]!r}; if it is defined further down, give the class itself"
+    if len(left) == 1:
+        return f"there is no exception {left[0]!r} in Python; one of a module is named package.module.Name"
+    return f"there is no module {left[0]!r} to import from here ({_folder()})"
+
+
+def _main_if(module_name: str) -> ModuleType | None:
+    """The running main module when it is the one asked for: importing it again would make everything in it twice."""
+    main = sys.modules["__main__"]
+    return main if module_name == importable_name(main) else None
+
+
+def _imported(module_name: str, address: str) -> ModuleType:
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}") from error
+        raise DefinitionError(
+            f"{address}: there is no module {error.name!r} to import from here ({_folder()}); start in the folder that holds "
+            f"it, or name that folder in PYTHONPATH"
+        ) from None
+    except SystemExit as error:
+        raise DefinitionError(
+            f"{address}: importing {module_name} raised {_shown(error)}: what it does when it is run belongs below "
+            f'`if __name__ == "__main__":`'
+        ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}") from error
+
+
+def _missing_name(module_name: str, part: str) -> str:
+    if module_name in MAIN:
+        return (
+            f"{part!r} was defined in a session that no other process can import (a prompt, a notebook, `python -c`); "
+            f"define it in a module"
+        )
+    return f"module {module_name!r} has no {part!r}; was it renamed or removed?"
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # somebody has deleted it
+        return "a folder that is gone"
+
+
+def _shown(error: BaseException) -> str:
+    return f"{short_name(type(error))}: {message_of(error)}"

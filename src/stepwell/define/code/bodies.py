@@ -1,0 +1,219 @@
+"""The bridge to those who run workflows: what is to be run, and the callable behind each node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from ...errors import DefinitionError, MissingJob
+from ...graph import Graph, NodeSpec, Retry
+from ...words import shown
+from ..builder import Builder
+from ..classes.workflow import Workflow, call_of
+from ..options import OnFailure
+from ..types.inputs import Input
+from ..types.state import StateType, checked_state
+from .invoke import Body, Job, JobBody, MethodBody
+from .registry import ANYTHING, Finder
+
+__all__ = ["Bodies", "Body", "Definition", "Target", "bodies_for", "definition_of", "load_target"]
+
+Target: TypeAlias = "type[Workflow] | Callable[..., Builder]"
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Bodies:
+    """Finds the callable of a node: a method of the workflow's class, a job given as a function, or one by address."""
+
+    def __init__(
+        self,
+        workflow: str | None = None,
+        methods: Mapping[str, MethodBody] = _NOTHING,
+        jobs: Mapping[str, Callable[..., Any]] = _NOTHING,
+        state: StateType | str | None = None,
+        finder: Finder = ANYTHING,
+        inputs: Mapping[str, Input] = _NOTHING,
+    ) -> None:
+        self._finder = finder
+        self.inputs = inputs
+        """What the class of the workflow takes."""
+        self._workflow = workflow
+        self._methods = methods
+        self._functions = jobs
+        self._jobs: dict[str, Job] = {}
+        self._state = state
+        self.has_state = state is not None
+
+    @property
+    def state(self) -> StateType | None:
+        """The typed state of the workflow, imported when it is first asked for; None when it has none."""
+        if isinstance(self._state, str):
+            self._state = load_state(self._state, self._finder)
+        return self._state
+
+    @property
+    def restricted(self) -> bool:
+        """Whether only registered code is found."""
+        return self._finder is not ANYTHING
+
+    def by(self, finder: Finder) -> Bodies:
+        """The same bodies, those that are only named found by another finder."""
+        return Bodies(self._workflow, self._methods, self._functions, self._state, finder, self.inputs)
+
+    def find(self, spec: NodeSpec) -> Body:
+        """The body of a node; MissingJob says what is gone and what can be done."""
+        if spec.job is not None:
+            job = self._jobs.get(spec.job) or self._found(spec, spec.job)
+            return JobBody(job, spec.args, spec.needs, self.has_state)
+        body = self._methods.get(spec.id)
+        if body is None:
+            where = f"{self._workflow} has no step or task" if self._workflow else "no class of this run has a method"
+            raise _missing(spec, f"{where} {spec.name!r}")
+        return body if body.needs == spec.needs else body.taking(spec.needs)
+
+    def _found(self, spec: NodeSpec, address: str) -> Job:
+        function = self._functions.get(address)
+        if function is None:
+            try:
+                function = self._finder.find(address)
+            except DefinitionError as error:
+                raise _missing(spec, str(error)) from error
+        if not callable(function):
+            raise _missing(spec, f"{address} is {function!r}, which cannot be called")
+        return self._jobs.setdefault(address, Job.of(function))
+
+    def missing(self, specs: Iterable[NodeSpec], *, is_data: bool = False) -> list[MissingJob]:
+        """What these nodes name and cannot be found, each once: the state, jobs or methods.
+
+        With `is_data` also exceptions to retry on, which nobody has looked up: somebody wrote this graph as data.
+        """
+        found: list[MissingJob] = []
+        try:
+            self.state  # noqa: B018  # it is imported when it is asked for
+        except DefinitionError as error:
+            missing = MissingJob(str(error), job=self._state if isinstance(self._state, str) else None)
+            missing.__cause__ = error
+            found.append(missing)
+        known: dict[str, type[BaseException]] = {}
+        for spec in {(spec.job or spec.id, spec.retry): spec for spec in specs}.values():
+            try:
+                if spec.job not in self._jobs:
+                    self.find(spec)
+                if is_data:
+                    self._look_up(spec, known)
+            except MissingJob as error:
+                found.append(error)
+        return list({missing.reason: missing for missing in found}.values())
+
+    def retrying(self, specs: tuple[NodeSpec, ...]) -> tuple[NodeSpec, ...]:
+        """The same nodes, the exceptions they are retried on under the names of their classes.
+
+        A class that is not found by its name is matched by that name: some are made at run time.
+        """
+        known: dict[str, type[BaseException]] = {}
+        written = {spec.retry: spec for spec in specs if spec.retry is not None and spec.retry.unchecked}
+        for spec in written.values():
+            with suppress(MissingJob):
+                self._look_up(spec, known)
+        named = [(retry, retry.with_classes(known)) for retry in written if retry is not None]
+        other: dict[Retry | None, Retry] = {retry: meant for retry, meant in named if meant != retry}
+        return tuple(spec._replace(retry=other.get(spec.retry, spec.retry)) for spec in specs) if other else specs
+
+    def _look_up(self, spec: NodeSpec, known: dict[str, type[BaseException]]) -> None:
+        """Find the exceptions that a node is retried on; `known` has those that were found before."""
+        for name in () if spec.retry is None else spec.retry.unchecked:
+            if name not in known and "<locals>" not in name:
+                try:
+                    known[name] = self._finder.find_exception(name)
+                except DefinitionError as error:
+                    told = str(error)
+                    raise _missing(spec, told if told.startswith("retry_on=") else f"retry_on={told}") from error
+
+
+def _missing(spec: NodeSpec, reason: str) -> MissingJob:
+    return MissingJob(reason, node=spec.name, node_id=spec.id, job=spec.job)
+
+
+class Definition(NamedTuple):
+    """What a run needs of a workflow, whichever way it was written."""
+
+    workflow: str
+    target: str | None
+    """Where another process imports the class; None for a Builder, whose nodes name their jobs themselves."""
+    graph: Graph
+    input: Mapping[str, Any]
+    on_failure: OnFailure
+    timeout: float | None
+    bodies: Bodies
+
+
+def definition_of(thing: Workflow | Builder) -> Definition:
+    """What to run when somebody asks to run `thing`: an instance of a workflow class, or a Builder."""
+    if isinstance(thing, Workflow):
+        cls = type(thing)
+        return Definition(
+            cls.workflow_name,
+            cls.target,
+            cls.graph(),
+            thing.input(),
+            cls._compiled.options.on_failure,
+            cls._compiled.options.timeout,
+            _class_bodies(cls),
+        )
+    if isinstance(thing, Builder):
+        return Definition(
+            thing.workflow_name,
+            None,
+            thing.graph(),
+            {},
+            thing.options.on_failure,
+            thing.options.timeout,
+            Bodies(jobs=thing.jobs, state=thing.state),
+        )
+    raise _cannot_run(thing)
+
+
+def _cannot_run(thing: object) -> TypeError:
+    if isinstance(thing, type) and issubclass(thing, Workflow):
+        return TypeError(f"{thing.__name__} is a class; what is run is an instance with its input: {call_of(thing)}")
+    return TypeError(f"{shown(thing)} cannot be run: give an instance of a Workflow class, or a Builder")
+
+
+def load_target(target: str, finder: Finder = ANYTHING) -> Target:
+    """The workflow class, or the function that makes a Builder, at `package.module:Name`."""
+    found = finder.find(target)
+    if isinstance(found, type) and issubclass(found, Workflow):
+        return found
+    if callable(found) and not isinstance(found, type):
+        made: Callable[..., Builder] = found
+        return made
+    raise DefinitionError(f"{target} is {found!r}; a Workflow class is needed, or a function that returns a Builder")
+
+
+def load_state(address: str, finder: Finder = ANYTHING) -> StateType:
+    """The state that a class at `package.module:Name` declares."""
+    found = finder.find(address)
+    if not isinstance(found, type):
+        raise DefinitionError(f"{address} is {found!r}, but a class that declares a state is needed")
+    return checked_state(found, address)
+
+
+def bodies_for(target: str | type[Workflow] | None, state: str | None = None, finder: Finder = ANYTHING) -> Bodies:
+    """The bodies of a stored run: of the class at `target`, or without one by the jobs that its nodes name.
+
+    `state` is the address of the state that a dynamic workflow has; that of a class is found in it.
+    """
+    if target is None:
+        return Bodies(state=state, finder=finder)
+    found = load_target(target, finder) if isinstance(target, str) else target
+    if not isinstance(found, type):
+        raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
+    return _class_bodies(found).by(finder)
+
+
+def _class_bodies(cls: type[Workflow]) -> Bodies:
+    compiled = cls._compiled
+    return Bodies(cls.__name__, compiled.methods, compiled.jobs, compiled.state, inputs=compiled.inputs)

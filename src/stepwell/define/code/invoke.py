@@ -1,0 +1,124 @@
+"""How the body of a node is called: with a frozen instance or with the args of its job, and with what it asks for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from ..types.parameters import CONTEXT, STATE, parameters_of
+
+_new_object: Callable[[type], Any] = object.__new__
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+class Told(Protocol):
+    """What the context of a body is told before the body begins."""
+
+    def use_key(self, key: str) -> None:
+        """The node has an idempotency key of its own."""
+        ...
+
+
+class MethodBody:
+    """A method of a workflow class. Every call gets a frozen instance of its own."""
+
+    __slots__ = ("_defaults", "_key", "_method", "_takes_ctx", "_takes_state", "_workflow", "is_async", "needs")
+
+    def __init__(
+        self,
+        workflow: type,
+        defaults: Mapping[str, Any],
+        method: Callable[..., Any],
+        needs: tuple[str, ...],
+        key: Callable[..., Any] | None = None,
+        *,
+        has_state: bool = False,
+    ) -> None:
+        self._workflow = workflow
+        self._defaults = defaults
+        self._method = method
+        self._key = key
+        parameters = parameters_of(method, method=True)
+        self._takes_ctx = parameters.takes_ctx
+        self._takes_state = has_state and parameters.takes_state
+        self.is_async = inspect.iscoroutinefunction(method)
+        self.needs = needs
+
+    def taking(self, needs: tuple[str, ...]) -> MethodBody:
+        """The same body for a node of another version of the graph, which was promised other outputs."""
+        names = parameters_of(self._method, method=True).names
+        known = tuple(name for name in needs if name in names)
+        return MethodBody(self._workflow, self._defaults, self._method, known, self._key, has_state=self._takes_state)
+
+    def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
+        """The result of the body, or a coroutine that gives it when `is_async`.
+
+        A stored input was checked when its run began. Inputs that the class has learnt of since have their defaults.
+        """
+        instance = _new_object(self._workflow)
+        instance.__dict__.update(copied_values({**self._defaults, **input}))
+        given = {name: outputs[name] for name in self.needs}
+        if self._key is not None:
+            asked = parameters_of(self._key, method=True).names
+            ctx.use_key(self._key(instance, **{name: given[name] for name in asked if name in given}))
+        if self._takes_ctx:
+            given[CONTEXT] = ctx
+        if self._takes_state:
+            given[STATE] = ctx.state
+        return self._method(instance, **given)
+
+
+class Job(NamedTuple):
+    """A function that nodes name as their job."""
+
+    function: Callable[..., Any]
+    is_async: bool
+    takes_ctx: bool
+    takes_state: bool
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Job:
+        parameters = parameters_of(function)
+        return cls(function, inspect.iscoroutinefunction(function), parameters.takes_ctx, parameters.takes_state)
+
+
+class JobBody(NamedTuple):
+    """A job with the args of one node."""
+
+    job: Job
+    args: Mapping[str, Any]
+    needs: tuple[str, ...]
+    has_state: bool = False
+    """Whether the workflow has one; without, `state` is a parameter like any other."""
+
+    @property
+    def is_async(self) -> bool:
+        return self.job.is_async
+
+    def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
+        """The result of the job, or a coroutine that gives it when `is_async`."""
+        given = copied_values(self.args)
+        for name in self.needs:
+            given[name] = outputs[name]
+        if self.job.takes_ctx:
+            given[CONTEXT] = ctx
+        if self.has_state and self.job.takes_state:
+            given[STATE] = ctx.state
+        return self.job.function(**given)
+
+
+Body: TypeAlias = MethodBody | JobBody
+
+
+def copied_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of JSON data, lists for tuples as JSON has it: what one attempt changes, the next must not see."""
+    return {name: value if type(value) in _PLAIN else _copied(value) for name, value in values.items()}
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(item) for item in value]
+    return value

@@ -1,0 +1,54 @@
+"""The jobs that nodes name: functions of a module, or their addresses."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...errors import DefinitionError
+from ...words import shown
+from ..types.parameters import yields
+from .address import address_of, is_address, loaded
+
+
+class NamedJob(NamedTuple):
+    """A job as a node stores it, and its function when it was given as one."""
+
+    address: str
+    function: Callable[..., Any] | None
+    is_async: bool
+
+    @property
+    def short_name(self) -> str:
+        return self.address.rpartition(":")[2].rpartition(".")[2]
+
+
+def named_job(job: Callable[..., Any] | str) -> NamedJob:
+    """The address of a job. An address is only checked for its form: writing a workflow imports nothing."""
+    if isinstance(job, str):
+        if not is_address(job):
+            raise DefinitionError(
+                f"job={shown(job)}: the form package.module:function is needed, or the function itself"
+            )
+        return NamedJob(job, None, False)
+    if not callable(job) or not hasattr(job, "__qualname__") or not isinstance(getattr(job, "__module__", None), str):
+        raise DefinitionError(
+            f"job={shown(job)}: a function of a module is needed, or its address package.module:function; "
+            f"fixed arguments go into args="
+        )
+    address = address_of(job)
+    if not is_address(address):  # lambda, or defined inside a function
+        raise DefinitionError(
+            f"job={job.__qualname__}: only its name is stored, and no other process finds a lambda or a function "
+            f"inside a function by its name; move it to the top level of its module and pass what it needs as args="
+        )
+    known = loaded(address)
+    if known is not None and known is not job:
+        raise DefinitionError(
+            f"job={shown(job)}: its name {address} leads to something else ({known!r}), which another process would run "
+            f"instead; give the function that has this name"
+        )
+    if yields(job):
+        raise DefinitionError(f"job={address}: it yields, but a job returns its result once: return a list instead")
+    return NamedJob(address, job, inspect.iscoroutinefunction(job))

@@ -1,0 +1,163 @@
+"""Which code runs for what is only named: by a graph, a row or a file.
+
+What a program of the user stored in an embedded store is trusted as that program is: `ANYTHING` imports what it names. What
+came from elsewhere (an imported graph, a cassette, a document, the rows of a server) names code that nobody here may have
+written, so a `Registry` finds only what is *registered*:
+
+    a class that was given to the engine, or started by it, and all that this class names
+    a function that was given to a Builder which this engine started
+    what is defined in a module that is allowed, or in a module below it: Engine(jobs=["shop.jobs"])
+
+`shop.jobs` allows `shop.jobs:charge` and `shop.jobs.cards:charge`. It does not allow `shop.jobs:os.system`, nor a function that
+it imported from elsewhere: what an address leads to must be defined in an allowed module. Nothing is imported to find out that
+something is not allowed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Any, Protocol
+
+from ...errors import DefinitionError
+from ...graph import Graph
+from ...importable import loaded_module, module_of
+from ..classes.workflow import Workflow
+from .address import address_of, find, find_exception, loaded
+
+
+class Finder(Protocol):
+    """Finds what is only named."""
+
+    def find(self, address: str) -> Any:
+        """What is at `package.module:Name`; a DefinitionError says why there is nothing."""
+        ...
+
+    def find_exception(self, name: str) -> type[BaseException]:
+        """The exception class `package.module.Name`."""
+        ...
+
+
+class _Anything:
+    """Finds whatever can be imported."""
+
+    def find(self, address: str) -> Any:
+        return find(address)
+
+    def find_exception(self, name: str) -> type[BaseException]:
+        return find_exception(name)
+
+
+ANYTHING: Finder = _Anything()
+
+
+class NotRegistered(DefinitionError):
+    """What came from elsewhere names code that is not registered here. It was not imported."""
+
+    def __init__(self, what: str, module: str, why: str = "is not registered here") -> None:
+        super().__init__(
+            f"{what} {why}, and what names it came from elsewhere (an imported graph, a cassette, a document, a server); "
+            f'if you trust it, allow its module: Engine(jobs=["{module}"]), --jobs {module}, or jobs = ["{module}"] in settings'
+        )
+
+
+class Registry:
+    """Finds what is registered, and nothing else."""
+
+    def __init__(self, modules: Iterable[str] = ()) -> None:
+        self._modules = frozenset(modules)
+        self._things: dict[str, Any] = {}
+        """Classes and functions that were given to the engine, by address."""
+        self._names: set[str] = set()
+        """What classes that were given name: addresses of jobs, and exceptions."""
+
+    def add_workflow(self, workflow: type[Workflow]) -> None:
+        if self._things.get(workflow.target) is workflow:
+            return
+        self._things[workflow.target] = workflow
+        self.add_functions(workflow._compiled.jobs)
+        if workflow._compiled.graph is not None:
+            self._names |= names_in(workflow._compiled.graph)
+
+    def add_functions(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+        self._things.update(functions)
+
+    def add_state(self, declared: type) -> None:
+        self._things[address_of(declared)] = declared
+
+    def knows(self, name: str) -> bool:
+        """Whether an address, or the name of an exception, is registered. Imports nothing: what is not loaded is not known."""
+        if name in self._things or name in self._names:
+            return True
+        module, is_address, _ = name.partition(":")
+        if not is_address:
+            home = name.rpartition(".")[0]
+            return home in ("", "builtins") or self._allows(home)
+        return self._allows(module) and self._is_defined_here(loaded(name))
+
+    def find(self, address: str) -> Any:
+        if address in self._things:
+            return self._things[address]
+        if address in self._names:
+            return find(address)
+        module = address.partition(":")[0]
+        if not self._allows(module):
+            raise NotRegistered(address, module)
+        found = find(address)
+        if not self._is_defined_here(found):
+            home = _home(found)
+            why = f"is defined in {home}, which is not allowed here" if home else "is not defined in a module"
+            raise NotRegistered(address, home or module, why)
+        return found
+
+    def find_exception(self, name: str) -> type[BaseException]:
+        if name in self._names:
+            return find_exception(name)
+        refused: list[str] = []
+
+        def look(module: str) -> ModuleType | None:
+            found = loaded_module(module)  # to look at it is harmless
+            if found is None and not self._allows(module):
+                refused.append(module)
+                return None
+            return found or _imported(module)
+
+        try:
+            return find_exception(name, look)
+        except DefinitionError:
+            if not refused:
+                raise
+            raise NotRegistered(f"retry_on={name!r}", refused[0]) from None
+
+    def _allows(self, module: str) -> bool:
+        return any(module == each or module.startswith(f"{each}.") for each in self._modules)
+
+    def _is_defined_here(self, thing: object) -> bool:
+        home = _home(thing)
+        return home is not None and self._allows(home)
+
+
+def _imported(module: str) -> ModuleType | None:
+    """A module that is allowed, or None: what it raises is told when its jobs are looked for."""
+    try:
+        return importlib.import_module(module)
+    except (Exception, SystemExit):
+        return None
+
+
+def _home(thing: object) -> str | None:
+    """The module that something was defined in; None when it does not say."""
+    module = getattr(thing, "__module__", None)
+    return module_of(thing) if isinstance(module, str) and module else None  # type: ignore[arg-type]
+
+
+def names_in(graph: Graph) -> set[str]:
+    """Everything that a graph names: addresses of jobs and of a state, and exceptions."""
+    found: set[str] = set() if graph.state is None else {graph.state}
+    for spec in graph:
+        if spec.job is not None:
+            found.add(spec.job)
+        if spec.retry is not None:
+            found.update(spec.retry.names() or ())
+    return found

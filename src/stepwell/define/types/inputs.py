@@ -1,0 +1,81 @@
+"""Typed inputs: the annotations of a workflow class, and values held against them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING
+from typing import Any, ClassVar, NamedTuple, get_origin, get_type_hints
+
+from ...errors import InputError
+from ..classes.decorators import declared
+from ..code.invoke import copied_values
+from .shapes import Shape, Unsupported, shape_of
+
+
+class Input(NamedTuple):
+    """One input of a workflow."""
+
+    name: str
+    shape: Shape
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+
+def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]:
+    """The inputs that the annotations of a class declare; `report(name, problem)` hears what is wrong with them."""
+    try:
+        annotations = get_type_hints(cls)
+    except Exception as error:
+        report(
+            cls.__name__,
+            f"an annotation cannot be read ({type(error).__name__}: {error}); what inputs are annotated with is needed "
+            f"at run time too, so import it at the top of the module",
+        )
+        return {}
+    found: dict[str, Input] = {}
+    for name, annotation in annotations.items():
+        if annotation is ClassVar or get_origin(annotation) is ClassVar:
+            continue
+        try:
+            shape = shape_of(annotation)
+        except Unsupported as error:
+            report(name, f"an input cannot be {error}")
+            continue
+        # Not getattr, which would find `register` or `mro` in the type of the class.
+        default = next((vars(owner)[name] for owner in cls.__mro__ if name in vars(owner)), MISSING)
+        if default is not MISSING and declared(default) is None:  # that an input is also a node is said elsewhere
+            for problem in shape.problems(default, "its default"):
+                report(name, problem)
+        found[name] = Input(name, shape, default)
+    return found
+
+
+def misfits(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By input: why a value is refused, or that one is missing."""
+    found: dict[str, list[str]] = {}
+    for name, each in inputs.items():
+        if name in values:
+            problems = list(each.shape.problems(values[name], name))
+        else:
+            problems = [f"{name}: is missing; {each.shape.text} is needed"] if each.required else []
+        if problems:
+            found[name] = problems
+    return found
+
+
+def checked(workflow: str, inputs: Mapping[str, Input], values: Mapping[str, Any], where: object) -> dict[str, Any]:
+    """The values with defaults filled in; an InputError lists everything that is wrong with them."""
+    problems = [f"{name}: there is no such input; {_listed(inputs)}" for name in values if name not in inputs]
+    problems += [problem for each in misfits(inputs, values).values() for problem in each]
+    if problems:
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        raise InputError(f"{workflow} refuses its input:\n{lines}\n  defined at {where}")
+    return copied_values({name: values.get(name, each.default) for name, each in inputs.items()})
+
+
+def _listed(inputs: Iterable[str]) -> str:
+    names = ", ".join(inputs)
+    return f"there are {names}" if names else "this workflow takes none"

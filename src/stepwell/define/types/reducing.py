@@ -1,0 +1,125 @@
+"""What a reducer asks of the field it is named for, and of what nodes return."""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+from collections.abc import Callable
+from types import NoneType, UnionType
+from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+
+from ...reducers import add, append, extend, maximum, merge, minimum, union
+from ..code.address import address_of
+
+Reducer = Callable[[Any, Any], Any]
+
+_LISTS = (list, collections.abc.Sequence)
+_DICTS = (dict, collections.abc.Mapping)
+_NUMBERS = frozenset({int, float})
+
+
+class ReducerMisfit(Exception):
+    """A function that cannot be a reducer; says why."""
+
+
+NOTHING: Any = object()
+_EMPTY: dict[Any, Callable[[], Any]] = {
+    append: list,
+    extend: list,
+    union: list,
+    merge: dict,
+    add: int,
+}
+
+
+def starts_at(reducer: Reducer) -> Any:
+    """What a field without a default is before any node has run; NOTHING when its reducer does not say."""
+    return _EMPTY[reducer]() if reducer in _EMPTY else NOTHING
+
+
+def begun(reducer: Reducer, default: Any) -> Any:
+    """A default as the reducer itself would have left it: the items of a `union` are sorted, each is there once."""
+    return union([], default) if reducer is union else default
+
+
+def refusal(reducer: Reducer, annotation: Any) -> str | None:
+    """Why a field of this type cannot have this reducer; None when it can."""
+    kinds = _kinds(annotation)
+    if reducer in (append, extend):
+        return None if _is(annotation, _LISTS) else f"{reducer.__name__} is for lists, for example list[str]"
+    if reducer is union:
+        items = get_args(_unwrapped(annotation))
+        sortable = bool(items) and (_kinds(items[0]) <= _NUMBERS or _kinds(items[0]) == {str})
+        fits = _is(annotation, _LISTS) and sortable
+        return None if fits else "union sorts its items, so it is for list[str], list[int] or list[float]"
+    if reducer is merge:
+        return None if _is(annotation, _DICTS) else "merge is for objects, for example dict[str, int]"
+    if reducer is add:
+        return None if kinds <= _NUMBERS else "add is for int and float"
+    if reducer in (maximum, minimum):
+        some = kinds - {NoneType}
+        return None if some and (some <= _NUMBERS or some == {str}) else f"{reducer.__name__} is for numbers or for str"
+    return None
+
+
+def delta_annotation(reducer: Reducer, annotation: Any) -> Any:
+    """The type of what a node may return for a field."""
+    if reducer is append:
+        items = get_args(_unwrapped(annotation))
+        return annotation | items[0] if items and items[0] is not Any else Any
+    if getattr(reducer, "__module__", None) == append.__module__:
+        return annotation
+    return _second_parameter(reducer)
+
+
+def _second_parameter(reducer: Reducer) -> Any:
+    """What somebody's own function says it takes; anything, if it does not say."""
+    name = getattr(reducer, "__qualname__", None)
+    if name and "<lambda>" in name:
+        raise ReducerMisfit("a lambda cannot be a reducer, because no message could name it: write a function")
+    if isinstance(reducer, type) or not name or not isinstance(getattr(reducer, "__module__", None), str):
+        raise ReducerMisfit(f"{reducer!r} cannot be a reducer: a function of a module is needed")
+    if inspect.iscoroutinefunction(reducer) or inspect.isgeneratorfunction(reducer):
+        raise ReducerMisfit(f"{address_of(reducer)} cannot be a reducer: it must return its result at once")
+    try:
+        signature = inspect.signature(reducer)
+    except (TypeError, ValueError):  # some functions written in C have none
+        return Any
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        raise ReducerMisfit(
+            f"{address_of(reducer)}{signature} cannot be a reducer: it is called with two values, what the field is and "
+            f"what a node returned"
+        ) from None
+    try:
+        hints = get_type_hints(reducer)
+    except Exception:
+        return Any
+    names = list(signature.parameters)
+    return hints.get(names[1], Any) if len(names) > 1 else Any
+
+
+def _unwrapped(annotation: Any) -> Any:
+    while True:
+        if isinstance(annotation, NewType):
+            annotation = annotation.__supertype__
+        elif hasattr(annotation, "__value__"):
+            annotation = annotation.__value__
+        else:
+            return annotation
+
+
+def _is(annotation: Any, kinds: tuple[Any, ...]) -> bool:
+    plain = _unwrapped(annotation)
+    return (get_origin(plain) or plain) in kinds
+
+
+def _kinds(annotation: Any) -> frozenset[Any]:
+    """The types that a union has, or the one type that it is."""
+    plain = _unwrapped(annotation)
+    if get_origin(plain) in (Union, UnionType):
+        return frozenset().union(*map(_kinds, get_args(plain)))
+    if get_origin(plain) is Literal:
+        return frozenset(map(type, get_args(plain)))
+    return frozenset({NoneType if plain is None else plain})

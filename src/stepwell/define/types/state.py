@@ -1,0 +1,243 @@
+"""A typed state: a class whose annotations are its fields, each with a reducer and a default.
+
+class State:
+    notes: Annotated[list[str], append]  # starts empty, as its reducer says; others need a default
+    total: Annotated[int, add] = 10
+    best: str = ""                       # no reducer: the last node in the order of the graph decides
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
+
+from ...codec import encode
+from ...errors import DefinitionError, NotJson, StateError
+from ...kernel.folding import Channel, copied
+from ...model.outputs import with_delta
+from ...reducers import add, last
+from ...words import briefly
+from ..code.address import address_of
+from .parameters import STATE
+from .reducing import NOTHING, ReducerMisfit, begun, delta_annotation, refusal, starts_at
+from .shapes import Shape, Unsupported, shape_of
+
+Report = Callable[[str, str], None]
+
+
+class Delta:
+    """What a body returns when it changes the state: fields by name, and its output, if it has one, before them.
+
+    return Delta(notes=["three pages found"])
+    return Delta({"pages": 3}, notes=["three pages found"], total=3)
+    """
+
+    __slots__ = ("fields", "output")
+
+    def __init__(self, output: Any = None, /, **fields: Any) -> None:
+        self.output = output
+        self.fields = fields
+
+    def __repr__(self) -> str:
+        output = [] if self.output is None else [briefly(self.output)]
+        return f"Delta({', '.join([*output, *(f'{name}={briefly(each)}' for name, each in self.fields.items())])})"
+
+
+class Field(NamedTuple):
+    """One field of a state."""
+
+    shape: Shape
+    delta: Shape
+    """What a node may return for it."""
+    default: Any
+    reducer: Callable[[Any, Any], Any]
+
+    @property
+    def is_ours(self) -> bool:
+        return getattr(self.reducer, "__module__", None) == last.__module__
+
+    @property
+    def reducer_name(self) -> str:
+        return self.reducer.__name__ if self.is_ours else address_of(self.reducer)
+
+
+class StateType:
+    """A class that declares a state, read once."""
+
+    def __init__(self, declared: type, fields: Mapping[str, Field]) -> None:
+        self.declared = declared
+        self.fields = fields
+        self.channels = {
+            name: Channel(field.default, field.reducer, _checked_after_folding(field), field.is_ours)
+            for name, field in fields.items()
+        }
+        self._view = _view_type(declared, fields)
+
+    @property
+    def name(self) -> str:
+        return self.declared.__qualname__
+
+    def view(self, values: Mapping[str, Any]) -> Any:
+        """The state as a body sees it: an instance of the declared class that cannot be changed."""
+        view: Any = object.__new__(self._view)
+        object.__setattr__(view, "_stepwell_values", values)
+        object.__setattr__(view, "_stepwell_given", {})
+        return view
+
+    def encoded(self, delta: Delta, output: bytes, node: str) -> bytes:
+        """An output with its delta as it is stored; a StateError lists everything that is wrong with the delta."""
+        problems: list[str] = []
+        for name, value in delta.fields.items():
+            field = self.fields.get(name)
+            if field is None:
+                problems.append(f"{name}: there is no such field; there are {', '.join(self.fields)}")
+                continue
+            problems += _unfit(field.delta, value, name)
+        if problems:
+            lines = "\n".join(f"  - {problem}" for problem in problems)
+            raise StateError(f"node {node!r} returned a Delta that {self.name} refuses:\n{lines}", node=node)
+        return with_delta(output, encode(delta.fields)) if delta.fields else output
+
+
+def state_of(workflow: type, nodes: Container[str], report: Report) -> StateType | None:
+    """The typed state that a workflow class, or one of its bases, declares as `class State`."""
+    declared = next((vars(owner)["State"] for owner in workflow.__mro__ if "State" in vars(owner)), None)
+    if not isinstance(declared, type):
+        return None
+    if STATE in nodes:
+        report(STATE, "in a workflow with a class State this name means the state; give the node another")
+    return state_type(declared, report)
+
+
+def state_type(declared: type, report: Report) -> StateType | None:
+    """What a class declares; `report(name, problem)` hears what is wrong with it."""
+    prefix = declared.__name__
+    try:
+        annotations = get_type_hints(declared, include_extras=True)
+    except Exception as error:
+        report(
+            prefix,
+            f"an annotation cannot be read ({type(error).__name__}: {error}); what fields are annotated with is needed at "
+            f"run time too, so import it at the top of the module",
+        )
+        return None
+    if issubclass(declared, tuple | dict):  # NamedTuple, TypedDict
+        report(prefix, "a plain class is needed, its annotations are the fields")
+        return None
+    fields: dict[str, Field] = {}
+    for name, annotation in annotations.items():
+        if annotation is ClassVar or get_origin(annotation) is ClassVar:
+            continue
+        field = _field(declared, name, annotation, partial(report, f"{prefix}.{name}"))
+        if field is not None:
+            fields[name] = field
+    if not annotations:
+        report(prefix, "it has no fields; write one as notes: Annotated[list[str], append]")
+    try:
+        return StateType(declared, fields) if fields else None
+    except TypeError as error:  # an Enum, a final class ...
+        report(prefix, f"a plain class is needed, and this one cannot be subclassed: {error}")
+        return None
+
+
+def checked_state(declared: type, what: str, where: str | None = None) -> StateType:
+    """The same where there is nothing else to report: a DefinitionError lists what is wrong."""
+    problems: list[str] = []
+    found = state_type(declared, lambda name, message: problems.append(f"  - {name}: {message}"))
+    if problems or found is None:
+        raise DefinitionError("\n".join([f"{what} cannot be a state:", *problems]), where=where)
+    return found
+
+
+def _field(declared: type, name: str, annotation: Any, report: Callable[[str], None]) -> Field | None:
+    plain, reducer = annotation, last
+    if get_origin(annotation) is Annotated:
+        plain, *rest = get_args(annotation)
+        reducers = [each for each in rest if callable(each)]
+        if len(reducers) > 1:
+            report(f"one reducer is needed, got {len(reducers)}: {', '.join(map(_shown, reducers))}")
+            return None
+        reducer = reducers[0] if reducers else last
+    if name.startswith("_"):
+        report("a field cannot begin with an underscore")
+        return None
+    default = next((vars(owner)[name] for owner in declared.__mro__ if name in vars(owner)), NOTHING)
+    if default is NOTHING:
+        default = starts_at(reducer)
+    if default is NOTHING:
+        report("a default is needed: what the field is before any node has run")
+        return None
+    try:
+        shape = shape_of(plain)
+        problem = refusal(reducer, plain)
+        delta = shape_of(delta_annotation(reducer, plain))
+    except (Unsupported, ReducerMisfit) as error:
+        report(f"a field of a state cannot be {error}" if isinstance(error, Unsupported) else str(error))
+        return None
+    problems = [problem] if problem else _unfit(shape, default, "its default")
+    for each in problems:
+        report(each)
+    return None if problems else Field(shape, delta, begun(reducer, copied(default)), reducer)
+
+
+def _checked_after_folding(field: Field) -> Callable[[Any, str], Sequence[str]] | None:
+    """Of our reducers `add` alone can make what JSON cannot keep of values that it can: a sum may be too large."""
+    return partial(_unfit, field.shape) if field.reducer is add or not field.is_ours else None
+
+
+def _unfit(shape: Shape, value: Any, name: str) -> Sequence[str]:
+    """Why a value cannot be kept where this shape is asked for."""
+    return shape.problems(value, name) or _not_json(value, name)
+
+
+def _not_json(value: Any, name: str) -> list[str]:
+    try:
+        encode(value)
+    except NotJson as error:
+        return [f"{name}: {error}"]
+    return []
+
+
+def _shown(reducer: Any) -> str:
+    return getattr(reducer, "__name__", None) or repr(reducer)
+
+
+def _view_type(declared: type, fields: Mapping[str, Field]) -> type:
+    """A subclass of what was declared, so that annotations hold and its methods work, with the fields read-only."""
+
+    def refuse(self: Any, name: str, value: object = None) -> None:
+        raise StateError(
+            f"state.{name} cannot be assigned: a body returns what it changes, return Delta({name}=...)", field=name
+        )
+
+    names: dict[str, Any] = {name: _reader(name) for name in fields}
+    names |= {"__setattr__": refuse, "__delattr__": refuse, "__repr__": _repr, "__module__": declared.__module__}
+    return type(declared.__name__, (declared,), {**names, "__qualname__": declared.__qualname__})
+
+
+def _reader(name: str) -> property:
+    def read(self: Any) -> Any:
+        given = self._stepwell_given
+        if name not in given:
+            given[name] = copied(self._stepwell_values[name])
+        return given[name]
+
+    return property(read)
+
+
+def _repr(self: Any) -> str:
+    fields = ", ".join(f"{name}={briefly(value)}" for name, value in self._stepwell_values.items())
+    return f"{type(self).__name__}({fields})"
+
+
+def check_unchanged(view: Any, node: str) -> None:
+    """Refuse what a body did to a list or dict of the state: it is a copy, and the change would be lost silently."""
+    for name, given in view._stepwell_given.items():
+        if given != view._stepwell_values[name]:
+            raise StateError(
+                f"node {node!r} changed state.{name} in place, which changes nothing for others: leave it as it is and "
+                f"return what is new, return Delta({name}=...)",
+                field=name,
+                node=node,
+            )

@@ -1,0 +1,187 @@
+"""Exceptions of effects: as data when they are recorded, and made again from it when the record is served.
+
+What is kept of an exception: its class and bases by name, its message, what it was made with and its attributes as far as they
+are JSON, and of a group the exceptions in it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from types import BuiltinFunctionType
+from typing import Any, NamedTuple
+
+from ...codec import clean, text
+from ...words import class_names, message_of
+
+MAX_GROUPS = 20
+"""Groups within groups that are recorded; deeper ones have no exceptions in them."""
+
+
+class EffectError(NamedTuple):
+    """The exception that an effect raised."""
+
+    type: str
+    """`module.Name` of its class."""
+    message: str
+    args: list[Any] | None
+    """What it was made with; None when that is not JSON."""
+    bases: list[str]
+    """`module.Name` of all its classes, the first its own."""
+    attributes: Mapping[str, Any] = {}
+    """Those that are JSON."""
+    exceptions: tuple[EffectError, ...] = ()
+    """Of a group."""
+
+    def __str__(self) -> str:
+        return f"{self.type.removeprefix('builtins.')}: {self.message}"
+
+    def data(self) -> dict[str, Any]:
+        """As it was recorded."""
+        found: dict[str, Any] = {"bases": self.bases, "message": self.message, "type": self.type}
+        if self.args is not None:
+            found["args"] = self.args
+        if self.attributes:
+            found["attributes"] = self.attributes
+        if self.exceptions:
+            found["exceptions"] = [each.data() for each in self.exceptions]
+        return found
+
+
+def error_of(data: Mapping[str, Any]) -> EffectError:
+    """What `EffectError.data` gave."""
+    return EffectError(
+        data["type"],
+        data["message"],
+        data.get("args"),
+        data.get("bases", []),
+        data.get("attributes", {}),
+        tuple(map(error_of, data.get("exceptions", ()))),
+    )
+
+
+# Recording
+
+
+def raised_data(error: BaseException, groups: int = MAX_GROUPS) -> dict[str, Any]:
+    """An exception as JSON. Never raises: what the exception cannot tell is left out."""
+    bases = [clean(name) for name in class_names(type(error))[:-1]]
+    data: dict[str, Any] = {"bases": bases, "message": clean(message_of(error)), "type": bases[0]}
+    args = _made_with(error)
+    if args is not None:
+        data["args"] = args
+    attributes = _attributes(error)
+    if attributes:
+        data["attributes"] = attributes
+    if issubclass(type(error), BaseExceptionGroup) and groups:
+        data["exceptions"] = [raised_data(each, groups - 1) for each in _members(error)]
+    return data
+
+
+def _made_with(error: BaseException) -> list[Any] | None:
+    """What its class needs to make it again, if that is JSON."""
+    if issubclass(type(error), BaseExceptionGroup):
+        message = _ask(lambda: error.message)  # type: ignore[attr-defined]
+        return [message] if isinstance(message, str) and _is_json(message) else None
+    reduced: tuple[Any, ...] = (
+        _ask(lambda: tuple(error.__reduce__())) or ()
+    )  # more than `args`: an OSError also has file names
+    args = reduced[1] if len(reduced) > 1 and reduced[0] is type(error) else _ask(lambda: error.args)
+    return list(args) if isinstance(args, tuple) and _is_json(args) else None
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    own = _ask(lambda: dict(error.__dict__))
+    return {name: value for name, value in own.items() if _is_json({name: value})} if own else {}
+
+
+def _members(error: BaseException) -> tuple[BaseException, ...]:
+    members = _ask(lambda: tuple(error.exceptions))  # type: ignore[attr-defined]
+    return tuple(each for each in members or () if isinstance(each, BaseException))
+
+
+def _ask(call: Callable[[], Any]) -> Any:
+    """What an exception says of itself; None when it raises instead."""
+    try:
+        return call()
+    except BaseException:
+        return None
+
+
+def _is_json(value: object) -> bool:
+    try:
+        text(value)
+    except BaseException:  # NotJson, or whatever a value that only looks like data raises
+        return False
+    return True
+
+
+# Raising it again
+
+
+def exception_of(error: EffectError) -> BaseException:
+    """The exception that an effect raised, or one of its bases where its class is not there any more. Imports nothing."""
+    for name in (error.type, *error.bases):
+        kind = _known(name)
+        made = None if kind is None else _made(kind, error)
+        if made is not None:
+            return made
+    return Exception(error.message)
+
+
+def _known(name: str) -> type[BaseException] | None:
+    """The class of this name, if its module was imported."""
+    module, _, _ = name.rpartition(".")
+    while module and module not in sys.modules:
+        module, _, _ = module.rpartition(".")
+    found: Any = sys.modules.get(module)
+    for part in name[len(module) + 1 :].split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) and issubclass(found, BaseException) else None
+
+
+def _made(kind: type[BaseException], error: EffectError) -> BaseException | None:
+    args = (error.message,) if error.args is None else tuple(error.args)
+    if issubclass(kind, BaseExceptionGroup):
+        if not error.exceptions:
+            return None  # Python has no empty ones
+        args = (args[0], [exception_of(each) for each in error.exceptions])
+    try:
+        made = kind(*args)
+        vars(made).update(error.attributes)
+        if str(made) == error.message:
+            return made
+    except Exception:  # it is made from other arguments than it keeps
+        pass
+    try:
+        made = _bare(_remembered(kind, error), args)
+        made.args = args
+        vars(made).update(error.attributes)
+    except Exception:
+        return None
+    return made
+
+
+def _bare(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    """As Python itself makes it, with nothing done that the class or its bases would do."""
+    made: BaseException = next(
+        new for base in kind.__mro__ if isinstance(new := vars(base).get("__new__"), BuiltinFunctionType)
+    )(kind, *args)
+    return made
+
+
+def _remembered(kind: type[BaseException], error: EffectError) -> type[BaseException]:
+    """The same class for those who catch it, for an exception that its own `__init__` could not make again."""
+
+    def said(self: BaseException) -> str:
+        return error.message
+
+    def missing(self: BaseException, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"{error.type} has no {name!r} here: it comes from the record of an effect, which has those attributes of an "
+            "exception that are JSON"
+        )
+
+    return type(kind.__name__, (kind,), {"__str__": said, "__getattr__": missing, "__module__": kind.__module__})

@@ -1,0 +1,300 @@
+"""The guard: inside a body it refuses what would not be the same in a replay.
+
+It watches calls as a profiler does (`sys.setprofile`), so it sees the function that is called and not the name it is called
+by: `from time import time` and `datetime.now` of a class that cannot be patched are seen like everything else, nothing of
+anybody's modules is replaced, and other threads are not touched. A context variable tells whether the code that calls is that
+of a guarded body, so on the event loop only its own tasks are affected.
+
+A profiler belongs to one thread. What a body has another thread do is seen when it is handed over: to an executor, to a
+thread that is started, to another loop. It is replaced by something that watches that thread until it is done.
+
+What it cannot see: calls that C code makes by itself (`map(time.time, ...)`, a generator of numpy), what is handed to a thread
+of others in another way, and programs that were started before. It takes the place of another profiler while it watches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextvars import Context, ContextVar
+from types import BuiltinFunctionType, FrameType, TracebackType
+from typing import Any
+
+from ...errors import UnrecordedCall
+from ..effects.inside import inside
+from .arguments import arguments_of
+from .blame import Culprit, culprit
+from .refusals import ALWAYS, BUILTINS, FUNCTIONS, Entry, RefusedCall
+
+_guarding: ContextVar[guard | None] = ContextVar("stepwell_guard", default=None)
+_watched = threading.local()
+
+
+class guard:
+    """Until it is left, this code may ask the clock, chance, the network and other programs only through `ctx`.
+
+        with guard("charge"):
+            time.time()         # UnrecordedCall: node 'charge' called time.time at shop.py:12 ...
+
+    A refusal that the body swallowed is raised again at the end. `everywhere`: also in threads that it starts without its
+    context, and in what it leaves behind, for as long as that goes on.
+    """
+
+    def __init__(self, node: str = "(none)", *, everywhere: bool = False) -> None:
+        self._node = node
+        self.everywhere = everywhere
+        self.over = False
+        """Whether nothing is refused any more."""
+        self._refused: UnrecordedCall | None = None
+
+    def __enter__(self) -> guard:
+        self.over = False
+        self._thread = threading.get_ident()
+        self._token = _guarding.set(self)
+        _watch(_see)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.over = not self.everywhere
+        if kind is GeneratorExit and threading.get_ident() != self._thread:
+            return  # a coroutine that somebody throws away, elsewhere: there is nothing to undo here
+        _unwatch()
+        with contextlib.suppress(ValueError):  # the same in another context
+            _guarding.reset(self._token)
+        if self._refused is not None and (error is None or not _stems_from(error, self._refused)):
+            raise self._refused from error
+
+    def refuse(self, refused: RefusedCall, frame: FrameType) -> UnrecordedCall | None:
+        """What to raise in this frame, which is about to call it; None when somebody exempt calls it."""
+        found = culprit(frame, refused.exempt)
+        if found is None:
+            return None
+        error = UnrecordedCall(
+            found.called or refused.function,
+            node=self._node,
+            where=found.where,
+            instead=refused.instead,
+            through=found.through,
+        )
+        self._refused = self._refused or error
+        return error
+
+
+def guarded_call(call: Callable[[], Any], node: str, *, everywhere: bool = False) -> Any:
+    """Call a body under guard; the coroutine of an `async def` is guarded wherever it runs, with all tasks that it makes."""
+    watching = guard(node, everywhere=everywhere)
+    with watching:
+        result = call()
+    return _guarded(result, watching) if isinstance(result, Coroutine) else result
+
+
+async def _guarded(coroutine: Coroutine[Any, Any, Any], watching: guard) -> Any:
+    with watching:
+        return await coroutine
+
+
+def _stems_from(error: BaseException, refused: UnrecordedCall) -> bool:
+    at: BaseException | None = error
+    while at is not None:
+        if at is refused:
+            return True
+        at = at.__cause__ or at.__context__
+    return False
+
+
+# Watching a thread
+
+
+@contextlib.contextmanager
+def watched_thread() -> Iterator[None]:
+    """Until it is left, what bodies have left behind in this thread is watched too, also between bodies."""
+    _watch(_see)
+    try:
+        yield
+    finally:
+        _unwatch()
+
+
+def _watch(see: Callable[[FrameType, str, Any], None]) -> None:
+    depth = getattr(_watched, "depth", 0)
+    if depth == 0:
+        _watched.before = sys.getprofile()
+    sys.setprofile(see if depth == 0 else _see)
+    _watched.depth = depth + 1
+
+
+def _unwatch() -> None:
+    _watched.depth -= 1
+    if _watched.depth == 0:
+        before = _watched.before
+        sys.setprofile(before if callable(before) else None)
+        if hasattr(before, "enable"):  # a profiler written in C, such as cProfile's, is set by itself
+            before.enable()
+
+
+def _watch_on(frame: FrameType) -> None:
+    """Python does not call a profiler again that has raised, and who is refused may catch it and go on.
+
+    But it tells a tracer of the exception, before anybody can catch it. So for that moment there is one.
+    """
+    see, tracer = sys.getprofile(), sys.gettrace()
+    traced = [(each, each.f_trace) for each in (frame, frame.f_back) if each is not None]
+
+    def again(at: FrameType, event: str, argument: Any) -> None:
+        sys.settrace(tracer)
+        for each, before in traced:
+            each.f_trace = before
+        sys.setprofile(see)
+
+    for each, _ in traced:
+        each.f_trace = again
+    sys.settrace(again)
+
+
+def _see(frame: FrameType, event: str, called: Any) -> None:
+    if event == "c_call":
+        check = BUILTINS.get(called.__name__)
+        if check is not None:
+            refused = check(called, functools.partial(arguments_of, frame))
+            if refused is not None:
+                _meet(refused, frame, frame)
+    elif event == "call":
+        entry = _ENTRIES.get(frame.f_code.co_name)
+        if entry is not None:
+            refused = entry(frame)
+            if refused is not None and frame.f_back is not None:
+                _meet(refused, frame.f_back, frame)
+
+
+def _meet(refused: RefusedCall, caller: FrameType, frame: FrameType) -> None:
+    watching = _active()
+    error = None if watching is None else watching.refuse(refused, caller)
+    if error is not None:
+        _watch_on(frame)
+        raise error
+
+
+def _active() -> guard | None:
+    """Who guards the code that runs now; inside an effect nobody does."""
+    watching = _guarding.get()
+    return None if watching is None or watching.over or inside.get() else watching
+
+
+# What a body has other threads do
+
+
+class _Handed:
+    """A function that a guarded body has another thread call: that is watched, too, while it does."""
+
+    def __init__(self, function: Callable[..., Any], watching: guard, handed_by: Culprit, *, carries: bool) -> None:
+        self._function = function
+        self._watching = watching
+        self._handed_by = handed_by
+        self._carries = carries
+        """Whether it is guarded by itself; otherwise only what runs in the body's context is."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        handed_by = self._handed_by
+        assert handed_by is not None, "the variable is for those who look who called"
+        token = _guarding.set(self._watching) if self._carries else None
+        _watch(self._see)
+        try:
+            self._check(*_behind(self._function, args))
+            return self._function(*args, **kwargs)
+        finally:
+            _unwatch()
+            if token is not None:
+                _guarding.reset(token)
+
+    def _see(self, frame: FrameType, event: str, called: Any) -> None:
+        if self._watching.over:
+            sys.setprofile(None)  # the body has ended, and this goes on: a thread of some library, perhaps for ever
+        else:
+            _see(frame, event, called)
+
+    def _check(self, function: Any, args: tuple[Any, ...]) -> None:
+        """A function written in C that was handed over as such is called by C, which nobody sees."""
+        check = BUILTINS.get(function.__name__) if isinstance(function, BuiltinFunctionType) else None
+        refused = None if check is None else check(function, lambda: args)
+        if refused is not None and self._carries:
+            error = self._watching.refuse(refused._replace(exempt=()), sys._getframe(1))
+            if error is not None:
+                raise error
+
+
+def _behind(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """What is called in the end, and with what, when this is: `asyncio.to_thread` wraps it twice."""
+    if isinstance(function, functools.partial):
+        return _behind(function.func, (*function.args, *args))
+    if isinstance(getattr(function, "__self__", None), Context) and args:
+        return _behind(args[0], args[1:])
+    return function, args
+
+
+async def _handed(coroutine: Coroutine[Any, Any, Any], handed_by: Culprit) -> Any:
+    """The same for a coroutine. The task that a loop makes of it has the body's context."""
+    with watched_thread():
+        return await coroutine
+
+
+def _hands_over(module: str, argument: str) -> Callable[[FrameType], None]:
+    """A function of a module, one of whose arguments another thread will call."""
+
+    def hand_over(frame: FrameType) -> None:
+        if frame.f_globals.get("__name__") != module:
+            return
+        watching = _active()
+        handed_by = None if watching is None else culprit(frame, ALWAYS)
+        if watching is None or handed_by is None or _goes_to_a_process(frame):
+            return
+        given = frame.f_locals
+        function = given[argument]
+        if asyncio.iscoroutine(function):
+            given[argument] = _handed(function, handed_by)
+        elif callable(function) and not isinstance(function, _Handed):
+            given[argument] = _Handed(function, watching, handed_by, carries=True)
+
+    return hand_over
+
+
+def _goes_to_a_process(frame: FrameType) -> bool:
+    pools = sys.modules.get("multiprocessing.pool")
+    owner = frame.f_locals.get("self")
+    return pools is not None and isinstance(owner, pools.Pool) and not isinstance(owner, pools.ThreadPool)
+
+
+def _starts(frame: FrameType) -> None:
+    """`Thread.start`. A thread of a pool serves everybody, so it is watched only while it does what this body gave it."""
+    watching = _active() if frame.f_code is threading.Thread.start.__code__ else None
+    if watching is None or _serves_many(frame):
+        return
+    handed_by, thread = culprit(frame, ALWAYS), frame.f_locals["self"]
+    if handed_by is not None:
+        vars(thread)["run"] = _Handed(thread.run, watching, handed_by, carries=watching.everywhere)
+
+
+def _serves_many(frame: FrameType) -> bool:
+    at = frame.f_back
+    while at is not None and at.f_globals.get("__name__") == "multiprocessing.dummy":
+        at = at.f_back
+    return at is not None and at.f_globals.get("__name__") in _POOLS
+
+
+_POOLS = ("concurrent.futures.thread", "multiprocessing.pool", "anyio._backends._asyncio")
+_HANDING: dict[str, Callable[[FrameType], None]] = {
+    "start": _starts,
+    "submit": _hands_over("concurrent.futures.thread", "fn"),
+    "run_coroutine_threadsafe": _hands_over("asyncio.tasks", "coro"),
+    "run_sync_in_worker_thread": _hands_over("anyio._backends._asyncio", "func"),
+    **dict.fromkeys(
+        ("apply_async", "_map_async", "imap", "imap_unordered"), _hands_over("multiprocessing.pool", "func")
+    ),
+}
+"""Functions written in Python that have another thread do something, by name."""
+_ENTRIES: dict[str, Entry] = {**FUNCTIONS, **_HANDING}

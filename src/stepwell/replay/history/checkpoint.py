@@ -1,0 +1,191 @@
+"""Checkpoints: how a run stood after an entry of its journal. Nothing is stored for them; they are derived when asked for."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...clock import utc_text
+from ...codec import encode_checked, sha256
+from ...graph import Graph
+from ...kernel.audit import Folded
+from ...model import ACTIVE_NODES, JournalRow, NodeStatus
+from ...model.lines import KEY_BEGINS
+from ..effects.record import Effect
+
+VERSION = 1
+
+
+class WorkItem(NamedTuple):
+    """A node that is at work, or could be: READY, RUNNING or WAITING."""
+
+    node: str
+    """Its id."""
+    status: NodeStatus
+    attempt: int
+    """The attempt that runs; of a node that does not run, the next one."""
+    level: int
+    order_key: int
+    parents: tuple[str, ...]
+    edge: int
+    """Its place among the children of its parent with the smallest id; of a node without parents, among those."""
+
+    def data(self) -> dict[str, Any]:
+        return {**self._asdict(), "parents": list(self.parents), "order_key": str(self.order_key)}
+
+
+class Label(NamedTuple):
+    """A name that a body gave to a checkpoint."""
+
+    label: str
+    step: int
+    """The `seq` of the journal entry that it stands for."""
+    time: float
+    node: str
+    attempt: int
+
+    @property
+    def seq(self) -> int:
+        return self.step
+
+
+class Checkpoint(NamedTuple):
+    """How a run stood at one `seq` of its journal."""
+
+    version: int
+    run_id: str
+    step: int
+    """The `seq`."""
+    state: dict[str, Any] | None
+    """What nodes had made of the state of the workflow; None when it has none."""
+    frontier: tuple[WorkItem, ...]
+    """In order."""
+    seed: int
+    effects: tuple[Effect, ...]
+    """Of the attempts that had ended."""
+    idempotency_key: str
+    time: float
+    label: str | None
+    """The name that a body gave it, if it did; of several the last."""
+
+    def data(self) -> dict[str, Any]:
+        """As JSON data. Numbers that JavaScript would round are strings."""
+        return {
+            "version": self.version,
+            "run_id": self.run_id,
+            "step": self.step,
+            "state": self.state,
+            "frontier": [item.data() for item in self.frontier],
+            "seed": str(self.seed),
+            "effects": [_effect_data(effect) for effect in self.effects],
+            "idempotency_key": self.idempotency_key,
+            "timestamp": utc_text(self.time),
+            "label": self.label,
+        }
+
+
+def idempotency_key(run_id: str, step: int, frontier: Sequence[WorkItem], state: Mapping[str, Any] | None) -> str:
+    """`sha256:` and the hash of the canonical JSON of these four; of a work item node, order key and attempt count.
+
+    >>> idempotency_key("r-1", 3, [], None)[:23]
+    'sha256:eb0044b9a4d7bed4'
+    """
+    return joined_key(run_id, step, map(_counting, frontier), encode_checked(state))
+
+
+def joined_key(run_id: str, step: int, items: Iterable[bytes], state: bytes) -> str:
+    """The same of parts that are canonical JSON already."""
+    parts = (encode_checked(run_id), b"%d" % step, b"[" + b",".join(items) + b"]", state)
+    return KEY_BEGINS + sha256(b"[" + b",".join(parts) + b"]")
+
+
+def _counting(item: WorkItem) -> bytes:
+    """What counts of a work item for the key."""
+    return encode_checked([item.node, str(item.order_key), item.attempt])
+
+
+class Frontiers:
+    """The frontiers of a run while it had one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._edges: dict[str, int] | None = None
+
+    def of(self, folded: Folded) -> tuple[WorkItem, ...]:
+        active = [index for index, status in enumerate(folded.nodes) if status in ACTIVE_NODES]
+        return tuple(sorted((self.item(index, folded) for index in active), key=_in_order))
+
+    def item(self, index: int, folded: Folded) -> WorkItem:
+        graph, status = self._graph, folded.nodes[index]
+        node = graph.order[index]
+        latest = 0
+        while (index, latest + 1) in folded.attempts:
+            latest += 1
+        attempt = latest if status is NodeStatus.RUNNING else latest + 1
+        if index in graph.removed:
+            return WorkItem(node, status, attempt, 0, 0, (), 0)
+        parents = tuple(graph.order[parent] for parent in graph.parents[index])
+        return WorkItem(node, status, attempt, graph.level(node), graph.order_key(node), parents, self._edge_of()[node])
+
+    def _edge_of(self) -> Mapping[str, int]:
+        if self._edges is None:
+            self._edges = {}
+            children: dict[str, int] = {}
+            for spec in self._graph:
+                parents: set[str] = set(spec.depends_on) or {""}
+                self._edges[spec.id] = children.get(min(parents), 0)
+                for parent in parents:
+                    children[parent] = children.get(parent, 0) + 1
+        return self._edges
+
+
+class MovingFrontier:
+    """A frontier that is followed through the journal, as far as it counts for keys: only what an entry touches changes."""
+
+    def __init__(self, graph: Graph, folded: Folded) -> None:
+        self._graph = graph
+        self._frontiers = Frontiers(graph)
+        self._there: dict[int, tuple[int, int, str, int]] = {}
+        self._order: list[tuple[int, int, str, int]] = []
+        self.items: list[bytes] = []
+        """Canonical JSON, in order."""
+        active = [index for index, status in enumerate(folded.nodes) if status in ACTIVE_NODES]
+        for place, counting in sorted(self._place(index, folded) for index in active):
+            self._there[place[-1]] = place
+            self._order.append(place)
+            self.items.append(counting)
+
+    def follow(self, entry: JournalRow, folded: Folded) -> None:
+        """An entry about a node moves that node; one that completes also lets those below it begin."""
+        if entry.index is None:
+            return
+        self._look_at(entry.index, folded)
+        if entry.kind == "completed":
+            for child in self._graph.children[entry.index]:
+                self._look_at(child, folded)
+
+    def _look_at(self, index: int, folded: Folded) -> None:
+        if index in self._there:
+            at = bisect_left(self._order, self._there.pop(index))
+            del self._order[at], self.items[at]
+        if folded.nodes[index] in ACTIVE_NODES:
+            place, counting = self._place(index, folded)
+            at = bisect_left(self._order, place)
+            self._order.insert(at, place)
+            self.items.insert(at, counting)
+            self._there[index] = place
+
+    def _place(self, index: int, folded: Folded) -> tuple[tuple[int, int, str, int], bytes]:
+        item = self._frontiers.item(index, folded)
+        return (*_in_order(item), index), _counting(item)
+
+
+def _in_order(item: WorkItem) -> tuple[int, int, str]:
+    return item.level, item.order_key, item.node
+
+
+def _effect_data(effect: Effect) -> dict[str, Any]:
+    found = effect._asdict()
+    found["error"] = None if effect.error is None else effect.error.data()
+    return found

@@ -1,0 +1,206 @@
+"""What a replay needs of a run: its completed attempts, what they were given, asked and returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ...errors import RunNotFound
+from ...graph import Graph
+from ...ids import Digest, RunId
+from ...kernel.audit import earlier_graphs, fold
+from ...model import (
+    AttemptRow,
+    AttemptStatus,
+    GetRun,
+    JournalRow,
+    LineRow,
+    ListAttempts,
+    ListJournal,
+    ListLines,
+    RunRow,
+    RunStatus,
+)
+from ...model.lines import EFFECT, PAYLOAD
+from ...model.origin import is_origin, origin_of
+from ...store import Store, reader
+from ..effects.record import Effect, effects_of
+from .superseded import Given, Superseded
+
+_ALL = 2**40
+
+LoadGraph = Callable[[Digest], Graph]
+
+
+class RecordedNode(NamedTuple):
+    """A completed attempt."""
+
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
+    run_id: RunId
+    """The run it was done in: of a node that a fork shares, that of its origin."""
+    input: bytes
+    """The input that run had."""
+    graph: Graph
+    """The graph that run had when the attempt began."""
+    attempt: int
+    generation: int
+    output: bytes
+    effects: tuple[Effect, ...]
+    stub: str | None = None
+    """Why it cannot be run again, if that is so."""
+    given: Given = ()
+    """Outputs of nodes above it that it was given, by index, where the run has other ones now."""
+
+
+class RecordedRun(NamedTuple):
+    """A run as it was recorded, as far as a replay needs it."""
+
+    run_id: RunId
+    workflow: str
+    target: str | None
+    status: RunStatus
+    graph: Graph
+    input: bytes
+    seed: int
+    nodes: tuple[RecordedNode, ...]
+    """In order."""
+
+
+def read_recorded(store: Store, run_id: str, load: LoadGraph) -> RecordedRun:
+    """What is recorded of a run, read at one moment; `load` gives a stored graph."""
+    row = reader.require_run(store, run_id)
+    found = _Reading(store, row.id, load)
+    row, graph = found.row, load(found.row.digest)
+    nodes = sorted(found.nodes(None), key=lambda node: (graph.ranks[node.index], node.index))
+    return RecordedRun(row.id, row.workflow, row.target, row.status, graph, row.input, row.seed, tuple(nodes))
+
+
+class _Began(NamedTuple):
+    """What the journal tells of how attempts began, by (index, number)."""
+
+    graphs: Mapping[tuple[int, int], Graph]
+    """The graph that the run had then; nothing where it has had one only."""
+    seqs: Mapping[tuple[int, int], int]
+    shared: set[tuple[int, int]]
+    """Those that a fork shares."""
+
+
+class _Reading:
+    """One run, read at one moment."""
+
+    def __init__(self, store: Store, run_id: RunId, load: LoadGraph, *, with_journal: bool = False) -> None:
+        self._store = store
+        self._load = load
+        self._journal: tuple[JournalRow, ...] = ()
+        queries = (
+            GetRun(run_id),
+            ListAttempts(run_id, limit=_ALL),
+            ListLines(run_id, kind=EFFECT, limit=_ALL),
+            ListLines(run_id, kind=PAYLOAD, limit=_ALL),
+        )
+        found: list[Any] = [None] if with_journal else store.read(queries)
+        if with_journal or (found[0] is not None and _moved(found[0])):
+            *found, self._journal = store.read([*queries, ListJournal(run_id, limit=_ALL)])
+        run, attempts, effects, payloads = found
+        if run is None:
+            raise RunNotFound(run_id, store=store.url)
+        self.row: RunRow = run
+        self._attempts: tuple[AttemptRow, ...] = attempts
+        self._lines: tuple[LineRow, ...] = (*payloads, *effects)
+
+    def nodes(self, seq: int | None) -> list[RecordedNode]:
+        """The completed attempts, now or as they were at a `seq`."""
+        effects = self._effects()
+        completed = self._completed(seq)
+        began = self._began()
+        superseded = Superseded(self._attempts, self._journal)
+        origins = self._origin_nodes() if began.shared else {}
+        found: list[RecordedNode] = []
+        generations: dict[int, int] = {}
+        for attempt in self._attempts:
+            place = (attempt.index, attempt.number)
+            if place in completed:
+                node = self._node(attempt, began, generations.get(attempt.index, 0), effects.get(place, ()))
+                if place in began.shared:
+                    node = _shared(node, origins.get(node.index))
+                given = dict(superseded.above(node.graph, node.index, began.seqs.get(place, 0))) | dict(node.given)
+                found.append(node._replace(given=tuple(sorted(given.items()))) if given else node)
+            if attempt.status is AttemptStatus.SUPERSEDED:
+                generations[attempt.index] = generations.get(attempt.index, 0) + 1
+        return found
+
+    def _node(self, row: AttemptRow, began: _Began, generation: int, effects: Iterable[Effect]) -> RecordedNode:
+        assert row.output is not None, "a completed attempt has an output"
+        run = self.row
+        graph = began.graphs.get((row.index, row.number))
+        graph = self._load(run.digest) if graph is None else graph
+        return RecordedNode(row.index, run.id, run.input, graph, row.number, generation, row.output, tuple(effects))
+
+    def _completed(self, seq: int | None) -> set[tuple[int, int]]:
+        if seq is None:
+            return {(row.index, row.number) for row in self._attempts if row.status is AttemptStatus.COMPLETED}
+        history = self._journal[:seq]
+        digests = [Digest(digest) for digest in earlier_graphs(history)]
+        graphs: dict[str, Graph] = {digest: self._load(digest) for digest in digests}
+        last = graphs[digests[-1]] if digests else self._first_graph()
+        folded = fold(last, history, graphs)
+        return {place for place, status in folded.attempts.items() if status is AttemptStatus.COMPLETED}
+
+    def _first_graph(self) -> Graph:
+        digests = earlier_graphs(self._journal)
+        return self._load(Digest(digests[0]) if digests else self.row.digest)
+
+    def _effects(self) -> Mapping[tuple[int, int], list[Effect]]:
+        found: dict[tuple[int, int], list[Effect]] = {}
+        if not self._lines:
+            return found
+        graph = self._load(self.row.digest)
+        by_node: dict[int, list[LineRow]] = {}
+        for line in self._lines:
+            by_node.setdefault(line.node, []).append(line)
+        for index, lines in by_node.items():  # node by node: two nodes of different versions may have one id
+            for effect in effects_of(lines, {index: graph.order[index]}):
+                found.setdefault((index, effect.attempt), []).append(effect)
+        return found
+
+    def _began(self) -> _Began:
+        digests = [Digest(digest) for digest in earlier_graphs(self._journal)] or [self.row.digest]
+        graphs: dict[tuple[int, int], Graph] = {}
+        seqs: dict[tuple[int, int], int] = {}
+        shared: dict[tuple[int, int], int] = {}
+        heals = 0
+        for entry in self._journal:
+            heals += entry.kind == "healed"
+            if entry.index is not None and entry.kind == "claimed":
+                place = (entry.index, entry.attempt or 1)
+                graphs[place], seqs[place] = self._load(digests[heals]), entry.seq
+            elif entry.index is not None and entry.kind == "shared":
+                shared[entry.index, 1] = entry.seq
+        # To a fork all that it shares was done before it began.
+        seqs.update(dict.fromkeys(shared, max(shared.values(), default=0)))
+        return _Began(graphs, seqs, set(shared))
+
+    def _origin_nodes(self) -> Mapping[int, RecordedNode]:
+        """What the origin of a fork had done, by index; nothing when it was deleted, whoever has its id now."""
+        origin = origin_of(self.row)
+        assert origin is not None
+        try:
+            found = _Reading(self._store, origin.run_id, self._load, with_journal=True)
+        except RunNotFound:
+            return {}
+        if found.row.purpose == "delete" or not is_origin(found.row, self.row):
+            return {}
+        return {node.index: node for node in found.nodes(origin.seq)}
+
+
+def _shared(own: RecordedNode, theirs: RecordedNode | None) -> RecordedNode:
+    """A node that a fork shares: what came of it is in the fork, how it was done is known to the origin."""
+    if theirs is None:
+        return own._replace(effects=(), stub="shared with a run that was deleted")
+    effects = tuple(effect._replace(attempt=theirs.attempt) for effect in own.effects)
+    return theirs._replace(output=own.output, effects=effects)
+
+
+def _moved(row: RunRow) -> bool:
+    """Its attempts may have begun under other graphs, or in another run."""
+    return row.heals > 0 or row.fork is not None
