@@ -8,10 +8,9 @@ from ...clock import utc_text
 from ...codec import text as text_of
 from ...replay.history.checkpoint import Checkpoint, Label
 from ..connect import Connection
-from ..show.records import json_text
+from ..find import find_run, place_in
 from ..show.words import count, plain
-from ..stored import find_run, place_in
-from ..streams import say
+from ..streams import json_text, say
 
 ROWS = 40
 """Work items that are shown one by one; --json has all."""

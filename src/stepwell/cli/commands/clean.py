@@ -8,13 +8,14 @@ from itertools import islice
 
 from ...clock import microseconds
 from ...model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
+from ...runner.records import run_record
+from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
+from ..find import find_run
 from ..show.advice import advised
-from ..show.records import json_text, run_record
 from ..show.words import ago, count, parse_age, plain
-from ..stored import StoredRun, find_run
-from ..streams import say
+from ..streams import json_text, say
 
 PATIENCE = 2.0
 """Seconds after the grace within which a run that is cancelled should have ended."""

@@ -12,13 +12,14 @@ from ...clock import SECOND
 from ...errors import DefinitionError, InputError
 from ...graph import Graph, to_dot, to_frozen, to_mermaid
 from ...model import ListRuns, RunRow, RunStatus
+from ...runner.records import full_record, graph_record, run_record
+from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
+from ..find import find_run
 from ..show.advice import pause_told
-from ..show.records import full_record, graph_record, json_text, run_record
 from ..show.words import ago, count, duration, plain
-from ..stored import StoredRun, find_run
-from ..streams import results, say
+from ..streams import json_text, results, say
 
 PAGE = 1_000
 SHORT_ID = 12

@@ -11,10 +11,9 @@ from ...runner import Run
 from ...runner.reports.replay import Replayed, replay_cassette
 from ..connect import Connection
 from ..exits import ExitCode, complain
-from ..show.records import json_text
+from ..find import find_run
 from ..show.words import count, plain
-from ..stored import find_run
-from ..streams import say
+from ..streams import json_text, say
 
 
 def replay(place: Connection, what: str, *, as_json: bool) -> None:

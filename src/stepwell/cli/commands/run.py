@@ -19,13 +19,14 @@ from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStat
 from ...model.origin import origin_of
 from ...runner import Engine, Run
 from ...runner.events import RunEvent
+from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
 from ..exits import ExitCode, complain, report
+from ..find import find_node, find_run, place_in
 from ..inputs import changed_input, import_module, make_startable, workflows_in
 from ..show.advice import advise, advised, next_steps
 from ..show.words import count, duration, one_line, plain
-from ..stored import StoredRun, check_node, find_run, place_in
 from ..streams import say
 
 LINES_AT_ONCE = 20
@@ -62,7 +63,7 @@ def retry(place: Connection, text: str, *, accept: bool, wait: bool) -> None:
 def reattempt(place: Connection, text: str, node: str, *, cascade: bool, wait: bool) -> None:
     with place.store() as store:
         row = find_run(store, text)
-        check_node(Engine(store, runner=None).get(row.id), node)
+        find_node(Engine(store, runner=None).get(row.id), node)
     _go_on(place, row, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=wait)
 
 
@@ -75,7 +76,7 @@ def fork(place: Connection, text: str, at: str | None, pairs: Sequence[str], *, 
         run = engine.get(row.id)
         where = place_in(run, at)
         if isinstance(where, str) and run.step_of(where) is None:
-            check_node(run, where)
+            find_node(run, where)
         changes = changed_input(row.id, engine.code.target_of(row), pairs) if pairs else {}
     if not wait:
         with place.store() as store:

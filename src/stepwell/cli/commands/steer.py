@@ -17,11 +17,10 @@ from ...store import reader
 from ...store.living import living
 from ..connect import Connection
 from ..exits import ExitCode, complain
+from ..find import find_node, find_run
 from ..show.advice import advise, advised, next_steps
-from ..show.records import json_text
 from ..show.words import count, plain
-from ..stored import check_node, find_run
-from ..streams import say
+from ..streams import json_text, say
 
 SHOWN_UP_TO = 100
 """Nodes that a dry run lists one by one; `--json` lists all of them."""
@@ -100,7 +99,7 @@ def dry_run(
         row = find_run(store, text)
         run = Engine(store, runner=None).get(row.id)
         if node is not None:
-            check_node(run, node)
+            find_node(run, node)
         touched = _preview(run, verb, node, grace, cascade=cascade)
         running = reader.count_nodes(store, row.id).get(NodeStatus.RUNNING, 0)
         cut_off = _cut_off(run, row) if verb == "resume" and not as_json else []
