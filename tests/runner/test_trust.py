@@ -402,7 +402,7 @@ def test_on_a_server_runs_of_others_need_what_they_name_registered(foreign: Modu
                 engine.adopt(run.id)
             assert engine.get(run.id).nodes()[0].attempts == ()
         engine.serve()
-        assert not any(engine.can_serve(needed) for needed in store.read([ListUnfinished()])[0])
+        assert not any(engine.serving.can_serve(needed) for needed in store.read([ListUnfinished()])[0])
     assert not foreign.ran
     with Engine(store, workflows=[foreign_class]) as engine:
         assert engine.adopt(of_class.id).wait(30).status == "COMPLETED"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..clock import SECOND
 from ..codec import decode
-from ..define import Bodies
 from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunPaused
 from ..graph import Graph, to_frozen
 from ..ids import Digest, RunId
@@ -23,8 +22,7 @@ from ..store import reader
 from ..words import shown
 from .bodies.visible_state import final_state
 from .checking import check_attempt, check_node_name, check_step
-from .code.code import Code
-from .control import Controls, Steering
+from .control import Controls, Home
 from .reports.audit import audit_run
 from .reports.compare import Source, compare_runs
 from .stored import StoredRun
@@ -33,19 +31,7 @@ from .waiting import waits_for_a_decision
 
 if TYPE_CHECKING:
     from ..replay.history.checkpoint import Checkpoint, Label
-    from .reports.checkpoints import KnownKeys
     from .reports.replay import Replayed
-
-
-class Home(Steering, Protocol):
-    """What a run needs of the engine it was got from."""
-
-    code: Code
-    checkpoint_keys: KnownKeys
-
-    def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
-    async def wait_on_loop(self, run_id: RunId) -> RunStatus: ...
-    def bodies_of(self, row: RunRow) -> Bodies: ...
 
 
 class Run(Controls):
@@ -65,7 +51,7 @@ class Run(Controls):
         return self._end().__await__()
 
     async def _end(self) -> Run:
-        await self._engine.wait_on_loop(self.id)
+        await self._engine.waiting.wait_on_loop(self.id)
         return self
 
     @property
@@ -92,7 +78,7 @@ class Run(Controls):
 
     @property
     def graph(self) -> Graph:
-        return self._engine.graph_of(self.row)
+        return self._engine.code.graph_of(self.row)
 
     @property
     def outputs(self) -> dict[str, Any]:
@@ -116,11 +102,11 @@ class Run(Controls):
         Once the run has ended it depends on what the nodes returned and on nothing else.
         """
         row = self.row
-        state = self._engine.bodies_of(row).state
+        state = self._engine.code.bodies_of(row).state
         if state is None:
             return {}
         outputs = reader.get_stored_outputs(self._engine.store, self.id)
-        return final_state(self.id, self._engine.graph_of(row), state, outputs)
+        return final_state(self.id, self._engine.code.graph_of(row), state, outputs)
 
     def index_of(self, node: str) -> int:
         check_node_name(node)
@@ -191,7 +177,7 @@ class Run(Controls):
 
         check_step(self.id, at)
         engine = self._engine
-        return checkpoint(engine.store, self.id, self._load_graph, engine.bodies_of, at, engine.checkpoint_keys)
+        return checkpoint(engine.store, self.id, self._load_graph, engine.code.bodies_of, at, engine.checkpoint_keys)
 
     def checkpoints(self) -> list[Label]:
         """The checkpoints that bodies gave names to with `ctx.checkpoint()`, in order."""
@@ -230,7 +216,7 @@ class Run(Controls):
 
             run.wait(60).check()
         """
-        self._engine.wait(self.id, timeout)
+        self._engine.waiting.wait(self.id, timeout)
         return self
 
     def check(self) -> Run:
@@ -251,13 +237,15 @@ class Run(Controls):
         form["nodes"]["n_8f3a2b11"]["job"] = "shop.payments:charge"
         """
         row = self.row
-        return to_frozen(self._engine.graph_of(row), row.created_at / SECOND)
+        return to_frozen(self._engine.code.graph_of(row), row.created_at / SECOND)
 
     def why(self, node: str | None = None) -> Why:
         """Why the run is not done yet, or ended as it did; of a node, named by id or name: why it stands as it does.
 
         print(run.why("ship"))
         """
+        if node is not None:
+            check_node_name(node)
         return self._stored.why(node)
 
     @property
@@ -274,7 +262,7 @@ class Run(Controls):
         print(run.fork("charge", input={"express": True}).wait().diff(run))
         """
         theirs = as_run(self._engine, other)
-        return compare_runs(*(Source(run._engine.store, run.id, run._engine.graph_of) for run in (self, theirs)))
+        return compare_runs(*(Source(run._engine.store, run.id, run._engine.code.graph_of) for run in (self, theirs)))
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""

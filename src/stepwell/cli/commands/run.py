@@ -170,7 +170,7 @@ def _work_to_the_end(place: Connection, engine: Engine, row: RunRow) -> None:
 
 def _follow_to_the_end(place: Connection, engine: Engine, row: RunRow) -> None:
     """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
-    nodes = count(len(engine.graph_of(row)), "node")
+    nodes = count(len(engine.code.graph_of(row)), "node")
     typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
     from ..show.progress import follow
     from ..show.summary import print_end, print_result
@@ -286,19 +286,19 @@ def _say_what_is_served(engine: Engine, *, once: bool) -> None:
     end = "until nothing is left" if once else "until Ctrl-C"
     typer.echo(f"serving {engine.store.url} {end}", err=True)
     for needed in reader.list_unfinished(engine.store):
-        if engine.can_serve(needed) is False:
+        if engine.serving.can_serve(needed) is False:
             typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(engine, needed)}')}", err=True)
 
 
 def _why_not(engine: Engine, needed: Unfinished) -> str:
-    return (engine.why_not_served(needed) or "some of its nodes have no code here").partition("\n")[0]
+    return (engine.serving.why_not(needed) or "some of its nodes have no code here").partition("\n")[0]
 
 
 def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
     """Of what can be served here. With `queues`, what is left to others is not waited for."""
     moving = UNFINISHED_RUNS - {RunStatus.PAUSED}  # what is paused waits for somebody, not for a worker
     for needed in reader.list_unfinished(engine.store):
-        if engine.can_serve(needed) is not False:
+        if engine.serving.can_serve(needed) is not False:
             runs = reader.all_runs(engine.store, *moving, workflow=needed.workflow, digest=needed.digest)
             if any(queues is None or _has_active(engine, run, queues) for run in runs):
                 return True
