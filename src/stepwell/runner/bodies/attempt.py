@@ -11,7 +11,16 @@ from typing import Any, NamedTuple
 from ...clock import MAX_SECONDS
 from ...codec import MAX_BYTES, clean, decode, encode
 from ...define import Bodies, Delta
-from ...errors import DefinitionError, MissingJob, NotJson, RetryLater, StateError, Stopped
+from ...errors import (
+    DefinitionError,
+    MissingJob,
+    NotJson,
+    PermanentError,
+    RetryLater,
+    StateError,
+    Stopped,
+    TransientError,
+)
 from ...ids import RunId
 from ...importable import exception_name
 from ...kernel import settling
@@ -140,7 +149,7 @@ class Attempt:
         if raised.missing is not None:  # trying again would find nothing either
             message = str(self._missing_job(raised.missing))
             return self._ended(settling.FAILED, raised.type, message, raised.traceback, outcome)
-        failure = Failure(raised.names, later=raised.later)
+        failure = Failure(raised.names, later=raised.later, permanent=raised.permanent, retry_after=raised.retry_after)
         return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
 
     def timed_out(self) -> Settle:
@@ -200,6 +209,8 @@ class Raised(NamedTuple):
     stopped: bool
     missing: str | None = None
     """Why the job of the node cannot be found, if that is what happened."""
+    permanent: bool = False
+    retry_after: float | None = None
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
@@ -219,6 +230,8 @@ class Raised(NamedTuple):
             later,
             issubclass(kind, Stopped),
             missing,
+            issubclass(kind, PermanentError),
+            _retry_after(error) if issubclass(kind, TransientError) else None,
         )
 
 
@@ -294,6 +307,15 @@ def _later(error: BaseException) -> Later | None:
     except BaseException:
         limit = RetryLater.LIMIT
     return Later(seconds, limit) if seconds >= 0 else None
+
+
+def _retry_after(error: BaseException) -> float | None:
+    """How long a TransientError says that trying again would be in vain; None if it does not say."""
+    try:
+        seconds = float(error.retry_after)  # type: ignore[attr-defined]
+    except BaseException:
+        return None
+    return seconds if seconds >= 0 else None
 
 
 def _missing_reason(error: BaseException) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...codec import decode
@@ -52,6 +52,14 @@ class Outputs(Mapping[str, Any]):
         self._fetch(indexes)
         graph = self._held.facts.graph
         return {graph.order[index]: self._known[index] for index in indexes}
+
+    def some(self, names: Iterable[str]) -> dict[str, Any]:
+        """The outputs of these ancestors, by the names given: one read instead of many."""
+        indexes = {name: self._index(name) for name in names}
+        unknown = tuple(index for index in indexes.values() if index not in self._known)
+        if unknown:
+            self._fetch(unknown)
+        return {name: self._known[index] for name, index in indexes.items()}
 
     def _fetch(self, indexes: tuple[int, ...]) -> None:
         found = self._read(self._held.facts.run_id, indexes)
@@ -140,6 +148,11 @@ class Context(Repeatable):
     @property
     def node_name(self) -> str:
         return self._held.facts.graph.in_order[self._held.index].name
+
+    @property
+    def parents(self) -> tuple[NodeId, ...]:
+        """The ids of the nodes that this one depends on, in the order they were written in."""
+        return self._held.facts.graph.in_order[self._held.index].depends_on
 
     @property
     def attempt(self) -> int:

@@ -16,7 +16,7 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -328,6 +328,7 @@ class ChildContext(Repeatable):
         self.workflow: str = facts["workflow"]
         self.node_id: str = facts["node_id"]
         self.node_name: str = facts["node_name"]
+        self.parents = spec.depends_on
         self.attempt: int = facts["attempt"]
         self.idempotency_key: str = facts["idempotency_key"]
         self.input = dict(input)
@@ -392,6 +393,9 @@ class _ChildOutputs(Mapping[str, Any]):
         if kind == "missing":
             raise KeyError(value)
         return decode(value)
+
+    def some(self, names: Iterable[str]) -> dict[str, Any]:
+        return {name: self[name] for name in names}
 
     def all(self) -> dict[str, Any]:
         found: dict[str, Any] = decode(self._pipe.ask(("outputs", None))[1])
