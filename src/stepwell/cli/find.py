@@ -39,7 +39,7 @@ def find_run(store: Store, text: str) -> RunRow:
     return found[0]
 
 
-def place_in(run: Run, at: str | None) -> int | str | None:
+def find_step(run: Run, at: str | None) -> int | str | None:
     """Where in a run somebody means: digits are a `seq`, unless a body gave a checkpoint such a label."""
     if at is None or not (at.isascii() and at.isdigit()) or len(at) > LONGEST_SEQ or run.step_of(at) is not None:
         return at

@@ -13,18 +13,7 @@ from ..graph import Graph
 from ..ids import Digest
 from ..kernel.ancestry import STANDING, Ancestry, ancestors
 from ..kernel.measuring import RunMetrics, measure
-from ..model import (
-    AttemptRow,
-    GetRun,
-    ListAttempts,
-    ListJournal,
-    ListMarks,
-    ListNodes,
-    NodeRow,
-    NodeStatus,
-    Query,
-    RunRow,
-)
+from ..model import AttemptRow, NodeRow, NodeStatus, Query, RunRow, queries
 from ..model.lines import Mark, latest_progress
 from ..store import Store, reader
 from ..words import shown
@@ -141,16 +130,16 @@ class StoredRun:
     def _read(self, only: int | None, own: tuple[int, ...] | None, *, ancestry: bool) -> Sequence[Any]:
         """The run, nodes, attempts, progress marks, and the journal where ancestry hashes depend on it."""
         run_id = self.row.id
-        queries: list[Query] = [
-            GetRun(run_id),
-            ListNodes(run_id, limit=_ALL, indexes=own),
-            ListAttempts(run_id, only, limit=_ALL),
-            ListMarks(run_id, None if only is None else (only,)),
+        asked: list[Query] = [
+            queries.GetRun(run_id),
+            queries.ListNodes(run_id, limit=_ALL, indexes=own),
+            queries.ListAttempts(run_id, only, limit=_ALL),
+            queries.ListMarks(run_id, None if only is None else (only,)),
         ]
-        found = [*self.store.read(queries), ()]
+        found = [*self.store.read(asked), ()]
         if ancestry and any(node.generation for node in found[1]):
-            history = ListJournal(run_id, limit=_ALL, kinds=STANDING, indexes=own)
-            found = self.store.read([*queries, history])
+            history = queries.ListJournal(run_id, limit=_ALL, kinds=STANDING, indexes=own)
+            found = self.store.read([*asked, history])
         if found[0] is None:
             raise RunNotFound(run_id, store=self.store.url)
         return found
@@ -159,7 +148,7 @@ class StoredRun:
         """All nodes of a run that has no more than `limit`; of a larger one those that failed or are at work."""
         if self.row.nodes <= limit:
             return self.declared(self.nodes())
-        (rows,) = self.store.read([ListNodes(self.row.id, limit=limit, statuses=_TELLING)])
+        (rows,) = self.store.read([queries.ListNodes(self.row.id, limit=limit, statuses=_TELLING)])
         marks = latest_progress(reader.list_marks(self.store, self.row.id, tuple(row.index for row in rows)))
         return self.declared(
             self._view(row, reader.list_attempts(self.store, self.row.id, row.index), marks) for row in rows

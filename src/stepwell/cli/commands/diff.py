@@ -21,8 +21,8 @@ DIFFERENT = 1
 _ABSENT = "-"
 
 
-def diff(place: Connection, first: str, second: str, *, whole: bool, as_json: bool) -> None:
-    with place.store() as store:
+def diff(connection: Connection, first: str, second: str, *, whole: bool, as_json: bool) -> None:
+    with connection.store() as store:
         engine = Engine(store, runner=None)
         found = engine.compare(find_run(store, first).id, find_run(store, second).id)
     if as_json:

@@ -28,8 +28,10 @@ SHARE_OF_TIME = 0.05
 _COLOURS = ((50, "red"), (40, "red"), (30, "yellow"), (20, None))
 
 
-def logs(place: Connection, text: str, node: str | None, *, attempt: int | None, follow: bool, as_json: bool) -> None:
-    with place.store() as store:
+def logs(
+    connection: Connection, text: str, node: str | None, *, attempt: int | None, follow: bool, as_json: bool
+) -> None:
+    with connection.store() as store:
         run = StoredRun(store, find_run(store, text))
         lines = Lines(run, None if node is None else find_node(run, node), attempt)
         if follow:
@@ -79,8 +81,8 @@ def _follow(lines: Lines, *, as_json: bool) -> None:
         began = time.monotonic()
         found = lines.new()
         if as_json:
-            for place, line in found:
-                say(json.dumps(line_record(run, place, line)))
+            for entry, line in found:
+                say(json.dumps(line_record(run, entry, line)))
         else:
             _print(run, found)
         if ended:

@@ -38,13 +38,13 @@ _BAD_ATTEMPTS = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.LO
 _BAR_STYLES = {"good": "green", "running": "blue", "bad": "red", "between": "dim"}
 
 
-def print_run(place: Connection, run: StoredRun, *, tracebacks: bool, whole: bool) -> None:
+def print_run(connection: Connection, run: StoredRun, *, tracebacks: bool, whole: bool) -> None:
     """The head at once; reading the nodes of a large run takes a moment."""
     screen, now = Screen(console()), run.store.now()
     _print_head(screen, run, now)
     found = run.nodes()
     nodes = run.declared(found)
-    _print_standing(screen, place, run, nodes)
+    _print_standing(screen, connection, run, nodes)
     rows = tree(nodes, run.graph, fold=len(nodes) > PAGE and not whole)
     shown = page(rows, len(rows) if whole else PAGE)
     screen.print()
@@ -108,7 +108,7 @@ def _time(time: int, now: int) -> str:
     return f"{local(time)}, {told}" if told.endswith("ago") and time <= now else local(time)
 
 
-def _print_standing(screen: Screen, place: Connection, run: StoredRun, nodes: Sequence[NodeView]) -> None:
+def _print_standing(screen: Screen, connection: Connection, run: StoredRun, nodes: Sequence[NodeView]) -> None:
     attempts = Counter(attempt.status for node in nodes for attempt in node.attempts)
     facts: list[tuple[str, Text | str]] = [("nodes", counted(Counter(node.status for node in nodes)))]
     bad = ", ".join(f"{attempts[each]:,} {each.lower().replace('_', ' ')}" for each in _BAD_ATTEMPTS if attempts[each])
@@ -122,15 +122,15 @@ def _print_standing(screen: Screen, place: Connection, run: StoredRun, nodes: Se
         if failed:
             facts.append(("reason", Text(f"{failed[0].name} failed{more}", style="red")))
     if row.status is RunStatus.PAUSED:
-        facts.append(("next", Text(_next(place, row), style="yellow")))
+        facts.append(("next", Text(_next(connection, row), style="yellow")))
     elif not row.status.terminal and not living(run.store):
-        told = f"none: `{place.command(f'resume {row.id}')}` goes on with it"
+        told = f"none: `{connection.command(f'resume {row.id}')}` goes on with it"
         facts.append(("worker", Text(told, style="yellow")))
     screen.facts(facts)
 
 
-def _next(place: Connection, row: RunRow) -> str:
-    return ", ".join(f"`{place.command(words)}` {purpose}" for words, purpose in next_steps(row).items())
+def _next(connection: Connection, row: RunRow) -> str:
+    return ", ".join(f"`{connection.command(words)}` {purpose}" for words, purpose in next_steps(row).items())
 
 
 def _print_removed(screen: Screen, nodes: Sequence[NodeView], *, whole: bool) -> None:
