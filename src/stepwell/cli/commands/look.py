@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,10 +17,12 @@ from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
 from ..find import find_run
-from ..inputs import Pairs
 from ..show.advice import pause_told
 from ..show.words import ago, count, duration, plain
 from ..streams import json_text, results, say
+
+if TYPE_CHECKING:
+    from ..inputs import Pairs
 
 PAGE = 1_000
 SHORT_ID = 12
