@@ -102,14 +102,8 @@ class Attempt:
 
     def call(self) -> Any:
         """Call the body: its result, or a coroutine when it is `async def`. Whatever it raises comes through."""
-        held = self.held
-        facts, spec = held.facts, held.spec
-        outputs: dict[str, Any] = {}
-        if spec.needs:
-            specs = facts.specs
-            outputs = dict.fromkeys(spec.needs)
-            for index, output in held.inputs:
-                outputs[specs[index].id] = decode(output_of(output))
+        facts, spec = self.held.facts, self.held.spec
+        outputs = self.needed_outputs() if spec.needs else {}
         body = facts.bodies.find(spec)
         if not self.guarded:
             return body.invoke(facts.input, self.context, outputs)
@@ -119,6 +113,14 @@ class Attempt:
 
         invoke = partial(body.invoke, facts.input, self.context, outputs)
         return guarded_call(invoke, spec.name, everywhere=self.guarded_everywhere)
+
+    def needed_outputs(self) -> dict[str, Any]:
+        """The outputs of the ancestors that the node needs; None of one that was skipped."""
+        specs = self.held.facts.specs
+        outputs: dict[str, Any] = dict.fromkeys(self.held.spec.needs)
+        for index, output in self.held.inputs:
+            outputs[specs[index].id] = decode(output_of(output))
+        return outputs
 
     def returned(self, result: object) -> Settle:
         """The body returned: completed, unless the result cannot be kept."""

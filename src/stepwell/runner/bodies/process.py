@@ -23,6 +23,7 @@ from typing import Any
 
 from ...codec import decode, encode
 from ...define import Bodies, bodies_for, check_unchanged
+from ...define.code.handled import HandledBody, rendered_for_process
 from ...errors import NotStored, StateError, StepwellError, Stopped, StoreError
 from ...graph import NodeSpec
 from ...graph.document import node_document, node_from_document
@@ -225,13 +226,16 @@ class _Child:
 
 def _request(attempt: Attempt) -> dict[str, Any]:
     held, ctx = attempt.held, attempt.context
-    if held.facts.bodies.restricted:  # the child imports whatever it is told to
-        held.facts.bodies.find(held.spec)
+    spec = held.spec
+    if held.facts.bodies.restricted or spec.templated:  # the child imports whatever it is told to
+        body = held.facts.bodies.find(spec)
+        if isinstance(body, HandledBody):
+            spec = rendered_for_process(spec, body, held.facts.input, ctx, attempt.needed_outputs())
     order = held.facts.graph.order
     return {
         "target": held.facts.target,
         "state": held.facts.graph.state,
-        "node": encode(node_document(held.spec)),
+        "node": encode(node_document(spec)),
         "input": encode(dict(held.facts.input)),
         "needs": {order[index]: output_of(output) for index, output in held.inputs},
         "secrets": hidden(),
@@ -303,9 +307,16 @@ _RECORDS: Mapping[str, Callable[[_Child, Sink, Any], None]] = {
 
 def _settlement(attempt: Attempt, kind: str, value: Any) -> Settle:
     if kind == "returned":
-        return attempt.completed(*value)
+        output, outcome = value
+        return attempt.completed(output, _whole_outcome(attempt, outcome))
     raised, outcome = value
-    return attempt.told(raised, outcome)
+    return attempt.told(raised, _whole_outcome(attempt, outcome))
+
+
+def _whole_outcome(attempt: Attempt, told: bytes | None) -> bytes | None:
+    """What the child told, and what was noted before the body was sent to it."""
+    noted = attempt.context.outcome
+    return told if not noted else encode(noted if told is None else {**noted, **decode(told)})
 
 
 # What follows runs in the child.
