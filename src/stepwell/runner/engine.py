@@ -23,6 +23,7 @@ from .bodies.held import RunFacts
 from .code.code import Code, Outdated
 from .code.serving import Serving
 from .code.versions import Versions
+from .documents import Documents, SavedDocument, StoredWorkflow
 from .events import Events, ObservedStore
 from .recent import Recent
 from .reports.explain import served_by
@@ -101,6 +102,7 @@ class Engine:
         worker = new_worker_id() if runner == "local" else None
         registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
         self.code = Code(self.store, given, allowed, registered)
+        self.documents = Documents(self.store, registered)
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
         """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
@@ -203,6 +205,8 @@ class Engine:
         return Run(self, started)
 
     def _definition_of(self, workflow: Startable, input: Mapping[str, Any] | None = None) -> Definition:
+        if isinstance(workflow, str):
+            workflow = self.documents.find(workflow)
         if isinstance(workflow, Document):
             works = self._runner is not None
             return self.code.definition_of_document(workflow, {} if input is None else input, works=works)
@@ -221,7 +225,18 @@ class Engine:
             runs += [Run(self, run_id) for run_id in self._starting.start(chunk, fresh=True)]
         return runs
 
+    def save(self, document: Document) -> SavedDocument:
+        """Store a document; `engine.start("summarise", input={...})` starts the active version of it, `summarise@3` that one.
+
+        The same content is the same version. The newest version is active unless somebody has chosen another.
+        """
+        return self.documents.save(document)
+
     # Looking
+
+    def workflows(self) -> list[StoredWorkflow]:
+        """The documents that are stored, by name."""
+        return list(self.documents.all())
 
     def get(self, run_id: str) -> Run:
         """The run with this id; raises RunNotFound."""
