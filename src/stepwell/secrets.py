@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 PREFIX = "secret:"
 VARIABLE = "STEPWELL_SECRET_"
 MAX_BYTES = 64 * 1024
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,199}")
 
 
 class SecretRef:
@@ -43,7 +43,7 @@ class SecretRef:
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InputError(f"{shown(name)} cannot be the name of a secret: letters, digits and _ are needed")
+            raise InputError(f"{shown(name)} cannot be the name of a secret: letters, digits, _ . and - are needed")
         object.__setattr__(self, "name", name)
 
     @classmethod
@@ -251,7 +251,7 @@ def sources_of(table: object) -> tuple[dict[str, SecretSource], list[str]]:
 
 def _wrong_source(name: object, entry: object) -> str | None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return "this cannot be the name of a secret: letters, digits and _ are needed"
+        return "this cannot be the name of a secret: letters, digits, _ . and - are needed"
     if not isinstance(entry, Mapping):  # never shown: somebody may have written the secret itself
         return 'a table is needed that says where the secret is, as { env = "CRM_TOKEN" } or { file = "/run/crm" }'
     if unknown := sorted(set(entry) - {"env", "file", "services"}):
