@@ -220,6 +220,16 @@ def references(value: object) -> Iterator[SecretRef]:
             yield from references(item)
 
 
+def has_references(value: object) -> bool:
+    """Whether there is one, without much ado: it is asked of every config."""
+    kind = type(value)
+    if kind is dict:
+        return any(map(has_references, value.values()))  # type: ignore[attr-defined]
+    if kind is list:
+        return any(map(has_references, value))  # type: ignore[call-overload]
+    return kind is not str and any(True for _ in references(value))
+
+
 def resolved(value: Any, secrets: Secrets, service: str | None = None) -> Any:
     """A config with values in place of the references in it."""
     if isinstance(value, SecretRef):

@@ -11,7 +11,8 @@ import pytest
 
 from stepwell.codec import decode, encode
 from stepwell.handlers import Handlers
-from stepwell.handlers.access import Access, allowed_networks
+from stepwell.handlers.access import Access
+from stepwell.networks import allowed_networks
 from stepwell.secrets import Secrets, SecretSource
 from stepwell.services import checked_services
 

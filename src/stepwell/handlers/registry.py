@@ -30,7 +30,7 @@ from typing import Any, TypeVar, get_type_hints
 from ..errors import DefinitionError, PermanentError
 from ..graph import Retry, SideEffects
 from ..place import caller
-from ..secrets import SecretRef, references, resolved
+from ..secrets import SecretRef, has_references, references, resolved
 from ..words import shown
 from .access import Access
 from .configs import Later, Problem, fields_of, problems_of, schema_of, validated
@@ -70,13 +70,13 @@ class Handler:
     """It takes references to secrets and resolves them itself; other handlers find the values in their config."""
     takes_secrets: bool = True
     where: str = field(default="built in", repr=False)
+    is_async: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
 
     def __call__(self, ctx: Any, config: Any) -> Any:
         return self.function(ctx, config)
-
-    @property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
 
     def config_schema(self) -> dict[str, Any]:
         """The JSON Schema of its config."""
@@ -98,7 +98,7 @@ class Handler:
 
     def validated(self, config: Mapping[str, Any]) -> Any:
         """The config as the function takes it; PermanentError lists all that is wrong."""
-        if not self.takes_secrets and any(references(config)):
+        if not self.takes_secrets and has_references(config):
             raise PermanentError(f"{self.name} takes no secrets: what it is given it returns")
         return validated(self.name, self.config, config)
 
@@ -217,7 +217,7 @@ class Handlers(Mapping[str, Handler]):
 
     def call(self, handler: Handler, ctx: Any, config: Mapping[str, Any]) -> Any:
         """What a node of this handler returns, a coroutine for `async def`; `config` is rendered, its secrets references."""
-        used = not handler.keeps_secrets and any(references(config))
+        used = handler.takes_secrets and not handler.keeps_secrets and has_references(config)
         if used:
             service = config.get("service")
             known = service if isinstance(service, str) else None

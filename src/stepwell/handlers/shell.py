@@ -12,7 +12,7 @@ import json
 import os
 import signal
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -29,7 +29,6 @@ _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMRO
 """Variables of the worker that a program may see. The others may hold anything."""
 _SHOWN = 500
 """Characters of what a program complained about that an error shows."""
-_CHUNK = 65_536
 
 
 def _without_nul(text: str) -> str:
@@ -102,6 +101,8 @@ def shell(access: Access) -> Handler:
 
 
 def _check_allowed(access: Access, program: str) -> None:
+    if not hasattr(os, "killpg"):
+        raise PermanentError("the handler shell needs process groups, which this system does not have")
     if access.shell is True or (access.shell and program in access.shell):
         return
     if not access.shell:
@@ -118,66 +119,78 @@ def _named(value: Any) -> Any:
 async def _run(access: Access, config: Shell, key: str) -> dict[str, Any]:
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environment |= {"STEPWELL_IDEMPOTENCY_KEY": key, **resolved(config.env, access.secrets)}
-    stdin = resolved(config.stdin, access.secrets)
+    stdin: str = resolved(config.stdin, access.secrets) or ""
+    loop = asyncio.get_running_loop()
+    program = _Program(config.max_bytes, loop.create_future())
     try:
-        process = await asyncio.create_subprocess_exec(
-            *config.args,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=environment,
-            cwd=config.folder,
-            start_new_session=True,
+        await loop.subprocess_exec(
+            lambda: program, *config.args, env=environment, cwd=config.folder, start_new_session=True
         )
     except OSError as error:
         raise PermanentError(f"{config.args[0]} cannot be started: {error.strerror or error}") from None
     try:
-        async with asyncio.TaskGroup() as group:
-            written = group.create_task(_read(process.stdout, config))
-            complained = group.create_task(_read(process.stderr, config))
-            group.create_task(_write(process.stdin, (stdin or "").encode()))
-            group.create_task(_end(process))
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+        program.read(stdin.encode())
+        await program.ended
     finally:
-        if process.returncode is None:
-            _kill_group(process)
-            await process.wait()
-    assert process.returncode is not None
-    return {"result": written.result(), "exit_code": process.returncode, "stderr": complained.result()}
+        await program.end()
+    if program.wrote_too_much:
+        raise PermanentError(
+            f"{config.args[0]} wrote more than {config.max_bytes:,} bytes; `max_bytes` in the config allows more"
+        )
+    return {"result": program.text(1), "exit_code": program.transport.get_returncode(), "stderr": program.text(2)}
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """What a program left behind ends with it: it would live on, and keep what is read from it open."""
-    await process.wait()
-    _kill_group(process)
+class _Program(asyncio.SubprocessProtocol):
+    """A program that runs. It has ended when it and all that it left behind in its group have."""
 
+    transport: asyncio.SubprocessTransport
 
-def _kill_group(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    def __init__(self, max_bytes: int, ended: asyncio.Future[None]) -> None:
+        self._max_bytes = max_bytes
+        self._written = {1: bytearray(), 2: bytearray()}
+        self.ended = ended
+        self.wrote_too_much = False
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.SubprocessTransport", transport)
 
-async def _read(stream: asyncio.StreamReader | None, config: Shell) -> str:
-    assert stream is not None
-    found = bytearray()
-    while chunk := await stream.read(_CHUNK):
-        found += chunk
-        if len(found) > config.max_bytes:
-            raise PermanentError(
-                f"{config.args[0]} wrote more than {config.max_bytes:,} bytes; `max_bytes` in the config allows more"
-            )
-    return mask(found.decode("utf-8", "replace"))
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if len(self._written[fd]) + len(data) > self._max_bytes:
+            self.wrote_too_much = True
+            self._kill()
+        if not self.wrote_too_much:
+            self._written[fd] += data
 
+    def process_exited(self) -> None:
+        """What it left behind would live on, and keep what is read from it open."""
+        self._kill()
 
-async def _write(stream: asyncio.StreamWriter | None, data: bytes) -> None:
-    assert stream is not None
-    with contextlib.suppress(ConnectionError):  # it does not want to read it all
-        stream.write(data)
-        await stream.drain()
-    with contextlib.suppress(ConnectionError):
-        stream.close()
-        await stream.wait_closed()
+    def connection_lost(self, error: BaseException | None) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def read(self, data: bytes) -> None:
+        """Give it what it reads, if it wants to."""
+        stdin = cast("asyncio.WriteTransport", self.transport.get_pipe_transport(0))
+        stdin.write(data)
+        stdin.write_eof()
+
+    async def end(self) -> None:
+        if not self.ended.done() or self.ended.cancelled():
+            self._kill()
+        self.transport.close()
+        if self.ended.cancelled():  # whoever waited is gone; the loop still has to see it end
+            for _ in range(100):
+                if self.transport.get_returncode() is not None:
+                    break
+                await asyncio.sleep(0.01)
+
+    def text(self, fd: int) -> str:
+        return mask(self._written[fd].decode("utf-8", "replace"))
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.transport.get_pid(), signal.SIGKILL)
 
 
 def _parsed(text: str, program: str) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from stepwell.errors import PermanentError, TransientError
-from stepwell.handlers.access import allowed_networks
 from stepwell.handlers.http import connecting
 from stepwell.handlers.http.addresses import is_odd_number, refusal
+from stepwell.networks import allowed_networks
 from tests.handlers.conftest import Bench
 from tests.handlers.servers import Server, answer
 

@@ -18,7 +18,8 @@ import httpcore
 import httpx
 
 from ...errors import PermanentError, TransientError
-from ..access import Access, Address, Allowed
+from ...networks import Address
+from ..access import Access
 from .addresses import is_odd_number, literal, refusal
 
 MAX_ADDRESSES = 20
@@ -144,6 +145,3 @@ class _Stream(httpx.AsyncByteStream):
 def _ssl_context() -> ssl.SSLContext:
     """Made once: reading all authorities takes longer than most requests."""
     return httpx.create_ssl_context()
-
-
-__all__ = ["Allowed", "CheckedBackend", "CheckedTransport"]

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import httpcore
 import httpx
 
-from ...errors import PermanentError, TransientError
+from ...errors import MissingSecret, PermanentError, TransientError
 from ...masking import hide, mask
 from ...secrets import SecretRef, references, resolved
 from ...services import Text
@@ -96,6 +96,8 @@ async def exchange(access: Access, outgoing: Outgoing) -> dict[str, Any]:
     try:
         async with asyncio.timeout(MAX_SECONDS):
             return await _Exchange(access, outgoing).perform()
+    except MissingSecret:
+        raise
     except PermanentError as error:
         raise PermanentError(f"{place}: {error}") from None
     except TransientError as error:

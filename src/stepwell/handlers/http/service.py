@@ -41,7 +41,8 @@ class CallExternalService(Sent):
 
 def call_external_service(access: Access) -> Handler:
     async def call(ctx: Any, config: CallExternalService) -> dict[str, Any]:
-        outgoing = to_service(ctx, known_service(access, config.service), config.path, config.method, **sent(config))
+        service = known_service(access, config.service)
+        outgoing = to_service(ctx.idempotency_key, service, config.path, config.method, **sent(config))
         return await answered(ctx, access, outgoing, config.expected_status)
 
     return Handler(
@@ -65,7 +66,7 @@ def known_service(access: Access, name: str) -> Service:
     return service
 
 
-def to_service(ctx: Any, service: Service, path: str, method: str, **said: Any) -> Any:
+def to_service(key: str, service: Service, path: str, method: str, **said: Any) -> Any:
     """A request to a service. What the settings say comes last: a document cannot replace credentials by its own."""
     own = {name.lower() for name in service.headers} | ({"authorization"} if service.bearer or service.basic else set())
     headers = {name: value for name, value in said.pop("headers", {}).items() if name.lower() not in own}
@@ -79,6 +80,6 @@ def to_service(ctx: Any, service: Service, path: str, method: str, **said: Any) 
         basic=service.basic,
         service=service.name,
         private=service.private,
-        idempotency_key=ctx.idempotency_key,
+        idempotency_key=key,
         **said,
     )
