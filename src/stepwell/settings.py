@@ -32,7 +32,7 @@ from .commands import DEFAULT_STORE
 from .errors import InputError
 
 if TYPE_CHECKING:
-    from .secrets import Secrets, SecretSource
+    from .secrets import SecretSource
     from .services import Service
 
 PREFIX = "STEPWELL_"
@@ -67,23 +67,11 @@ class Settings:
         """What an engine that works takes besides its store."""
         chosen: dict[str, Any] = {
             "jobs": self.jobs or None,
-            "handlers": self.handlers or None,
-            "services": self.services or None,
-            "secrets": self._secrets(),
-            "private_networks": self.private_networks or None,
-            "shell": self.shell or None,
             "max_concurrent_nodes": self.max_concurrent_nodes,
             "lease_seconds": self.lease_seconds,
             "close_seconds": self.close_seconds,
         }
         return {name: value for name, value in chosen.items() if value is not None}
-
-    def _secrets(self) -> Secrets | None:
-        if not self.secrets and self.secrets_folder is None:
-            return None
-        from .secrets import Secrets
-
-        return Secrets(self.secrets, folder=self.secrets_folder)
 
 
 def read_settings(arguments: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Settings:

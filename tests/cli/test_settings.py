@@ -81,7 +81,7 @@ def test_services_and_secrets_are_tables_in_the_environment_json(tmp_path: Path)
     found = read_settings({}, {}, tmp_path)
     assert found.services["crm"].base_url == "https://crm.test"
     assert found.secrets["T"].env == "TOKEN"
-    assert set(found.for_workers) == {"handlers", "services", "secrets", "private_networks", "shell"}
+    assert (found.shell, found.handlers, found.secrets_folder) == (("git",), ("shop",), "/run/secrets")
     environment = {"STEPWELL_SERVICES": '{"mail": {"base_url": "https://mail.test"}}', "STEPWELL_SHELL": "true"}
     found = read_settings({}, environment, tmp_path)
     assert (list(found.services), found.shell) == (["mail"], True)

@@ -40,7 +40,7 @@ class LlmService(BaseModel):
     messages: list[Message] | None = Field(None, min_length=1, description="a conversation, in place of `prompt`")
     system: str | None = Field(None, description="how to answer, said before the prompt")
     model: str | None = Field(None, description="by default the `model` of the service")
-    temperature: float | None = Field(None, ge=0, le=2)
+    temperature: float | None = Field(None, ge=0, le=2, description="from 0 to 2; by default that of the model")
     max_tokens: int | None = Field(None, ge=1, description="of the answer")
     schema_: dict[str, Any] | None = Field(
         None, alias="schema", description="a JSON Schema: the answer is data that fits it"

@@ -64,7 +64,7 @@ class Ended(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     result: Any = Field(description="what it wrote: text, or data with `parse: json`")
-    exit_code: int
+    exit_code: int = Field(description="0, or another that is no failure")
     stderr: str = Field(description="what it complained about")
 
 

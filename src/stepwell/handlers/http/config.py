@@ -93,8 +93,13 @@ class Sent(BaseModel):
         return self
 
 
-class HttpRequest(Sent):
-    url: Annotated[str, AfterValidator(_checked_url)] = Field(description="http:// or https://")
+class _Where(BaseModel):
+    """What comes first for people comes last among the bases of a model."""
+
+    url: Annotated[str, AfterValidator(_checked_url)] = Field(description="begins with http:// or https://")
+
+
+class HttpRequest(Sent, _Where):
     bearer: Text | None = Field(None, description="Authorization: Bearer ..., mostly secret:NAME")
     basic: tuple[Text, Text] | None = Field(None, description="user and password, mostly secret:NAME")
     redirects: int = Field(5, ge=0, le=20, description="how many are followed; each is checked as the first URL is")
@@ -104,7 +109,7 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     result: Any = Field(description="the body: data if it is JSON, else text, or base64 if it is neither")
-    status_code: int
+    status_code: int = Field(description="200, or another that is no failure")
     headers: dict[str, str] = Field(description="names in lower case; without cookies and credentials")
     url: str = Field(description="what was answered in the end, without its query")
     encoding: Literal["json", "text", "base64"] = Field(description="how `result` was read")

@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from ...errors import PermanentError
 from ...services import Service
@@ -34,9 +34,13 @@ def checked_path(path: str) -> str:
     return path
 
 
-class CallExternalService(Sent):
+class _Where(BaseModel):
     service: str = Field(description="its name in the settings")
     path: Annotated[str, AfterValidator(checked_path)] = Field("", description="below the base URL of the service")
+
+
+class CallExternalService(Sent, _Where):
+    """A request to a service of the settings."""
 
 
 def call_external_service(access: Access) -> Handler:
