@@ -34,8 +34,8 @@ from ..model import (
 )
 from ..store import Store
 from ..words import shown
-from .bodies.attempt import Raised
 from .bodies.held import Held
+from .bodies.raised import Raised
 from .recent import Recent
 from .worker.backpressure import BackpressureEvent
 
