@@ -156,7 +156,7 @@ class Attempt(Course[Settle]):
         if raised.missing is not None:  # trying again would find nothing either
             message = str(self._missing_job(raised.missing))
             return self._ended(settling.FAILED, raised.type, message, raised.traceback, outcome)
-        failure = Failure(raised.names, later=raised.later)
+        failure = Failure(raised.names, later=raised.later, permanent=raised.permanent, retry_after=raised.retry_after)
         return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
 
     def ended(self, raised: Raised | None, output: bytes, outcome: bytes | None) -> Settle:

@@ -62,6 +62,11 @@ class Context(Repeatable):
         return self._host.told.node_name
 
     @property
+    def parents(self) -> tuple[NodeId, ...]:
+        """The ids of the nodes that this one depends on, in the order they were written in."""
+        return self._host.spec.depends_on
+
+    @property
     def attempt(self) -> int:
         """1 for the first try at this node."""
         return self._host.told.attempt

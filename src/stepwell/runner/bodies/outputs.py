@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...codec import decode
@@ -23,6 +23,10 @@ class Outputs(Mapping[str, Any]):
     @abstractmethod
     def all(self) -> dict[str, Any]:
         """Every ancestor's output at once, by node id: one read instead of many."""
+
+    def some(self, names: Iterable[str]) -> dict[str, Any]:
+        """The outputs of these ancestors, by the names given."""
+        return {name: self[name] for name in names}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.all())
@@ -58,6 +62,13 @@ class StoredOutputs(Outputs):
         self._fetch(indexes)
         graph = self._held.facts.graph
         return {graph.order[index]: self._known[index] for index in indexes}
+
+    def some(self, names: Iterable[str]) -> dict[str, Any]:
+        indexes = {name: self._index(name) for name in names}
+        unknown = tuple(index for index in indexes.values() if index not in self._known)
+        if unknown:
+            self._fetch(unknown)
+        return {name: self._known[index] for name, index in indexes.items()}
 
     def _fetch(self, indexes: tuple[int, ...]) -> None:
         found = self._read(self._held.facts.run_id, indexes)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...clock import MAX_SECONDS
 from ...codec import clean
-from ...errors import MissingJob, RetryLater, Stopped
+from ...errors import MissingJob, PermanentError, RetryLater, Stopped, TransientError
 from ...importable import exception_name
 from ...kernel.settling import Later
 from ...masking import mask
@@ -28,6 +28,8 @@ class Raised(NamedTuple):
     stopped: bool
     missing: str | None = None
     """Why the job of the node cannot be found, if that is what happened."""
+    permanent: bool = False
+    retry_after: float | None = None
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
@@ -47,6 +49,8 @@ class Raised(NamedTuple):
             later,
             issubclass(kind, Stopped),
             missing,
+            issubclass(kind, PermanentError),
+            _retry_after(error) if issubclass(kind, TransientError) else None,
         )
 
 
@@ -78,6 +82,15 @@ def _later(error: BaseException) -> Later | None:
     except BaseException:
         limit = RetryLater.LIMIT
     return Later(seconds, limit) if seconds >= 0 else None
+
+
+def _retry_after(error: BaseException) -> float | None:
+    """How long a TransientError says that trying again would be in vain; None if it does not say."""
+    try:
+        seconds = float(error.retry_after)  # type: ignore[attr-defined]
+    except BaseException:
+        return None
+    return seconds if seconds >= 0 else None
 
 
 def _missing_reason(error: BaseException) -> str | None:
