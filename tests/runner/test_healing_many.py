@@ -162,8 +162,8 @@ def test_a_run_that_was_left_and_is_deleted_is_forgotten(
         return up_to_date(row)
 
     monkeypatch.setattr(engine._versions, "up_to_date", after_somebody_deleted_it)
-    engine._serving.leave(gone.id)
-    engine._serving.leave(other.id)
-    engine._serving.discover()
-    assert engine._serving.wait() is None
+    engine.serving.leave(gone.id)
+    engine.serving.leave(other.id)
+    engine.serving.discover()
+    assert engine.serving.wait() is None
     other.cancel(grace_seconds=0.1)

@@ -109,6 +109,13 @@ class Code:
             found = self._graphs[digest] = Graph.load(document)
         return found
 
+    def graph_of(self, row: RunRow) -> Graph:
+        return self.graph(row.digest, row.id)
+
+    def bodies_of(self, row: RunRow) -> Bodies:
+        """The code of a run, imported if need be."""
+        return self.bodies(row.workflow, row.target, self.graph_of(row))
+
     def input_for(self, row: RunRow, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The input of a run with some of it changed, checked by the class as it is now."""
         target = self.target_of(row)
