@@ -112,7 +112,7 @@ class Code:
     def graph_of(self, row: RunRow) -> Graph:
         return self.graph(row.digest, row.id)
 
-    def bodies_of(self, row: RunRow) -> Bodies:
+    def bodies_of(self, row: RunRow) -> define.Bodies:
         """The code of a run, imported if need be."""
         return self.bodies(row.workflow, row.target, self.graph_of(row))
 
