@@ -79,7 +79,7 @@ class _Exchange:
     async def perform(self) -> dict[str, Any]:
         asked = self._asked
         first = self._url()
-        own = (first.host, _port(first)) if asked.private else None
+        own = (first.raw_host.decode("ascii"), _port(first)) if asked.private else None
         method, url, headers, content = asked.method, first, self._headers(), self._content()
         has_secrets = any(references([asked.json, asked.form, asked.body]))
         async with CheckedTransport(self._access, own) as transport:
@@ -151,7 +151,7 @@ class _Exchange:
         headers: dict[str, str] = {
             "User-Agent": f"stepwell/{__version__}",
             "Accept": "*/*",
-            "Accept-Encoding": "gzip, deflate",
+            "Accept-Encoding": "gzip",
         }
         if asked.method not in SAFE:
             headers[_IDEMPOTENCY_KEY] = quote(asked.idempotency_key, safe=":-_.~/@+=")
