@@ -16,12 +16,14 @@ from ...runner.records import full_record, graph_record, run_record
 from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
-from ..find import find_run
+from ..documents import is_file, load_file, stored_document
+from ..find import find_node, find_run
 from ..show.advice import pause_told
 from ..show.words import ago, count, duration, plain
 from ..streams import json_text, results, say
 
 if TYPE_CHECKING:
+    from ...define.document import Document
     from ..inputs import Pairs
 
 PAGE = 1_000
@@ -42,15 +44,35 @@ def ls(connection: Connection, *, workflow: str | None, status: str | None, limi
             typer.echo(f"no runs{chosen} in {connection.settings.store}", err=True)
 
 
-def show(connection: Connection, text: str, *, traceback: bool, whole: bool, as_json: bool) -> None:
+def show(connection: Connection, text: str, node: str | None, *, traceback: bool, whole: bool, as_json: bool) -> None:
+    if is_file(text):
+        from ..show.node import print_document
+
+        return print_document(load_file(connection, text), None, as_json=as_json)
     with connection.store() as store:
+        stored = stored_document(connection, store, text)
+        if stored is not None:
+            return _show_stored(connection, store, stored, as_json=as_json)
         run = StoredRun(store, find_run(store, text))
+        if node is not None:
+            from ..show.node import node_data, print_node
+
+            data = node_data(run, find_node(run, node))
+            say(json_text(data)) if as_json else print_node(data)
+            return
         if as_json:
             say(json_text(full_record(run, tracebacks=traceback)))
             return
         from ..show.run import print_run
 
         print_run(connection, run, tracebacks=traceback, whole=whole)
+
+
+def _show_stored(connection: Connection, store: Store, document: Document, *, as_json: bool) -> None:
+    from ..show.node import print_document
+
+    version = connection.engine(store).documents.version_of(document.name, document.digest)
+    print_document(document, version, as_json=as_json)
 
 
 def audit(connection: Connection, text: str, *, as_json: bool) -> None:
@@ -125,6 +147,9 @@ def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str
 def _graph(connection: Connection, what: str, pairs: Pairs) -> tuple[str, Graph, Mapping[str, str] | None]:
     """A run id may have a colon in it, as a target has: what is no target may be a run."""
     no_target: DefinitionError | None = None
+    if is_file(what):
+        document = load_file(connection, what)
+        return document.name, document.graph, None
     if ":" in what:
         from ..inputs import graph_of_target
 
@@ -135,6 +160,9 @@ def _graph(connection: Connection, what: str, pairs: Pairs) -> tuple[str, Graph,
     with connection.store() as store:
         if no_target is not None and reader.get_run(store, what) is None:
             raise no_target
+        stored = stored_document(connection, store, what)
+        if stored is not None:
+            return stored.name, stored.graph, None
         run = StoredRun(store, find_run(store, what))
         removed = run.graph.removed
         nodes = (node for node in reader.all_nodes(store, run.row.id) if node.index not in removed)
