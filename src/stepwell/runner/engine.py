@@ -120,6 +120,7 @@ class Engine:
                 limits,
                 lease_seconds,
                 versions=self.code.versions,
+                lacks=self.serving.lacks,
                 find_facts=self._find_facts,
                 on_news=self._on_news,
                 on_trouble=self._watch.trouble,
