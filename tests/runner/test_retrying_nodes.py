@@ -13,7 +13,7 @@ from stepwell.graph import NodeSpec
 from stepwell.ids import NodeId
 from stepwell.kernel.settling import Failure, Verdict, after_failure, delay_seconds
 from stepwell.runner import NodeView
-from stepwell.runner.bodies.attempt import Raised
+from stepwell.runner.bodies.raised import Raised
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually

@@ -18,8 +18,8 @@ from ..ids import NodeId, RunId
 from ..model import AttemptStatus, Batch, NodeStatus, Query, Receipt, RunStatus, Settle, receipts
 from ..store import Store
 from ..words import shown
-from .bodies.attempt import Raised
 from .bodies.held import Held
+from .bodies.raised import Raised
 from .recent import Recent
 from .worker.backpressure import BackpressureEvent
 

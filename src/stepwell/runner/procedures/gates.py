@@ -46,36 +46,8 @@ def ask(run_id: RunId, purpose: str, **arguments: Any) -> ops.Gate:
     return ops.Gate(run_id, new_gate_token(), purpose, encoded, lease, stop, ALLOWED[purpose])
 
 
-def cancel(run_id: RunId, *, grace: int) -> Procedure[RunNews | None]:
-    """Cancel a run; None when it had already ended, or was being cancelled."""
-    return enact(ask(run_id, "cancel", grace=grace))
-
-
-def retry(run_id: RunId) -> Procedure[RunNews | None]:
-    """Run again what did not complete; None when the run had not failed, been cancelled or paused."""
-    return enact(ask(run_id, "retry"))
-
-
 def ask_to_reattempt(run_id: RunId, index: int, *, cascade: bool) -> ops.Gate:
     return ask(run_id, "reattempt", node=index, **({"cascade": True} if cascade else {}))
-
-
-def reattempt(run_id: RunId, index: int, *, cascade: bool = False) -> Procedure[RunNews | None]:
-    """Run one node again; None when the run is not in a status for it. RunConflict says why the node cannot.
-
-    With `cascade`, what completed below it too.
-    """
-    return enact(ask_to_reattempt(run_id, index, cascade=cascade))
-
-
-def pause(run_id: RunId) -> Procedure[RunNews | None]:
-    """Start nothing new; None when the run had ended or was paused."""
-    return enact(ask(run_id, "pause"))
-
-
-def resume(run_id: RunId) -> Procedure[RunNews | None]:
-    """Go on with a paused run; None when it was not paused."""
-    return enact(ask(run_id, "resume"))
 
 
 def switch_graph(
