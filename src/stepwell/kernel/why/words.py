@@ -17,7 +17,7 @@ K = CauseKind
 _PURPOSES = {
     "retry": "somebody asked for what did not complete to run again (run.retry())",
     "reattempt": "somebody asked for it to run again (run.reattempt())",
-    "heal": "the code of the workflow changed and the run went over to it",
+    "heal": "the code of the workflow changed and the run switched to it",
     "cancel": "somebody cancelled the run",
     "pause": "somebody paused the run",
     "resume": "somebody resumed the run",
@@ -31,7 +31,7 @@ _HELD_FOR = {
     "cancel": "it is being cancelled",
     "retry": "it is being retried",
     "reattempt": "a node is being asked for again",
-    "heal": "it goes over to changed code",
+    "heal": "it switches to changed code",
     "import": "it is given another graph",
     "freeze": "its graph is being frozen",
     "fork": "it waits for what it shares with the run it was forked from",

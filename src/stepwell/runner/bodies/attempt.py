@@ -20,7 +20,7 @@ from ...kernel.settling import Failure, Verdict
 from ...model import Settle
 from ...replay.effects.current import enter
 from ...words import class_names
-from .capture import speak
+from .capture import capture_for
 from .context import Context, no_state
 from .held import Held
 from .host import EngineHost, Host, Services
@@ -60,7 +60,7 @@ class Course(ABC, Generic[End]):
 
     def perform(self) -> End | AnyCoroutine:
         """Call the body, and keep what comes of it; a coroutine comes back, to be awaited on a loop."""
-        speak(self)
+        capture_for(self)
         enter(self.context)
         try:
             result = self._call()

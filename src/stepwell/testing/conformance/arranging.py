@@ -1,4 +1,4 @@
-"""Runs that go over to another graph, that pause, and nodes that are asked for again although they had completed."""
+"""Runs that switch to another graph, that pause, and nodes that are asked for again although they had completed."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_suspect_is_looked_for_in_the_queue_it_is_in_now(store: Store, clock: 
     assert node(store, 0).lane == "large/suspect"
 
 
-def test_going_over_is_repeated_without_harm(store: Store) -> None:
+def test_switching_is_repeated_without_harm(store: Store) -> None:
     old = start(store, graph(a=""))
     new = arrange(old, graph(a="", b="a"))
     store.commit(add_graph(new))
