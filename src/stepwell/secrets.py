@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 PREFIX = "secret:"
 VARIABLE = "STEPWELL_SECRET_"
 MAX_BYTES = 64 * 1024
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,199}")
 
 
 class SecretRef:
@@ -43,7 +43,7 @@ class SecretRef:
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InputError(f"{shown(name)} cannot be the name of a secret: letters, digits and _ are needed")
+            raise InputError(f"{shown(name)} cannot be the name of a secret: letters, digits, _ . and - are needed")
         object.__setattr__(self, "name", name)
 
     @classmethod
@@ -220,6 +220,16 @@ def references(value: object) -> Iterator[SecretRef]:
             yield from references(item)
 
 
+def has_references(value: object) -> bool:
+    """Whether there is one, without much ado: it is asked of every config."""
+    kind = type(value)
+    if kind is dict:
+        return any(map(has_references, value.values()))  # type: ignore[attr-defined]
+    if kind is list:
+        return any(map(has_references, value))  # type: ignore[call-overload]
+    return kind is not str and any(True for _ in references(value))
+
+
 def resolved(value: Any, secrets: Secrets, service: str | None = None) -> Any:
     """A config with values in place of the references in it."""
     if isinstance(value, SecretRef):
@@ -251,7 +261,7 @@ def sources_of(table: object) -> tuple[dict[str, SecretSource], list[str]]:
 
 def _wrong_source(name: object, entry: object) -> str | None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return "this cannot be the name of a secret: letters, digits and _ are needed"
+        return "this cannot be the name of a secret: letters, digits, _ . and - are needed"
     if not isinstance(entry, Mapping):  # never shown: somebody may have written the secret itself
         return 'a table is needed that says where the secret is, as { env = "CRM_TOKEN" } or { file = "/run/crm" }'
     if unknown := sorted(set(entry) - {"env", "file", "services"}):
