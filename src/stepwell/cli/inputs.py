@@ -91,8 +91,6 @@ def make_startable(target: str, pairs: Pairs, file: str | None) -> Workflow | Bu
 
 def changed_input(run_id: str, found: Target | None, pairs: Pairs) -> dict[str, Any]:
     """What `--input` changes of the input of a run of this class; the rest of it stays."""
-    if not pairs:
-        return {}
     if not isinstance(found, type):
         raise InputError(f"--input: run {run_id} is of a workflow that takes no input")
     problems: list[str] = []
