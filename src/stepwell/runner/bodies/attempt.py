@@ -21,7 +21,7 @@ from ...model import Settle
 from ...replay.effects.current import enter
 from ...replay.effects.record import masked
 from ...words import class_names
-from .capture import speak
+from .capture import capture_for
 from .context import Context, no_state
 from .held import Held
 from .host import EngineHost, Host, Services
@@ -61,7 +61,7 @@ class Course(ABC, Generic[End]):
 
     def perform(self) -> End | AnyCoroutine:
         """Call the body, and keep what comes of it; a coroutine comes back, to be awaited on a loop."""
-        speak(self)
+        capture_for(self)
         enter(self.context)
         try:
             result = self._call()

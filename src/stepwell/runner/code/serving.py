@@ -37,13 +37,13 @@ class Serving:
         code: Code,
         versions: Versions,
         *,
-        take_up: Callable[[RunRow, RunFacts], None],
+        work_on: Callable[[RunRow, RunFacts], None],
         announce: Callable[[], None],
     ) -> None:
         self._store = store
         self._code = code
         self._versions = versions
-        self._take_up = take_up
+        self._work_on = work_on
         self._announce = announce
         self._lock = threading.Lock()
         self.everything = False
@@ -152,7 +152,7 @@ class Serving:
                 continue
             try:
                 row = self._versions.up_to_date(row)
-                self._take_up(row, self._code.facts(row))
+                self._work_on(row, self._code.facts(row))
                 del self._left[run_id]
             except RunNotFound:
                 del self._left[run_id]
