@@ -68,7 +68,7 @@ def run(
     """
 
 
-@declare(app, "look")
+@declare(app, "ls")
 def ls(
     workflow: Annotated[
         str | None,
@@ -88,7 +88,7 @@ def ls(
     """List runs, the newest first."""
 
 
-@declare(app, "look")
+@declare(app, "show")
 def show(
     run: options.Shown,
     node: Annotated[
@@ -135,7 +135,7 @@ def logs(
     """Show what the nodes of a run logged and printed."""
 
 
-@declare(app, "look")
+@declare(app, "show")
 def audit(run: options.RunArgument, as_json: options.AsJson = False) -> None:
     """Recompute every invariant of a run from its rows; exit code 1 if one of them does not hold."""
 
@@ -193,7 +193,7 @@ def export(
     """Write what is recorded of a run into a file that can be replayed anywhere, without the secrets that its code names."""
 
 
-@declare(app, "look")
+@declare(app, "graph")
 def graph(
     what: Annotated[
         str,

@@ -13,11 +13,11 @@ from ..model import parted
 from ..schemas import problems_of
 from ..store import Store, reader
 from .connect import Connection
-from .inputs import Pairs, meanings
 
 if TYPE_CHECKING:
     from ..define.document import Document
     from ..handlers import Handlers
+    from .inputs import Pairs
 
 SUFFIXES = (".json", ".yaml", ".yml")
 
@@ -88,5 +88,7 @@ def _meant(text: str, schema: Any, root: Any) -> Any:
     """The value that a text means where a schema wants one; the text itself when it means none."""
     if schema is None:
         return text
+    from .inputs import meanings
+
     whole = {**root, "type": "object", "properties": {"it": schema}, "required": []}
     return next((value for value in meanings(text) if not problems_of(whole, {"it": value})), text)

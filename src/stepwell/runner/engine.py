@@ -106,7 +106,7 @@ class Engine:
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
         """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
-        self.serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
+        self.serving = Serving(self.store, self.code, self._versions, work_on=self._work_on, announce=self._announce)
         self._discovering = Debounce(self._serve, "stepwell-serving", 0)
         self._close_seconds = close_seconds
         self._closed = False
@@ -120,6 +120,7 @@ class Engine:
                 limits,
                 lease_seconds,
                 versions=self.code.versions,
+                lacks=self.serving.lacks,
                 find_facts=self._find_facts,
                 on_news=self._on_news,
                 on_trouble=self._watch.trouble,
@@ -140,7 +141,7 @@ class Engine:
             self.waiting,
             works=worker is not None,
             runner=lambda: self._runner if self._started else None,
-            take_up=self._take_up,
+            work_on=self._work_on,
         )
         self._starting = Starting(
             self.store, self.code, self._runner, begin=self._work, announce=self._announce, adopt=self.requests.adopt
@@ -307,7 +308,7 @@ class Engine:
         """Work on an unfinished run that another process started and left."""
         return Run(self, self.requests.adopt(run_id).id)
 
-    def _take_up(self, row: RunRow, facts: RunFacts) -> None:
+    def _work_on(self, row: RunRow, facts: RunFacts) -> None:
         runner = self._require_runner()
         runner.know(facts)
         if row.deadline_at is not None:

@@ -1,8 +1,8 @@
-"""`stepwell show RUN NODE` and `show FILE|NAME`: one node with its attempts and its config, or a document."""
+"""`stepwell show RUN NODE`: one node, its attempts, its config as written and as rendered, what it returned."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...codec import decode
 from ...codec import text as json_line
@@ -10,11 +10,8 @@ from ...model.outputs import output_of
 from ...runner.stored import StoredRun
 from ...runner.views import AttemptView
 from ...store import reader
-from ..streams import json_text, say
-from .words import count, duration, iso, one_line, plain
-
-if TYPE_CHECKING:
-    from ...define.document import Document
+from ..streams import say
+from .words import duration, iso, one_line, plain
 
 MAX_SHOWN = 2_000
 """Characters of an output or a config; --json has all of it."""
@@ -80,21 +77,3 @@ def print_config(data: dict[str, Any]) -> None:
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}... ({len(text):,} characters; --json has all)"
-
-
-def print_document(document: Document, version: int | None, *, as_json: bool) -> None:
-    if as_json:
-        more: dict[str, Any] = {} if version is None else {"version": version}
-        say(json_text({"digest": document.digest, **more, "document": document.canonical}))
-        return
-    named = document.name if version is None else f"{document.name}@{version}"
-    say(plain(f"{named}  {count(len(document.nodes), 'node')}  {document.digest[:12]}"))
-    if document.description:
-        say(plain(one_line(document.description)))
-    for name, field in (document.input or {}).get("properties", {}).items():
-        default = f" = {json_line(field['default'])}" if isinstance(field, dict) and "default" in field else ""
-        kind = field.get("type", "anything") if isinstance(field, dict) else "anything"
-        say(plain(f"  input.{name}: {kind}{default}"))
-    for node in document.nodes:
-        after = f"  after {', '.join(node.dependencies)}" if node.dependencies else ""
-        say(plain(f"  {node.id}  {node.handler}{after}"))
