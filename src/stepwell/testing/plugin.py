@@ -11,6 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from ..define import Workflow
     from ..runner.reports.replay import Replayed
+    from ..settings import Settings
 
 # The suite for authors of stores; it has to be named before it is imported, to say what was compared.
 pytest.register_assert_rewrite("stepwell.testing.conformance")
@@ -29,12 +30,15 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
 
     def replay(file: str | Path, *, workflow: type[Workflow] | None = None, jobs: Iterable[str] | None = None) -> Any:
         from ..errors import ReplayMismatch
+        from ..handlers import Handlers
         from ..replay.history.loading import load_cassette
         from ..runner.reports.replay import replay_cassette
 
         path = _found(Path(file), request)
         try:
-            report = replay_cassette(load_cassette(path), workflow, jobs=_allowed(request) if jobs is None else jobs)
+            settings = _settings(request)
+            allowed, handlers = settings.jobs if jobs is None else jobs, Handlers.of_settings(settings)
+            report = replay_cassette(load_cassette(path), workflow, jobs=allowed, handlers=handlers)
         except ReplayMismatch as error:
             pytest.fail(f"{path}: {error}", pytrace=False)
         if not report.executed:
@@ -48,12 +52,12 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
     return replay
 
 
-def _allowed(request: pytest.FixtureRequest) -> tuple[str, ...]:
+def _settings(request: pytest.FixtureRequest) -> Settings:
     import os
 
     from ..settings import read_settings
 
-    return read_settings({}, os.environ, request.config.rootpath).jobs
+    return read_settings({}, os.environ, request.config.rootpath)
 
 
 def _found(file: Path, request: pytest.FixtureRequest) -> Path:
