@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .graph import Graph, NodeSpec, Retry
     from .masking import secret
     from .model import AttemptStatus, NodeStatus, RunStatus
+    from .pipeline import Entity, Pipeline
     from .replay import effect
     from .runner import Context, Engine, Run
 
@@ -57,6 +58,7 @@ _HOMES = {
     "graph": ("Graph", "NodeSpec", "Retry"),
     "masking": ("secret",),
     "model": ("AttemptStatus", "NodeStatus", "RunStatus"),
+    "pipeline": ("Entity", "Pipeline"),
     "replay": ("effect",),
     "runner": ("Context", "Engine", "Run"),
 }
@@ -70,12 +72,14 @@ __all__ = [
     "DefinitionError",
     "Delta",
     "Engine",
+    "Entity",
     "Graph",
     "GraphError",
     "InputError",
     "MissingJob",
     "NodeSpec",
     "NodeStatus",
+    "Pipeline",
     "ReplayMismatch",
     "Retry",
     "RetryLater",

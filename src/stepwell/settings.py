@@ -31,6 +31,8 @@ class Settings:
     lease_seconds: float | None = None
     close_seconds: float | None = None
     """How long bodies may go on when a worker is asked to end."""
+    pipelines: tuple[str, ...] = ()
+    """What `stepwell pipeline` works on when none is named: module:name, or files; in the environment with commas in between."""
     jobs: tuple[str, ...] = ()
     """Modules whose functions may run for what came from elsewhere; in the environment with commas in between."""
 
@@ -106,6 +108,13 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
+def _texts(value: Any) -> tuple[str, ...]:
+    given = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(given, list) or not all(isinstance(each, str) and each for each in given):
+        raise TypeError
+    return tuple(given)
+
+
 def _number(kind: type[int] | type[float]) -> Callable[[Any], int | float]:
     def read(value: Any) -> int | float:
         if isinstance(value, bool) or (kind is int and isinstance(value, float)):
@@ -121,6 +130,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "lease_seconds": _number(float),
     "close_seconds": _number(float),
     "jobs": _names,
+    "pipelines": _texts,
 }
 _NEEDED = {
     "store": "a URL",
@@ -128,4 +138,5 @@ _NEEDED = {
     "lease_seconds": "a number of seconds",
     "close_seconds": "a number of seconds",
     "jobs": "a list of names of modules",
+    "pipelines": "a list of pipelines (module:name, or a file)",
 }
