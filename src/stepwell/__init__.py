@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         GraphError,
         InputError,
         MissingJob,
+        PermanentError,
         ReplayMismatch,
         RetryLater,
         RunCancelled,
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
         StepwellError,
         Stopped,
         StoreError,
+        TransientError,
     )
     from .graph import Graph, NodeSpec, Retry
+    from .handlers import Handlers, handler
     from .masking import secret
     from .model import AttemptStatus, NodeStatus, RunStatus
     from .pipeline import Entity, Pipeline
@@ -43,6 +46,7 @@ _HOMES = {
         "GraphError",
         "InputError",
         "MissingJob",
+        "PermanentError",
         "ReplayMismatch",
         "RetryLater",
         "RunCancelled",
@@ -54,8 +58,10 @@ _HOMES = {
         "StepwellError",
         "Stopped",
         "StoreError",
+        "TransientError",
     ),
     "graph": ("Graph", "NodeSpec", "Retry"),
+    "handlers": ("Handlers", "handler"),
     "masking": ("secret",),
     "model": ("AttemptStatus", "NodeStatus", "RunStatus"),
     "pipeline": ("Entity", "Pipeline"),
@@ -75,10 +81,12 @@ __all__ = [
     "Entity",
     "Graph",
     "GraphError",
+    "Handlers",
     "InputError",
     "MissingJob",
     "NodeSpec",
     "NodeStatus",
+    "PermanentError",
     "Pipeline",
     "ReplayMismatch",
     "Retry",
@@ -94,9 +102,11 @@ __all__ = [
     "StepwellError",
     "Stopped",
     "StoreError",
+    "TransientError",
     "Workflow",
     "__version__",
     "effect",
+    "handler",
     "secret",
     "step",
     "task",

@@ -17,6 +17,7 @@ from ..settings import Settings, read_settings
 from ..store import Store, open_store
 
 if TYPE_CHECKING:
+    from ..handlers import Handlers
     from ..runner import Engine
 
 
@@ -49,6 +50,12 @@ class Connection:
             yield opened
         finally:
             opened.close()
+
+    def handlers(self) -> Handlers:
+        """The handlers there are here, with what the settings let them reach."""
+        from ..handlers import Handlers
+
+        return Handlers.of_settings(self.settings)
 
     def engine(self, store: Store) -> Engine:
         """An engine that only looks at a store and steers what is in it."""

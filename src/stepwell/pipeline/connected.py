@@ -38,9 +38,8 @@ def links(pipelines: Sequence[Pipeline]) -> list[Link]:
                                 each.writers for each in one.connections.readings[reader.name] if each.name == name
                             ):
                                 continue
-                            found.append(
-                                Link(f"{one.name}#{writer.name}", output.pattern.text, f"{other.name}#{reader.name}", pattern.text)
-                            )
+                            written, read = f"{one.name}#{writer.name}", f"{other.name}#{reader.name}"
+                            found.append(Link(written, output.pattern.text, read, pattern.text))
     return found
 
 
@@ -53,7 +52,9 @@ def check_together(pipelines: Sequence[Pipeline]) -> None:
             if other is one or other.store.url != one.store.url:
                 continue
             if other.name == one.name:
-                raise DefinitionError(f"two pipelines of one root are called {one.name!r}; give one of them another name")
+                raise DefinitionError(
+                    f"two pipelines of one root are called {one.name!r}; give one of them another name"
+                )
             _refuse_two_writers(one, other)
     above: dict[str, set[str]] = {f"{p.name}#{stage}": set() for p in pipelines for stage in p.stages}
     for link in links(pipelines):
@@ -73,8 +74,8 @@ def _refuse_two_writers(one: Pipeline, other: Pipeline) -> None:
                 for each in theirs.outputs.values():
                     if each.pattern.overlaps(output.pattern):
                         raise DefinitionError(
-                            f"{other.name}#{theirs.name} and {one.name}#{stage.name} could write one state: {each.pattern.text} "
-                            f"and {output.pattern.text}; a state has one writer"
+                            f"{other.name}#{theirs.name} and {one.name}#{stage.name} could write one state: "
+                            f"{each.pattern.text} and {output.pattern.text}; a state has one writer"
                         )
 
 

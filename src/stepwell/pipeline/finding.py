@@ -10,15 +10,9 @@ from ..errors import DefinitionError
 from ..words import shown
 from .pipeline import Pipeline
 
-DOCUMENTS = (".json", ".yaml", ".yml")
-
 
 def find_target(target: str) -> Pipeline:
     """The pipeline that a command line or a setting names."""
-    if target.endswith(DOCUMENTS):
-        from .document.load import load_pipeline
-
-        return load_pipeline(os.path.abspath(target))
     if ":" in target:
         found = find(target)
         if not isinstance(found, Pipeline):
@@ -27,7 +21,9 @@ def find_target(target: str) -> Pipeline:
     try:
         module = importlib.import_module(target)
     except ModuleNotFoundError as error:
-        raise DefinitionError(f"{target}: there is no module {error.name!r} to import from here ({os.getcwd()})") from None
+        raise DefinitionError(
+            f"{target}: there is no module {error.name!r} to import from here ({os.getcwd()})"
+        ) from None
     alike = {id(each): (name, each) for name, each in vars(module).items() if isinstance(each, Pipeline)}
     if len(alike) == 1:
         return next(iter(alike.values()))[1]

@@ -13,6 +13,7 @@ from .staleness.model import Model
 from .staleness.standing import FRESH, STATUSES, Cause, Standing
 from .staleness.units import Unit
 from .states.listing import Folder
+from .states.manifests import split_address
 from .states.records import Record
 from .states.snapshot import Snapshot
 
@@ -112,6 +113,20 @@ class View:
         return Model(
             pipeline.name, pipeline.connections, self.snapshot, pipeline.current, pipeline.clock, self._is_valid
         )
+
+    def reload_records(self, folder: str) -> bool:
+        """Read the manifest of a directory again; whether anything in it is new to this view."""
+        prefix = f"{folder}/" if folder else ""
+        now = self.pipeline.store.manifests.read(folder)
+        before = {
+            address: record for address, record in self.snapshot.records.items() if split_address(address)[0] == prefix
+        }
+        if now == before:
+            return False
+        for address in before:
+            del self.snapshot.records[address]
+        self.snapshot.records.update(now)
+        return True
 
     def _is_valid(self, unit: Unit, address: str, record: Record) -> bool:
         """Whether a state that another validation found valid is so by the present one."""

@@ -49,7 +49,7 @@ class Pipeline:
 
         blog.build()
 
-    `root` is where states are: a directory, or `sqlite:///states.db`. Paths and patterns are relative to it.
+    `root` is where states are: a directory. Paths and patterns are relative to it.
     """
 
     def __init__(
@@ -163,6 +163,14 @@ class Pipeline:
                 elif len(names) < pattern.depth and pattern.match_components(names) is not None:
                     return True
         return False
+
+    def concerns(self, path: str) -> bool:
+        """Whether a file is, or is part of, an input or output of a stage."""
+        return any(
+            pattern.covers(path)
+            for stage in self.stages.values()
+            for pattern in (*stage.inputs.values(), *(output.pattern for output in stage.outputs.values()))
+        )
 
     # What stages are made of
 
@@ -302,12 +310,8 @@ class Pipeline:
 
 def open_states(root: str, pipeline: str) -> Any:
     """The store of states at a directory or a URL."""
-    if root.startswith("sqlite:///"):
-        from .states.database import DatabaseStates
-
-        return DatabaseStates(root, pipeline)
     if "://" in root:
-        raise DefinitionError(f"root={root!r}: a directory is needed, or sqlite:///states.db")
+        raise DefinitionError(f"root={root!r}: a directory is needed")
     return FileStates(root, pipeline)
 
 

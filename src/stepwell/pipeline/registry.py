@@ -25,14 +25,8 @@ def enter(pipeline: Pipeline) -> None:
 
 def find_pipeline(home: str, name: str, root_id: str) -> Pipeline:
     """The pipeline of this name, written in the module `home`, whose root is the one that is meant."""
-    if (home, name) not in _living:
-        if home.endswith((".json", ".yaml", ".yml")):
-            from .document.load import load_pipeline
-
-            pipeline = load_pipeline(home)
-            _kept[home] = pipeline
-        elif loaded_module(home) is None:
-            importlib.import_module(home)
+    if (home, name) not in _living and loaded_module(home) is None:
+        importlib.import_module(home)
     alike = list(_living.get((home, name), ()))
     if not alike:
         raise DefinitionError(
@@ -46,7 +40,3 @@ def find_pipeline(home: str, name: str, root_id: str) -> Pipeline:
         f"folder at the root, or plan the work here",
         pipeline=name,
     )
-
-
-_kept: dict[str, Pipeline] = {}
-"""Pipelines that were loaded from files for a node: nobody else holds them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from ..errors import InputError, RunNotFound
 from ..ids import AttemptId, Digest, RunId, WorkerId
@@ -30,6 +30,7 @@ from ..model import (
     ListWorkers,
     NodeRow,
     NodeStatus,
+    Query,
     ReadyRuns,
     RunPage,
     RunRow,
@@ -41,6 +42,9 @@ from ..model.origin import is_origin
 from ..model.outputs import Completion, output_of
 from ..words import shown
 from .port import Store
+
+ALL = 2**40
+"""A limit for those who need all of something at one moment."""
 
 
 def get_run(store: Store, run_id: str) -> RunRow | None:
@@ -55,6 +59,14 @@ def require_run(store: Store, run_id: str) -> RunRow:
     if row is None:
         raise RunNotFound(run_id, store=store.url)
     return row
+
+
+def at_one_moment(store: Store, run_id: RunId, *queries: Query) -> list[Any]:
+    """The run, and the answers to other queries about it; RunNotFound if there is no such run."""
+    found = store.read([GetRun(run_id), *queries])
+    if found[0] is None:
+        raise RunNotFound(run_id, store=store.url)
+    return found
 
 
 def check_run_id(run_id: object) -> None:
@@ -183,9 +195,7 @@ class History(NamedTuple):
 def get_history(store: Store, run_id: str) -> History:
     """Raises RunNotFound. However long reading takes: what happens meanwhile is not in it."""
     asked = RunId(run_id)
-    row, counts, page = store.read([GetRun(asked), CountNodes(asked), ListJournal(asked)])
-    if row is None:
-        raise RunNotFound(run_id, store=store.url)
+    row, counts, page = at_one_moment(store, asked, CountNodes(asked), ListJournal(asked))
     now, journal = store.now(), [*page]
     if len(journal) < row.seq:
         journal += list_journal(store, run_id, len(journal))

@@ -9,38 +9,7 @@ from ..clock import microseconds
 from ..graph import Graph, NodeSpec, Retry
 from ..ids import ClaimId, GateToken, NodeId, RunId, WorkerId, new_claim_id
 from ..kernel import layout as storing
-from ..model import (
-    CHUNK,
-    AddGraph,
-    AddNodes,
-    AttemptStatus,
-    Batch,
-    Claim,
-    Claimed,
-    Create,
-    Created,
-    Enlist,
-    Enlisted,
-    Finish,
-    Gate,
-    GateState,
-    GateTaken,
-    Grant,
-    NodeChange,
-    NodeRow,
-    NodeStatus,
-    Op,
-    Receipt,
-    Refusal,
-    Refused,
-    Rewrite,
-    Rewritten,
-    RunNews,
-    RunStatus,
-    Settle,
-    Sweep,
-    Swept,
-)
+from ..model import *
 from ..store import Store, reader
 
 Answer = TypeVar("Answer")
@@ -52,29 +21,30 @@ LANE = "default/thread"
 EVERY_LANE = tuple((f"default/{kind}", CHUNK) for kind in ("thread", "loop", "process", "thread!", "suspect"))
 
 
+def spec(name: str, parents: str = "", *, needs: str = "", **options: Any) -> NodeSpec:
+    """A node from its name, the names of its parents and of those whose outputs it needs."""
+    after, given = (tuple(map(NodeId, names.split())) for names in (parents, needs))
+    return NodeSpec(NodeId(name), name, depends_on=after, needs=given, **options)
+
+
 def graph(*more: NodeSpec, **parents: str) -> Graph:
     """A graph from names and what each depends on, in the order they are written.
 
     >>> graph(load="", clean="load", report="load clean").parents
     ((), (0,), (0, 1))
     """
-    specs = [
-        NodeSpec(NodeId(name), name, depends_on=tuple(NodeId(parent) for parent in names.split()))
-        for name, names in parents.items()
-    ]
-    return Graph([*specs, *more])
+    return Graph([*(spec(name, names) for name, names in parents.items()), *more])
 
 
 def patient(*names: str) -> Graph:
     """Nodes side by side that may fail many times."""
-    return graph(*(NodeSpec(NodeId(name), name, retry=Retry(99)) for name in names))
+    return graph(*(spec(name, retry=Retry(99)) for name in names))
 
 
 def fan(size: int) -> Graph:
     """One root, `size` children, one join below them all."""
-    children = [NodeSpec(NodeId(f"child_{i}"), f"child_{i}", depends_on=(NodeId("root"),)) for i in range(size)]
-    join = NodeSpec(NodeId("join"), "join", depends_on=tuple(child.id for child in children))
-    return Graph([NodeSpec(NodeId("root"), "root"), *children, join])
+    children = [f"child_{i}" for i in range(size)]
+    return graph(root="", **dict.fromkeys(children, "root"), join=" ".join(children))
 
 
 def add_graph(of: Graph, *, workflow: str = "orders", chunk: int = CHUNK) -> list[AddGraph]:
@@ -97,6 +67,19 @@ def start(store: Store, of: Graph, run: str = RUN, **options: Any) -> Graph:
     assert isinstance(receipts[-1], Created)
     assert receipts[-1].loaded == len(of)
     return of
+
+
+def serve(store: Store, of: Graph, run: str = RUN, **options: Any) -> Graph:
+    """Start a run, and have a worker for it."""
+    enlist(store)
+    return start(store, of, run, **options)
+
+
+def claim_first(store: Store, of: Graph, **options: Any) -> Grant:
+    """The same, with the one node that has no parents claimed."""
+    serve(store, of, **options)
+    (grant,) = claim(store)
+    return grant
 
 
 def one(store: Store, op: Op, kind: type[Answer]) -> Answer:
@@ -197,6 +180,15 @@ def finish(
     """The last rewrite behind a gate."""
     op = Rewrite(RunId(run), GateToken(token), rows, Finish(status, open_gate, **more))
     return one(store, op, Rewritten).run
+
+
+def enact(
+    store: Store, purpose: str, status: RunStatus, *rows: NodeChange, run: str = RUN, stop: bool = False, **more: Any
+) -> RunNews:
+    """Hold the gate for a purpose and finish at once; it is open afterwards if the run goes on."""
+    hold(store, run, purpose=purpose, stop=stop)
+    going_on = status in (RunStatus.PENDING, RunStatus.RUNNING)
+    return finish(store, status, *rows, open_gate=going_on, run=run, **more)
 
 
 def changed(row: NodeRow, status: NodeStatus, reason: str | None = None, *, fresh: bool = False) -> NodeChange:

@@ -13,14 +13,14 @@ from ...errors import InputError
 from ...pipeline.finding import find_target
 from ..connect import Connection
 from ..exits import ExitCode
-from ..show.records import json_text
-from ..streams import say
+from ..streams import json_text, say
 
 if TYPE_CHECKING:
     from ...pipeline import Pipeline
 
 
-def _pipelines(names: Sequence[str]) -> list[Pipeline]:
+def _pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipeline]:
+    names = tuple(named or ()) or place.settings.pipelines
     if not names:
         raise InputError("which pipeline? name it: -p module:name, STEPWELL_PIPELINES, or `pipelines` in stepwell.toml")
     from ...pipeline.connected import check_together
@@ -35,11 +35,11 @@ def _tell(results: list[dict[str, Any]]) -> None:
     say(json_text(results[0] if len(results) == 1 else results))
 
 
-def status(place: Connection, names: Sequence[str], *, entity: str | None, matrix: bool, as_json: bool) -> None:
+def status(place: Connection, *, named: Sequence[str] | None, entity: str | None, matrix: bool, as_json: bool) -> None:
     from ...pipeline.building.build import known_status
 
     found = []
-    for pipeline in _pipelines(names):
+    for pipeline in _pipelines(place, named):
         if matrix:
             from ..show.pipeline import show_matrix
 
@@ -56,9 +56,9 @@ def status(place: Connection, names: Sequence[str], *, entity: str | None, matri
             show_status(each)
 
 
-def why(place: Connection, names: Sequence[str], state: str, *, as_json: bool) -> None:
+def why(place: Connection, state: str, *, named: Sequence[str] | None, as_json: bool) -> None:
     problem: InputError | None = None
-    for pipeline in _pipelines(names):
+    for pipeline in _pipelines(place, named):
         try:
             answer = pipeline.why(state)
         except InputError as error:
@@ -76,9 +76,16 @@ def why(place: Connection, names: Sequence[str], state: str, *, as_json: bool) -
 
 
 def build(
-    place: Connection, names: Sequence[str], targets: Sequence[str], *, force: bool, dry_run: bool, as_json: bool
+    place: Connection,
+    targets: Sequence[str] | None,
+    *,
+    named: Sequence[str] | None,
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
-    pipelines = _pipelines(names)
+    pipelines = _pipelines(place, named)
+    targets = targets or ()
     if dry_run:
         from ..show.pipeline import plan_text
 
@@ -96,7 +103,9 @@ def build(
         with BuildProgress(pipeline.name, quiet=as_json or not sys.stderr.isatty()) as progress:
             engine = place.settings.store
             reports.append(
-                build_one(pipeline, targets, engine=engine, force=force, progress=progress, options=place.settings.for_workers)
+                build_one(
+                    pipeline, targets, engine=engine, force=force, progress=progress, options=place.settings.for_workers
+                )
             )
     if as_json:
         _tell([report.to_json() for report in reports])
@@ -106,34 +115,48 @@ def build(
         raise typer.Exit(ExitCode.RUN_FAILED)
 
 
-def watch(place: Connection, names: Sequence[str], *, interval: float | None) -> None:
+def scan(place: Connection, *, named: Sequence[str] | None, dry_run: bool, as_json: bool) -> None:
+    build(place, (), named=named, force=False, dry_run=dry_run, as_json=as_json)
+
+
+def watch(place: Connection, *, named: Sequence[str] | None, interval: float | None) -> None:
     from ...pipeline.building.watch import Watcher
     from ..show.pipeline import report_text
 
-    pipelines = _pipelines(names)
+    pipelines = _pipelines(place, named)
 
     def told(report: Any) -> None:
         if report.produced or report.failed:
             typer.echo(report_text(report), err=True)
 
-    with Watcher(pipelines, place.settings.store, interval=interval, on_build=told, **place.settings.for_workers) as watcher:
+    with Watcher(
+        pipelines, place.settings.store, interval=interval, on_build=told, **place.settings.for_workers
+    ) as watcher:
         typer.echo(f"watching {', '.join(str(pipeline.store.url) for pipeline in pipelines)}; Ctrl-C ends it", err=True)
         watcher.run()
 
 
 def invalidate(
-    place: Connection, names: Sequence[str], targets: Sequence[str], *, stage: str | None, as_json: bool
+    place: Connection, targets: Sequence[str], *, named: Sequence[str] | None, stage: str | None, as_json: bool
 ) -> None:
-    _changed([each for pipeline in _pipelines(names) for each in pipeline.invalidate(*targets, stage=stage)], "invalidated", as_json)
+    _changed(
+        [each for pipeline in _pipelines(place, named) for each in pipeline.invalidate(*targets, stage=stage)],
+        "invalidated",
+        as_json,
+    )
 
 
-def change(place: Connection, names: Sequence[str], verb: str, targets: Sequence[str], *, as_json: bool) -> None:
-    changed = [each for pipeline in _pipelines(names) for each in getattr(pipeline, verb)(*targets)]
-    _changed(changed, {"accept": "accepted", "retry": "to be tried again"}[verb], as_json)
+def accept(place: Connection, targets: Sequence[str], *, named: Sequence[str] | None, as_json: bool) -> None:
+    _changed([each for pipeline in _pipelines(place, named) for each in pipeline.accept(*targets)], "accepted", as_json)
 
 
-def clean(place: Connection, names: Sequence[str], *, dry_run: bool, as_json: bool) -> None:
-    removed = [each for pipeline in _pipelines(names) for each in pipeline.clean(dry_run=dry_run)]
+def retry(place: Connection, targets: Sequence[str] | None, *, named: Sequence[str] | None, as_json: bool) -> None:
+    changed = [each for pipeline in _pipelines(place, named) for each in pipeline.retry(*targets or ())]
+    _changed(changed, "to be tried again", as_json)
+
+
+def clean(place: Connection, *, named: Sequence[str] | None, dry_run: bool, as_json: bool) -> None:
+    removed = [each for pipeline in _pipelines(place, named) for each in pipeline.clean(dry_run=dry_run)]
     _changed(removed, "would be removed" if dry_run else "removed", as_json)
 
 
@@ -144,24 +167,30 @@ def _changed(changed: Sequence[str], what: str, as_json: bool) -> None:
         say("\n".join([f"{each}: {what}" for each in changed] or ["nothing to do"]))
 
 
-def failures(place: Connection, names: Sequence[str], *, as_json: bool) -> None:
+def failures(place: Connection, *, named: Sequence[str] | None, as_json: bool) -> None:
     found = {
         f"{pipeline.name}: {unit}": failure
-        for pipeline in _pipelines(names)
+        for pipeline in _pipelines(place, named)
         for unit, failure in sorted(pipeline.store.failures().items())
     }
     if as_json:
         say(json_text({unit: failure.to_json() for unit, failure in found.items()}))
         return
     for unit, failure in found.items():
-        again = "stays failed until `retry`" if failure.next_retry_at is None else f"again at {utc_text(failure.next_retry_at)}"
-        say(f"{unit}  {failure.error_type}: {failure.error}  ({failure.attempts} in a row; {again}; run {failure.run_id})")
+        again = (
+            "stays failed until `retry`"
+            if failure.next_retry_at is None
+            else f"again at {utc_text(failure.next_retry_at)}"
+        )
+        say(
+            f"{unit}  {failure.error_type}: {failure.error}  ({failure.attempts} in a row; {again}; run {failure.run_id})"
+        )
     if not found:
         say("nothing failed")
 
 
-def put(place: Connection, names: Sequence[str], path: str, file: str) -> None:
-    (pipeline, *others) = _pipelines(names)
+def put(place: Connection, path: str, file: str, *, named: Sequence[str] | None) -> None:
+    (pipeline, *others) = _pipelines(place, named)
     if others:
         raise InputError("name one pipeline: -p module:name")
     if file == "-":
@@ -176,10 +205,8 @@ def put(place: Connection, names: Sequence[str], path: str, file: str) -> None:
     say(f"{path}: {len(content):,} bytes")
 
 
-def graph(place: Connection, names: Sequence[str], *, as_json: bool) -> None:
+def graph(place: Connection, *, named: Sequence[str] | None, as_json: bool) -> None:
     from ...pipeline.connected import drawing, links
 
-    pipelines = _pipelines(names)
+    pipelines = _pipelines(place, named)
     say(json_text([link._asdict() for link in links(pipelines)]) if as_json else drawing(pipelines))
-
-

@@ -13,7 +13,7 @@ from .words import plain
 
 if TYPE_CHECKING:
     from ...pipeline.building.build import BuildReport
-    from ...pipeline.building.work import Tally
+    from ...pipeline.building.report import Tally
     from ...pipeline.looking import Explanation, Plan, StateView, View
 
 SHOWN_UP_TO = 50
@@ -39,7 +39,10 @@ def show_status(told: Mapping[str, Any]) -> None:
     used = [status for status in STYLES if told.get(status) or status in ("fresh", "stale")]
     stages = table("stage", *used, right=used)
     for name, counts in told["stages"].items():
-        stages.add_row(name, *(Text(f"{counts.get(each, 0):,}", style=STYLES[each] if counts.get(each) else "dim") for each in used))
+        stages.add_row(
+            name,
+            *(Text(f"{counts.get(each, 0):,}", style=STYLES[each] if counts.get(each) else "dim") for each in used),
+        )
     screen.print(stages)
     if told["states"]:
         listed = table("status", "state", "cause", wrapped=("cause",))
@@ -68,7 +71,9 @@ def show_matrix(view: View) -> None:
     shown = table("entity", *stages)
     for entity in sorted(rows):
         cells = [rows[entity].get(stage) for stage in stages]
-        shown.add_row(plain(entity) or "(all)", *(Text(_LETTERS[each], style=STYLES[each]) if each else "" for each in cells))
+        shown.add_row(
+            plain(entity) or "(all)", *(Text(_LETTERS[each], style=STYLES[each]) if each else "" for each in cells)
+        )
     screen = console()
     screen.print(shown)
     screen.print(Text("  ".join(f"{letter} {status}" for status, letter in _LETTERS.items()), style="dim"))
@@ -165,7 +170,9 @@ class BuildProgress:
                 TextColumn("{task.fields[rate]}"),
                 TimeRemainingColumn(),
             )
-            self._bar = Progress(*columns, console=console(err=True), transient=True, redirect_stdout=sys.stdout.isatty())
+            self._bar = Progress(
+                *columns, console=console(err=True), transient=True, redirect_stdout=sys.stdout.isatty()
+            )
             self._task = self._bar.add_task(self._name, total=total, rate="")
             self._bar.start()
         done = tally.done + tally.failed

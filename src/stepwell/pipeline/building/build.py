@@ -1,54 +1,24 @@
-"""`build`: produce what is stale, wave after wave, as runs on the engine.
-
-One process does so at a time (the scanner's lease). It starts runs of independent nodes, one for each stage of an entity
-whose inputs are all at hand; when a run has ended it publishes what was settled, writes down what failed, and looks what has
-become ready by that. How many nodes a run has follows from how long the one before took.
-"""
+"""`Scanner`: looks for what is stale and has it produced, one process at a time for each pipeline."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ...errors import PipelineBusy
 from ..looking import View
 from ..staleness.units import Unit
-from .work import Outcome, Runs, Tally
+from ..states.listing import MANIFEST_FILES, Folder
+from .report import BuildReport, Outcome, StateEvent, Tally
+from .wave import Progress, Wave
+from .work import Runs
 
 if TYPE_CHECKING:
     from ...runner import Engine
     from ..pipeline import Pipeline
 
-FIRST_CHUNK = 16
-LARGEST_CHUNK = 2_000
-CHUNK_SECONDS = 0.5
-"""A run should take about as long: its outputs are published together."""
-IN_FLIGHT = 3
-"""Runs at once, so that one slow entity does not keep the engine idle."""
-
-Progress = Callable[["Tally"], None]
-
-
-class BuildReport(NamedTuple):
-    """What a build did."""
-
-    pipeline: str
-    produced: tuple[str, ...]
-    """Stages of entities, `summary 2026-01-15`, whose states were written."""
-    unchanged: tuple[str, ...]
-    """Those of them that came out as they were: nothing below them ran because of them."""
-    failed: Mapping[str, str]
-    """What failed now, and why."""
-    left: Mapping[str, str]
-    """What is still not fresh, and its status."""
-    runs: tuple[str, ...]
-    seconds: float
-
-    @property
-    def ok(self) -> bool:
-        return not self.failed
+__all__ = ["BuildReport", "Scanner", "StateEvent", "Tally", "build", "known_status"]
 
 
 def build(
@@ -59,50 +29,180 @@ def build(
     force: bool = False,
     patience: float = 3_600.0,
     progress: Progress | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> BuildReport:
     """Produce what is missing or stale."""
-    began = time.monotonic()
-    given = tuple(targets)
-    folders = pipeline.store.walk(pipeline.wanted)
-    if not given and not force and nothing_to_do(pipeline, folders):
-        return BuildReport(pipeline.name, (), (), {}, {}, (), time.monotonic() - began)
-    with ExitStack() as stack:
-        holds = stack.enter_context(pipeline.store.lease(pipeline.name, patience))
-        runs = Runs(pipeline, engine, stack)
-        finished = pipeline.store.finish(folders)
-        if runs.recover([f"{folder.path}/{name}" for folder in folders for name in folder.temporary]) or finished:
-            folders = pipeline.store.walk(pipeline.wanted)
-        view = View(pipeline, folders=folders)
-        scan = _Scan(pipeline, view, runs, holds, given, force=force, progress=progress)
-        scan.work()
-        if not given:
-            save_verdict(pipeline, view)
-    left = {
-        unit.id: standing.status
-        for unit in view.model.all_units()
-        if (standing := view.model.standing(unit)).status != "fresh"
-    }
-    done = scan.outcome
-    return BuildReport(
-        pipeline.name,
-        tuple(done.produced),
-        tuple(done.unchanged),
-        done.failed,
-        left,
-        tuple(runs.started),
-        time.monotonic() - began,
-    )
+    with Scanner(pipeline, engine, patience=patience, progress=progress, options=options) as scanner:
+        return scanner.scan(targets, force=force)
 
 
-def nothing_to_do(pipeline: Pipeline, folders: list[object]) -> bool:
+class Scanner:
+    """Keeps the states of one pipeline up to date: by full scans, and after single paths changed."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        engine: Engine | str | None = None,
+        *,
+        patience: float = 3_600.0,
+        progress: Progress | None = None,
+        options: Mapping[str, Any] | None = None,
+        on_state: Callable[[StateEvent], None] | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.view: View | None = None
+        """How everything stood when it was last looked at."""
+        self._stack = ExitStack()
+        self._runs = Runs(pipeline, engine, self._stack, options or {})
+        self._patience = patience
+        self._progress = progress
+        self._on_state = on_state
+
+    def __enter__(self) -> Scanner:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def scan(self, targets: Iterable[str] = (), *, force: bool = False) -> BuildReport:
+        """Look at everything there is, and produce what is stale."""
+        began = time.monotonic()
+        pipeline, given = self.pipeline, tuple(targets)
+        number = pipeline.store.lease_number(pipeline.name)
+        folders = pipeline.store.walk(pipeline.wanted)
+        if not given and not force and self.view is None and nothing_to_do(pipeline, folders):
+            left = {_id(state): state["status"] for state in pipeline.store.cached().verdict["status"]["states"]}
+            return BuildReport(pipeline.name, (), (), {}, left, (), time.monotonic() - began)
+        with pipeline.store.lease(pipeline.name, self._patience) as holds:
+            if number % 2 or pipeline.store.lease_number(pipeline.name) != number + 1:  # somebody else was scanning
+                folders = pipeline.store.walk(pipeline.wanted)
+            folders = self._recovered(folders)
+            self.view = View(pipeline, folders=folders)
+            outcome = self._work(holds, given, force=force)
+            if not given:
+                save_verdict(pipeline, self.view)
+        return self._report(outcome, began)
+
+    def _recovered(self, folders: list[Folder]) -> list[Folder]:
+        """What is there after what a crash interrupted was finished."""
+        store = self.pipeline.store
+        drafts = [f"{folder.path}/{name}" for folder in folders for name in folder.temporary]
+        finished = store.finish(folders) if drafts else []
+        published = self._runs.recover(drafts)
+        return store.walk(self.pipeline.wanted) if finished or published else folders
+
+    def changed(self, paths: Iterable[str]) -> BuildReport:
+        """Some paths changed: look at these, and produce what is stale because of them."""
+        began = time.monotonic()
+        if self.view is None:
+            return self.scan()
+        touched = self._take_in(paths)
+        stale = touched is None or any(self.view.model.standing(unit).status == "stale" for unit in touched)
+        outcome = Outcome()
+        if stale:
+            with self.pipeline.store.lease(self.pipeline.name, self._patience) as holds:
+                outcome = self._work(holds, (), units=touched)
+                save_verdict(self.pipeline, self.view)
+        return self._report(outcome, began, units=touched)
+
+    def _take_in(self, paths: Iterable[str]) -> list[Unit] | None:
+        """Take what changed into the view; the units that may stand otherwise now, or None when all may."""
+        assert self.view is not None
+        snapshot, store = self.view.snapshot, self.pipeline.store
+        same: list[str] = []
+        structural = False
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            if name in MANIFEST_FILES:
+                structural = self.view.reload_records(folder) or structural
+            elif name[:1] == "." or not self.pipeline.concerns(path):
+                continue
+            else:
+                before = snapshot.tree.get(folder, {}).get(name)
+                now = store.stamp(path)
+                if before == now:
+                    continue
+                snapshot.changed(path, now)
+                structural = structural or before is None or now is None
+                same.append(path)
+        if structural:
+            self.view.model = self.view.make_model()
+            return None
+        return self.view.model.touch(same)
+
+    def _work(
+        self,
+        holds: Callable[[], bool],
+        targets: tuple[str, ...],
+        *,
+        force: bool = False,
+        units: Sequence[Unit] | None = None,
+    ) -> Outcome:
+        assert self.view is not None
+        wave = Wave(self.pipeline, self.view, self._runs, holds, targets, force=force, progress=self._progress)
+        wave.work(units)
+        if self._on_state is not None:
+            for event in wave.outcome.events:
+                self._on_state(event)
+        return wave.outcome
+
+    def _report(self, outcome: Outcome, began: float, *, units: Sequence[Unit] | None = None) -> BuildReport:
+        assert self.view is not None
+        model = self.view.model
+        left = {
+            unit.id: standing.status
+            for unit in (model.all_units() if units is None else units)
+            if (standing := model.standing(unit)).status != "fresh"
+        }
+        runs = tuple(self._runs.started)
+        self._runs.started.clear()
+        return BuildReport(
+            self.pipeline.name,
+            tuple(outcome.produced),
+            tuple(outcome.unchanged),
+            outcome.failed,
+            left,
+            runs,
+            time.monotonic() - began,
+        )
+
+    def due_at(self) -> float | None:
+        """When time alone makes something stale: a back-off ends, or a file was quiet for long enough."""
+        if self.view is None:
+            return None
+        model = self.view.model
+        return min(
+            (due for unit in model.all_units() if (due := model.standing(unit).due_at) is not None), default=None
+        )
+
+
+def nothing_to_do(pipeline: Pipeline, folders: list[Folder]) -> bool:
     """Whether nothing changed since a scan that left nothing to do: told by the cache, without a look at any state."""
     verdict = pipeline.store.cached().verdict
-    if not verdict or verdict.get("stale") or verdict.get("fingerprint") != pipeline.fingerprint():
+    return not verdict.get("stale", True) and _holds(pipeline, folders, verdict)
+
+
+def known_status(pipeline: Pipeline) -> dict[str, Any] | None:
+    """How everything stood when it was last looked at, if nothing has changed since."""
+    verdict = pipeline.store.cached().verdict
+    found = verdict.get("status") if _holds(pipeline, pipeline.store.walk(pipeline.wanted), verdict) else None
+    return found if isinstance(found, dict) else None
+
+
+def _holds(pipeline: Pipeline, folders: list[Folder], verdict: Mapping[str, Any]) -> bool:
+    if not verdict or any(stage.entities is not None for stage in pipeline.stages.values()):
         return False
     due = verdict.get("dueAt")
     if due is not None and pipeline.clock() >= due:
         return False
-    return bool(pipeline.store.unchanged(folders))
+    return bool(verdict.get("fingerprint") == pipeline.fingerprint() and pipeline.store.unchanged(folders))
+
+
+def _id(state: Mapping[str, Any]) -> str:
+    return f"{state['stage']} {state['entity']}".rstrip()
 
 
 def save_verdict(pipeline: Pipeline, view: View) -> None:
@@ -119,126 +219,3 @@ def save_verdict(pipeline: Pipeline, view: View) -> None:
             "code": pipeline.code_stamps(),
         },
     )
-
-
-class _Scan:
-    """One pass: until nothing is ready."""
-
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        view: View,
-        runs: Runs,
-        holds: Callable[[], bool],
-        targets: tuple[str, ...],
-        *,
-        force: bool,
-        progress: Progress | None,
-    ) -> None:
-        self.pipeline = pipeline
-        self.view = view
-        self.runs = runs
-        self.holds = holds
-        self.targets = targets
-        self.outcome = Outcome()
-        self.progress = progress
-        self._forced = {unit.id for target in targets for unit in view.find(target)} if force else set()
-        if force and not targets:
-            self._forced = {unit.id for unit in view.model.all_units()}
-        self._chosen = view.chosen(targets)
-        self._ready: dict[str, dict[str, Unit]] = {}
-        self._tried: set[str] = set()
-        self._chunk = FIRST_CHUNK
-        self._last = time.monotonic()
-
-    def work(self) -> None:
-        self._look(self.view.model.all_units())
-        while True:
-            if not self.holds():
-                raise PipelineBusy(
-                    f"pipeline {self.pipeline.name!r}: another process has taken over the scan, because this one was silent",
-                    pipeline=self.pipeline.name,
-                )
-            self._start()
-            self._tell()
-            if not self.runs.open:
-                return
-            ended = self.runs.next()
-            self._adapt(len(ended.units))
-            touched = self.runs.settle(ended, self.view, self.outcome, self._forced)
-            if touched is None:
-                self.view.model = self.view.make_model()
-                self._ready.clear()
-                self._chosen = self.view.chosen(self.targets)
-                self._look(self.view.model.all_units())
-            else:
-                self._look(
-                    [*touched, *(unit for path in _outputs(ended.units) for unit in self.view.model.readers(path))]
-                )
-
-    def _start(self) -> None:
-        """Start runs of what is ready, by priority."""
-        while len(self.runs.open) < IN_FLIGHT:
-            limited = {
-                run.units[0].stage.name for run in self.runs.open if run.units[0].stage.limit or self.pipeline.limit
-            }
-            free = [name for name, units in self._ready.items() if units and name not in limited]
-            if not free:
-                return
-            name = max(free, key=lambda each: self.pipeline.stages[each].priority)
-            ready = self._ready[name]
-            chunk = (
-                sorted(ready.values(), key=lambda unit: unit.key)[: self._chunk]
-                if len(ready) > self._chunk
-                else list(ready.values())
-            )
-            for unit in chunk:
-                del ready[unit.id]
-                self._tried.add(unit.id)
-            self.runs.start(chunk)
-
-    def _adapt(self, units: int) -> None:
-        """The size of the next run: what was done in the time that one should take."""
-        now = time.monotonic()
-        rate = units / max(now - self._last, 0.001)
-        self._last = now
-        self._chunk = int(max(FIRST_CHUNK // 2, min(LARGEST_CHUNK, self._chunk * 4, rate * CHUNK_SECONDS)))
-
-    def _look(self, units: Iterable[Unit]) -> None:
-        """Find what is ready: stale, wanted, not tried yet, and nothing above it is stale or being made."""
-        model = self.view.model
-        for unit in units:
-            if unit.id in self._tried or (self._chosen is not None and id(unit) not in self._chosen):
-                continue
-            standing = model.standing(unit)
-            ready = self._ready.setdefault(unit.stage.name, {})
-            forced = unit.id in self._forced and standing.status != "blocked"
-            if (
-                (standing.status == "stale" or forced)
-                and not any(cause.code == "upstream_stale" for cause in standing.causes)
-                and not self._waits(unit)
-            ):
-                ready[unit.id] = unit
-            else:
-                ready.pop(unit.id, None)
-
-    def _waits(self, unit: Unit) -> bool:
-        """Whether something above it is being made, or will be because it is forced."""
-        open_units = self.runs.open_ids
-        for path in unit.input_paths():
-            maker = self.view.model.producer.get(path)
-            if maker is not None and (
-                maker.id in open_units or (maker.id in self._forced and maker.id not in self._tried)
-            ):
-                return True
-        return False
-
-    def _tell(self) -> None:
-        if self.progress is not None:
-            waiting = sum(len(run.units) for run in self.runs.open)
-            ready = sum(map(len, self._ready.values()))
-            self.progress(Tally(len(self.outcome.produced), len(self.outcome.failed), waiting, ready))
-
-
-def _outputs(units: Iterable[Unit]) -> list[str]:
-    return [address for unit in units for address in unit.outputs.values()]

@@ -16,8 +16,9 @@ from ..staleness.judge import identity
 from ..staleness.units import Unit
 from ..states.manifests import split_address
 from ..states.port import Publication
-from ..states.records import Failure, record_from
+from ..states.records import Failure, Record, record_from
 from .jobs import produce, produce_async
+from .report import Outcome, StateEvent
 
 if TYPE_CHECKING:
     from ...runner import Engine, Run
@@ -26,22 +27,6 @@ if TYPE_CHECKING:
 
 TOKEN_RUN = 32
 """Digits of a run id, which the token of a draft begins with."""
-
-
-class Tally(NamedTuple):
-    done: int
-    failed: int
-    running: int
-    ready: int
-
-
-class Outcome:
-    """What a build has done so far."""
-
-    def __init__(self) -> None:
-        self.produced: list[str] = []
-        self.unchanged: list[str] = []
-        self.failed: dict[str, str] = {}
 
 
 class Open(NamedTuple):
@@ -56,7 +41,9 @@ class Open(NamedTuple):
 class Runs:
     """The runs of one build. An engine is opened with the first thing there is to run."""
 
-    def __init__(self, pipeline: Pipeline, engine: Engine | str | None, stack: ExitStack) -> None:
+    def __init__(
+        self, pipeline: Pipeline, engine: Engine | str | None, stack: ExitStack, options: Mapping[str, Any]
+    ) -> None:
         self.pipeline = pipeline
         self.workflow = f"pipeline:{pipeline.name}"
         self.open: list[Open] = []
@@ -64,6 +51,7 @@ class Runs:
         self.started: list[str] = []
         self._given = engine
         self._stack = stack
+        self._options = options
         self._engine: Engine | None = None
         self._ended: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
 
@@ -75,7 +63,7 @@ class Runs:
             if isinstance(self._given, Engine):
                 self._engine = self._given
             else:
-                self._engine = self._stack.enter_context(Engine(self._given))
+                self._engine = self._stack.enter_context(Engine(self._given, **self._options))
         return self._engine
 
     def start(self, units: Sequence[Unit]) -> None:
@@ -154,6 +142,7 @@ class Runs:
                     failures[unit.id] = None
                 if self._enter(unit, published, view):
                     outcome.produced.append(unit.id)
+                    outcome.events += self._events(unit, published)
                     same = [
                         (former := before[address]) is not None
                         and former.content_hash == view.snapshot.records[address].content_hash
@@ -173,7 +162,7 @@ class Runs:
 
     def _publish(
         self, made: Mapping[str, Mapping[str, Any]], expected: Mapping[str, str | None], replace: set[str]
-    ) -> dict[str, Any]:
+    ) -> dict[str, Record]:
         """Publish what nodes made; the records of what is seen now, by address."""
         store = self.pipeline.store
         publications = [
@@ -191,7 +180,14 @@ class Runs:
             each.draft.address: each.record for each, answer in zip(publications, answers, strict=True) if answer.done
         }
 
-    def _enter(self, unit: Unit, published: Mapping[str, Any], view: View) -> bool:
+    def _events(self, unit: Unit, published: Mapping[str, Record]) -> list[StateEvent]:
+        return [
+            StateEvent(self.pipeline.name, unit.stage.name, unit.entity, address, record.code_hash, record.content_hash)
+            for address in unit.outputs.values()
+            if (record := published.get(address)) is not None
+        ]
+
+    def _enter(self, unit: Unit, published: Mapping[str, Record], view: View) -> bool:
         """Enter what was published into the snapshot; whether all of the unit was."""
         store, snapshot = self.pipeline.store, view.snapshot
         for address in unit.outputs.values():
@@ -245,7 +241,7 @@ class Runs:
                 run.cancel()  # its code is gone, or it was planned for another root: what is still stale is planned anew
                 run.wait()
         for run_id in dict.fromkeys([*wanted, *(run.id for run in left)]):
-            self._publish_left(run_id)
+            self._publish_left(run_id, wanted.get(run_id, []))
         return bool(left or wanted)
 
     def _left_runs(self) -> list[Run]:
@@ -255,8 +251,10 @@ class Runs:
             for run in self.engine.runs(workflow=self.workflow, status=status, limit=1_000)
         ]
 
-    def _publish_left(self, run_id: str) -> None:
-        """Publish what a run settled, unless it was published, or nobody knows the run any more."""
+    def _publish_left(self, run_id: str, drafts: Sequence[str]) -> None:
+        """Publish what a run settled, unless it was published, or nobody knows the run any more. Its other drafts are of
+        attempts that were lost.
+        """
         try:
             run = self.engine.get(run_id)
         except StepwellError:
@@ -266,6 +264,8 @@ class Runs:
         addresses = [address for outputs in made.values() for address in outputs]
         known = store.records(addresses)
         self._publish(made, {address: known[address].content_hash for address in known}, set())
+        for name in drafts:
+            store.discard(store.drafted("", name, ""))
         del failed  # they are tried again at once: when they failed, nobody wrote it down
 
 

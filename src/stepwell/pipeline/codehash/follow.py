@@ -28,11 +28,27 @@ from .syntax import (
 )
 
 _PURE_CALLS = frozenset(
-    ("bool", "bytes", "compile", "date", "datetime", "Decimal", "dict", "float", "Fraction", "frozenset", "int", "len", "list")
-    + ("max", "min", "namedtuple", "NewType", "Path", "PurePath", "PurePosixPath", "range", "round", "set", "sorted", "str")
-    + ("sum", "timedelta", "timezone", "tuple", "TypeVar")
+    {
+        *(
+            "bool",
+            "bytes",
+            "compile",
+            "date",
+            "datetime",
+            "Decimal",
+            "dict",
+            "float",
+            "Fraction",
+            "frozenset",
+            "int",
+            "len",
+        ),
+        *("list", "max", "min", "namedtuple", "NewType", "Path", "PurePath", "PurePosixPath", "range", "round", "set"),
+        *("sorted", "str", "sum", "timedelta", "timezone", "tuple", "TypeVar"),
+    }
 )
 """Calls whose value follows from what is written: nothing of the machine is in it."""
+_BUILT_IN: tuple[type, ...] = (types.BuiltinFunctionType, types.MethodWrapperType)
 _BLIND = {"getattr", "globals", "eval", "exec", "__import__", "import_module", "vars", "locals"}
 _PLAIN = (str, bytes, int, float, bool, complex, type(None), type(...))
 _ELSEWHERE = tuple(
@@ -73,7 +89,7 @@ class Follower:
             self._whole_module(thing)
         elif isinstance(thing, staticmethod | classmethod):
             self.add(thing.__func__)
-        elif callable(thing) and not inspect.isbuiltin(thing):
+        elif callable(thing) and not isinstance(thing, _BUILT_IN):
             wrapped = getattr(thing, "__wrapped__", None)  # functools.cache and its like
             if isinstance(wrapped, types.FunctionType):
                 self.add(wrapped)

@@ -25,7 +25,7 @@ from ...ids import time_ordered
 from ..patterns.paths import TEMPORARY, SafeRoot, checked_path
 from ..patterns.pattern import Pattern
 from .cache import UNKNOWN, Cache, Cached, read_cache, write_cache
-from .lease import hold_lease
+from .lease import hold_lease, lease_number
 from .listing import MANIFEST_FILES, Folder, Stamp, is_recent, stamp_of, walk
 from .locking import locked
 from .logged import Logged, store_changes
@@ -94,7 +94,14 @@ class FileStates:
 
     def lease(self, name: str, patience: float) -> AbstractContextManager[Callable[[], bool]]:
         self._make_home()
-        return hold_lease(os.path.join(self._home, f"{checked_path(name)}.lease"), name, patience)
+        return hold_lease(self._lease_path(name), name, patience)
+
+    def lease_number(self, name: str) -> int:
+        """How often the lease has been taken and given back: odd while somebody has it."""
+        return lease_number(self._lease_path(name))
+
+    def _lease_path(self, name: str) -> str:
+        return os.path.join(self._home, f"{checked_path(name)}.lease")
 
     # Looking
 

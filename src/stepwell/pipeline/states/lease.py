@@ -47,6 +47,9 @@ def hold_lease(path: str, pipeline: str, patience: float) -> Iterator[Callable[[
         yield holds
     finally:
         ended.set()
+        thread.join()
+        with suppress(OSError):
+            _sign(descriptor, change=1)
         os.close(descriptor)
 
 
@@ -56,7 +59,7 @@ def _take(path: str, pipeline: str, until: float) -> int:
         if lock_file(descriptor):
             with suppress(OSError):
                 if os.stat(path).st_ino == os.fstat(descriptor).st_ino:
-                    _sign(descriptor)
+                    _sign(descriptor, change=1 + _number(_read(descriptor)) % 2)  # odd, also after a crash
                     return descriptor
         elif _is_silent(descriptor):
             _replace(path, descriptor)
@@ -70,9 +73,27 @@ def _take(path: str, pipeline: str, until: float) -> int:
         time.sleep(_LOOK_EVERY)
 
 
-def _sign(descriptor: int) -> None:
-    told = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "renewedAt": time.time()}).encode()
-    os.pwrite(descriptor, told.ljust(200), 0)
+def _sign(descriptor: int, *, change: int = 0) -> None:
+    number = _number(_read(descriptor)) + change
+    told = {"pid": os.getpid(), "host": socket.gethostname(), "renewedAt": time.time(), "number": number}
+    os.pwrite(descriptor, json.dumps(told).encode().ljust(200), 0)
+
+
+def _number(found: dict[str, object]) -> int:
+    number = found.get("number", 0)
+    return number if isinstance(number, int) else 0
+
+
+def lease_number(path: str) -> int:
+    """How often the lease has been taken and given back: odd while somebody has it, or had it and died."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return 0
+    try:
+        return _number(_read(descriptor))
+    finally:
+        os.close(descriptor)
 
 
 def _read(descriptor: int) -> dict[str, object]:
@@ -101,7 +122,9 @@ def _replace(path: str, former: int) -> None:
     try:
         if lock_file(guard) and os.stat(path).st_ino == os.fstat(former).st_ino:
             new = f"{path}.{os.getpid()}"
-            os.close(os.open(new, os.O_RDWR | os.O_CREAT, 0o666))
+            made = os.open(new, os.O_RDWR | os.O_CREAT, 0o666)
+            os.pwrite(made, json.dumps({"number": _number(_read(former))}).encode(), 0)
+            os.close(made)
             os.replace(new, path)
     finally:
         os.close(guard)

@@ -1,7 +1,7 @@
 """A mapping in two files: `<name>.json`, sorted, for people and repositories, and `<name>.log`, to which changes are appended.
 
-A small one is written anew with each change. In a directory of 10,000 states a change costs one line of the log, and
-when that has grown to a quarter of the rest both are folded into a new `.json`. A line that a crash left half written does not count.
+A small one is written anew with each change. In a directory of 10,000 states a change costs one line of the log, and when
+that has grown to a quarter of the rest both are folded into a new `.json`. A line that a crash left half written is ignored.
 """
 
 from __future__ import annotations

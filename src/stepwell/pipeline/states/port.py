@@ -87,6 +87,10 @@ class StateStore(Protocol):
         """The right to scan, for one process at a time; what is given says whether it still holds."""
         ...
 
+    def lease_number(self, name: str) -> int:
+        """How often the lease has been taken and given back: odd while somebody has it, or had it and died."""
+        ...
+
     def keep_code(self, code_hash: str, parts: Mapping[str, str]) -> None:
         """Remember what a stage was made of, so that `why` can name what changed."""
         ...

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
 from ..patterns.paths import TEMPORARY, path_problem
-from .listing import Folder
+from .listing import MANIFEST_FILES, Folder
 from .manifests import Manifests, draft_name, split_address
 from .port import Draft, Publication, Published
 from .records import Record, members_hash
@@ -163,12 +163,13 @@ def finish(
             drafts = {draft_name(address[len(prefix) :]): address for address in records}
             for name in folder.temporary:
                 place = os.path.join(home.root, folder.path, name)
-                address = drafts.get(name[len(TEMPORARY) :].partition("-")[2])
+                ending = name[len(TEMPORARY) :].partition("-")[2]
+                address = drafts.get(ending)
                 if address is not None and _is_draft_of(home, place, prefix + name, records[address]):
                     there = _content_at(home, address, records[address])
                     _reveal(home, address, place, records[address], None, there)
                     finished.append(address)
-                elif _age(place) > forgotten:
+                elif ending in MANIFEST_FILES or _age(place) > forgotten:  # who writes manifests has the lock
                     discard(Draft(address or "", place, ""))
     return finished
 
