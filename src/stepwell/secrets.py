@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .errors import InputError, MissingSecret, TransientError
-from .masking import SHORTEST, hide
+from .masking import MASK, SHORTEST, hide
 from .words import shown
 
 if TYPE_CHECKING:
@@ -189,6 +189,16 @@ class Secrets:
         if found is not None and not isinstance(found, str):
             raise MissingSecret(name, f"{PREFIX}{name} is a {type(found).__name__}; text is needed")
         return found
+
+
+class _Masked(Secrets):
+    """Gives what secrets are recorded as."""
+
+    def value(self, ref: SecretRef, service: str | None = None) -> str:
+        return MASK
+
+
+NO_SECRETS: Secrets = _Masked()
 
 
 def _of_file(name: str, path: Path) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ..commands import DEFAULT_STORE
@@ -61,14 +61,14 @@ class Connection:
         """An engine that only looks at a store and steers what is in it."""
         from ..runner import Engine
 
-        return Engine(store, runner=None, jobs=self.settings.jobs)
+        return Engine(store, runner=None, jobs=self.settings.jobs, handlers=self.handlers())
 
     def worker(self, modules: Sequence[str] = (), queues: Sequence[str] | None = None) -> Engine:
         """An engine that runs bodies; it makes the store if need be. What is defined in `modules` was given to it."""
         from ..runner import Engine
 
-        options = self.settings.for_workers
-        return Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules), "queues": queues})
+        options: dict[str, Any] = self.settings.for_workers | {"handlers": self.handlers(), "queues": queues}
+        return Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules)})
 
 
 def allowed_modules(given: Sequence[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -15,8 +16,9 @@ from ..codec import json_path, text
 from ..errors import PermanentError
 from ..schemas import check_schema, problems_of
 from .access import Access
-from .http.request import RETRY, answered
-from .http.service import known_service, to_service
+from .http.outgoing import Outgoing
+from .http.request import RETRY
+from .http.service import ToService, known_service
 from .registry import Handler
 
 PATH = "/chat/completions"
@@ -98,18 +100,24 @@ def llm_service(access: Access) -> Handler:
     )
 
 
+class _ToModel(ToService):
+    """A request to a model; the settings of its service say which, unless the config does."""
+
+    def made(self, access: Access, said: Mapping[str, Any]) -> Outgoing:
+        service = known_service(access, self.service)
+        model = said["json"].get("model") or service.model
+        if model is None:
+            raise PermanentError(
+                f"llm_service: no model is named, neither by the config nor by service {self.service!r}: model = ..."
+            )
+        return super().made(access, {**said, "json": {"model": model, **said["json"]}})
+
+
 class _Asking:
     def __init__(self, ctx: Any, access: Access, config: LlmService) -> None:
         self._ctx = ctx
         self._access = access
         self._config = config
-        self._service = known_service(access, config.service)
-        model = config.model or self._service.model
-        if model is None:
-            raise PermanentError(
-                f"llm_service: no model is named, neither by the config nor by service {config.service!r}: model = ..."
-            )
-        self._model = model
         self._tokens = {"prompt": 0, "completion": 0, "total": 0}
 
     async def ask(self) -> dict[str, Any]:
@@ -128,7 +136,7 @@ class _Asking:
             value, wrong = _fitting(_content(choice), self._config.schema_)
         if wrong:
             raise PermanentError(
-                f"service {self._service.name!r}, model {model}: the answer does not fit the schema, nor did the one before: "
+                f"service {self._config.service!r}, model {model}: the answer does not fit the schema, nor did the one before: "
                 f"{wrong}"
             )
         return self._answer(value, model, choice)
@@ -136,22 +144,21 @@ class _Asking:
     async def _complete(self, conversation: list[dict[str, str]], again: str = "") -> tuple[dict[str, Any], str]:
         """What the model chose to say, and the model."""
         config = self._config
-        body = {**config.options, "model": self._model, "messages": list(conversation)}
-        for name, value in (("temperature", config.temperature), ("max_tokens", config.max_tokens)):
-            if value is not None:
-                body[name] = value
+        body: dict[str, Any] = {**config.options, "messages": list(conversation)}
+        named = (("model", config.model), ("temperature", config.temperature), ("max_tokens", config.max_tokens))
+        body |= {name: value for name, value in named if value is not None}
         if config.schema_ is not None:
             body.setdefault("response_format", {"type": "json_object"})
         # What is asked again is another request, so it has another key.
-        key = self._ctx.idempotency_key + again
-        outgoing = to_service(key, self._service, PATH, "POST", json=body, parse="json", max_bytes=MAX_BYTES)
-        answer = (await answered(self._ctx, self._access, outgoing, ()))["result"]
+        to = _ToModel(config.service, PATH, "POST", self._ctx.idempotency_key + again)
+        said = {"json": body, "parse": "json", "max_bytes": MAX_BYTES}
+        answer = (await to.answered(self._ctx, self._access, said))["result"]
         try:
-            choice, model = answer["choices"][0], str(answer.get("model") or self._model)
+            choice, model = answer["choices"][0], str(answer.get("model") or config.model or "unknown")
             choice["message"]  # it has to be there
         except (KeyError, IndexError, TypeError, AttributeError):
             raise PermanentError(
-                f"service {self._service.name!r} gave no chat completion: {_short(text(answer))}"
+                f"service {config.service!r} gave no chat completion: {_short(text(answer))}"
             ) from None
         self._count(answer.get("usage"))
         self._ctx.outcome["llm"] = {"model": model, "tokens": dict(self._tokens)}

@@ -32,7 +32,7 @@ from ..errors import DefinitionError, PermanentError
 from ..graph import Retry, SideEffects
 from ..networks import allowed_networks
 from ..place import caller
-from ..secrets import Provider, SecretRef, Secrets, has_references, references, resolved
+from ..secrets import NO_SECRETS, Provider, SecretRef, Secrets, has_references, references, resolved
 from ..services import checked_services
 from ..settings import Settings
 from ..words import shown
@@ -252,7 +252,9 @@ class Handlers(Mapping[str, Handler]):
         if used:
             service = config.get("service")
             known = service if isinstance(service, str) else None
-            config = resolved(config, self.access.secrets, known)
+            # What a replay is answered was recorded without secrets, and where it runs there may be none.
+            secrets = NO_SECRETS if getattr(ctx, "replaying", False) else self.access.secrets
+            config = resolved(config, secrets, known)
         result = handler.function(ctx, handler.validated(config))
         # A handler that gets the secrets themselves might return them, and an output is kept.
         finish = _masked if used else plain

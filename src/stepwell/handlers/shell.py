@@ -70,7 +70,6 @@ class Ended(BaseModel):
 
 def shell(access: Access) -> Handler:
     async def start(ctx: Any, config: Shell) -> dict[str, Any]:
-        _check_allowed(access, config.args[0])
         asked = {"args": config.args}
         for name, value in (("stdin", config.stdin), ("env", config.env), ("folder", config.folder)):
             if value:
@@ -117,6 +116,7 @@ def _named(value: Any) -> Any:
 
 
 async def _run(access: Access, config: Shell, key: str) -> dict[str, Any]:
+    _check_allowed(access, config.args[0])
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environment |= {"STEPWELL_IDEMPOTENCY_KEY": key, **resolved(config.env, access.secrets)}
     stdin: str = resolved(config.stdin, access.secrets) or ""

@@ -11,9 +11,8 @@ import base64
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -28,6 +27,7 @@ from ...version import __version__
 from ..access import Access
 from .config import Parse
 from .connecting import CheckedTransport
+from .outgoing import CREDENTIALS, Outgoing
 from .reading import parsed, read_body, retry_after, shown_headers
 
 CONNECT_SECONDS = 10.0
@@ -36,64 +36,14 @@ MAX_SECONDS = 3_600.0
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KEEP_METHOD = frozenset({307, 308})
-_CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization", "idempotency-key"})
 _IDEMPOTENCY_KEY = "Idempotency-Key"
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A request as a document asks for it, secrets still references."""
-
-    method: str
-    url: str
-    headers: Mapping[str, Text] = field(default_factory=dict)
-    query: Sequence[tuple[str, Text]] = ()
-    bearer: Text | None = None
-    basic: tuple[Text, Text] | None = None
-    json: Any = None
-    form: Mapping[str, Text] | None = None
-    body: Text | None = None
-    parse: Parse = "auto"
-    max_bytes: int = 10_000_000
-    redirects: int = 5
-    service: str | None = None
-    private: bool = False
-    """The host of the URL may be at a private address: somebody named it in the settings."""
-    idempotency_key: str = ""
-
-    def asked(self) -> dict[str, Any]:
-        """What identifies it in the record: secrets by name, no credentials, and not the key, which is another in every run."""
-        try:
-            url = httpx.URL(self.url)
-        except httpx.InvalidURL as error:
-            raise PermanentError(f"{self.method}: the request cannot be sent: {error}") from None
-        if self.query:
-            url = url.copy_merge_params([(name, str(value)) for name, value in self.query])
-        found: dict[str, Any] = {"method": self.method, "url": str(url)}
-        headers = {name.lower(): str(value) for name, value in sorted(self.headers.items()) if _is_told(name, value)}
-        for name, value in (("headers", headers), ("json", self.json), ("form", self.form), ("body", self.body)):
-            if value not in (None, {}):
-                found[name] = _named(value)
-        return found
-
-
-def _is_told(name: str, value: Text) -> bool:
-    return isinstance(value, SecretRef) or name.lower() not in _CREDENTIALS
-
-
-def _named(value: Any) -> Any:
-    """Data with the names of secrets in place of references."""
-    if isinstance(value, SecretRef):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _named(item) for key, item in value.items()}
-    return [_named(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 async def exchange(access: Access, outgoing: Outgoing) -> dict[str, Any]:
     """The answer, whatever its status: `status_code`, `headers`, `url`, `result`, `encoding`, perhaps `retry_after`."""
-    place = f"{outgoing.method} {_shown(httpx.URL(outgoing.url))}"
+    place = outgoing.method
     try:
+        place += f" {_shown(httpx.URL(outgoing.url))}"
         async with asyncio.timeout(MAX_SECONDS):
             return await _Exchange(access, outgoing).perform()
     except MissingSecret:
@@ -129,7 +79,7 @@ class _Exchange:
     async def perform(self) -> dict[str, Any]:
         asked = self._asked
         first = self._url()
-        own = (first.host, _port(first)) if asked.private else None
+        own = (first.raw_host.decode("ascii"), _port(first)) if asked.private else None
         method, url, headers, content = asked.method, first, self._headers(), self._content()
         has_secrets = any(references([asked.json, asked.form, asked.body]))
         async with CheckedTransport(self._access, own) as transport:
@@ -163,7 +113,7 @@ class _Exchange:
         return following
 
     def _is_credential(self, name: str) -> bool:
-        return name.lower() in _CREDENTIALS or name.lower() in self._secret_headers
+        return name.lower() in CREDENTIALS or name.lower() in self._secret_headers
 
     async def _taken(self, response: httpx.Response, url: httpx.URL) -> dict[str, Any]:
         content = await read_body(response, self._asked.max_bytes)
@@ -201,7 +151,7 @@ class _Exchange:
         headers: dict[str, str] = {
             "User-Agent": f"stepwell/{__version__}",
             "Accept": "*/*",
-            "Accept-Encoding": "gzip, deflate",
+            "Accept-Encoding": "gzip",
         }
         if asked.method not in SAFE:
             headers[_IDEMPOTENCY_KEY] = quote(asked.idempotency_key, safe=":-_.~/@+=")

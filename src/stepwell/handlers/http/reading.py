@@ -24,7 +24,7 @@ _CARRIAGE = frozenset(
     {"connection", "content-encoding", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 _HIDDEN = SECRET_HEADERS | _CARRIAGE | {"www-authenticate", "proxy-authenticate"}
-_WINDOW = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+_GZIP = 16 + zlib.MAX_WBITS
 
 
 async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
@@ -35,9 +35,9 @@ async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("", "identity"):
         return await _read(response, max_bytes)
-    if encoding not in _WINDOW:
+    if encoding not in ("gzip", "x-gzip"):
         raise PermanentError(f"the answer is packed as {encoding[:40]!r}, which was not asked for")
-    return await _unpacked(response, _WINDOW[encoding], max_bytes)
+    return await _unpacked(response, max_bytes)
 
 
 async def _read(response: httpx.Response, max_bytes: int) -> bytes:
@@ -49,17 +49,20 @@ async def _read(response: httpx.Response, max_bytes: int) -> bytes:
     return bytes(found)
 
 
-async def _unpacked(response: httpx.Response, window: int, max_bytes: int) -> bytes:
+async def _unpacked(response: httpx.Response, max_bytes: int) -> bytes:
     found = bytearray()
-    unpacker = zlib.decompressobj(window)
-    packed = 0
+    unpacker, packed = zlib.decompressobj(_GZIP), 0
     try:
         async for chunk in response.aiter_raw():
             packed += len(chunk)
-            # One byte more than is allowed tells that there is more, and no bomb gets further than that.
-            found += unpacker.decompress(unpacker.unconsumed_tail + chunk, max_bytes + 1 - len(found))
-            if len(found) > max_bytes or packed > max_bytes:
-                raise _too_large(max_bytes)
+            while chunk:
+                if unpacker.eof:  # one part has ended, another follows
+                    unpacker = zlib.decompressobj(_GZIP)
+                # One byte more than is allowed tells that there is more, and no bomb gets further than that.
+                found += unpacker.decompress(chunk, max_bytes + 1 - len(found))
+                if len(found) > max_bytes or packed > max_bytes:
+                    raise _too_large(max_bytes)
+                chunk = unpacker.unused_data or unpacker.unconsumed_tail
     except zlib.error as error:
         raise PermanentError(f"the answer cannot be unpacked: {error}") from None
     if packed and not unpacker.eof:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from types import ModuleType
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...codec import text
@@ -15,6 +14,7 @@ from ...services import Text
 from ..access import Access
 from ..registry import Handler
 from .config import Answer, HttpRequest, Sent
+from .outgoing import Outgoing, recorded
 
 RETRIED = frozenset({408, 429})
 NAME = "http"
@@ -27,16 +27,21 @@ _SHOWN = 300
 
 def http_request(access: Access) -> Handler:
     async def ask(ctx: Any, config: HttpRequest) -> dict[str, Any]:
-        outgoing = needs_httpx().Outgoing(
-            config.method,
-            config.url,
-            bearer=config.bearer,
-            basic=config.basic,
-            redirects=config.redirects,
-            idempotency_key=ctx.idempotency_key,
-            **sent(config),
-        )
-        return await answered(ctx, access, outgoing, config.expected_status)
+        said, key = sent(config), ctx.idempotency_key
+
+        def make() -> Outgoing:
+            return Outgoing(
+                config.method,
+                config.url,
+                bearer=config.bearer,
+                basic=config.basic,
+                redirects=config.redirects,
+                idempotency_key=key,
+                **said,
+            )
+
+        request = recorded(config.method, {"url": config.url}, **said)
+        return await answered(ctx, access, request, make, config.expected_status)
 
     return Handler(
         "http_request",
@@ -71,20 +76,19 @@ def _pairs(items: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Text]]:
                 yield name, each if isinstance(each, str | SecretRef) else json.dumps(each)
 
 
-def needs_httpx() -> ModuleType:
-    """The module that sends requests; httpx is an extra."""
-    try:
-        from . import exchange
-    except ModuleNotFoundError as error:
-        if error.name not in ("httpx", "httpcore"):
-            raise
-        raise PermanentError("HTTP needs httpx, which is not installed here: pip install 'stepwell[http]'") from None
-    return exchange
+async def answered(
+    ctx: Any, access: Access, request: Mapping[str, Any], make: Callable[[], Outgoing], expected: Iterable[int] = ()
+) -> dict[str, Any]:
+    """Send a request as a recorded effect; TransientError or PermanentError if it failed, else what was answered.
 
+    `make` is called where it is sent: a replay is given the answer, and needs neither the settings nor httpx.
+    """
 
-async def answered(ctx: Any, access: Access, outgoing: Any, expected: Iterable[int]) -> dict[str, Any]:
-    """Send a request as a recorded effect; TransientError or PermanentError if it failed, else what was answered."""
-    answer: dict[str, Any] = await ctx.effect(NAME, needs_httpx().exchange, access, outgoing, request=outgoing.asked())
+    async def send() -> dict[str, Any]:
+        outgoing = make()
+        return await _exchange(access, outgoing)
+
+    answer: dict[str, Any] = await ctx.effect(NAME, send, request=request)
     wait = answer.pop("retry_after", None)
     status = answer["status_code"]
     ctx.outcome[NAME] = {"status_code": status} if wait is None else {"status_code": status, "retry_after": wait}
@@ -92,7 +96,17 @@ async def answered(ctx: Any, access: Access, outgoing: Any, expected: Iterable[i
         return answer
     said = answer["result"] if isinstance(answer["result"], str) else text(answer["result"])
     shown = said if len(said) <= _SHOWN else f"{said[:_SHOWN]} ..."
-    message = f"{outgoing.method} {answer['url']}: status {status}{f': {shown}' if said else ''}"
+    message = f"{request['method']} {answer['url']}: status {status}{f': {shown}' if said else ''}"
     if status in RETRIED or status >= 500:
         raise TransientError(message, retry_after=wait)
     raise PermanentError(message)
+
+
+async def _exchange(access: Access, outgoing: Outgoing) -> dict[str, Any]:
+    try:
+        from .exchange import exchange
+    except ModuleNotFoundError as error:
+        if error.name not in ("httpx", "httpcore"):
+            raise
+        raise PermanentError("HTTP needs httpx, which is not installed here: pip install 'stepwell[http]'") from None
+    return await exchange(access, outgoing)

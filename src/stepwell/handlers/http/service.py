@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import unquote
 
 from pydantic import AfterValidator, BaseModel, Field
@@ -13,7 +14,8 @@ from ...services import Service
 from ..access import Access
 from ..registry import Handler
 from .config import Answer, Sent
-from .request import RETRY, answered, needs_httpx, sent
+from .outgoing import Outgoing, recorded
+from .request import RETRY, answered, sent
 
 _DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
 
@@ -45,9 +47,8 @@ class CallExternalService(Sent, _Where):
 
 def call_external_service(access: Access) -> Handler:
     async def call(ctx: Any, config: CallExternalService) -> dict[str, Any]:
-        service = known_service(access, config.service)
-        outgoing = to_service(ctx.idempotency_key, service, config.path, config.method, **sent(config))
-        return await answered(ctx, access, outgoing, config.expected_status)
+        to = ToService(config.service, config.path, config.method, ctx.idempotency_key)
+        return await to.answered(ctx, access, sent(config), config.expected_status)
 
     return Handler(
         "call_external_service",
@@ -70,20 +71,40 @@ def known_service(access: Access, name: str) -> Service:
     return service
 
 
-def to_service(key: str, service: Service, path: str, method: str, **said: Any) -> Any:
-    """A request to a service. What the settings say comes last: a document cannot replace credentials by its own."""
-    own = {name.lower() for name in service.headers} | ({"authorization"} if service.bearer or service.basic else set())
-    headers = {name: value for name, value in said.pop("headers", {}).items() if name.lower() not in own}
-    query = tuple((name, value) for name, value in said.pop("query", ()) if name not in service.query)
-    return needs_httpx().Outgoing(
-        method,
-        f"{service.base_url}/{path.lstrip('/')}" if path else service.base_url,
-        headers={**headers, **service.headers},
-        query=(*query, *service.query.items()),
-        bearer=service.bearer,
-        basic=service.basic,
-        service=service.name,
-        private=service.private,
-        idempotency_key=key,
-        **said,
-    )
+class ToService(NamedTuple):
+    """A request to a service, known by its name until it is sent."""
+
+    service: str
+    path: str
+    method: str
+    idempotency_key: str
+
+    async def answered(
+        self, ctx: Any, access: Access, said: Mapping[str, Any], expected: Iterable[int] = ()
+    ) -> dict[str, Any]:
+        request = recorded(self.method, {"service": self.service, "path": self.path}, **said)
+        return await answered(ctx, access, request, lambda: self.made(access, said), expected)
+
+    def made(self, access: Access, said: Mapping[str, Any]) -> Outgoing:
+        """What the settings say wins: a document cannot replace credentials by its own."""
+        service = known_service(access, self.service)
+        own = {name.lower() for name in service.headers} | (
+            {"authorization"} if service.bearer or service.basic else set()
+        )
+        headers = {name: value for name, value in said.get("headers", {}).items() if name.lower() not in own}
+        query = tuple((name, value) for name, value in said.get("query", ()) if name not in service.query)
+        more = {
+            **said,
+            "headers": {**headers, **service.headers},
+            "query": (*query, *service.query.items()),
+        }
+        return Outgoing(
+            self.method,
+            f"{service.base_url}/{self.path.lstrip('/')}" if self.path else service.base_url,
+            bearer=service.bearer,
+            basic=service.basic,
+            service=service.name,
+            private=service.private,
+            idempotency_key=self.idempotency_key,
+            **more,
+        )

@@ -19,8 +19,9 @@ from ...kernel import settling
 from ...kernel.settling import Failure, Verdict
 from ...model import Settle
 from ...replay.effects.current import enter
+from ...replay.effects.record import masked
 from ...words import class_names
-from .capture import speak
+from .capture import capture_for
 from .context import Context, no_state
 from .held import Held
 from .host import EngineHost, Host, Services
@@ -60,7 +61,7 @@ class Course(ABC, Generic[End]):
 
     def perform(self) -> End | AnyCoroutine:
         """Call the body, and keep what comes of it; a coroutine comes back, to be awaited on a loop."""
-        speak(self)
+        capture_for(self)
         enter(self.context)
         try:
             result = self._call()
@@ -238,7 +239,7 @@ def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:
     if not outcome:
         return None
     try:
-        kept = encode(outcome)
+        kept = masked(encode(outcome))
     except NotJson as error:
         raise NotJson(f"the ctx.outcome of node {node!r} cannot be stored: {error.message}", path=error.path) from None
     if len(kept) > MAX_OUTCOME:

@@ -31,14 +31,15 @@ class OutputOwner(Protocol):
         ...
 
 
-_owner: ContextVar[OutputOwner | None] = ContextVar("stepwell_speaking", default=None)
+_owner: ContextVar[OutputOwner | None] = ContextVar("stepwell_output_owner", default=None)
 # A forked child has none of our threads, and perhaps their locks: what it says is not heard.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _owner.set(None))
 
 
-speak: Callable[[OutputOwner | None], object] = _owner.set
-"""From now on this context speaks for this body, or for none. Not a function of ours: it is called for every body."""
+capture_for: Callable[[OutputOwner | None], object] = _owner.set
+"""From now on what this context prints and logs is captured for this body, or for none. Not a function of ours: it is called
+for every body."""
 
 
 def start_capture() -> None:

@@ -24,7 +24,7 @@ from ...replay.effects.current import enter
 from ...replay.effects.recorder import Recorder
 from ...replay.effects.repeatable import Outside
 from .attempt import Course
-from .capture import speak, start_capture
+from .capture import capture_for, start_capture
 from .host import Told
 from .outputs import Outputs
 from .pipe import Pipe, PipeOutput, PipeSink
@@ -50,6 +50,8 @@ class Request(NamedTuple):
 
 class ParentHost:
     """Answers `ctx` in a child: from what was sent, and else by asking the parent."""
+
+    replays = False
 
     def __init__(self, pipe: Pipe, request: Request) -> None:
         self._pipe = pipe
@@ -140,7 +142,7 @@ def _run(connection: Connection, request: Request) -> Answer:
     try:
         return ChildAttempt(host, guarded=request.guarded).perform_all(asyncio.run)
     finally:
-        speak(None)
+        capture_for(None)
         enter(None)
         host.output().finish()
         pipe.close()

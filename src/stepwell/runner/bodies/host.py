@@ -16,7 +16,7 @@ from .held import Held
 from .log_lines import AttemptOutput, BodyOutput, Lines
 from .outputs import Outputs, StoredOutputs
 from .recording import AttemptSink, Ledger
-from .visible_state import ReadOutputs, Seen
+from .visible_state import ReadOutputs, VisibleState
 
 
 class Told(NamedTuple):
@@ -57,6 +57,10 @@ class Host(Protocol):
     def state(self) -> Mapping[str, Any]:
         """The values of the state that the node sees."""
 
+    @property
+    def replays(self) -> bool:
+        """Whether the body is run again, answered from its record."""
+
     def outside(self) -> Outside:
         """Who answers for the clock, and calls or answers effects."""
 
@@ -79,6 +83,7 @@ class EngineHost:
     """The engine of this process."""
 
     __slots__ = ("_services", "_told", "held", "spec")
+    replays = False
 
     def __init__(self, held: Held, services: Services) -> None:
         self.held = held
@@ -126,10 +131,10 @@ class EngineHost:
 
     def state(self) -> Mapping[str, Any]:
         facts = self.held.facts
-        if facts.seen is None:
+        if facts.visible_state is None:
             assert facts.bodies.state is not None, "ctx has looked"
-            facts.seen = Seen(facts.run_id, facts.graph, facts.bodies.state, self._services.read)
-        return facts.seen.by(self.held.index, self.held.number)
+            facts.visible_state = VisibleState(facts.run_id, facts.graph, facts.bodies.state, self._services.read)
+        return facts.visible_state.by(self.held.index, self.held.number)
 
     def outside(self) -> Outside:
         return Recorder(self.told.node_name, self.told.attempt, self.sink())

@@ -14,7 +14,7 @@ from ...errors import Stopped
 from ...model import Settle
 from ...replay.effects.current import enter
 from .attempt import Attempt
-from .capture import speak
+from .capture import capture_for
 from .held import Held
 
 log = logging.getLogger("stepwell")
@@ -92,7 +92,7 @@ class LoopThread:
             if not self._begins(attempt):
                 continue
             ended = attempt.perform()
-            speak(None)
+            capture_for(None)
             enter(None)
             if isinstance(ended, Settle):
                 self._settled(attempt.held, ended)
@@ -103,10 +103,10 @@ class LoopThread:
         if attempt.held.over:
             coroutine.close()
             return
-        speak(attempt)  # the task takes this context with it
+        capture_for(attempt)  # the task takes this context with it
         enter(attempt.context)
         task = asyncio.get_running_loop().create_task(self._run(attempt, coroutine))
-        speak(None)
+        capture_for(None)
         enter(None)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

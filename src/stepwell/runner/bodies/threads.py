@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from ...model import Settle
 from ...replay.effects.current import enter
 from .attempt import Attempt
-from .capture import speak
+from .capture import capture_for
 from .held import Held
 
 
@@ -127,7 +127,9 @@ class BodyThreads:
         held = self.take()
         while not self._closed:
             if held is None:
-                speak(None)  # only here: between bodies it would cost as much again, and one that is over is not heard
+                capture_for(
+                    None
+                )  # only here: between bodies it would cost as much again, and one that is over is not heard
                 enter(None)
                 self._calls.get()
                 held = self.take()
