@@ -188,8 +188,10 @@ def nothing_to_do(pipeline: Pipeline, folders: list[Folder]) -> bool:
 def known_status(pipeline: Pipeline) -> dict[str, Any] | None:
     """How everything stood when it was last looked at, if nothing has changed since."""
     verdict = pipeline.store.cached().verdict
-    found = verdict.get("status") if _holds(pipeline, pipeline.store.walk(pipeline.wanted), verdict) else None
-    return found if isinstance(found, dict) else None
+    if not _holds(pipeline, pipeline.store.walk(pipeline.wanted), verdict):
+        return None
+    found = dict(verdict["status"])
+    return {**found, "stages": {name: found["stages"].get(name, {}) for name in pipeline.stages}}
 
 
 def _holds(pipeline: Pipeline, folders: list[Folder], verdict: Mapping[str, Any]) -> bool:

@@ -152,6 +152,8 @@ def _input_causes(record: Record, inputs: Mapping[str, str | None]) -> list[Caus
 
 def _blocked(upstream: Upstream) -> Cause:
     root = upstream.standing.causes[0] if upstream.standing.causes else None
+    if root is not None and root.code == "blocked":
+        return root  # what it waits for in the end
     told = f": {root.text}" if root is not None else ""
     return Cause(
         "blocked", f"it waits for {upstream.path} ({upstream.stage}, {upstream.standing.status}){told}", upstream.path
