@@ -181,10 +181,10 @@ def coerced(text: str, shape: Shape) -> Any:
     >>> coerced("7", shape_of(int)), coerced("7", shape_of(str)), coerced("[7]", shape_of(list[int]))
     (7, '7', [7])
     """
-    return next((value for value in _meanings(text) if not shape.problems(value, "")), text)
+    return next((value for value in meanings(text) if not shape.problems(value, "")), text)
 
 
-def _meanings(text: str) -> Iterator[Any]:
+def meanings(text: str) -> Iterator[Any]:
     """Everything a text could mean. A string stays what it is, so JSON's strings and null come after it."""
     try:
         parsed = json.loads(text)

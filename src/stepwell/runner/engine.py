@@ -16,7 +16,7 @@ from ..errors import EngineClosed, InputError, RunStillActive
 from ..handlers import Handler, Handlers
 from ..ids import RunId, new_worker_id
 from ..kernel.comparing import Comparison
-from ..model import ListRuns, RunRow, RunStatus, Unfinished
+from ..model import Create, ListRuns, RunRow, RunStatus, Unfinished
 from ..store import Store, open_store, reader
 from . import checking
 from .bodies.held import RunFacts
@@ -120,6 +120,7 @@ class Engine:
                 limits,
                 lease_seconds,
                 versions=self.code.versions,
+                lacks=self.serving.lacks,
                 find_facts=self._find_facts,
                 on_news=self._on_news,
                 on_trouble=self._watch.trouble,
@@ -201,7 +202,11 @@ class Engine:
         """
         definition = self._definition_of(workflow, input)
         create = create_op(definition, run_id, idempotency_key, priority, timeout, seed)
-        (started,) = self._starting.start([(definition, create)], fresh=run_id is None and idempotency_key is None)
+        return self.start_definition(definition, create, fresh=run_id is None and idempotency_key is None)
+
+    def start_definition(self, definition: Definition, create: Create, *, fresh: bool = True) -> Run:
+        """Start a run of what was compiled. `fresh`: no run of its id or key can exist."""
+        (started,) = self._starting.start([(definition, create)], fresh=fresh)
         return Run(self, started)
 
     def _definition_of(self, workflow: Startable, input: Mapping[str, Any] | None = None) -> Definition:

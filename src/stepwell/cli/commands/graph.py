@@ -15,6 +15,7 @@ from ...runner.records import graph_record
 from ...runner.stored import StoredRun
 from ...store import reader
 from ..connect import Connection
+from ..documents import is_file, load_file, stored_document
 from ..find import find_run
 from ..show.words import count
 from ..streams import json_text, results, say
@@ -77,6 +78,9 @@ def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str
 def _graph(connection: Connection, what: str, pairs: Pairs) -> tuple[str, Graph, Mapping[str, str] | None]:
     """A run id may have a colon in it, as a target has: what is no target may be a run."""
     no_target: DefinitionError | None = None
+    if is_file(what):
+        document = load_file(connection, what)
+        return document.name, document.graph, None
     if ":" in what:
         from ..inputs import graph_of_target
 
@@ -87,6 +91,9 @@ def _graph(connection: Connection, what: str, pairs: Pairs) -> tuple[str, Graph,
     with connection.store() as store:
         if no_target is not None and reader.get_run(store, what) is None:
             raise no_target
+        stored = stored_document(connection, store, what)
+        if stored is not None:
+            return stored.name, stored.graph, None
         run = StoredRun(store, find_run(store, what))
         removed = run.graph.removed
         nodes = (node for node in reader.all_nodes(store, run.row.id) if node.index not in removed)

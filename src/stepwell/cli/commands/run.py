@@ -13,7 +13,8 @@ from typing import Any
 
 import typer
 
-from ...define import Workflow
+from ...define import Builder, Workflow
+from ...define.document import Document
 from ...errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
 from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus, Unfinished
 from ...model.origin import origin_of
@@ -22,6 +23,7 @@ from ...runner.events import RunEvent
 from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
+from ..documents import document_input, is_file, load_file, names_document
 from ..exits import ExitCode, complain, report
 from ..find import find_node, find_run, find_step
 from ..inputs import Pairs, changed_input, import_module, make_startable, workflows_in
@@ -37,8 +39,16 @@ STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to o
 def run(
     connection: Connection, target: str, *, inputs: Pairs, input_file: str | None, key: str | None, **options: Any
 ) -> None:
-    workflow = make_startable(target, inputs, input_file)
+    workflow: Workflow | Builder | Document | None = None
+    if is_file(target):
+        workflow = load_file(connection, target)
+    elif not names_document(target):
+        workflow = make_startable(target, inputs, input_file)
     with _kept(connection) as begun, connection.worker() as engine:
+        if workflow is None:
+            workflow = engine.documents.find(target)
+        if isinstance(workflow, Document):
+            options["input"] = document_input(workflow, inputs, input_file)
         started = engine.start(workflow, idempotency_key=key, **options)
         begun.append(started)
         _work_to_the_end(connection, engine, started.row)

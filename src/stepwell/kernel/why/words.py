@@ -154,6 +154,10 @@ def sentence(cause: Cause, times: Times) -> str:
             return _not_served(said)
         case K.QUEUE_NOT_SERVED:
             return _queue_not_served(said)
+        case K.LACKING:
+            workers = said["workers"]
+            alive = "the 1 worker that is alive" if workers == 1 else f"none of the {workers:,} workers that are alive"
+            return f"{alive} {'cannot' if workers == 1 else 'can'} run it: {'; '.join(said['reasons'])}"
         case K.BUSY:
             return _busy(said["workers"])
         case K.ALONE:
