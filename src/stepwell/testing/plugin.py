@@ -25,7 +25,8 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
             stepwell_replay("orders.cassette.json")
 
     A relative name is looked for beside the test, then below pytest's root. Only what is registered is run: `workflow=` gives
-    the class of a cassette, `jobs=["shop"]` the modules that it may name, by default `jobs` of the settings.
+    the class of a cassette, `jobs=["shop"]` the modules that it may name, by default `jobs` of the settings; documents may name
+    the `handlers` of the settings.
     """
 
     def replay(file: str | Path, *, workflow: type[Workflow] | None = None, jobs: Iterable[str] | None = None) -> Any:
@@ -37,8 +38,12 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
         path = _found(Path(file), request)
         try:
             settings = _settings(request)
-            allowed, handlers = settings.jobs if jobs is None else jobs, Handlers.of_settings(settings)
-            report = replay_cassette(load_cassette(path), workflow, jobs=allowed, handlers=handlers)
+            report = replay_cassette(
+                load_cassette(path),
+                workflow,
+                jobs=settings.jobs if jobs is None else jobs,
+                handlers=Handlers.of_settings(settings),
+            )
         except ReplayMismatch as error:
             pytest.fail(f"{path}: {error}", pytrace=False)
         if not report.executed:

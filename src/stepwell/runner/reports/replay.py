@@ -94,6 +94,8 @@ def replay_cassette(
 ) -> Replayed:
     """Replay what was read from a cassette, with a class, or with what it names in modules that are allowed.
 
+    `handlers` are those that its nodes may name beside the built-in ones. Services and secrets are not needed.
+
     Whoever wrote a cassette chose what it names: MissingJob says what is not registered, before anything is imported or run.
     """
     registry = Registry(checked_modules(jobs))
