@@ -20,11 +20,10 @@ from ...codec import decode
 from ...define import Bodies, bodies_for
 from ...graph.document import node_from_document
 from ...masking import hide
-from ...replay.effects.current import enter
 from ...replay.effects.recorder import Recorder
 from ...replay.effects.repeatable import Outside
-from .attempt import Course
-from .capture import speak, start_capture
+from .attempt import Course, leave_body
+from .capture import start_capture
 from .host import Told
 from .outputs import Outputs
 from .pipe import Pipe, PipeOutput, PipeSink
@@ -140,7 +139,6 @@ def _run(connection: Connection, request: Request) -> Answer:
     try:
         return ChildAttempt(host, guarded=request.guarded).perform_all(asyncio.run)
     finally:
-        speak(None)
-        enter(None)
+        leave_body()
         host.output().finish()
         pipe.close()

@@ -1,4 +1,4 @@
-"""How a process for bodies says to its parent what its body says."""
+"""How a process for bodies tells its parent what its body prints, records and asks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Pipe:
         return answer
 
     def close(self) -> None:
-        """Nothing may follow: it would be taken for what the next body says. Who has asked is answered first."""
+        """Nothing may follow: it would be taken for what the next body sends. Who has asked is answered first."""
         with self._asking, self._lock:
             self._closed = True
 
@@ -64,22 +64,22 @@ class PipeSink:
 
 
 class PipeOutput(BodyOutput):
-    """Sends each line at once: the last words of a body that crashes its process are the ones that matter."""
+    """Sends each line at once: the last lines of a body that crashes its process are the ones that matter."""
 
     def __init__(self, pipe: Pipe) -> None:
         super().__init__()
         self._pipe = pipe
-        self._store_soon = Debounce(self._beat, "stepwell-progress")
+        self._store_soon = Debounce(self._send_soon, "stepwell-progress")
 
     def finish(self) -> None:
-        """Say what is left. Nothing may follow: it would be taken for words of the next body."""
+        """Send what is left. Nothing may follow: it would be taken for output of the next body."""
         self._store_soon.close()
         with self._lock:
             self._finish()
             self._send_progress()
             self._tell_dropped()
 
-    def _beat(self) -> None:
+    def _send_soon(self) -> None:
         with self._lock:
             if not self._closed:
                 self._send_progress()
@@ -98,7 +98,7 @@ class PipeOutput(BodyOutput):
     def _drop(self, at: int, lines: int) -> None:
         before = self.dropped
         super()._drop(at, lines)
-        # AttemptOutput each time it has doubled, so that a body which is killed leaves about the right number.
+        # Told each time it has doubled, so that a body which is killed leaves about the right number.
         if before.bit_length() != self.dropped.bit_length():
             self._tell_dropped()
 

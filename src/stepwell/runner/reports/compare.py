@@ -48,7 +48,7 @@ def _side(source: Source) -> Side:
     row = reader.require_run(store, run_id)
     hashes, seconds = _attempts(store, row)
     nodes = reader.all_nodes(store, run_id)
-    graph = graph_of(reader.require_run(store, run_id))  # after the rows: going over to another graph only adds numbers
+    graph = graph_of(reader.require_run(store, run_id))  # after the rows: switching to another graph only adds numbers
     facts = {
         node.id: NodeFacts(node.status, node.attempt, seconds.get(node.index), *hashes.get(node.index, (None, None)))
         for node in sorted(nodes, key=lambda node: graph.ranks[node.index])

@@ -17,7 +17,7 @@ from stepwell.ids import RunId
 from stepwell.kernel.healing import arrange
 from stepwell.model.outputs import Completion, with_delta
 from stepwell.reducers import add, append, extend, maximum, merge, minimum, union
-from stepwell.runner.bodies import visible_state as seeing
+from stepwell.runner.bodies import visible_state
 from stepwell.runner.bodies.visible_state import Seen, final_state
 from tests.graph.dags import dags
 
@@ -177,7 +177,7 @@ def test_the_children_of_a_node_that_did_not_look_share_what_it_would_have_seen(
 
 
 def test_a_bounded_number_of_states_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seeing, "REMEMBERED", 4)
+    monkeypatch.setattr(visible_state, "REMEMBERED", 4)
     graph = chain(100)
     stored = Stored(graph, {key: {"added": 1} for key in graph.nodes})
     seen = Seen(RUN, graph, STATE, stored)
@@ -251,7 +251,7 @@ class Fragile:
 @pytest.mark.parametrize(
     ("field", "problem"),
     [
-        ("fussy", r"raised ValueError: three is too many \(.*test_seeing.py:\d+\)"),
+        ("fussy", r"raised ValueError: three is too many \(.*test_visible_state.py:\d+\)"),
         ("forgetful", r"gave what the field cannot be: forgetful: int is needed, got None \(NoneType\)"),
     ],
 )
@@ -262,7 +262,7 @@ def test_a_reducer_that_breaks_is_named_with_the_delta_it_broke_on(field: str, p
     with pytest.raises(StateError, match=problem) as caught:
         Seen(RUN, graph, fragile, stored).by(4, 1)
     message = str(caught.value)
-    assert f"the reducer of Fragile.{field}, tests.runner.test_seeing:{field}, " in message
+    assert f"the reducer of Fragile.{field}, tests.runner.test_visible_state:{field}, " in message
     assert f"at the delta of node 'n3': {field}=3\n" in message
     assert "run r-1" in message
     assert "run.retry()" in message
