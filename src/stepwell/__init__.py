@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         TransientError,
     )
     from .graph import Graph, NodeSpec, Retry
-    from .handlers import handler
+    from .handlers import Handlers, handler
     from .masking import secret
     from .model import AttemptStatus, NodeStatus, RunStatus
     from .replay import effect
@@ -60,7 +60,7 @@ _HOMES = {
         "TransientError",
     ),
     "graph": ("Graph", "NodeSpec", "Retry"),
-    "handlers": ("handler",),
+    "handlers": ("Handlers", "handler"),
     "masking": ("secret",),
     "model": ("AttemptStatus", "NodeStatus", "RunStatus"),
     "replay": ("effect",),
@@ -78,6 +78,7 @@ __all__ = [
     "Engine",
     "Graph",
     "GraphError",
+    "Handlers",
     "InputError",
     "MissingJob",
     "NodeSpec",

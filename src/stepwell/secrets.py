@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .errors import InputError, MissingSecret, TransientError
-from .masking import SHORTEST, hide
+from .masking import MASK, SHORTEST, hide
 from .words import shown
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 PREFIX = "secret:"
 VARIABLE = "STEPWELL_SECRET_"
 MAX_BYTES = 64 * 1024
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,199}")
 
 
 class SecretRef:
@@ -43,7 +43,7 @@ class SecretRef:
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InputError(f"{shown(name)} cannot be the name of a secret: letters, digits and _ are needed")
+            raise InputError(f"{shown(name)} cannot be the name of a secret: letters, digits, _ . and - are needed")
         object.__setattr__(self, "name", name)
 
     @classmethod
@@ -191,6 +191,16 @@ class Secrets:
         return found
 
 
+class _Masked(Secrets):
+    """Gives what secrets are recorded as."""
+
+    def value(self, ref: SecretRef, service: str | None = None) -> str:
+        return MASK
+
+
+NO_SECRETS: Secrets = _Masked()
+
+
 def _of_file(name: str, path: Path) -> str | None:
     """What is in a file, without the line end that editors add; None if there is none."""
     try:
@@ -218,6 +228,16 @@ def references(value: object) -> Iterator[SecretRef]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from references(item)
+
+
+def has_references(value: object) -> bool:
+    """Whether there is one, without much ado: it is asked of every config."""
+    kind = type(value)
+    if kind is dict:
+        return any(map(has_references, value.values()))  # type: ignore[attr-defined]
+    if kind is list:
+        return any(map(has_references, value))  # type: ignore[call-overload]
+    return kind is not str and any(True for _ in references(value))
 
 
 def resolved(value: Any, secrets: Secrets, service: str | None = None) -> Any:
@@ -251,7 +271,7 @@ def sources_of(table: object) -> tuple[dict[str, SecretSource], list[str]]:
 
 def _wrong_source(name: object, entry: object) -> str | None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return "this cannot be the name of a secret: letters, digits and _ are needed"
+        return "this cannot be the name of a secret: letters, digits, _ . and - are needed"
     if not isinstance(entry, Mapping):  # never shown: somebody may have written the secret itself
         return 'a table is needed that says where the secret is, as { env = "CRM_TOKEN" } or { file = "/run/crm" }'
     if unknown := sorted(set(entry) - {"env", "file", "services"}):

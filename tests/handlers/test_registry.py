@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from stepwell.errors import DefinitionError, PermanentError
 from stepwell.handlers import Handlers, Problem, handler
-from stepwell.handlers.access import Access
 from stepwell.secrets import SecretRef, Secrets
 
 
@@ -106,7 +105,7 @@ def test_a_secret_reaches_a_handler_and_never_its_output():
         return {"result": f"key {config['key']}", "list": [config["key"]]}
 
     secrets = Secrets(provider={"KEY": "swordfish-1"})
-    handlers = Handlers([echo], Access(secrets=secrets))
+    handlers = Handlers([echo], secrets=secrets)
     assert handlers.call(echo, None, {"key": SecretRef("KEY")}) == {"result": "key ***", "list": ["***"]}
 
 
@@ -115,7 +114,7 @@ def test_data_that_looks_like_a_reference_is_data():
     def echo(ctx, config):
         return config
 
-    handlers = Handlers([echo], Access(secrets=Secrets(provider={"DB": "swordfish-2"})))
+    handlers = Handlers([echo], secrets={"DB": "swordfish-2"})
     for value in ("secret:DB", {"name": "DB"}, ["secret:DB"]):
         assert handlers.call(echo, None, {"key": value}) == {"key": value}
 
@@ -178,7 +177,7 @@ def test_packages_bring_handlers_by_entry_points(monkeypatch):
 
 
 def test_what_is_not_there_is_told_before_anything_runs():
-    handlers = Handlers([geocode], Access(secrets=Secrets(environment={})))
+    handlers = Handlers([geocode], secrets=Secrets(environment={}))
     assert handlers.missing("nothing", {}) == [
         "there is no handler 'nothing' here; give it to the engine: Engine(handlers=[...]), or in settings"
     ]

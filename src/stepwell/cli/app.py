@@ -132,6 +132,14 @@ def audit(run: options.RunArgument, as_json: options.AsJson = False) -> None:
     """Recompute every invariant of a run from its rows; exit code 1 if one of them does not hold."""
 
 
+@declare(app, "handlers")
+def handlers(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A handler.")] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List what nodes of documents can do, or show the config of a handler, its output and an example."""
+
+
 @declare(app, "checkpoints")
 def checkpoints(
     run: options.RunArgument,

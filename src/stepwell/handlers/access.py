@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from ..errors import InputError
+from ..networks import Allowed
 from ..secrets import Secrets
 from ..services import Service
-from ..words import shown
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Gives the addresses of a host."""
-
-
-class Allowed(NamedTuple):
-    """A private network that may be reached, at one port or at any."""
-
-    network: Network
-    port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +25,3 @@ class Access:
     """Programs that `shell` may start: none, any, or these."""
     resolve: Resolve | None = None
     """Who resolves names of hosts; None: the system."""
-
-
-def allowed_networks(given: Iterable[str]) -> tuple[Allowed, ...]:
-    """`10.0.0.0/8`, `127.0.0.1`, `127.0.0.1:8080`, `[fd00::]/8`, `[::1]:8080`."""
-    return tuple(map(_allowed, given))
-
-
-def _allowed(text: str) -> Allowed:
-    network, port = text, None
-    if text.startswith("["):
-        network, _, rest = text[1:].partition("]")
-        mask, _, port = rest.partition(":")
-        network += mask
-    elif text.count(":") == 1:
-        network, _, port = text.partition(":")
-    try:
-        number = int(port) if port else None
-        if number is not None and not 0 < number < 65536:
-            raise ValueError
-        return Allowed(ipaddress.ip_network(network, strict=False), number)
-    except ValueError:
-        raise InputError(
-            f"private_networks: {shown(text)} is no network: write 10.0.0.0/8, 127.0.0.1:8080 or [::1]:8080"
-        ) from None

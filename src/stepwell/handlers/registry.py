@@ -12,6 +12,7 @@
         return {"result": find(config.address)}
 
     engine = Engine(handlers=[geocode])           # or the module that it is in: handlers=["shop.handlers"]
+    engine = Engine(handlers=Handlers([geocode], services={"crm": {"base_url": "https://crm.example.com"}}, secrets=vault))
 
 A package brings handlers by entry points of the group `stepwell.handlers`, each the name of a handler and where it is. Nothing
 registers itself by being imported. Pydantic is loaded when a handler is looked up, and a built-in one only then too.
@@ -24,13 +25,16 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar, get_type_hints
 
 from ..errors import DefinitionError, PermanentError
 from ..graph import Retry, SideEffects
+from ..networks import allowed_networks
 from ..place import caller
-from ..secrets import SecretRef, references, resolved
+from ..secrets import NO_SECRETS, Provider, SecretRef, Secrets, has_references, references, resolved
+from ..services import checked_services
+from ..settings import Settings
 from ..words import shown
 from .access import Access
 from .configs import Later, Problem, fields_of, problems_of, schema_of, validated
@@ -70,13 +74,13 @@ class Handler:
     """It takes references to secrets and resolves them itself; other handlers find the values in their config."""
     takes_secrets: bool = True
     where: str = field(default="built in", repr=False)
+    is_async: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
 
     def __call__(self, ctx: Any, config: Any) -> Any:
         return self.function(ctx, config)
-
-    @property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
 
     def config_schema(self) -> dict[str, Any]:
         """The JSON Schema of its config."""
@@ -98,7 +102,7 @@ class Handler:
 
     def validated(self, config: Mapping[str, Any]) -> Any:
         """The config as the function takes it; PermanentError lists all that is wrong."""
-        if not self.takes_secrets and any(references(config)):
+        if not self.takes_secrets and has_references(config):
             raise PermanentError(f"{self.name} takes no secrets: what it is given it returns")
         return validated(self.name, self.config, config)
 
@@ -177,11 +181,27 @@ _BUILT_IN = {
 class Handlers(Mapping[str, Handler]):
     """All handlers there are, by name. What is found is loaded when it is looked up; listing names loads nothing.
 
-    `given` are handlers, or names of modules that hold some.
+    `given` are handlers, or names of modules that hold some. The others say what they may reach: `services` that documents call
+    by name, where `secrets` are (an object with `get(name)`, or `Secrets`), `private_networks` that HTTP may reach, and which
+    programs `shell` may start (True: any).
     """
 
-    def __init__(self, given: Iterable[Handler | str] = (), access: Access | None = None) -> None:
-        self.access = access or Access()
+    def __init__(
+        self,
+        given: Iterable[Handler | str] = (),
+        *,
+        services: Mapping[str, Any] = _NOTHING,
+        secrets: Secrets | Provider | None = None,
+        private_networks: Iterable[str] = (),
+        shell: Iterable[str] | bool = False,
+        access: Access | None = None,
+    ) -> None:
+        self.access = access or Access(
+            checked_services(services),
+            secrets if isinstance(secrets, Secrets) else Secrets(provider=secrets),
+            allowed_networks(private_networks),
+            shell if isinstance(shell, bool) else frozenset(shell),
+        )
         self._given: dict[str, Handler] = {}
         self._modules: list[str] = []
         self._loaded: dict[str, Handler] = {}
@@ -195,6 +215,17 @@ class Handlers(Mapping[str, Handler]):
                 raise DefinitionError(
                     f"handlers=[{shown(each)}]: a function with @handler(...) is needed, or the name of a module"
                 )
+
+    @classmethod
+    def of_settings(cls, settings: Settings) -> Handlers:
+        """Those that the settings give, with what they may reach."""
+        return cls(
+            settings.handlers,
+            services=settings.services,
+            secrets=Secrets(settings.secrets, folder=settings.secrets_folder),
+            private_networks=settings.private_networks,
+            shell=settings.shell,
+        )
 
     def __getitem__(self, name: str) -> Handler:
         found = self._loaded.get(name)
@@ -217,11 +248,13 @@ class Handlers(Mapping[str, Handler]):
 
     def call(self, handler: Handler, ctx: Any, config: Mapping[str, Any]) -> Any:
         """What a node of this handler returns, a coroutine for `async def`; `config` is rendered, its secrets references."""
-        used = not handler.keeps_secrets and any(references(config))
+        used = handler.takes_secrets and not handler.keeps_secrets and has_references(config)
         if used:
             service = config.get("service")
             known = service if isinstance(service, str) else None
-            config = resolved(config, self.access.secrets, known)
+            # What a replay is answered was recorded without secrets, and where it runs there may be none.
+            secrets = NO_SECRETS if getattr(ctx, "replaying", False) else self.access.secrets
+            config = resolved(config, secrets, known)
         result = handler.function(ctx, handler.validated(config))
         # A handler that gets the secrets themselves might return them, and an output is kept.
         finish = _masked if used else plain
@@ -273,8 +306,7 @@ class Handlers(Mapping[str, Handler]):
 
     def _import_given(self) -> None:
         while self._modules:
-            module = import_module(self._modules[0])
-            for thing in list(vars(module).values()):
+            for thing in list(vars(_imported(self._modules[0])).values()):
                 if isinstance(thing, Handler):
                     self._add(thing)
             del self._modules[0]
@@ -288,6 +320,15 @@ class Handlers(Mapping[str, Handler]):
 
 
 _WITH_SERVICE = frozenset({"call_external_service", "llm_service"})
+
+
+def _imported(module: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except Exception as error:
+        raise DefinitionError(
+            f"handlers of module {module!r} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _loaded_point(name: str, point: Any) -> Handler:

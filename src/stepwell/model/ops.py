@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from ..ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId
 from .rows import OnFailure
 from .status import AttemptStatus, NodeStatus, RunStatus
+from .versions import ActivateVersion, SaveVersion
 
 CHUNK = 2_000
 """How many nodes one op adds, claims, rewrites or deletes at most, so that no commit blocks the others for long."""
@@ -263,6 +264,8 @@ Op: TypeAlias = (
     | Rewrite
     | Delete
     | DeleteGraph
+    | SaveVersion
+    | ActivateVersion
 )
 
 Batch: TypeAlias = Sequence[Op]

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 from ..ids import AttemptId, Digest, RunId, WorkerId
 from .rows import RunRow
 from .status import NodeStatus, RunStatus
+from .versions import GetVersion, ListNames, ListVersions
 
 
 class GetRun(NamedTuple):
@@ -175,4 +176,7 @@ Query: TypeAlias = (
     | ReadyRuns
     | ListReady
     | ListUnfinished
+    | GetVersion
+    | ListVersions
+    | ListNames
 )

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 from ..ids import AttemptId, Digest, RunId
 from .rows import GateState
 from .status import RunStatus
+from .versions import VersionActivated, VersionSaved
 
 
 class Refusal(StrEnum):
@@ -174,4 +175,6 @@ Receipt: TypeAlias = (
     | GateTaken
     | Rewritten
     | Deleted
+    | VersionSaved
+    | VersionActivated
 )

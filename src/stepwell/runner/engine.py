@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import TracebackType
 from typing import Any, Literal
 
 from ..commands import DEFAULT_STORE, either
-from ..define import Builder, Workflow
+from ..define import Builder, Definition, Workflow
+from ..define.document import Document
 from ..errors import EngineClosed, InputError, RunStillActive
+from ..handlers import Handler, Handlers
 from ..ids import RunId, new_worker_id
 from ..kernel.comparing import Comparison
 from ..model import ListRuns, RunRow, RunStatus, Unfinished
@@ -21,6 +23,7 @@ from .bodies.held import RunFacts
 from .code.code import Code, Outdated
 from .code.serving import Serving
 from .code.versions import Versions
+from .documents import Documents, SavedDocument, StoredWorkflow
 from .events import Events, ObservedStore
 from .recent import Recent
 from .reports.explain import served_by
@@ -37,7 +40,8 @@ from .worker.metrics import IDLE, EngineMetrics
 
 RUNS_PER_COMMIT = 500
 
-Startable = Workflow | Builder
+Startable = Workflow | Builder | Document | str
+"""What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
 
 
 class Engine:
@@ -53,7 +57,8 @@ class Engine:
     something that is not recorded fails, with the line that tried.
 
     `jobs` names modules whose functions may run for what came from elsewhere: an imported graph, or what is stored on a server.
-    What programs put into an embedded store needs none.
+    What programs put into an embedded store needs none. `handlers` are functions with `@handler(...)` that documents may name
+    beside those that are built in, or names of modules that hold some.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class Engine:
         *,
         workflows: Iterable[type[Workflow]] = (),
         jobs: Iterable[str] = (),
+        handlers: Handlers | Iterable[Handler | str] = (),
         runner: Literal["local"] | None = "local",
         max_concurrent_nodes: int = 8,
         max_async_nodes: int = 1_000,
@@ -94,7 +100,9 @@ class Engine:
         self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, news=runner == "local")
         self._lock = threading.Lock()
         worker = new_worker_id() if runner == "local" else None
-        self.code = Code(self.store, given, allowed)
+        registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
+        self.code = Code(self.store, given, allowed, registered)
+        self.documents = Documents(self.store, registered)
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
         """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
@@ -179,6 +187,7 @@ class Engine:
         self,
         workflow: Startable,
         *,
+        input: Mapping[str, Any] | None = None,
         run_id: str | None = None,
         idempotency_key: str | None = None,
         priority: int = 0,
@@ -188,23 +197,46 @@ class Engine:
         """Start a run; it is durable when this returns.
 
         The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there; that of
-        a Builder must also have the same graph.
+        a Builder must also have the same graph. `input` is that of a document; a class has its own.
         """
-        definition = self.code.definition_of(workflow)
+        definition = self._definition_of(workflow, input)
         create = create_op(definition, run_id, idempotency_key, priority, timeout, seed)
         (started,) = self._starting.start([(definition, create)], fresh=run_id is None and idempotency_key is None)
         return Run(self, started)
 
+    def _definition_of(self, workflow: Startable, input: Mapping[str, Any] | None = None) -> Definition:
+        if isinstance(workflow, str):
+            workflow = self.documents.find(workflow)
+        if isinstance(workflow, Document):
+            works = self._runner is not None
+            return self.code.definition_of_document(workflow, {} if input is None else input, works=works)
+        if input is not None:
+            raise InputError(
+                "input= is for documents: a class takes its input when it is made, OrderWorkflow(order_id=7)"
+            )
+        return self.code.definition_of(workflow)
+
     def start_many(self, workflows: Iterable[Startable], *, priority: int = 0) -> list[Run]:
         """Start many runs, hundreds in one commit."""
-        definitions = map(self.code.definition_of, checking.checked_list(workflows))
+        definitions = map(self._definition_of, checking.checked_list(workflows))
         items = ((definition, create_op(definition, priority=priority)) for definition in definitions)
         runs: list[Run] = []
         while chunk := list(islice(items, RUNS_PER_COMMIT)):
             runs += [Run(self, run_id) for run_id in self._starting.start(chunk, fresh=True)]
         return runs
 
+    def save(self, document: Document) -> SavedDocument:
+        """Store a document; `engine.start("summarise", input={...})` starts the active version of it, `summarise@3` that one.
+
+        The same content is the same version. The newest version is active unless somebody has chosen another.
+        """
+        return self.documents.save(document)
+
     # Looking
+
+    def workflows(self) -> list[StoredWorkflow]:
+        """The documents that are stored, by name."""
+        return list(self.documents.all())
 
     def get(self, run_id: str) -> Run:
         """The run with this id; raises RunNotFound."""

@@ -16,18 +16,22 @@ from ..model import (
     GetGraphAges,
     GetOutputs,
     GetRun,
+    GetVersion,
     JournalRow,
     LineRow,
     ListAttempts,
     ListJournal,
     ListLines,
     ListMarks,
+    ListNames,
     ListNodes,
     ListRuns,
     ListStops,
     ListUnfinished,
     ListUnusedGraphs,
+    ListVersions,
     ListWorkers,
+    NameRow,
     NodeRow,
     NodeStatus,
     Query,
@@ -36,6 +40,8 @@ from ..model import (
     RunRow,
     RunStatus,
     Unfinished,
+    VersionKind,
+    VersionRow,
     WorkerRow,
 )
 from ..model.origin import is_origin
@@ -253,3 +259,30 @@ def ready_runs(store: Store, runs: tuple[RunId, ...]) -> tuple[RunId, ...]:
 
 def list_unfinished(store: Store) -> tuple[Unfinished, ...]:
     return cast("tuple[Unfinished, ...]", store.read([ListUnfinished()])[0])
+
+
+def get_version(
+    store: Store, kind: VersionKind, name: str, number: int | None = None, *, digest: str | None = None
+) -> VersionRow | None:
+    """A version with its body; without a number or a digest the active one."""
+    return cast("VersionRow | None", store.read([GetVersion(kind, name, number, digest)])[0])
+
+
+def all_versions(store: Store, kind: VersionKind, name: str, page: int = 1_000) -> Iterator[VersionRow]:
+    after = 0
+    while True:
+        rows = cast("tuple[VersionRow, ...]", store.read([ListVersions(kind, name, after, page)])[0])
+        yield from rows
+        if len(rows) < page:
+            return
+        after = rows[-1].number
+
+
+def all_names(store: Store, kind: VersionKind, page: int = 1_000) -> Iterator[NameRow]:
+    after: str | None = None
+    while True:
+        rows = cast("tuple[NameRow, ...]", store.read([ListNames(kind, after, page)])[0])
+        yield from rows
+        if len(rows) < page:
+            return
+        after = rows[-1].name

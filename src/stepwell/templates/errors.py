@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..errors import DefinitionError
+from ..errors import DefinitionError, PermanentError
 
 
-class TemplateError(DefinitionError):
+class TemplateError(DefinitionError, PermanentError):
     """A template is written wrongly, or cannot be rendered. `line` and `column` count from 1, inside the template.
 
     `template` is its text and `path` where it stands in the config of its node, once they are known.

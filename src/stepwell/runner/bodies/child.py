@@ -147,6 +147,8 @@ class PipeOutput(BodyOutput):
 class ParentHost:
     """Answers `ctx` in a child: from what was sent, and else by asking the parent."""
 
+    replays = False
+
     def __init__(self, pipe: Pipe, request: Request) -> None:
         self._pipe = pipe
         self._request = request

@@ -138,6 +138,11 @@ class Context(Repeatable):
             check_unchanged(self._state, self.node_name)
 
     @property
+    def replaying(self) -> bool:
+        """Whether this body is run again, answered from its record: nothing that it asks happens."""
+        return self._host.replays
+
+    @property
     def stopping(self) -> bool:
         """Somebody asked this attempt to stop, or its result would no longer be recorded."""
         return self._host.stopping()

@@ -57,6 +57,10 @@ class Host(Protocol):
     def state(self) -> Mapping[str, Any]:
         """The values of the state that the node sees."""
 
+    @property
+    def replays(self) -> bool:
+        """Whether the body is run again, answered from its record."""
+
     def outside(self) -> Outside:
         """Who answers for the clock, and calls or answers effects."""
 
@@ -79,6 +83,7 @@ class EngineHost:
     """The engine of this process."""
 
     __slots__ = ("_services", "_told", "held", "spec")
+    replays = False
 
     def __init__(self, held: Held, services: Services) -> None:
         self.held = held

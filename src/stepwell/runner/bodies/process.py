@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ...codec import encode
+from ...codec import decode, encode
+from ...define.code.handled import HandledBody, rendered_for_process
 from ...errors import NotStored, StateError, Stopped, StoreError
 from ...graph.document import node_document
 from ...kernel import settling
@@ -120,7 +121,8 @@ class _Place:
             while True:
                 kind, value = child.receive()
                 if kind == "ended":
-                    return attempt.ended(*value)
+                    raised, returned, outcome = value
+                    return attempt.ended(raised, returned, _with_what_was_noted(attempt, outcome))
                 if kind in _ASKED:
                     child.send(_answer(attempt, kind, value))
                 elif kind in _RECORDED:
@@ -213,13 +215,25 @@ class _Child:
 
 def _request(attempt: Attempt) -> Request:
     held, host = attempt.held, attempt.host
-    if host.bodies.restricted:  # the child imports whatever it is told to
-        host.bodies.find(held.spec)
+    spec = held.spec
+    if host.bodies.restricted or spec.templated:  # the child imports whatever it is told to
+        body = host.bodies.find(spec)
+        if isinstance(body, HandledBody):
+            input, outputs = host.arguments()
+            spec = rendered_for_process(spec, body, input, attempt.context, outputs)
     facts = held.facts
     needs: dict[str, bytes] = {facts.specs[index].id: output_of(output) for index, output in held.inputs}
-    node = encode(node_document(held.spec))
+    node = encode(node_document(spec))
     told = host.told._replace(input=dict(facts.input))
     return Request(facts.target, facts.graph.state, node, told, needs, hidden(), attempt.guarded)
+
+
+def _with_what_was_noted(attempt: Attempt, outcome: bytes | None) -> bytes | None:
+    """The outcome that the child told, with what was noted before the body was sent to it."""
+    noted = attempt.context.outcome
+    if not noted:
+        return outcome
+    return encode(noted if outcome is None else {**noted, **decode(outcome)})
 
 
 def _answer(attempt: Attempt, kind: str, value: Any) -> Any:

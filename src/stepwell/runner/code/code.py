@@ -13,10 +13,14 @@ from ... import define
 from ...clock import SECOND
 from ...codec import decode
 from ...define.classes.workflow import check_one_name
+from ...define.code.bodies import definition_of_document
 from ...define.code.registry import names_in
+from ...define.document import Document
+from ...define.document.inputs import checked_input
 from ...define.types.inputs import misfits
 from ...errors import DefinitionError, InputError, MissingJob, StoreCorrupt
 from ...graph import Graph, NodeSpec
+from ...handlers import Handlers
 from ...ids import Digest, RunId
 from ...model import SATISFIED_NODES, NodeStatus, RunRow
 from ...store import Store, reader
@@ -32,8 +36,16 @@ _MAY_RUN = tuple(status for status in NodeStatus if status not in SATISFIED_NODE
 
 
 class Code:
-    def __init__(self, store: Store, workflows: Iterable[type[define.Workflow]], jobs: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        store: Store,
+        workflows: Iterable[type[define.Workflow]],
+        jobs: Iterable[str] = (),
+        handlers: Handlers | None = None,
+    ) -> None:
         self._store = store
+        self.handlers = Handlers() if handlers is None else handlers
+        """What nodes of documents do."""
         self._registry = define.Registry(jobs)
         self._rows: define.Finder = define.ANYTHING if store.embedded else self._registry
         """Who finds what rows of the store name."""
@@ -47,6 +59,13 @@ class Code:
         """By workflow: the graph of the class that was started here last."""
         self._complete: Recent[tuple[str, str], tuple[NodeSpec, ...]] = Recent(128)
         """By workflow and digest: the nodes of graphs of which all code was found."""
+
+    def definition_of_document(self, document: Document, input: Mapping[str, Any], *, works: bool) -> define.Definition:
+        """A document and its input, checked. If this engine `works` on it, all that its nodes need must be here."""
+        definition = definition_of_document(document, input, self._registry, self.handlers)
+        if works:
+            self._refuse_if(definition.bodies.missing(definition.graph, is_data=True))
+        return definition
 
     def definition_of(self, workflow: define.Workflow | define.Builder) -> define.Definition:
         definition = define.definition_of(workflow)
@@ -118,7 +137,9 @@ class Code:
 
     def input_for(self, row: RunRow, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The input of a run with some of it changed, checked by the class as it is now."""
-        target = self.target_of(row)
+        target, source = self.target_of(row), self.graph_of(row).source
+        if source is not None:
+            return checked_input(row.workflow, source.input, {**decode(row.input), **changes})
         if not (isinstance(target, type) and issubclass(target, define.Workflow)):
             raise InputError(f"run {row.id} is of a workflow that takes no input")
         stored = {name: value for name, value in decode(row.input).items() if name in target._compiled.inputs}
@@ -194,7 +215,7 @@ class Code:
                 )
             if known is not None:
                 self._registry.add_workflow(known)
-            return define.bodies_for(known, graph.state, finder)
+            return define.bodies_for(known, graph.state, finder, self.handlers)
         except DefinitionError:
             # A run that was frozen, or got an edited graph, follows no class any more: its methods are still those.
             if found is None and workflow in self._added:

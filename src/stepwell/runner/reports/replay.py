@@ -242,6 +242,7 @@ class RecordHost(EngineHost):
     """Answers `ctx` in a replay from the record. What a body says is not kept, and nobody asks it to stop."""
 
     __slots__ = ("_effects", "_player", "subject")
+    replays = True
 
     def __init__(self, held: Held, services: Services, subject: Subject, node: RecordedNode) -> None:
         super().__init__(held, services)

@@ -9,6 +9,7 @@ from typing import Any, assert_never, cast
 from ...clock import Clock, WallClock
 from ...errors import StoreError
 from ...model import (
+    ActivateVersion,
     AddGraph,
     AddNodes,
     Append,
@@ -30,6 +31,7 @@ from ...model import (
     Renew,
     Renewed,
     Rewrite,
+    SaveVersion,
     Settle,
     Share,
     Sweep,
@@ -37,7 +39,7 @@ from ...model import (
     SwitchGraph,
 )
 from ..port import groups
-from . import running, shaping
+from . import running, shaping, versions
 from .reading import answer
 from .state import State
 
@@ -106,6 +108,10 @@ class MemoryStore:
                 return [shaping.delete(state, op)]
             case DeleteGraph():
                 return [shaping.delete_graph(state, op)]
+            case SaveVersion():
+                return [versions.save_version(state.versions, op, now)]
+            case ActivateVersion():
+                return [versions.activate_version(state.versions, op)]
             case Settle() | Create() | Append():
                 raise AssertionError("handled above")
             case _:

@@ -23,6 +23,7 @@ from ...model import (
     RunStatus,
     WorkerRow,
 )
+from .versions import Versions
 
 
 @dataclass(slots=True)
@@ -203,6 +204,7 @@ class State:
     runs: dict[str, RunRecord] = field(default_factory=dict)
     claims: dict[str, dict[int, AttemptRecord]] = field(default_factory=dict)
     workers: dict[str, WorkerRecord] = field(default_factory=dict)
+    versions: Versions = field(default_factory=dict)
     admissions: int = 0
     graphs_stored: int = 0
 

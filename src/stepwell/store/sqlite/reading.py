@@ -16,18 +16,21 @@ from ...model import (
     GetGraphAges,
     GetOutputs,
     GetRun,
+    GetVersion,
     JournalRow,
     LineRow,
     ListAttempts,
     ListJournal,
     ListLines,
     ListMarks,
+    ListNames,
     ListNodes,
     ListReady,
     ListRuns,
     ListStops,
     ListUnfinished,
     ListUnusedGraphs,
+    ListVersions,
     ListWorkers,
     NodeRow,
     Query,
@@ -56,6 +59,7 @@ from .codes import (
 from .ending import Transaction
 from .leases import stops
 from .payloads import resolve, unpack
+from .versions import answer_version
 
 _RUN = """
 SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.input, r.seed, r.urgency, r.idempotency_key,
@@ -129,6 +133,8 @@ SELECT DISTINCT r.workflow, r.target, g.digest FROM run r INDEXED BY run_unfinis
                     _READY, {key: json.dumps(value) for key, value in asked.items()} | {"limit": limit}
                 )
             )
+        case GetVersion() | ListVersions() | ListNames():
+            return answer_version(tx, query)
         case _:
             assert_never(query)
 

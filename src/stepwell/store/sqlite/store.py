@@ -18,6 +18,7 @@ import apsw
 from ...clock import BootClock, Clock, WallClock, boot_id, has_boot_clock, since_boot
 from ...errors import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from ...model import (
+    ActivateVersion,
     AddGraph,
     AddNodes,
     Append,
@@ -34,6 +35,7 @@ from ...model import (
     Receipt,
     Renew,
     Rewrite,
+    SaveVersion,
     Settle,
     Share,
     Sweep,
@@ -49,6 +51,7 @@ from .leases import dismiss, enlist, renew, sweep
 from .moving import append, settle
 from .reading import answer
 from .shaping import add_graph, add_nodes, create, delete, delete_graph
+from .versions import activate_version, save_version
 from .workers import WorkerLocks
 
 OLDEST_SQLITE = (3, 51, 3)
@@ -220,6 +223,10 @@ class SqliteStore:
                 return [delete(tx, op)]
             case DeleteGraph():
                 return [delete_graph(tx, op)]
+            case SaveVersion():
+                return [save_version(tx, op)]
+            case ActivateVersion():
+                return [activate_version(tx, op)]
             case Settle() | Create() | Append():
                 raise AssertionError("handled above")
             case _:

@@ -36,6 +36,7 @@ from .leases import *
 from .reading import *
 from .settling import *
 from .sweeping import *
+from .versions import *
 
 
 @pytest.fixture
