@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from ...codec import decode
 from ...define import Bodies, bodies_for
 from ...errors import Stopped
+from ...graph import NodeSpec
 from ...graph.document import node_from_document
 from ...masking import hide
 from ...model import LineRow
@@ -28,7 +29,7 @@ from ...replay.effects.repeatable import Outside
 from ..worker.debounce import Debounce
 from .attempt import Course, leave_body
 from .capture import start_capture
-from .host import Told
+from .host import Host, Told
 from .log_lines import BodyOutput
 from .outputs import Outputs
 from .raised import Raised
@@ -144,17 +145,21 @@ class PipeOutput(BodyOutput):
             self._pipe.send(("dropped", (self.dropped, self._at)))
 
 
-class ParentHost:
+class ParentHost(Host):
     """Answers `ctx` in a child: from what was sent, and else by asking the parent."""
-
-    replays = False
 
     def __init__(self, pipe: Pipe, request: Request) -> None:
         self._pipe = pipe
         self._request = request
         self._output = PipeOutput(pipe)
-        self.told = request.told
-        self.spec = node_from_document(decode(request.node))
+
+    @property
+    def told(self) -> Told:
+        return self._request.told
+
+    @cached_property
+    def spec(self) -> NodeSpec:
+        return node_from_document(decode(self._request.node))
 
     @cached_property
     def bodies(self) -> Bodies:
