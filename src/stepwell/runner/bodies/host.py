@@ -93,6 +93,7 @@ class EngineHost(Host):
     """The engine of this process."""
 
     __slots__ = ("_services", "_told", "held", "spec")
+    spec: NodeSpec
 
     def __init__(self, held: Held, services: Services) -> None:
         self.held = held
