@@ -12,6 +12,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
+    from .define.document import Document, DocumentError
     from .errors import (
         DefinitionError,
         GraphError,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
+    "define.document": ("Document", "DocumentError"),
     "errors": (
         "DefinitionError",
         "GraphError",
@@ -75,6 +77,8 @@ __all__ = [
     "Context",
     "DefinitionError",
     "Delta",
+    "Document",
+    "DocumentError",
     "Engine",
     "Graph",
     "GraphError",

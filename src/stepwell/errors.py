@@ -56,15 +56,15 @@ class StepwellError(Exception):
 class DefinitionError(StepwellError):
     """A workflow is written wrongly. `where` is the file and line of the definition, if it is known."""
 
-    def __init__(self, message: str, *, where: str | None = None) -> None:
+    def __init__(self, message: str, *, where: object = None) -> None:
         super().__init__(f"{message}\n  defined at {where}" if where else message)
-        self.where = where
+        self.where = str(where) if where else None
 
 
 class GraphError(DefinitionError):
     """A graph has problems. `problems` lists all of them, each with the place it was found at."""
 
-    def __init__(self, problems: Sequence[object], *, where: str | None = None) -> None:
+    def __init__(self, problems: Sequence[object], *, where: object = None) -> None:
         self.problems = tuple(problems)
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         lines = "\n".join(f"  - {problem}" for problem in self.problems[:MAX_SHOWN])

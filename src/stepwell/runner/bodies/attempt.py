@@ -19,6 +19,7 @@ from ...kernel import settling
 from ...kernel.settling import Failure, Verdict
 from ...model import Settle
 from ...replay.effects.current import enter
+from ...replay.effects.record import masked
 from ...words import class_names
 from .capture import capture_for
 from .context import Context, no_state
@@ -248,7 +249,7 @@ def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:
     if not outcome:
         return None
     try:
-        kept = encode(outcome)
+        kept = masked(encode(outcome))
     except NotJson as error:
         raise NotJson(f"the ctx.outcome of node {node!r} cannot be stored: {error.message}", path=error.path) from None
     if len(kept) > MAX_OUTCOME:

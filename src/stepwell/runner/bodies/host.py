@@ -17,7 +17,7 @@ from .held import Held
 from .log_lines import AttemptOutput, BodyOutput, Lines
 from .outputs import Outputs, StoredOutputs
 from .recording import AttemptSink, Ledger
-from .visible_state import ReadOutputs, Seen
+from .visible_state import ReadOutputs, VisibleState
 
 
 class Told(NamedTuple):
@@ -141,10 +141,10 @@ class EngineHost(Host):
 
     def state(self) -> Mapping[str, Any]:
         facts = self.held.facts
-        if facts.seen is None:
+        if facts.visible_state is None:
             assert facts.bodies.state is not None, "ctx has looked"
-            facts.seen = Seen(facts.run_id, facts.graph, facts.bodies.state, self._services.read)
-        return facts.seen.by(self.held.index, self.held.number)
+            facts.visible_state = VisibleState(facts.run_id, facts.graph, facts.bodies.state, self._services.read)
+        return facts.visible_state.by(self.held.index, self.held.number)
 
     def outside(self) -> Outside:
         return Recorder(self.told.node_name, self.told.attempt, self.sink())

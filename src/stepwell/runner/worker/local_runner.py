@@ -64,6 +64,7 @@ class LocalRunner:
         on_pressure: Callable[[BackpressureEvent], None],
         house: Callable[[], Housekeeping],
         graphs: Callable[[Digest], Graph | None],
+        lacks: Callable[[], list[tuple[str, str, str]]] = list,
         queues: frozenset[str] | None = None,
         guarded: bool = False,
     ) -> None:
@@ -97,6 +98,7 @@ class LocalRunner:
             on_held=self._leased,
             on_stop=self.stop,
             versions=versions,
+            lacks=lacks,
             queues=queues,
         )
         self._gates = Debounce(self._finish_gates, "stepwell-gates", 0)
