@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .handlers import Handlers, handler
     from .masking import secret
     from .model import AttemptStatus, NodeStatus, RunStatus
+    from .pipeline import Entity, Pipeline
     from .replay import effect
     from .runner import Context, Engine, Run
 
@@ -65,6 +66,7 @@ _HOMES = {
     "handlers": ("Handlers", "handler"),
     "masking": ("secret",),
     "model": ("AttemptStatus", "NodeStatus", "RunStatus"),
+    "pipeline": ("Entity", "Pipeline"),
     "replay": ("effect",),
     "runner": ("Context", "Engine", "Run"),
 }
@@ -80,6 +82,7 @@ __all__ = [
     "Document",
     "DocumentError",
     "Engine",
+    "Entity",
     "Graph",
     "GraphError",
     "Handlers",
@@ -88,6 +91,7 @@ __all__ = [
     "NodeSpec",
     "NodeStatus",
     "PermanentError",
+    "Pipeline",
     "ReplayMismatch",
     "Retry",
     "RetryLater",

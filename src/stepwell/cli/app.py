@@ -12,6 +12,7 @@ from ..version import __version__
 from . import completion, document_commands, options
 from .command import declare
 from .exits import MEANINGS, forgiving_streams, report
+from .pipeline import pipelines
 
 app = typer.Typer(
     name="stepwell",
@@ -22,6 +23,9 @@ app = typer.Typer(
     epilog="\b\nExit codes:\n" + "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in MEANINGS.items()),
     context_settings={"help_option_names": ["--help", "-h"]},
 )
+
+
+app.add_typer(pipelines, name="pipeline")
 
 
 def _show_version(wanted: bool) -> None:
