@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import ssl
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -62,11 +63,14 @@ async def exchange(access: Access, outgoing: Outgoing) -> dict[str, Any]:
 
 def _network_error(place: str, error: BaseException) -> TransientError | PermanentError:
     cause: BaseException | None = error
+    reason = ""
     while cause is not None:
+        if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
+            reason = os.strerror(cause.errno)  # the last of them is what happened
         if isinstance(cause, ssl.SSLCertVerificationError):
             return PermanentError(f"{place}: the certificate is refused: {cause.verify_message}")
         cause = cause.__cause__ or cause.__context__
-    said = mask(str(error)) or "the connection was lost"
+    said = mask(reason or str(error)) or "the connection was lost"
     return TransientError(f"{place}: {said} ({type(error).__name__})")
 
 
