@@ -292,6 +292,15 @@ def test_what_cannot_be_unpacked_fails(content):
         ask(server)
 
 
+def test_head_tells_of_a_body_that_is_not_sent():
+    told = (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\nContent-Encoding: br\r\nX-A: 1\r\nConnection: close\r\n\r\n"
+    )
+    with Server(lambda asked: told) as server:
+        got = ask(server, method="HEAD")
+    assert (got["result"], got["headers"]["x-a"]) == ("", "1")
+
+
 def test_endless_headers_are_refused():
     def endless(asked: Asked) -> Any:
         yield b"HTTP/1.1 200 OK\r\n"

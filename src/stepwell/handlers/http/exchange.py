@@ -91,7 +91,7 @@ class _Exchange:
                 async with _answer(transport, method, url, headers, content) as response:
                     target = response.headers.get("location")
                     if response.status_code not in _REDIRECTS or not target or not asked.redirects:
-                        return await self._taken(response, url)
+                        return await self._taken(response, url, method)
                     if hop == asked.redirects:
                         raise PermanentError(f"redirected more than {asked.redirects} times")
                     following = self._following(url, target, first)
@@ -119,8 +119,8 @@ class _Exchange:
     def _is_credential(self, name: str) -> bool:
         return name.lower() in CREDENTIALS or name.lower() in self._secret_headers
 
-    async def _taken(self, response: httpx.Response, url: httpx.URL) -> dict[str, Any]:
-        content = await read_body(response, self._asked.max_bytes)
+    async def _taken(self, response: httpx.Response, url: httpx.URL, method: str) -> dict[str, Any]:
+        content = await read_body(response, self._asked.max_bytes, is_head=method == "HEAD")
         failed = response.status_code >= 400
         parse: Parse = "text" if failed and self._asked.parse == "json" else self._asked.parse
         try:
