@@ -133,13 +133,20 @@ def get_node(store: Store, run_id: str, index: int) -> NodeRow:
 
 
 def list_attempts(store: Store, run_id: str, index: int | None = None) -> list[AttemptRow]:
-    attempts: list[AttemptRow] = []
+    return list(each_attempt(store, run_id, index))
+
+
+def each_attempt(
+    store: Store, run_id: str, index: int | None = None, limit: int = ListAttempts(RunId("")).limit
+) -> Iterator[AttemptRow]:
+    """So many at a time: their outputs need not all be held at once."""
+    after = (-1, 0)
     while True:
-        after = (attempts[-1].index, attempts[-1].number) if attempts else (-1, 0)
-        page = cast("tuple[AttemptRow, ...]", store.read([ListAttempts(RunId(run_id), index, after)])[0])
-        attempts += page
-        if len(page) < ListAttempts(RunId("")).limit:
-            return attempts
+        page = cast("tuple[AttemptRow, ...]", store.read([ListAttempts(RunId(run_id), index, after, limit)])[0])
+        yield from page
+        if len(page) < limit:
+            return
+        after = page[-1].index, page[-1].number
 
 
 def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:

@@ -59,10 +59,14 @@ class Course(ABC, Generic[End]):
         """Where its body says what it logs and prints; None when that is not recorded any more."""
         return self.host.output()
 
-    def perform(self) -> End | AnyCoroutine:
-        """Call the body, and keep what comes of it; a coroutine comes back, to be awaited on a loop."""
+    def enter(self) -> None:
+        """From now on this context belongs to the body: what it prints and what it asks."""
         capture_for(self)
         enter(self.context)
+
+    def perform(self) -> End | AnyCoroutine:
+        """Call the body, and keep what comes of it; a coroutine comes back, to be awaited on a loop."""
+        self.enter()
         try:
             result = self._call()
             if type(result) not in _DATA and isinstance(result, Coroutine):
@@ -128,6 +132,12 @@ class Course(ABC, Generic[End]):
 
     @abstractmethod
     def _failed(self, raised: Raised, outcome: bytes | None) -> End: ...
+
+
+def leave_body() -> None:
+    """From now on this context belongs to no body."""
+    capture_for(None)
+    enter(None)
 
 
 def _unknown(run_id: RunId) -> None:

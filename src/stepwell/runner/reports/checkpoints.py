@@ -19,9 +19,9 @@ from ...replay.effects.record import Effect, effects_by_attempt
 from ...replay.history.checkpoint import (
     VERSION,
     Checkpoint,
+    FrontierHistory,
     Frontiers,
     Label,
-    MovingFrontier,
     WorkItem,
     idempotency_key,
     joined_key,
@@ -113,14 +113,14 @@ class _History:
 
     def _step_with(self, key: str, known: KnownKeys) -> int:
         states: StateHistory | None = None
-        frontier: MovingFrontier | None = None
+        frontier: FrontierHistory | None = None
         for entry, graph, folded in self._walk():
             if states is None or entry.kind == "healed":
                 states = StateHistory(self.run.id, graph, self._state, self._attempts, folded)
             else:
                 states.follow(entry, folded)
             if frontier is None or entry.kind in ("healed", "run"):  # when a gate opens, any node may have become READY
-                frontier = MovingFrontier(graph, folded)
+                frontier = FrontierHistory(graph, folded)
             else:
                 frontier.follow(entry, folded)
             found = joined_key(self.run.id, entry.seq, frontier.items, states.text())

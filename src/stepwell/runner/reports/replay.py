@@ -22,7 +22,6 @@ from ...handlers import Handlers
 from ...ids import AttemptId, Digest, RunId
 from ...masking import mask
 from ...model.outputs import Completion
-from ...replay.effects.current import enter
 from ...replay.effects.inside import inside
 from ...replay.effects.record import masked_asking
 from ...replay.effects.repeatable import Outside
@@ -32,7 +31,7 @@ from ...replay.history.player import Player, Subject
 from ...replay.history.recorded import RecordedNode, RecordedRun, read_recorded
 from ...replay.history.superseded import Given
 from ...store import Store
-from ..bodies.attempt import AnyCoroutine, Course
+from ..bodies.attempt import AnyCoroutine, Course, leave_body
 from ..bodies.held import Held, RunFacts
 from ..bodies.host import EngineHost, Services
 from ..bodies.log_lines import Lines
@@ -189,7 +188,7 @@ class _Replay:
                 effects += self._execute(node, spec)
                 executed.append(spec.id)
         finally:
-            enter(None)
+            leave_body()
             self._loop.close()
         seconds = time.perf_counter() - started
         return Replayed(self._recorded.run_id, tuple(executed), stubbed, effects, seconds)

@@ -301,7 +301,7 @@ class LocalRunner:
 
     def _store_lines(self) -> None:
         with self._lock:
-            self.scheduler.lines.ripen()
+            self.scheduler.lines.mark_due()
         self.pump()
 
     def _begins(self, attempt: Attempt) -> bool:
