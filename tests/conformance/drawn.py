@@ -32,10 +32,11 @@ number = st.integers(0, 1_000)
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """A small graph of any shape, with careful nodes, two queues and outputs that bodies ask for."""
+    """A small graph of any shape, often a chain, with careful nodes, two queues and outputs that bodies ask for."""
     specs: list[NodeSpec] = []
+    chain = draw(st.booleans())
     for i in range(draw(st.integers(1, 7))):
-        parents = draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set()
+        parents = set() if not i else {i - 1} if chain else draw(st.sets(st.integers(0, i - 1), max_size=3))
         names = tuple(specs[parent].id for parent in sorted(parents))
         needs = tuple(name for name in names if draw(st.booleans()))
         kind = draw(st.sampled_from(({}, {}, {"on_lost": "interrupt"}, {"queue": "gpu", "body": "loop"})))

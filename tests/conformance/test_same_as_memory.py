@@ -326,6 +326,31 @@ class SameAsMemory(RuleBasedStateMachine):
             self.claim(WORKERS[0], (("default/thread", 3), ("gpu/loop", 4)), RUNS, None, False)
         self.commit()
 
+    @rule(
+        which=number,
+        worker=st.sampled_from(WORKERS),
+        links=st.integers(1, 4),
+        lanes=st.sampled_from((LANES, LANES[:1])),
+        again=st.booleans(),
+    )
+    def follow_a_chain(self, which: int, worker: WorkerId, links: int, lanes: Any, again: bool) -> None:
+        """What a chain does with every node: one settlement, and one claim of the same run, in one batch."""
+        self.ask(Enlist(worker, 600 * SECOND, b"{}"), True)
+        attempt = self.attempt(which)
+        for _ in range(links):
+            found = self.memory._state.attempt(*split_attempt_id(attempt))
+            run = RUNS[0] if found is None else found.run.id
+            known, self.batch = len(self.attempts), [Settle(attempt, *GOOD, b"null")]
+            self.claim(worker, tuple((lane, 1 + which % 2) for lane in lanes), (run,), None, False)
+            batch = list(self.batch)
+            self.commit()
+            if again:
+                self.batch = batch
+                self.commit()
+            if len(self.attempts) == known:
+                return
+            attempt = self.attempts[-1]
+
     @rule(which=number, index=st.integers(-1, 3), data=st.sampled_from(sorted(PAYLOADS)), now=st.booleans())
     def append(self, which: int, index: int, data: str, now: bool) -> None:
         kind = "effect" if which % 2 else "log"

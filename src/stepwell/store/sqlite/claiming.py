@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...ids import attempt_id
-from ...model import CHUNK, Claim, Claimed, Grant, Receipt, Refusal, Refused
+from ...model import CHUNK, Claim, Claimed, Grant, Receipt, Refusal, Refused, Settle
 from .codes import A_RUNNING, G_OPEN, KIND_CODE, N_READY, N_RUNNING, ORDINALS, R_PENDING, R_RUNNING
 from .ending import Transaction
 from .payloads import resolve
-from .single import FEW, Candidate, grant_few
+from .single import FEW, Candidate, grant_few, grant_of, hand_on
 
 # READY nodes of one run; of runs that are named; of runs that were found, in this order.
 _OF_RUN = f"""
@@ -134,10 +134,22 @@ def claim(tx: Transaction, op: Claim) -> Receipt:
     if granted is None:
         return _claim_many(tx, op, some=bool(few))
     key, grants = granted
-    if any(node.has_needs for node in few):
-        inputs = _inputs(tx, key)
-        grants = [grant._replace(inputs=tuple(inputs.get(n, ()))) for n, grant in enumerate(grants)]
-    return Claimed(tuple(grants))
+    return Claimed(_with_inputs(tx, key, grants) if any(node.has_needs for node in few) else tuple(grants))
+
+
+def settle_and_claim(tx: Transaction, settle: Settle, op: Claim) -> list[Receipt] | None:
+    """Both receipts, if that can be done at once; None, and nothing has happened, if not."""
+    handed_on = hand_on(tx, settle, op)
+    if handed_on is None:
+        return None
+    settled, node, key = handed_on
+    grants = [grant_of(op.claim_id, 0, node)]
+    return [settled, Claimed(_with_inputs(tx, key, grants) if node.has_needs else tuple(grants))]
+
+
+def _with_inputs(tx: Transaction, key: int, grants: list[Grant]) -> tuple[Grant, ...]:
+    inputs = _inputs(tx, key)
+    return tuple(grant._replace(inputs=tuple(inputs.get(ordinal, ()))) for ordinal, grant in enumerate(grants))
 
 
 def _claim_many(tx: Transaction, op: Claim, *, some: bool) -> Receipt:

@@ -41,11 +41,12 @@ from ...model import (
 )
 from ..port import groups
 from .arranging import arrange
-from .claiming import claim
+from .claiming import claim, settle_and_claim
 from .ending import TEMPORARY_TABLES, Transaction
 from .forking import share
 from .gates import gate, rewrite
 from .leases import dismiss, enlist, renew, sweep
+from .log import WriteAheadLog
 from .moving import append, settle
 from .reading import answer
 from .shaping import add_graph, add_nodes, create, delete, delete_graph
@@ -129,6 +130,7 @@ class SqliteStore:
             self._writer.close()
             raise
         self._reading = self._reader.cursor()
+        self._log = WriteAheadLog(self._writer, self.path)
 
     def _make_folder(self) -> None:
         """Only the last folder is made: a path of which more is missing is more likely mistyped."""
@@ -159,9 +161,8 @@ class SqliteStore:
             tx = Transaction(cursor, self._clock.now())
             if dead:
                 self._expire(tx, dead)
-            receipts: list[Receipt] = []
-            for kind, members in groups(batch):
-                receipts += self._apply(tx, kind, [batch[position] for position in members])
+            receipts = self._apply_all(tx, batch)
+            self._log.extend()
             cursor.execute("COMMIT")
         except BaseException:
             if self._writer.in_transaction:
@@ -171,6 +172,7 @@ class SqliteStore:
             self._locks.follow(batch)
         if dead:
             self._locks.remove_locks(dead)
+        self._log.checkpoint_if_long()
         return receipts
 
     def _check_file(self) -> None:
@@ -184,6 +186,16 @@ class SqliteStore:
                 f"{self.path} was deleted, moved or replaced while it was in use: what is committed now would be lost. "
                 f"Put the file back and start again"
             )
+
+    def _apply_all(self, tx: Transaction, batch: Batch) -> list[Receipt]:
+        if len(batch) == 2 and type(batch[0]) is Settle and type(batch[1]) is Claim:
+            at_once = settle_and_claim(tx, batch[0], batch[1])
+            if at_once is not None:
+                return at_once
+        receipts: list[Receipt] = []
+        for kind, members in groups(batch):
+            receipts += self._apply(tx, kind, [batch[position] for position in members])
+        return receipts
 
     def _apply(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
         if kind is Settle:
@@ -258,6 +270,7 @@ class SqliteStore:
         with self._write_lock, self._read_lock:
             if not self._closed:
                 self._closed = True
+                self._log.close()
                 self._reader.close()
                 self._writer.close()
                 self._locks.close()
@@ -285,7 +298,6 @@ class SqliteStore:
             raise StoreError(f"{self.path}: this file system does not support SQLite's write-ahead log (got {mode!r})")
         db.pragma("synchronous", synchronous)
         db.pragma("temp_store", "memory")
-        db.pragma("wal_autocheckpoint", 4000)
         db.pragma("cache_size", -32_000)
 
     def _switch_to_log(self, db: apsw.Connection) -> object:

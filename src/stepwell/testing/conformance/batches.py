@@ -183,3 +183,47 @@ def test_maintenance_may_be_asked_for_at_any_time(store: Store, clock: ManualClo
     clock.advance(30)
     store.commit([Sweep(0)])
     assert reader.list_workers(store) == (), "it held nothing"
+
+
+def test_a_settlement_and_the_claim_that_follows_are_one_batch_twice_the_same(store: Store) -> None:
+    """What every node of a chain costs: its child is claimed in the commit that completes it."""
+    of = graph(a="", b="a", c="b")
+    enlist(store)
+    start(store, of)
+    (held,) = claim(store, claim="c0")
+    for number, node in enumerate("bc", start=1):
+        batch = [completed_op(held.attempt), claim_op(claim=f"c{number}", runs=(RUN,))]
+        first, again = store.commit(batch), store.commit(batch)
+        assert isinstance(first[0], Settled)
+        assert isinstance(first[1], Claimed)
+        assert first[1] == again[1], "the claim is found again"
+        assert again[0] == Settled(True, first[0].run._replace(seq=first[0].run.seq + 1)), "and so is the settlement"
+        (held,) = first[1].grants
+        assert (of.in_order[held.index].id, held.number) == (node, 1)
+        assert first[0].run.active == 1
+    (row,) = store.commit([completed_op(held.attempt)])
+    assert isinstance(row, Settled)
+    assert row.run.status is RunStatus.COMPLETED
+    kinds = [entry.kind for entry in reader.list_journal(store, RUN)]
+    assert kinds[-7:] == ["claimed", "completed", "claimed", "completed", "claimed", "completed", "run"]
+
+
+def test_a_settlement_stands_when_the_claim_beside_it_is_refused(store: Store) -> None:
+    enlist(store)
+    start(store, graph(a="", b="a"))
+    (held,) = claim(store)
+    settled, refused = store.commit([completed_op(held.attempt), claim_op(claim="c9", worker="nobody", runs=(RUN,))])
+    assert isinstance(settled, Settled)
+    assert refused == Refused(Refusal.LEASE_EXPIRED)
+    assert statuses(store) == {"a": "COMPLETED", "b": "READY"}
+
+
+def test_a_claim_beside_a_settlement_takes_only_what_it_asks_for(store: Store) -> None:
+    enlist(store)
+    start(store, graph(a="", b="a"))
+    (held,) = claim(store)
+    _, claimed = store.commit(
+        [completed_op(held.attempt), claim_op(lanes=(("gpu/thread", 5),), claim="c9", runs=(RUN,))]
+    )
+    assert claimed == Claimed(())
+    assert statuses(store) == {"a": "COMPLETED", "b": "READY"}
