@@ -5,13 +5,17 @@ from hypothesis import strategies as st
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import GateToken, RunId, WorkerId
 from stepwell.model import SETTLEMENTS, AttemptStatus, NodeStatus
+from stepwell.testing.ops import lane
 
 RUNS = tuple(RunId(f"run-{i}") for i in range(5))
 FORKS = tuple(RunId(f"fork-{i}") for i in range(3))
 WORKERS = tuple(WorkerId(f"worker-{i}") for i in range(3))
 TOKENS = tuple(GateToken(f"token-{i}") for i in range(2))
 PURPOSES = ("failed", "cancel", "retry", "pause")
-LANES = ("default/thread", "default/thread!", "gpu/loop", "default/suspect", "gpu/suspect", "elsewhere/thread")
+LANES = tuple(
+    lane(text)
+    for text in ("default/thread", "default/thread!", "gpu/loop", "default/thread?", "gpu/loop?", "elsewhere/thread")
+)
 PAYLOADS = {
     "none": None,
     "null": b"null",

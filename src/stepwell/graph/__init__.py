@@ -14,8 +14,6 @@ from .spec import (
     OnLost,
     Retry,
     SideEffects,
-    lane_name,
-    suspect_lane,
 )
 
 __all__ = [
@@ -33,8 +31,6 @@ __all__ = [
     "SideEffects",
     "check",
     "from_frozen",
-    "lane_name",
-    "suspect_lane",
     "to_dot",
     "to_frozen",
     "to_mermaid",

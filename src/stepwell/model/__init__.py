@@ -1,5 +1,7 @@
 """The shared vocabulary: statuses and their legal moves, rows, ops, receipts, queries."""
 
+from .lanes import *
+from .limits import *
 from .ops import *
 from .queries import *
 from .receipts import *

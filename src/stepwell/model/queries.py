@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from ..ids import AttemptId, Digest, RunId, WorkerId
+from .lanes import Lane
 from .rows import RunRow
 from .status import NodeStatus, RunStatus
 
@@ -23,9 +24,15 @@ class ListRuns(NamedTuple):
     ended_before: int | None = None
     digest: Digest | None = None
     origin: RunId | None = None
-    """Only forks of this run: those whose `fork` is a JSON object with this `origin`."""
+    """Only forks of this run."""
     prefix: str | None = None
     """Only runs whose id begins so."""
+    tags: tuple[tuple[str, str], ...] = ()
+    """Only runs that have all of these."""
+    since: int | None = None
+    """Only runs that were created then or later."""
+    until: int | None = None
+    """Only runs that were created before."""
 
 
 class ListNodes(NamedTuple):
@@ -135,7 +142,7 @@ class ListReady(NamedTuple):
     """Runs behind an open gate that have READY nodes in these lanes: of those that are named, and of the (workflow, digest)
     pairs; the most urgent first."""
 
-    lanes: tuple[str, ...]
+    lanes: tuple[Lane, ...]
     runs: tuple[RunId, ...] = ()
     serves: tuple[tuple[str, str], ...] = ()
     limit: int = 100

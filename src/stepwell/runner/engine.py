@@ -20,7 +20,6 @@ from ..ids import Digest, RunId, checked_run_id, new_run_id, new_worker_id
 from ..kernel.comparing import Comparison
 from ..kernel.layout import add_graph
 from ..model import (
-    CHUNK,
     Create,
     Created,
     Gate,
@@ -237,7 +236,7 @@ class Engine:
             ops += self._graph_ops(definition)
         ops += [create for _, create in items]
         # A run that exists may have another graph, so nothing is claimed of it before the answer is there.
-        small = all(len(definition.graph) <= CHUNK for definition, _ in items)
+        small = all(len(definition.graph) <= self.store.limits.nodes for definition, _ in items)
         facts = tuple(facts_of(definition, create) for definition, create in items) if fresh and small else ()
         receipts = self._commit(ops, facts)[-len(items) :]
         return [

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ..errors import InputError
 from ..ids import NodeId, RunId
 from ..model import (
+    Answer,
     AttemptStatus,
     Batch,
     Claimed,
@@ -30,6 +31,7 @@ from ..model import (
     RunStatus,
     Settle,
     Settled,
+    StoreLimits,
     Swept,
 )
 from ..store import Store
@@ -220,6 +222,10 @@ class ObservedStore:
     def embedded(self) -> bool:
         return self._store.embedded
 
+    @property
+    def limits(self) -> StoreLimits:
+        return self._store.limits
+
     def read(self, queries: Sequence[Query]) -> list[Any]:
         return self._store.read(queries)
 
@@ -232,7 +238,7 @@ class ObservedStore:
     def close(self) -> None:
         self._store.close()
 
-    def commit(self, batch: Batch) -> list[Receipt]:
+    def commit(self, batch: Batch) -> Answer:
         events = self._events
         if not events.listening:
             return self._store.commit(batch)

@@ -195,7 +195,7 @@ def _interrupt_reruns() -> Any:
     def lose(attempt: Any, now: int) -> None:
         node = attempt.run.nodes[attempt.index]
         layout = node.layout
-        node.layout = layout._replace(lane=layout.lane.rstrip("!"))
+        node.layout = layout._replace(lane=layout.lane._replace(careful=False))
         original(attempt, now)
         node.layout = layout
 

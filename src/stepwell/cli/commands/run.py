@@ -306,7 +306,7 @@ def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
 
 def _has_active(engine: Engine, run: RunRow, queues: Sequence[str]) -> bool:
     active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
-    return any(node.lane.partition("/")[0] in queues for node in active)
+    return any(node.lane.queue in queues for node in active)
 
 
 def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:

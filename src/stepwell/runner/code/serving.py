@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...errors import DefinitionError, RunConflict, RunError, RunNotFound, StepwellError, StoreError
 from ...ids import RunId
-from ...model import RunRow, Unfinished
+from ...model import Lane, RunRow, Unfinished
 from ...store import Store, reader
 from ..bodies.held import RunFacts
 from .code import Code, Outdated
@@ -22,7 +22,7 @@ HEALING_SECONDS = 0.2
 LOOK_AGAIN_SECONDS = 1.0
 """How often one looks whether the newer version that one yielded to is still alive."""
 
-Pairs = dict[tuple[str, str], frozenset[str]]
+Pairs = dict[tuple[str, str], frozenset[Lane]]
 
 
 class Serving:
@@ -42,7 +42,7 @@ class Serving:
         self._announce = announce
         self._lock = threading.Lock()
         self.everything = False
-        self._known: dict[Unfinished, frozenset[str] | None] = {}
+        self._known: dict[Unfinished, frozenset[Lane] | None] = {}
         self._look_again: dict[Unfinished, float] = {}
         self._left: dict[RunId, float] = {}
         """Runs of this engine that it left to a newer version, and when to look at them again."""

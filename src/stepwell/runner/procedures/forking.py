@@ -8,7 +8,6 @@ from ...ids import Digest, RunId, new_claim_id
 from ...kernel.audit import Folded, earlier_graphs, fold
 from ...kernel.plans import Plan
 from ...model import (
-    CHUNK,
     AttemptStatus,
     Finish,
     Gate,
@@ -24,7 +23,7 @@ from ...model import (
     Shared,
 )
 from ...model.origin import is_origin
-from .procedure import Commit, Procedure, Read
+from .procedure import AskLimits, Commit, Procedure, Read
 from .reads import all_nodes, journal, load_graph
 
 UNSTARTED = (NodeStatus.PENDING, NodeStatus.READY)
@@ -59,8 +58,9 @@ def share_all(gate: Gate, run: RunRow) -> Procedure[Plan | None]:
         for place, status in sorted(folded.attempts.items())
         if status is AttemptStatus.COMPLETED and place[0] not in left
     ]
-    for start in range(0, len(shared), CHUNK):
-        op = Share(run.id, gate.token, origin, new_claim_id(), tuple(shared[start : start + CHUNK]))
+    ((chunk, *_),) = yield AskLimits()
+    for start in range(0, len(shared), chunk):
+        op = Share(run.id, gate.token, origin, new_claim_id(), tuple(shared[start : start + chunk]))
         (receipt,) = yield Commit([op])
         if isinstance(receipt, Refused) and receipt.reason is not Refusal.UNKNOWN:
             return None

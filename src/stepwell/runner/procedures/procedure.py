@@ -32,11 +32,15 @@ class LoadGraph(NamedTuple):
     digest: Digest
 
 
+class AskLimits(NamedTuple):
+    """How much the store takes at once, in a list."""
+
+
 class Version(NamedTuple):
     """The store's version, in a list."""
 
 
-Wish: TypeAlias = Commit | Read | LoadGraph | Version
+Wish: TypeAlias = Commit | Read | LoadGraph | AskLimits | Version
 Procedure: TypeAlias = Generator[Wish, list[Any], Result]
 
 
@@ -71,6 +75,8 @@ def perform(store: Store, wish: Wish) -> list[Any]:
         case LoadGraph(digest):
             (document,) = store.read([GetGraph(digest)])
             return [None if document is None else Graph.load(document)]
+        case AskLimits():
+            return [store.limits]
         case Version():
             return [store.version()]
         case _:

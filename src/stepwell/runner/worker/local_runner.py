@@ -18,7 +18,7 @@ from ...errors import StoreError
 from ...graph import Graph
 from ...ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ...kernel import settling
-from ...model import Dismiss, GateState, RunNews, Settle
+from ...model import Dismiss, GateState, Lane, RunNews, Settle
 from ...model.outputs import Completion
 from ...store import Store, reader
 from ..bodies.attempt import Attempt, settle
@@ -72,7 +72,7 @@ class LocalRunner:
         self._telling = threading.Lock()
         self._house, self._graphs = house, graphs
         self._lock = threading.Lock()
-        self.scheduler = Scheduler(worker, limits, new_claim_id, queues)
+        self.scheduler = Scheduler(worker, limits, new_claim_id, queues, store.limits)
         self.timetable = Timetable()
         self._commits = GroupCommit(store, self.scheduler, self._lock, self)
         self.pump, self.submit, self.commit_soon = self._commits.pump, self._commits.submit, self._commits.soon
@@ -121,7 +121,7 @@ class LocalRunner:
             self.scheduler.mark_ready(runs)
         self.pump()
 
-    def serve(self, pairs: Mapping[tuple[str, str], frozenset[str]]) -> None:
+    def serve(self, pairs: Mapping[tuple[str, str], frozenset[Lane]]) -> None:
         """Work for these (workflow, digest) pairs, whoever started the runs."""
         with self._lock:
             self.scheduler.serves = dict(pairs)

@@ -8,9 +8,11 @@ from typing import Any, assert_never, cast
 
 from ...clock import Clock, WallClock
 from ...errors import StoreError
+from ...ids import AttemptId
 from ...model import (
     AddGraph,
     AddNodes,
+    Answer,
     Append,
     Batch,
     Claim,
@@ -36,10 +38,11 @@ from ...model import (
     Swept,
     SwitchGraph,
 )
-from ..port import groups
+from ..rules.grouping import groups
+from ..rules.values import refuse_values
 from . import running, shaping
 from .reading import answer
-from .state import State
+from .state import LIMITS, State
 
 
 class MemoryStore:
@@ -55,20 +58,32 @@ class MemoryStore:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or WallClock()
+        self.limits = LIMITS
         self._state = State()
         self._lock = threading.Lock()
         self._version = 0
         self._closed = False
 
-    def commit(self, batch: Batch) -> list[Receipt]:
+    def commit(self, batch: Batch) -> Answer:
         with self._lock:
             self._check_open()
             now = self._clock.now()
             receipts: list[Receipt] = []
             for kind, members in groups(batch):
-                receipts += self._apply(kind, [batch[position] for position in members], now)
+                receipts += self._judge(kind, [batch[position] for position in members], now)
             self._version += any(map(_changed_something, receipts))
-            return receipts
+            return Answer(receipts, now, self._stops(batch))
+
+    def _judge(self, kind: type[Op], ops: list[Op], now: int) -> list[Receipt]:
+        refused = [refuse_values(op) for op in ops]
+        applied = iter(
+            self._apply(kind, good, now) if (good := [o for o, r in zip(ops, refused, strict=True) if not r]) else ()
+        )
+        return [next(applied) if refusal is None else refusal for refusal in refused]
+
+    def _stops(self, batch: Batch) -> tuple[AttemptId, ...]:
+        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, Claim | Renew))
+        return tuple(attempt for worker in workers for attempt in running.stops(self._state, worker))
 
     def _apply(self, kind: type[Op], ops: list[Op], now: int) -> list[Receipt]:
         state = self._state

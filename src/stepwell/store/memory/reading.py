@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Container, Iterable
 from itertools import islice
@@ -19,6 +18,7 @@ from ...model import (
     GetOutputs,
     GetRun,
     JournalRow,
+    Lane,
     LineRow,
     ListAttempts,
     ListJournal,
@@ -165,20 +165,15 @@ def _runs(state: State, query: ListRuns) -> RunPage:
         and (query.workflow is None or run.created.workflow == query.workflow)
         and (not query.statuses or run.status in query.statuses)
         and (query.digest is None or run.graph.digest == query.digest)
-        and (query.origin is None or _origin(run.created.fork) == query.origin)
+        and (query.origin is None or run.created.origin == query.origin)
+        and set(query.tags) <= set(run.created.tags)
+        and (query.since is None or run.created_at >= query.since)
+        and (query.until is None or run.created_at < query.until)
         and (query.ended_before is None or (run.ended_at is not None and run.ended_at < query.ended_before))
         and (query.prefix is None or run.id.startswith(query.prefix))
     ]
     page = found[: query.limit]
     return RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)
-
-
-def _origin(fork: bytes | None) -> Any:
-    try:
-        found = json.loads(fork or b"null")
-    except ValueError:
-        return None
-    return found.get("origin") if isinstance(found, dict) else None
 
 
 def _ready(state: State, query: ListReady) -> tuple[RunId, ...]:
@@ -193,7 +188,7 @@ def _ready(state: State, query: ListReady) -> tuple[RunId, ...]:
     )
 
 
-def _has_ready(run: RunRecord, lanes: Container[str] | None = None) -> bool:
+def _has_ready(run: RunRecord, lanes: Container[Lane] | None = None) -> bool:
     return run.gate is GateState.OPEN and any(
         node.status is NodeStatus.READY and (lanes is None or node.lane in lanes) for node in run.nodes
     )

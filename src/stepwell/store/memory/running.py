@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...graph import suspect_lane
 from ...ids import AttemptId, RunId, attempt_id, split_attempt_id
 from ...model import (
     ACTIVE_NODES,
-    CHUNK,
     FAILED_NODES,
     MAX_LOSSES,
     NODE_FAILED,
@@ -28,6 +26,7 @@ from ...model import (
     GateState,
     Grant,
     HeldGate,
+    Lane,
     LineRow,
     NodeStatus,
     Receipt,
@@ -43,7 +42,9 @@ from ...model import (
     may_settle,
     settled_as,
 )
-from .state import AttemptRecord, NodeRecord, RunRecord, State, WorkerRecord
+from ..rules.verdicts import Conclusion
+from ..rules.verdicts import conclude as conclusion
+from .state import LIMITS, AttemptRecord, NodeRecord, RunRecord, State, WorkerRecord
 
 
 def settle(state: State, ops: Sequence[Settle], now: int) -> list[Receipt]:
@@ -136,18 +137,20 @@ def hold_back(ended: Iterable[AttemptRecord]) -> None:
 
 def conclude(run: RunRecord, now: int) -> None:
     """What follows for the run itself, after its nodes have moved."""
-    if run.gate is GateState.OPEN:
-        if run.open == 0 and run.failed == 0:
+    match conclusion(run.gate, run.status, run.on_failure, run.open, run.active, run.failed, run.tolerated):
+        case Conclusion.COMPLETED:
             run.status, run.gate, run.ended_at = RunStatus.COMPLETED, GateState.SHUT, now
             run.note(now, "run", None, None, RunStatus.COMPLETED)
-        elif run.failed > run.tolerated and run.on_failure == "pause":
+        case Conclusion.PAUSED:
             run.status, run.gate, run.reason = RunStatus.PAUSED, GateState.SHUT, NODE_FAILED
             run.note(now, "run", None, None, RunStatus.PAUSED)
-        elif run.active == 0 or (run.failed > run.tolerated and run.on_failure == "fail_fast"):
+        case Conclusion.FAILING:
             close_gate(run, "failed", now)
-    elif run.status is RunStatus.CANCELLING and run.active == 0:
-        run.status, run.gate, run.ended_at, run.cancel_at = RunStatus.CANCELLED, GateState.SHUT, now, None
-        run.note(now, "run", None, None, RunStatus.CANCELLED)
+        case Conclusion.CANCELLED:
+            run.status, run.gate, run.ended_at, run.cancel_at = RunStatus.CANCELLED, GateState.SHUT, now, None
+            run.note(now, "run", None, None, RunStatus.CANCELLED)
+        case Conclusion.NOTHING:
+            pass
 
 
 def close_gate(run: RunRecord, purpose: str, now: int, arguments: bytes = b"") -> None:
@@ -180,22 +183,22 @@ def claim(state: State, op: Claim, now: int) -> Receipt:
     if op.claim_id not in state.claims:
         taken: list[tuple[RunRecord, NodeRecord]] = []
         for lane, limit in dict(op.lanes).items():
-            taken += list(_ready(state, op, lane))[: max(0, min(limit, CHUNK) - len(taken))]
+            taken += list(_ready(state, op, lane))[: max(0, min(limit, LIMITS.nodes) - len(taken))]
         if taken:
             state.claims[op.claim_id] = {
                 ordinal: _start(op, ordinal, run, node, now) for ordinal, (run, node) in enumerate(taken)
             }
     current = [a for a in state.claims.get(op.claim_id, {}).values() if a.status is AttemptStatus.RUNNING]
-    return Claimed(tuple(_grant(attempt) for attempt in current))
+    runs = {} if op.serves is None else {attempt.run.id: attempt.run.row() for attempt in current}
+    return Claimed(tuple(_grant(attempt) for attempt in current), tuple(runs[run] for run in sorted(runs)))
 
 
-def _ready(state: State, op: Claim, lane: str) -> Iterable[tuple[RunRecord, NodeRecord]]:
+def _ready(state: State, op: Claim, lane: Lane) -> Iterable[tuple[RunRecord, NodeRecord]]:
     """READY nodes of a lane by priority, admission of the run, and the order of the graph."""
     serves = None if op.serves is None else set(op.serves)
     for run in sorted(state.runs.values(), key=lambda run: (-run.created.priority, run.admission)):
-        if run.gate is not GateState.OPEN or (op.runs is not None and run.id not in op.runs):
-            continue
-        if serves is not None and (run.created.workflow, run.graph.digest) not in serves:
+        pair = (run.created.workflow, run.graph.digest)
+        if run.gate is not GateState.OPEN or (run.id not in op.runs if serves is None else pair not in serves):
             continue
         ready = (node for node in run.nodes if node.status is NodeStatus.READY and node.lane == lane)
         yield from ((run, node) for node in sorted(ready, key=lambda node: node.layout.rank))
@@ -287,14 +290,14 @@ def lose(attempt: AttemptRecord, now: int) -> None:
     node.losses += 1
     if run.stopping or node.layout.removed:
         status, reason = NodeStatus.CANCELLED, "worker_lost"
-    elif node.layout.lane.endswith("!"):
+    elif node.layout.lane.careful:
         status, reason = NodeStatus.INTERRUPTED, "worker_lost"
     elif node.losses >= MAX_LOSSES:
         status, reason = NodeStatus.FAILED, "worker_lost"
     else:
         status, reason = NodeStatus.READY, None
         if node.losses >= SUSPECT_AFTER:
-            node.lane = suspect_lane(node.lane)
+            node.lane = node.lane._replace(suspect=True)
     end(attempt, AttemptStatus.LOST, status, now)
     node.reason = reason
 

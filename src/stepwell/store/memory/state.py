@@ -13,6 +13,7 @@ from ...model import (
     Create,
     GateState,
     JournalRow,
+    Lane,
     LayoutRow,
     LineRow,
     NodeRow,
@@ -21,8 +22,12 @@ from ...model import (
     RunNews,
     RunRow,
     RunStatus,
+    StoreLimits,
     WorkerRow,
 )
+from ..rules.verdicts import GateFacts
+
+LIMITS = StoreLimits()
 
 
 @dataclass(slots=True)
@@ -49,7 +54,7 @@ class NodeRecord:
     status: NodeStatus
     waiting: int
     live: int
-    lane: str
+    lane: Lane
     attempt: int = 0
     failures: int = 0
     losses: int = 0
@@ -117,6 +122,7 @@ class RunRecord:
     status: RunStatus = RunStatus.PENDING
     gate: GateState = GateState.HELD
     token: GateToken | None = None
+    last_token: str | None = None
     purpose: str | None = "load"
     arguments: bytes = b""
     expires_at: int | None = None
@@ -151,6 +157,9 @@ class RunRecord:
         self.active = sum(node.status in ACTIVE_NODES for node in self.nodes)
         self.failed = sum(node.status in FAILED_NODES for node in self.nodes)
 
+    def gate_facts(self) -> GateFacts:
+        return GateFacts(self.status, self.gate, self.token, self.purpose, self.expires_at, self.last_token)
+
     def news(self) -> RunNews:
         return RunNews(self.id, self.status, self.gate, self.purpose, self.open, self.active, self.failed, self.seq)
 
@@ -183,6 +192,8 @@ class RunRecord:
             self.heals,
             created.fork,
             self.tolerated,
+            created.origin,
+            created.tags,
         )
 
 

@@ -25,7 +25,7 @@ from ...model import (
     Swept,
 )
 from ..living import holder_may_live
-from .codes import (
+from ..rules.codes import (
     A_CANCELLED,
     A_LOST,
     A_RELEASED,
@@ -101,7 +101,7 @@ SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_LOST},
        :error, 1,
        CASE WHEN r.stopping OR l.removed OR home.careful THEN NULL
             WHEN n.losses + 1 < {SUSPECT_AFTER} OR n.losses + 1 >= {MAX_LOSSES} THEN NULL
-            ELSE (SELECT key FROM lane WHERE name = substr(home.name, 1, instr(home.name, '/')) || 'suspect') END,
+            ELSE (SELECT key FROM lane WHERE (queue, body, careful, suspect) = (home.queue, home.body, home.careful, 1)) END,
        CASE WHEN r.stopping OR l.removed OR home.careful OR n.losses + 1 >= {MAX_LOSSES} THEN 'worker_lost' END,
        0
   FROM worker w CROSS JOIN attempt a INDEXED BY attempt_held ON a.worker = w.id

@@ -33,16 +33,14 @@ from ...model import (
     Query,
     ReadyRuns,
     RunPage,
-    RunRow,
     RunStatus,
     Unfinished,
     WorkerRow,
 )
 from ...model.outputs import Completion
-from .codes import (
+from ..rules.codes import (
     ATTEMPT_STATUS,
     G_OPEN,
-    GATE,
     KIND_CODE,
     KINDS,
     N_READY,
@@ -56,19 +54,15 @@ from .codes import (
 from .ending import Transaction
 from .leases import stops
 from .payloads import resolve, unpack
+from .run_rows import RUN, run_row
 
-_RUN = """
-SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.input, r.seed, r.urgency, r.idempotency_key,
-       r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq, r.created_at, r.started_at, r.ended_at,
-       r.deadline_at, r.reason, r.heals, r.fork, r.tolerated
-  FROM run r JOIN graph g ON g.key = r.graph
-"""
-_RUN_FORKS = _RUN.replace("run r", "run r INDEXED BY run_forks")
-_ORIGIN = "iif(json_valid(CAST(r.fork AS TEXT)), CAST(r.fork AS TEXT) ->> '$.origin', NULL) = ?"
-_RUN_UNFINISHED = _RUN.replace("run r", "run r INDEXED BY run_unfinished")
-_RUN_STATUS = _RUN.replace("run r", "run r INDEXED BY run_status")
-_RUN_ENDED = _RUN.replace("run r", "run r INDEXED BY run_ended")
-_RUN_ID = _RUN.replace("run r", "run r INDEXED BY sqlite_autoindex_run_1")
+_RUN_ORIGIN = RUN.replace("run r", "run r INDEXED BY run_origin")
+_RUN_CREATED = RUN.replace("run r", "run r INDEXED BY run_created")
+_RUN_WORKFLOW = RUN.replace("run r", "run r INDEXED BY run_workflow")
+_RUN_UNFINISHED = RUN.replace("run r", "run r INDEXED BY run_unfinished")
+_RUN_STATUS = RUN.replace("run r", "run r INDEXED BY run_status")
+_RUN_ENDED = RUN.replace("run r", "run r INDEXED BY run_ended")
+_RUN_ID = RUN.replace("run r", "run r INDEXED BY sqlite_autoindex_run_1")
 _NEVER = 2**63 - 1
 _UNUSED_GRAPHS = """
 SELECT digest, workflow FROM graph g
@@ -80,8 +74,8 @@ SELECT digest, workflow FROM graph g
 def answer(tx: Transaction, query: Query) -> Any:
     match query:
         case GetRun(run_id):
-            row = tx.one(_RUN + "WHERE r.id = ?", (run_id,))
-            return None if row is None else _run(tx, row)
+            row = tx.one(RUN + "WHERE r.id = ?", (run_id,))
+            return None if row is None else run_row(tx, row)
         case ListRuns():
             return _runs(tx, query)
         case ListNodes():
@@ -122,7 +116,7 @@ SELECT DISTINCT r.workflow, r.target, g.digest FROM run r INDEXED BY run_unfinis
         case ReadyRuns(runs):
             return _ready(tx, runs)
         case ListReady(lanes, runs, serves, limit):
-            asked = {"lanes": lanes, "runs": runs, "serves": serves}
+            asked = {"lanes": [tx.lanes.key(tx.db, lane) for lane in lanes], "runs": runs, "serves": serves}
             return tuple(
                 run
                 for (run,) in tx.all(
@@ -133,46 +127,10 @@ SELECT DISTINCT r.workflow, r.target, g.digest FROM run r INDEXED BY run_unfinis
             assert_never(query)
 
 
-def _run(tx: Transaction, row: Any) -> RunRow:
-    (
-        _,
-        run_id,
-        workflow,
-        target,
-        digest,
-        status,
-        on_failure,
-        payload,
-        seed,
-        urgency,
-        key,
-        gate,
-        purpose,
-        stopping,
-        *rest,
-    ) = row
-    return RunRow(
-        run_id,
-        workflow,
-        target,
-        digest,
-        RUN_STATUS[status],
-        on_failure,
-        resolve(tx.db, payload) or b"",
-        int(seed),
-        -urgency,
-        key,
-        GATE[gate],
-        purpose,
-        bool(stopping),
-        *rest,
-    )
-
-
 def _runs(tx: Transaction, query: ListRuns) -> RunPage:
     """Each way costs what it finds, not what is stored: among all runs that ever were, those that are asked for are few."""
     if query.origin is not None:
-        source = _RUN_FORKS
+        source = _RUN_ORIGIN
     elif query.prefix:
         source = _RUN_ID
     elif query.digest is not None and query.statuses and all(RUN_CODE[s] < R_COMPLETED for s in query.statuses):
@@ -185,14 +143,16 @@ def _runs(tx: Transaction, query: ListRuns) -> RunPage:
             row for status in dict.fromkeys(query.statuses) for row in _some_runs(tx, query, _RUN_STATUS, (status,))
         ]
         return _page(tx, query, sorted(rows, key=lambda row: -row[0]))
+    elif query.workflow is not None and not query.tags:
+        source = _RUN_WORKFLOW
     else:
-        source = _RUN
+        source = RUN
     return _page(tx, query, _some_runs(tx, query, source, query.statuses))
 
 
 def _page(tx: Transaction, query: ListRuns, rows: list[Any]) -> RunPage:
     page = rows[: query.limit]
-    return RunPage(tuple(_run(tx, row) for row in page), page[-1][0] if len(rows) > len(page) else None)
+    return RunPage(tuple(run_row(tx, row) for row in page), page[-1][0] if len(rows) > len(page) else None)
 
 
 def _some_runs(tx: Transaction, query: ListRuns, source: str, statuses: tuple[RunStatus, ...]) -> list[Any]:
@@ -202,13 +162,18 @@ def _some_runs(tx: Transaction, query: ListRuns, source: str, statuses: tuple[Ru
         "r.workflow = ?": query.workflow,
         "r.ended_at < ?": query.ended_before,
         "r.graph = (SELECT key FROM graph WHERE digest = ?)": query.digest,
-        f"r.fork IS NOT NULL AND {_ORIGIN}": query.origin,
+        "r.origin = ?": query.origin,
+        "r.created_at >= ?": query.since,
+        "r.created_at < ?": query.until,
     }
     chosen = {condition: value for condition, value in asked.items() if value is not None}
     where, values = [*chosen], [*chosen.values()]
     if query.prefix:
         where.append("r.id >= ? AND r.id < ? AND substr(r.id, 1, ?) = ?")
         values += [query.prefix, query.prefix + chr(0x10FFFF), len(query.prefix), query.prefix]
+    for tag in query.tags:
+        where.append("r.key IN (SELECT run FROM tag WHERE name = ? AND value = ?)")
+        values += tag
     if statuses:
         where.append(f"r.status IN ({','.join(str(RUN_CODE[status]) for status in statuses)})")
     if source is _RUN_UNFINISHED:
@@ -223,21 +188,24 @@ def _nodes(tx: Transaction, query: ListNodes) -> tuple[NodeRow, ...]:
     statement = f"""
 SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, failures, losses, lane, due_at, reason,
                                    generation, postponed))
-  FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, lane.name AS lane, n.due_at,
+  FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, n.lane, n.due_at,
                n.reason, n.generation, n.postponed
           FROM run r CROSS JOIN node n ON n.run = r.key CROSS JOIN layout l ON l.graph = r.graph AND l.idx = n.idx
-               CROSS JOIN lane ON lane.key = n.lane
          WHERE r.id = ? AND n.idx > ? {f"AND n.status IN ({codes})" if codes else ""} {chosen}
          ORDER BY n.idx LIMIT ?)
 """
     indexes = () if query.indexes is None else (json.dumps(query.indexes),)
     rows = tx.json(statement, (query.run_id, query.after, *indexes, query.limit))
-    return tuple(NodeRow(idx, node, NODE_STATUS[status], *rest) for idx, node, status, *rest in rows)
+    return tuple(
+        NodeRow._make((idx, node, NODE_STATUS[status], *counts, tx.lanes.lane(tx.db, lane), *rest))
+        for (idx, node, status), counts, lane, rest in ((row[:3], row[3:8], row[8], row[9:]) for row in rows)
+    )
 
 
 def _attempts(tx: Transaction, query: ListAttempts) -> tuple[AttemptRow, ...]:
     statement = f"""
-SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, a.output, a.error, a.outcome
+SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, a.output, a.error, a.outcome,
+       a.run
   FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
        CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
  WHERE r.id = ? AND (a.idx, a.number) > (?, ?) {"" if query.index is None else "AND a.idx = ?"}
@@ -254,23 +222,23 @@ SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_
             worker,
             started_at,
             ended_at,
-            resolve(tx.db, output),
-            resolve(tx.db, error),
-            resolve(tx.db, outcome),
+            resolve(tx.db, run, output),
+            resolve(tx.db, run, error),
+            resolve(tx.db, run, outcome),
         )
-        for claim, ordinal, idx, number, status, worker, started_at, ended_at, output, error, outcome in rows
+        for claim, ordinal, idx, number, status, worker, started_at, ended_at, output, error, outcome, run in rows
     )
 
 
 def _outputs(tx: Transaction, query: GetOutputs) -> dict[int, Completion]:
     chosen = "" if query.indexes is None else "AND a.idx IN (SELECT value FROM json_each(?))"
     statement = f"""
-SELECT a.idx, a.number, a.output FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
+SELECT a.idx, a.number, a.output, a.run FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
  WHERE r.id = ? AND a.slot = 0 {chosen} ORDER BY a.idx
 """
     parameters = (query.run_id,) if query.indexes is None else (query.run_id, json.dumps(query.indexes))
     found = tx.all(statement, parameters)
-    return {idx: Completion(number, resolve(tx.db, output) or b"") for idx, number, output in found}
+    return {idx: Completion(number, resolve(tx.db, run, output) or b"") for idx, number, output, run in found}
 
 
 def _journal(tx: Transaction, query: ListJournal) -> tuple[JournalRow, ...]:
@@ -361,25 +329,25 @@ SELECT {_LINE}
     return _line_rows(tx, statement, (*indexes, query.run_id))
 
 
-_LINE = f"c.id, a.key % {ORDINALS}, l.idx, l.at, l.kind, l.data, a.idx, a.number"
+_LINE = f"c.id, a.key % {ORDINALS}, l.idx, l.at, l.kind, l.data, a.idx, a.number, a.run"
 
 
 def _line_rows(tx: Transaction, statement: str, parameters: tuple[object, ...]) -> tuple[LineRow, ...]:
     return tuple(
-        LineRow(AttemptId(attempt_id(claim, ordinal)), idx, at, kind, resolve(tx.db, data) or b"", node, number)
-        for claim, ordinal, idx, at, kind, data, node, number in tx.all(statement, parameters)
+        LineRow(AttemptId(attempt_id(claim, ordinal)), idx, at, kind, resolve(tx.db, run, data) or b"", node, number)
+        for claim, ordinal, idx, at, kind, data, node, number, run in tx.all(statement, parameters)
     )
 
 
 _HAS_READY = f"""
-r.gate = {G_OPEN} AND EXISTS (SELECT 1 FROM json_each(:lanes) s CROSS JOIN lane l ON l.name = s.value
+r.gate = {G_OPEN} AND EXISTS (SELECT 1 FROM json_each(:lanes) s CROSS JOIN lane l ON l.key = s.value
    CROSS JOIN node n INDEXED BY node_ready ON n.run = r.key AND n.lane = l.key AND n.status = {N_READY})
 """
 _READY = f"""
 SELECT r.id FROM run r
  WHERE r.key IN (SELECT r.key FROM json_each(:runs) j CROSS JOIN run r ON r.id = j.value WHERE {_HAS_READY}
                  UNION
-                 SELECT r.key FROM json_each(:lanes) s CROSS JOIN lane l ON l.name = s.value CROSS JOIN json_each(:serves) p
+                 SELECT r.key FROM json_each(:lanes) s CROSS JOIN lane l ON l.key = s.value CROSS JOIN json_each(:serves) p
                         CROSS JOIN graph g ON g.digest = p.value ->> 1
                         CROSS JOIN ready y ON y.lane = l.key AND y.graph = g.key AND y.workflow = p.value ->> 0
                         CROSS JOIN run r ON r.key = y.run AND r.graph = y.graph

@@ -23,7 +23,7 @@ from ...model import (
     Settled,
     settled_as,
 )
-from .codes import (
+from ..rules.codes import (
     A_FAILED,
     A_RUNNING,
     A_TIMED_OUT,
@@ -45,8 +45,9 @@ from .codes import (
     R_RUNNING,
     RUN_STATUS,
 )
+from ..rules.payloads import LARGE, is_large
 from .ending import Transaction, conclude_one
-from .payloads import LARGE, is_large, pack
+from .payloads import pack
 
 FEW = 4
 
@@ -125,7 +126,7 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
 
 _FIRST_CHILDREN = """
 SELECT n.idx, n.waiting, n.status, n.attempt + 1, n.failures, n.losses, n.generation, n.postponed,
-       (SELECT name FROM lane WHERE key = n.lane), (SELECT has_needs FROM graph WHERE key = ?2)
+       n.lane, (SELECT has_needs FROM graph WHERE key = ?2)
   FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child
  WHERE edge.graph = ?2 AND edge.parent = ?3 LIMIT 2
 """
@@ -161,7 +162,7 @@ def hand_on(tx: Transaction, op: Settle, claim: Claim) -> tuple[Settled, Candida
     if len(children) != 1 or children[0][1:3] != (1, N_PENDING):
         return None
     child, _, _, next_number, failures, losses, generation, postponed, lane, has_needs = children[0]
-    if not any(name == lane and limit for name, limit in claim.lanes):
+    if not any(limit and tx.lanes.key(tx.db, wanted) == lane for wanted, limit in claim.lanes):
         return None
     tx.execute(_CLAIM, (claim.claim_id, claim.worker, tx.now))
     if not tx.db.changes():

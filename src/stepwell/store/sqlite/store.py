@@ -17,9 +17,11 @@ import apsw
 
 from ...clock import BootClock, Clock, WallClock, boot_id, has_boot_clock, since_boot
 from ...errors import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
+from ...ids import AttemptId
 from ...model import (
     AddGraph,
     AddNodes,
+    Answer,
     Append,
     Batch,
     Claim,
@@ -39,13 +41,16 @@ from ...model import (
     Sweep,
     SwitchGraph,
 )
-from ..port import groups
+from ..rules.grouping import groups
+from ..rules.values import refuse_values
 from .arranging import arrange
 from .claiming import claim, settle_and_claim
 from .ending import TEMPORARY_TABLES, Transaction
 from .forking import share
 from .gates import gate, rewrite
-from .leases import dismiss, enlist, renew, sweep
+from .lanes import Lanes
+from .leases import dismiss, enlist, renew, stops, sweep
+from .limits import LIMITS
 from .log import WriteAheadLog
 from .moving import append, settle
 from .reading import answer
@@ -75,6 +80,7 @@ _TROUBLE = (
 )
 """What can happen to any database. Whatever else SQLite raises is a bug of ours, and looks like one."""
 _WORKERS = frozenset({Enlist, Dismiss})
+_ANY_STOPS = "SELECT 1 FROM run INDEXED BY run_stopping WHERE stopping AND status < 4 LIMIT 1"
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -94,6 +100,7 @@ class SqliteStore:
     """
 
     embedded = True
+    limits = LIMITS
 
     def __init__(
         self,
@@ -109,6 +116,7 @@ class SqliteStore:
         self._pid = os.getpid()
         self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
         self._closed = False
+        self._lanes = Lanes()
         try:
             self._open(clock, synchronous)
         except _TROUBLE as error:
@@ -142,7 +150,7 @@ class SqliteStore:
                 f"{self.path} cannot be made: there is no folder {folder.parent}. Correct the path, or create that folder first"
             ) from None
 
-    def commit(self, batch: Batch) -> list[Receipt]:
+    def commit(self, batch: Batch) -> Answer:
         self._check_process()
         with self._write_lock:
             try:
@@ -150,7 +158,7 @@ class SqliteStore:
             except _TROUBLE as error:
                 raise self._translated(error) from error
 
-    def _commit(self, batch: Batch) -> list[Receipt]:
+    def _commit(self, batch: Batch) -> Answer:
         self._check_open()
         self._check_file()
         kinds = set(map(type, batch))
@@ -158,22 +166,23 @@ class SqliteStore:
         cursor = self._writing
         self._begin()
         try:
-            tx = Transaction(cursor, self._clock.now())
+            tx = Transaction(cursor, self._clock.now(), self._lanes)
             if dead:
                 self._expire(tx, dead)
-            receipts = self._apply_all(tx, batch)
+            answer = Answer(self._apply_all(tx, batch), tx.now, self._stops(tx, batch))
             self._log.extend()
             cursor.execute("COMMIT")
         except BaseException:
             if self._writer.in_transaction:
                 cursor.execute("ROLLBACK")
+            self._lanes.forget()
             raise
         if not kinds.isdisjoint(_WORKERS):
             self._locks.follow(batch)
         if dead:
             self._locks.remove_locks(dead)
         self._log.checkpoint_if_long()
-        return receipts
+        return answer
 
     def _check_file(self) -> None:
         """Now and then: a file that was deleted or replaced still takes commits, and nobody would find them again."""
@@ -194,8 +203,24 @@ class SqliteStore:
                 return at_once
         receipts: list[Receipt] = []
         for kind, members in groups(batch):
-            receipts += self._apply(tx, kind, [batch[position] for position in members])
+            receipts += self._judge(tx, kind, [batch[position] for position in members])
         return receipts
+
+    def _judge(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
+        if kind is Settle or kind is Append:  # what they bring are payloads
+            return self._apply(tx, kind, ops)
+        refused = [refuse_values(op) for op in ops]
+        if not any(refused):
+            return self._apply(tx, kind, ops)
+        good = [op for op, refusal in zip(ops, refused, strict=True) if refusal is None]
+        applied = iter(self._apply(tx, kind, good) if good else ())
+        return [next(applied) if refusal is None else refusal for refusal in refused]
+
+    def _stops(self, tx: Transaction, batch: Batch) -> tuple[AttemptId, ...]:
+        workers = dict.fromkeys(op.worker for op in batch if type(op) is Claim or type(op) is Renew)
+        if not workers or tx.one(_ANY_STOPS) is None:
+            return ()
+        return tuple(attempt for worker in workers for attempt in stops(tx, worker))
 
     def _apply(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
         if kind is Settle:
@@ -245,7 +270,7 @@ class SqliteStore:
             try:
                 cursor.execute("BEGIN")
                 try:
-                    tx = Transaction(cursor, self._clock.now())
+                    tx = Transaction(cursor, self._clock.now(), self._lanes)
                     return [answer(tx, query) for query in queries]
                 finally:
                     cursor.execute("COMMIT")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from ...clock import SECOND, ManualClock
 from ...ids import AttemptId, Digest, RunId, WorkerId
 from ...model import (
@@ -11,6 +13,7 @@ from ...model import (
     Append,
     AttemptStatus,
     Claimed,
+    Create,
     Created,
     Delete,
     Dismiss,
@@ -54,6 +57,47 @@ def completed_op(attempt: str) -> Settle:
 
 def test_an_empty_batch_is_answered(store: Store) -> None:
     assert store.commit([]) == []
+
+
+def test_an_answer_tells_the_time_and_what_to_stop(store: Store) -> None:
+    start(store, graph(a="", b=""), "one")
+    start(store, graph(c=""), "two")
+    enlist(store)
+    answer = store.commit([claim_op(runs=("one", "two"))])
+    (claimed,) = answer
+    assert isinstance(claimed, Claimed)
+    stopping = [grant.attempt for grant in claimed.grants if grant.run_id == "one"]
+    begun = reader.list_attempts(store, "one")[0].started_at
+    assert (answer.now, answer.stop) == (begun, ())
+    store.commit([gate_op("one", stop=True)])
+    assert store.commit([claim_op(runs=("two",))]).stop == tuple(stopping)
+    assert store.commit([Renew(WORKER, SECOND, None)]).stop == tuple(stopping)
+    assert store.commit([completed_op(claimed.grants[2].attempt)]).stop == (), (
+        "who settles and asks for nothing is not told"
+    )
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        Create(RunId("r\x00"), "orders", None, Digest("0" * 64), b"", 0),
+        Create(RunId("r"), "o" * 501, None, Digest("0" * 64), b"", 0),
+        Create(RunId("r"), "\ud800", None, Digest("0" * 64), b"", 0),
+        Create(RunId("r"), "orders", None, Digest("0" * 64), b"", 2**64),
+        Create(RunId("r"), "orders", None, Digest("0" * 64), b"", 0, priority=2**63),
+        Create(RunId("r"), "orders", None, Digest("0" * 64), b"", 0, tags=(("a", "1"), ("a", "2"))),
+        Create(RunId("r"), "orders", None, Digest("0" * 64), b"", 0, tags=(("a", "\x00"),)),
+        Enlist(WorkerId("w\x00"), SECOND, b"{}"),
+        Enlist(WorkerId("w"), 2**63, b"{}"),
+        gate_op("r" * 501),
+    ],
+    ids=lambda op: type(op).__name__,
+)
+def test_what_not_every_store_can_keep_is_refused_by_all(store: Store, op: Op) -> None:
+    good, refusal, again = store.commit([Enlist(WORKER, SECOND, b"{}"), op, Enlist(WORKER, SECOND, b"{}")])
+    assert isinstance(refusal, Refused)
+    assert refusal.reason is Refusal.INVALID
+    assert type(good) is type(again) is not Refused
 
 
 def test_a_batch_is_applied_in_order(store: Store) -> None:
@@ -192,7 +236,7 @@ def test_a_settlement_and_the_claim_that_follows_are_one_batch_twice_the_same(st
     start(store, of)
     (held,) = claim(store, claim="c0")
     for number, node in enumerate("bc", start=1):
-        batch = [completed_op(held.attempt), claim_op(claim=f"c{number}", runs=(RUN,))]
+        batch: list[Op] = [completed_op(held.attempt), claim_op(claim=f"c{number}", runs=(RUN,))]
         first, again = store.commit(batch), store.commit(batch)
         assert isinstance(first[0], Settled)
         assert isinstance(first[1], Claimed)

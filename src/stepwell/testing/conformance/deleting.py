@@ -98,7 +98,7 @@ def test_a_worker_still_at_work_on_a_deleted_run_is_fenced(store: Store, clock: 
     of = start(store, graph(a="", b=""))
     start(store, of, "kept")
     enlist(store)
-    op = claim_op(claim="c1", limit=3)
+    op = claim_op(claim="c1", limit=3, runs=(RUN, "kept"))
     grants = one(store, op, Claimed).grants
     end_run(store, status=RunStatus.FAILED)
     one(store, Delete(RUN), Deleted)
