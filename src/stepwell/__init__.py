@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         GraphError,
         InputError,
         MissingJob,
+        PermanentError,
         ReplayMismatch,
         RetryLater,
         RunCancelled,
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
         StepwellError,
         Stopped,
         StoreError,
+        TransientError,
     )
     from .graph import Graph, NodeSpec, Retry
+    from .handlers import Handlers, handler
     from .masking import secret
     from .model import AttemptStatus, NodeStatus, RunStatus
     from .replay import effect
@@ -42,6 +45,7 @@ _HOMES = {
         "GraphError",
         "InputError",
         "MissingJob",
+        "PermanentError",
         "ReplayMismatch",
         "RetryLater",
         "RunCancelled",
@@ -53,8 +57,10 @@ _HOMES = {
         "StepwellError",
         "Stopped",
         "StoreError",
+        "TransientError",
     ),
     "graph": ("Graph", "NodeSpec", "Retry"),
+    "handlers": ("Handlers", "handler"),
     "masking": ("secret",),
     "model": ("AttemptStatus", "NodeStatus", "RunStatus"),
     "replay": ("effect",),
@@ -72,10 +78,12 @@ __all__ = [
     "Engine",
     "Graph",
     "GraphError",
+    "Handlers",
     "InputError",
     "MissingJob",
     "NodeSpec",
     "NodeStatus",
+    "PermanentError",
     "ReplayMismatch",
     "Retry",
     "RetryLater",
@@ -90,9 +98,11 @@ __all__ = [
     "StepwellError",
     "Stopped",
     "StoreError",
+    "TransientError",
     "Workflow",
     "__version__",
     "effect",
+    "handler",
     "secret",
     "step",
     "task",

@@ -30,6 +30,9 @@ StepwellError
 ├── UnrecordedCall             a guarded body asked the clock, chance, the network or a program behind the record's back
 └── control flow inside bodies
     ├── RetryLater             "try me again in this many seconds"
+    ├── TransientError         a failure that may pass: counted, and not tried again before `retry_after`
+    ├── PermanentError         a failure that trying again would only repeat, whatever the node's `retry` says
+    │   └── MissingSecret      a secret is not here, or not for this service
     └── Stopped                the body was asked to stop, and did
 """
 
@@ -345,6 +348,30 @@ class RetryLater(StepwellError):
             raise ValueError(f"RetryLater(..., limit={shown(limit)}): a whole number from 1 is needed")
         self.limit = limit
         super().__init__(message or f"asked to be retried in {seconds} s")
+
+
+class TransientError(StepwellError):
+    """Raise it in a body for a failure that may pass. It counts as one: the node's `retry` decides whether it is tried again,
+    and then not before `retry_after` seconds, if the other side has said so."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = None if retry_after is None else float(retry_after)
+        if self.retry_after is not None and not self.retry_after >= 0:
+            raise ValueError(f"retry_after={retry_after!r}: a number of seconds is needed, not a negative one")
+
+
+class PermanentError(StepwellError):
+    """Raise it in a body for a failure that would only be repeated: the node has failed, whatever its `retry` says."""
+
+
+class MissingSecret(PermanentError):
+    """A secret that is needed is not here. `name` is what it is called, `reason` says what is wrong and what to do."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.name = name
+        self.reason = reason
 
 
 class Stopped(StepwellError):

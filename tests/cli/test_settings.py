@@ -38,7 +38,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         read_settings({}, {"STEPWELL_LEASE_SECONDS": "long"}, tmp_path)
     assert str(told.value).splitlines() == [
         "stepwell.toml: stor: there is no such setting; there are store, max_concurrent_nodes, lease_seconds, close_seconds, "
-        "jobs",
+        "jobs, handlers, secrets_folder, private_networks, shell, services, secrets",
         "stepwell.toml: max_concurrent_nodes = 'many': a whole number is needed",
         "stepwell.toml: store = 7: a URL is needed",
         "STEPWELL_LEASE_SECONDS = 'long': a number of seconds is needed",
@@ -71,3 +71,33 @@ def test_a_file_sets_the_store_of_a_command(shop: Shop) -> None:
 def test_a_broken_file_is_exit_code_2(shop: Shop) -> None:
     shop.write("stepwell.toml", "store = \n")
     assert shop("ls", code=2).err.startswith("error: stepwell.toml: ")
+
+
+def test_services_and_secrets_are_tables_in_the_environment_json(tmp_path: Path) -> None:
+    (tmp_path / "stepwell.toml").write_text(
+        'secrets_folder = "/run/secrets"\nprivate_networks = ["10.0.0.0/8"]\nshell = ["git"]\nhandlers = ["shop"]\n'
+        '[services.crm]\nbase_url = "https://crm.test"\nbearer = "secret:T"\n[secrets]\nT = { env = "TOKEN" }\n'
+    )
+    found = read_settings({}, {}, tmp_path)
+    assert found.services["crm"].base_url == "https://crm.test"
+    assert found.secrets["T"].env == "TOKEN"
+    assert (found.shell, found.handlers, found.secrets_folder) == (("git",), ("shop",), "/run/secrets")
+    environment = {"STEPWELL_SERVICES": '{"mail": {"base_url": "https://mail.test"}}', "STEPWELL_SHELL": "true"}
+    found = read_settings({}, environment, tmp_path)
+    assert (list(found.services), found.shell) == (["mail"], True)
+
+
+def test_mistakes_in_tables_are_told_without_what_was_written(tmp_path: Path) -> None:
+    (tmp_path / "stepwell.toml").write_text(
+        'private_networks = ["everywhere"]\n[services.crm]\nbearer = 7\n[secrets]\nT = "hunter2"\n'
+    )
+    with pytest.raises(InputError) as told:
+        read_settings({}, {"STEPWELL_SERVICES": "hunter2"}, tmp_path)
+    assert str(told.value).splitlines() == [
+        "stepwell.toml: private_networks = ['everywhere']: a list of networks, as 10.0.0.0/8 or 127.0.0.1:8080 is needed",
+        'stepwell.toml: services: crm: base_url = "https://..." is needed',
+        "stepwell.toml: services: crm: bearer needs one line of text, or secret:NAME",
+        'stepwell.toml: secrets: T: a table is needed that says where the secret is, as { env = "CRM_TOKEN" } or '
+        '{ file = "/run/crm" }',
+        "STEPWELL_SERVICES: a table is needed, one entry for each service",
+    ]

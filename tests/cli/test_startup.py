@@ -31,7 +31,7 @@ def test_help_loads_nothing_heavy(shop: Shop, words: tuple[str, ...]) -> None:
 
 
 def test_looking_loads_no_engine(shop: Shop) -> None:
-    assert {"rich", "asyncio", "stepwell.runner", "stepwell.define"}.isdisjoint(loaded(shop, "ls", "--json"))
+    assert {"rich", "asyncio", "stepwell.runner.engine", "stepwell.define"}.isdisjoint(loaded(shop, "ls", "--json"))
 
 
 def loaded(shop: Shop, *words: str) -> set[str]:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from stepwell.cli.show.timeline import ROWS_UP_TO, timeline
 from stepwell.cli.show.tree import Gap, Row, page, tree
-from stepwell.cli.stored import StoredNode
 from stepwell.clock import SECOND
 from stepwell.graph import Graph, NodeSpec
 from stepwell.model import AttemptRow, AttemptStatus, NodeRow, NodeStatus
+from stepwell.runner.views import AttemptView, NodeView
 from tests.graph.dags import dags
 
 DONE, FAILED, RUNNING = NodeStatus.COMPLETED, NodeStatus.FAILED, NodeStatus.RUNNING
@@ -23,14 +23,16 @@ def graph_of(**parents: str) -> Graph:
     return Graph([NodeSpec(name, name, depends_on=tuple(after.split()), job="a:b") for name, after in parents.items()])
 
 
-def attempt(index: int, start: float, end: float | None, status: AttemptStatus, number: int = 1) -> AttemptRow:
+def attempt(index: int, start: float, end: float | None, status: AttemptStatus, number: int = 1) -> AttemptView:
     ended = None if end is None else int(end * SECOND)
-    return AttemptRow(f"c.{number}", index, number, status, "w", int(start * SECOND), ended, None, None, None)
+    return AttemptView(
+        AttemptRow(f"c.{number}", index, number, status, "w", int(start * SECOND), ended, None, None, None)
+    )
 
 
 def nodes_of(
     graph: Graph, statuses: Mapping[str, NodeStatus] | None = None, ends: Mapping[str, float] | None = None
-) -> list[StoredNode]:
+) -> list[NodeView]:
     """Nodes in the order of declaration, completed in this order unless it is said otherwise."""
     found = []
     for place, spec in enumerate(graph):
@@ -39,7 +41,7 @@ def nodes_of(
         end = (ends or {}).get(spec.id, place + 1.0)
         attempts = (attempt(index, end - 1, end, AttemptStatus.COMPLETED),) if status in (DONE, FAILED) else ()
         row = NodeRow(index, spec.id, status, len(attempts), 0, 1, 0, 0, "default/thread", None, None)
-        found.append(StoredNode(row, spec.name, attempts))
+        found.append(NodeView(row, spec.name, attempts))
     return found
 
 

@@ -19,6 +19,7 @@ from stepwell.graph import Graph
 from stepwell.ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId, split_attempt_id
 from stepwell.kernel.healing import arrange, heal
 from stepwell.model import (
+    ActivateVersion,
     AddNodes,
     Append,
     AttemptStatus,
@@ -35,16 +36,19 @@ from stepwell.model import (
     GetGraph,
     GetGraphAges,
     GetOutputs,
+    GetVersion,
     Lane,
     ListAttempts,
     ListJournal,
     ListLines,
     ListMarks,
+    ListNames,
     ListNodes,
     ListRuns,
     ListStops,
     ListUnfinished,
     ListUnusedGraphs,
+    ListVersions,
     ListWorkers,
     NodeChange,
     NodeRow,
@@ -56,6 +60,7 @@ from stepwell.model import (
     Renew,
     Rewrite,
     RunStatus,
+    SaveVersion,
     Settle,
     Share,
     Sweep,
@@ -84,6 +89,7 @@ from tests.conformance.drawn import (
 from tests.conformance.invariants import check_rows, check_tables
 
 GOOD = (AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
+NAMES = ("summarise", "Ümläut @ 7")
 BAD = (AttemptStatus.FAILED, NodeStatus.FAILED)
 
 
@@ -150,8 +156,25 @@ class SameAsMemory(RuleBasedStateMachine):
             ListMarks,
             CountNodes,
         )
+        queries += [ListNames("document"), ListNames("pipeline", after=NAMES[0], limit=1)]
+        queries += [ListVersions("document", name) for name in NAMES]
+        queries += [GetVersion("document", NAMES[0], number) for number in (None, 1, 2, 9)]
+        queries.append(GetVersion("document", NAMES[0], digest="b"))
         present = [run.id for run in reader.all_runs(self.memory)]
         return queries + [query(run) for run in present for query in of_run]
+
+    @rule(
+        kind=st.sampled_from(("document", "document", "pipeline")),
+        name=st.sampled_from(NAMES),
+        digest=st.sampled_from("abc"),
+        number=st.sampled_from((None, 1, 2, 0, 9)),
+        activate=st.booleans(),
+        now=st.booleans(),
+    )
+    def keep_a_version(self, kind: Any, name: str, digest: str, number: int | None, activate: bool, now: bool) -> None:
+        self.ask(
+            ActivateVersion(kind, name, number) if activate else SaveVersion(kind, name, digest, digest.encode()), now
+        )
 
     # Runs come and go
 

@@ -77,7 +77,7 @@ def test_an_exception_of_the_script_has_the_name_that_other_processes_know_it_by
         "class Busy(Exception): ...\n"
         "if __name__ == '__main__':\n"
         "    from stepwell.kernel.settling import Failure\n"
-        "    from stepwell.runner.bodies.attempt import Raised\n"
+        "    from stepwell.runner.bodies.raised import Raised\n"
         "    print(Retry(2, retry_on=Busy).names()[0], Raised.of(Busy()).names[0])\n"
     )
     told = subprocess.run([sys.executable, "orders.py"], cwd=tmp_path, capture_output=True, text=True, check=True)

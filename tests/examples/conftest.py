@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine, RunNotFound
-from stepwell.runner.run import NodeView
+from stepwell.runner import NodeView
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0

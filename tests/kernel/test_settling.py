@@ -62,6 +62,21 @@ def test_what_asks_to_be_tried_later_is_within_a_limit_of_its_own(retry: Retry |
     assert not after_failure(spec(retry=Retry(2)), Failure(NAMES), failures=0, postponed=0, seed=7).postponed
 
 
+def test_a_permanent_failure_is_not_tried_again_whatever_its_retry_says() -> None:
+    assert verdict(spec(retry=Retry(5)), permanent=True) == ("FAILED", "FAILED", None)
+    assert verdict(spec(retry=Retry(5, retry_on=OSError)), permanent=True) == ("FAILED", "FAILED", None)
+
+
+def test_a_transient_failure_counts_and_waits_as_long_as_it_was_told() -> None:
+    of = spec(retry=Retry(3, base_delay=1, max_delay=2))
+    assert verdict(of, retry_after=90) == ("FAILED", "WAITING", 90 * SECOND)
+    assert verdict(of, 1, retry_after=0.5) == ("FAILED", "WAITING", 2 * SECOND)  # the back-off is longer
+    assert verdict(of, 2, retry_after=90) == ("FAILED", "FAILED", None)
+    assert verdict(spec(), retry_after=90) == ("FAILED", "FAILED", None)
+    found = after_failure(of, Failure(NAMES, retry_after=1), failures=0, postponed=0, seed=7)
+    assert not found.postponed
+
+
 def test_what_was_asked_to_stop_or_was_lost() -> None:
     assert stopped(spec()) == (AttemptStatus.CANCELLED, NodeStatus.CANCELLED, None, False)
     assert stopped(spec(on_lost="interrupt")) == (AttemptStatus.CANCELLED, NodeStatus.INTERRUPTED, None, False)

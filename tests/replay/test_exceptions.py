@@ -16,7 +16,7 @@ import pytest
 from stepwell import Context, Engine, Workflow, step
 from stepwell.codec import decode, encode
 from stepwell.errors import BadCassette, ReplayMismatch
-from stepwell.replay.effects.exceptions import MAX_GROUPS, error_of, exception_of, raised_data
+from stepwell.replay.effects.exceptions import MAX_GROUPS, error_of, error_raised, exception_of
 from stepwell.replay.history.loading import read_cassette
 from stepwell.runner.reports.replay import replay_cassette
 
@@ -51,7 +51,7 @@ def caught(act: Callable[[], Any]) -> BaseException:
 
 def again(error: BaseException) -> Any:
     """As a record of it is read and served."""
-    data = decode(encode(raised_data(error)))
+    data = decode(encode(error_raised(error).data()))
     assert error_of(data).data() == data
     return exception_of(error_of(data))
 
@@ -135,12 +135,12 @@ class Rows(dict[str, Any]):
 
 
 def test_an_exception_that_raises_when_it_is_asked_is_recorded_with_what_it_could_tell() -> None:
-    assert raised_data(Closed())["bases"][1:] == ["builtins.Exception", "builtins.BaseException"]
+    assert error_raised(Closed()).data()["bases"][1:] == ["builtins.Exception", "builtins.BaseException"]
     odd = ValueError("odd")
     odd.__dict__.update({"rows": Rows(a=1), "fine": 1})
-    assert raised_data(odd)["attributes"] == {"fine": 1}
+    assert error_raised(odd).data()["attributes"] == {"fine": 1}
     odd.args = (Rows(a=1),)
-    assert "args" not in raised_data(odd)
+    assert "args" not in error_raised(odd).data()
 
 
 def test_what_a_body_catches_is_what_its_effect_raised_however_odd(engine: Engine) -> None:
@@ -165,7 +165,7 @@ def _refuse() -> None:
 
 
 def test_a_class_that_is_gone_is_its_nearest_base() -> None:
-    data = raised_data(ConnectionRefusedError("no line"))
+    data = error_raised(ConnectionRefusedError("no line")).data()
     data["type"] = data["bases"][0] = "gone.away.Refused"
     made = exception_of(error_of(data))
     assert (type(made), str(made)) == (ConnectionError, "no line")

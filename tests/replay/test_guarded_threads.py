@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import gc
 import socket
 import sys
 import threading
@@ -121,6 +122,31 @@ def test_a_thread_without_the_context_is_left_alone_outside_of_replays(open_engi
     for job in EVERYWHERE:
         recorded(open_engine(guard=True), job, port)
     assert len(LIVE) == len(EVERYWHERE)
+
+
+class Leftover:
+    """Garbage that only the collector finds, and whose end asks the network."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._itself = self
+
+    def __del__(self) -> None:
+        escapes.connect(self._port)
+
+
+def test_what_the_garbage_collector_finalizes_during_a_guarded_body_is_not_the_doing_of_that_body(port: int) -> None:
+    gc.disable()
+    try:
+        Leftover(port)
+        with guard():
+            gc.collect()
+        assert len(LIVE) == 1
+        with pytest.raises(UnrecordedCall), guard():
+            escapes.connect(port)
+    finally:
+        gc.enable()
+    assert len(LIVE) == 1, "it is watched again when the collector is done"
 
 
 def test_a_thread_of_others_that_is_handed_work_in_its_own_way_is_not_seen(engine: Engine, port: int) -> None:

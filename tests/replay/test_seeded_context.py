@@ -15,6 +15,7 @@ from stepwell.define import Bodies
 from stepwell.graph import Arranged
 from stepwell.ids import AttemptId, NodeId, RunId
 from stepwell.runner.bodies.held import Held, RunFacts
+from stepwell.runner.bodies.host import EngineHost, Services
 from stepwell.runner.bodies.log_lines import Lines
 from tests.replay import bodies
 from tests.replay.test_effects import ISOLATIONS, run_one
@@ -68,7 +69,7 @@ def test_a_renamed_node_draws_as_before() -> None:
 
     def drawn_by(graph: Graph) -> list[Any]:
         facts = RunFacts(RunId("r"), "w", None, graph, b"{}", 7, Bodies())
-        ctx = Context(Held(AttemptId("c.0"), facts, 0, 1, 0, ()), lambda *_: {}, Lines())
+        ctx = Context(EngineHost(Held(AttemptId("c.0"), facts, 0, 1, 0, ()), Services(lambda *_: {}, Lines())))
         return [ctx.random.random(), ctx.uuid(), ctx.idempotency_key]
 
     assert drawn_by(pay) == drawn_by(charge)

@@ -24,6 +24,7 @@ from stepwell.model import (
 )
 from stepwell.runner.bodies.attempt import Attempt
 from stepwell.runner.bodies.held import Held, RunFacts
+from stepwell.runner.bodies.host import Services
 from stepwell.runner.worker.batches import CommitBatch, CommitResult, Limits, Submission
 from stepwell.runner.worker.scheduler import Scheduler
 
@@ -97,7 +98,7 @@ def hold(scheduler: Scheduler, *places: tuple[str, int]) -> list[Held]:
 
 def end(scheduler: Scheduler, held: Held, now: int = 0) -> None:
     """The body of an attempt returns."""
-    scheduler.finished(held, Attempt(held, lambda *_: {}, scheduler.lines).returned(None), now)
+    scheduler.finished(held, Attempt(held, Services(lambda *_: {}, scheduler.lines)).returned(None), now)
 
 
 __all__ = [

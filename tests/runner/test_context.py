@@ -26,6 +26,7 @@ class Diamond(Workflow):
     @task(depends_on=left)
     def below(self, ctx: Context) -> dict[str, Any]:
         seen: dict[str, Any] = {"all": ctx.outputs.all(), "names": list(ctx.outputs), "count": len(ctx.outputs)}
+        seen |= {"parents": ctx.parents, "some": ctx.outputs.some(ctx.parents)}
         try:
             ctx.outputs["right"]
         except KeyError as error:
@@ -36,6 +37,7 @@ class Diamond(Workflow):
 def test_a_body_sees_the_outputs_of_all_its_ancestors_and_of_nobody_else(engine: Engine) -> None:
     seen = engine.run(Diamond()).output("below")
     assert seen["all"] == {"top": 1, "left": 2}
+    assert (seen["parents"], seen["some"]) == (["left"], {"left": 2})
     assert (seen["names"], seen["count"]) == (["top", "left"], 2)
     assert "'right' is not an ancestor of node 'below': add it to depends_on" in seen["refused"]
 

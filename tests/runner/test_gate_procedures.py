@@ -21,6 +21,7 @@ from stepwell.runner.reports.audit import audit_run
 from stepwell.store import Store, reader
 from stepwell.store.memory import MemoryStore
 from stepwell.testing.ops import RUN, claim, completed, enlist, failed, graph, start, work
+from tests.simulation.simulate import controls
 
 
 def step(store: Store, procedure: Procedure[Any], steps: int) -> Any:
@@ -58,8 +59,8 @@ def failed_run_with_a_running_sibling() -> tuple[Store, Any]:
 def test_a_body_that_stops_while_its_run_is_retried_runs_again() -> None:
     """Found by the simulator, seed 119: the node stayed CANCELLED and the run COMPLETED without it."""
     store, other = failed_run_with_a_running_sibling()
-    procedure = gates.retry(RUN)
-    last = step(store, procedure, 4)  # the gate is held, run and nodes are read, the rewrite is about to be sent
+    procedure = controls.retry(RUN)
+    last = step(store, procedure, 3)  # the gate is held, run and nodes are read, the rewrite is about to be sent
     cancelled = settling.CANCELLED
     store.commit([Settle(other.attempt, cancelled.status, cancelled.node)])
     go_on(store, procedure, perform(store, last))
@@ -69,7 +70,7 @@ def test_a_body_that_stops_while_its_run_is_retried_runs_again() -> None:
 
 def test_a_body_that_stops_after_its_run_was_retried_runs_again() -> None:
     store, other = failed_run_with_a_running_sibling()
-    carry_out(store, gates.retry(RUN))
+    carry_out(store, controls.retry(RUN))
     cancelled = settling.CANCELLED
     store.commit([Settle(other.attempt, cancelled.status, cancelled.node)])
     assert set(statuses(store).values()) == {"READY"}
@@ -78,7 +79,7 @@ def test_a_body_that_stops_after_its_run_was_retried_runs_again() -> None:
 def test_old_news_of_a_failure_does_not_fail_a_run_that_was_retried() -> None:
     """Two processes see the gate close; one finishes it, a user retries, and only then the other gets to it."""
     store, _ = failed_run_with_a_running_sibling()
-    carry_out(store, gates.retry(RUN))
+    carry_out(store, controls.retry(RUN))
     assert carry_out(store, gates.finish(HeldGate(RUN, "failed", b""))) is None
     assert reader.require_run(store, RUN).status is RunStatus.RUNNING
 
@@ -88,7 +89,7 @@ def test_a_rewrite_that_somebody_left_half_done_is_finished_by_another() -> None
     store = MemoryStore(clock)
     wide = Graph([NodeSpec(NodeId(f"n{number}"), f"n{number}") for number in range(12_000)])
     start(store, wide)
-    step(store, gates.cancel(RUN, grace=0), 6)  # dies after the first chunk of its rewrite
+    step(store, controls.cancel(RUN, grace=0), 6)  # dies after the first chunk of its rewrite
     assert 0 < sum(status == NodeStatus.CANCELLED for status in statuses(store).values()) < 12_000
     clock.advance(60)
     news = carry_out(store, gates.finish(HeldGate(RUN, "cancel", b'{"grace":0}')))
@@ -100,7 +101,7 @@ def test_a_rewrite_that_somebody_left_half_done_is_finished_by_another() -> None
 def test_a_reattempt_is_not_refused_for_what_it_has_done_itself() -> None:
     """The node is PENDING when the plan is computed anew, because another one ended between two parts of it."""
     store, other = failed_run_with_a_running_sibling()
-    procedure = gates.reattempt(RUN, 0)
+    procedure = controls.reattempt(RUN, 0)
     last = step(store, procedure, 5)
     cancelled = settling.CANCELLED
     store.commit([Settle(other.attempt, cancelled.status, cancelled.node)])
@@ -120,7 +121,7 @@ def test_a_reattempt_that_somebody_left_half_done_is_finished_by_another() -> No
     store.commit([failed(claim(store)[0])])
     carry_out(store, gates.finish(HeldGate(RUN, "failed", b"")))
     index = wide.order.index("a")
-    procedure = gates.reattempt(RUN, index)
+    procedure = controls.reattempt(RUN, index)
     wish = next(procedure)
     while "PENDING" not in statuses(store).values():  # dies after the first chunk of its rewrite
         wish = procedure.send(perform(store, wish))
@@ -133,7 +134,7 @@ def test_a_reattempt_that_somebody_left_half_done_is_finished_by_another() -> No
 
 
 @pytest.mark.parametrize(
-    "ask", [gates.retry, lambda run: gates.reattempt(run, 0), lambda run: gates.cancel(run, grace=0)]
+    "ask", [controls.retry, lambda run: controls.reattempt(run, 0), lambda run: controls.cancel(run, grace=0)]
 )
 def test_what_a_late_asker_began_and_another_finished_is_done(ask: Callable[[RunId], Procedure[Any]]) -> None:
     """It was told None, as for a run in no status for it, and then that only a FAILED run can be retried."""
@@ -141,10 +142,10 @@ def test_what_a_late_asker_began_and_another_finished_is_done(ask: Callable[[Run
     store = MemoryStore(clock)
     start(store, graph(a="", b=""))
     enlist(store)
-    if ask is not gates.retry:
+    if ask is not controls.retry:
         store.commit([completed(claim(store, limit=1)[0])])
     else:
-        carry_out(store, gates.pause(RUN))
+        carry_out(store, controls.pause(RUN))
     procedure = ask(RUN)
     wish = next(procedure)
     while not isinstance(wish, Commit) or not isinstance(wish.ops[0], Rewrite):
@@ -168,7 +169,7 @@ def test_a_cascade_that_somebody_left_anywhere_is_finished_by_another() -> None:
         of = start(store, graph(top="", a="top", b="a", c="a", d="b c", e="d", aside="top"))
         enlist(store)
         assert work(store) == 7
-        procedure = gates.reattempt(RUN, of.index["a"], cascade=True)
+        procedure = controls.reattempt(RUN, of.index["a"], cascade=True)
         try:
             step(store, procedure, steps)  # dies after so many steps
         except StopIteration:
@@ -210,7 +211,7 @@ def test_a_run_that_is_deleted_while_it_is_reattempted_is_not_found() -> None:
     store, other = failed_run_with_a_running_sibling()
     cancelled = settling.CANCELLED
     store.commit([Settle(other.attempt, cancelled.status, cancelled.node)])
-    procedure = gates.reattempt(RUN, 0)
+    procedure = controls.reattempt(RUN, 0)
     reading = step(store, procedure, 2)  # the gate is held and the run was read, its nodes are next
     carry_out(store, gates.delete(RUN))
     with pytest.raises(RunNotFound):

@@ -20,6 +20,7 @@ from stepwell.runner.reports.audit import audit_run
 from stepwell.store import Store, reader
 from stepwell.store.memory import MemoryStore
 from stepwell.testing.ops import RUN, claim, completed, enlist, failed, released, retried, start, sweep
+from tests.simulation.simulate import controls
 
 NAMES = "abcdefgh"
 ENDINGS = ("completed", "completed", "completed", "failed", "retried", "released", "left")
@@ -81,9 +82,9 @@ class Life:
         for ending in progress.endings:
             self.work_on(ending)
         if progress.request == "pause":
-            carry_out(self.store, gates.pause(RUN))
+            carry_out(self.store, controls.pause(RUN))
         elif progress.request == "cancel":
-            carry_out(self.store, gates.cancel(RUN, grace=0))
+            carry_out(self.store, controls.cancel(RUN, grace=0))
             self.tick()
         self.check()
 
@@ -143,7 +144,7 @@ class Life:
             if row.status is RunStatus.COMPLETED:
                 return
             if row.status in (RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.PAUSED):
-                carry_out(self.store, gates.retry(RUN))
+                carry_out(self.store, controls.retry(RUN))
             for grant in claim(self.store):
                 self.check_parents(grant)
                 self.settle(grant, "completed")

@@ -109,6 +109,7 @@ def test_a_retry_waits_for_a_gate_that_is_held(open_sqlite: OpenEngine) -> None:
     """As it is while somebody heals the run."""
     from stepwell.runner.procedures import gates
     from stepwell.runner.procedures.procedure import carry_out
+    from tests.simulation.simulate import controls
 
     old = version("one")
     engine: Any = open_sqlite(runner=None)
@@ -119,7 +120,7 @@ def test_a_retry_waits_for_a_gate_that_is_held(open_sqlite: OpenEngine) -> None:
     run.resume()
     assert time.monotonic() - began > 0.2
     assert run.status == "RUNNING"
-    assert carry_out(engine.store, gates.cancel(run.id, grace=0)) is not None
+    assert carry_out(engine.store, controls.cancel(run.id, grace=0)) is not None
 
 
 def test_a_run_that_is_deleted_while_its_version_is_healed_leaves_the_others_to_be_healed(
@@ -161,8 +162,8 @@ def test_a_run_that_was_left_and_is_deleted_is_forgotten(
         return up_to_date(row)
 
     monkeypatch.setattr(engine._versions, "up_to_date", after_somebody_deleted_it)
-    engine._serving.leave(gone.id)
-    engine._serving.leave(other.id)
-    engine._serving.discover()
-    assert engine._serving.wait() is None
+    engine.serving.leave(gone.id)
+    engine.serving.leave(other.id)
+    engine.serving.discover()
+    assert engine.serving.wait() is None
     other.cancel(grace_seconds=0.1)

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from stepwell import Builder, Context, Engine, Retry, RetryLater, Workflow, step
+from stepwell import Builder, Context, Engine, PermanentError, Retry, RetryLater, TransientError, Workflow, step
 from stepwell.clock import MAX_SECONDS
 from stepwell.graph import NodeSpec
 from stepwell.ids import NodeId
 from stepwell.kernel.settling import Failure, Verdict, after_failure, delay_seconds
 from stepwell.runner import NodeView
-from stepwell.runner.bodies.attempt import Raised
+from stepwell.runner.bodies.raised import Raised
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -288,3 +288,37 @@ def test_a_node_that_completed_on_a_retry_has_no_error_any_more(engine: Engine) 
     node = engine.run(Flaky()).node("charge")
     assert (node.status, node.error) == ("COMPLETED", None)
     assert [str(attempt.error) for attempt in node.attempts] == ["ConnectionError: busy", "None"]
+
+
+class Told(Workflow):
+    kind: str
+
+    @step(retry=FOUR)
+    def ask(self, ctx: Context) -> int:
+        if self.kind == "permanent":
+            raise PermanentError("the card is blocked")
+        if ctx.attempt == 1:
+            raise TransientError("too many", retry_after=0.3)
+        raise TransientError("too many")
+
+
+def test_a_transient_error_counts_and_is_not_tried_before_it_was_told_to(engine: Engine) -> None:
+    node = engine.run(Told(kind="transient"), check=False).node("ask")
+    assert [attempt.status for attempt in node.attempts] == ["FAILED"] * 4
+    first, second, _ = pauses(node)
+    assert 0.3 <= first < 0.6
+    assert second < 0.3
+
+
+def test_a_permanent_error_is_not_tried_again(engine: Engine) -> None:
+    node = engine.run(Told(kind="permanent"), check=False).node("ask")
+    assert [attempt.status for attempt in node.attempts] == ["FAILED"]
+
+
+def test_a_transient_error_that_forgot_what_it_was_told_is_one_like_any_other() -> None:
+    error = TransientError("x")
+    error.retry_after = "soon"  # type: ignore[assignment]
+    assert Raised.of(error).retry_after is None
+    assert Raised.of(TransientError("x", retry_after=2)).retry_after == 2
+    with pytest.raises(ValueError, match="not a negative one"):
+        TransientError("x", retry_after=-1)

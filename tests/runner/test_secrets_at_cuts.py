@@ -11,8 +11,8 @@ from stepwell import Builder, Context, Engine, masking
 from stepwell.errors import ReplayMismatch
 from stepwell.model.lines import PROGRESS
 from stepwell.model.lines import Progress as Mark
-from stepwell.runner.bodies.attempt import MAX_TRACEBACK
 from stepwell.runner.bodies.log_lines import LINE_UP_TO, MESSAGE_UP_TO, UNFINISHED_UP_TO
+from stepwell.runner.bodies.raised import MAX_TRACEBACK
 from tests.runner.test_lines import made, texts
 
 SECRET = "hunter-4711-geheim"

@@ -16,7 +16,7 @@ class Nothing(Workflow):
 
 def test_a_run_that_is_started_before_its_graph_is_stored_by_another_thread(engine: Engine) -> None:
     """The other thread has said that it stores the graph, and its commit comes later."""
-    engine._stored[engine.code.definition_of(Nothing()).graph.digest] = True
+    engine._starting.known_graphs[engine.code.definition_of(Nothing()).graph.digest] = True
     assert engine.start(Nothing()).wait(5).status == "COMPLETED"
 
 

@@ -217,13 +217,13 @@ def test_a_number_is_a_seq_and_a_text_a_label() -> None:
 def test_which_run_is_compared(looking: Engine, value: Any) -> None:
     run = looking.start(Small())
     for ask in (run.diff, lambda other: looking.compare(other, run), lambda other: looking.compare(run, other)):
-        with pytest.raises(InputError, match="is no run: a run or its id is needed"):
+        with pytest.raises(InputError, match="expected a Run or a run id, got"):
             ask(value)
 
 
 @pytest.mark.parametrize("value", NO_TEXT, ids=NUMBERED)
 def test_the_id_of_a_run(looking: Engine, value: Any) -> None:
-    for ask in (looking.get, looking.adopt, looking.wait, looking.delete):
+    for ask in (looking.get, looking.adopt, looking.wait, looking.requests.delete):
         with pytest.raises(InputError, match="is no id of a run, which is a text"):
             ask(value)
 

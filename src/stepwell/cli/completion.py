@@ -77,8 +77,9 @@ def runs(store: Store, context: typer.Context, incomplete: str) -> Offers:
 @_offered
 def nodes(store: Store, context: typer.Context, incomplete: str) -> Offers:
     """Names of the nodes of the run that stands before, as an argument called `run`."""
+    from ..runner.stored import StoredRun
     from ..store import reader
-    from .stored import StoredRun, find_run
+    from .find import find_run
 
     row = find_run(store, str(context.params.get("run") or ""))
     if row.nodes > NODES_UP_TO:

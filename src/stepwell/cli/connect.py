@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ..commands import DEFAULT_STORE
@@ -17,6 +17,7 @@ from ..settings import Settings, read_settings
 from ..store import Store, open_store
 
 if TYPE_CHECKING:
+    from ..handlers import Handlers
     from ..runner import Engine
 
 
@@ -50,18 +51,24 @@ class Connection:
         finally:
             opened.close()
 
+    def handlers(self) -> Handlers:
+        """The handlers there are here, with what the settings let them reach."""
+        from ..handlers import Handlers
+
+        return Handlers.of_settings(self.settings)
+
     def engine(self, store: Store) -> Engine:
         """An engine that only looks at a store and steers what is in it."""
         from ..runner import Engine
 
-        return Engine(store, runner=None, jobs=self.settings.jobs)
+        return Engine(store, runner=None, jobs=self.settings.jobs, handlers=self.handlers())
 
     def worker(self, modules: Sequence[str] = (), queues: Sequence[str] | None = None) -> Engine:
         """An engine that runs bodies; it makes the store if need be. What is defined in `modules` was given to it."""
         from ..runner import Engine
 
-        options = self.settings.for_workers
-        return Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules), "queues": queues})
+        options: dict[str, Any] = self.settings.for_workers | {"handlers": self.handlers(), "queues": queues}
+        return Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules)})
 
 
 def allowed_modules(given: Sequence[str]) -> tuple[str, ...]:

@@ -9,21 +9,7 @@ from enum import IntEnum
 
 import typer
 
-from ..errors import (
-    DefinitionError,
-    FrozenInstance,
-    InputError,
-    ReplayMismatch,
-    RunCancelled,
-    RunConflict,
-    RunFailed,
-    RunNotFound,
-    RunPaused,
-    StateError,
-    StepwellError,
-    StoreError,
-    UnrecordedCall,
-)
+from .. import errors
 from ..words import message_of, short_name
 from .streams import let_readers_go
 
@@ -57,17 +43,19 @@ MEANINGS = {
 
 def code_for(error: BaseException) -> ExitCode:
     match error:
-        case RunFailed() | ReplayMismatch():
+        case errors.RunFailed() | errors.ReplayMismatch():
             return ExitCode.RUN_FAILED
-        case RunCancelled():
+        case errors.RunCancelled():
             return ExitCode.CANCELLED
-        case RunNotFound():
+        case errors.RunNotFound():
             return ExitCode.NOT_FOUND
-        case RunConflict() | RunPaused():
+        case errors.RunConflict() | errors.RunPaused():
             return ExitCode.CONFLICT
-        case StoreError():
+        case errors.StoreError():
             return ExitCode.STORE
-        case InputError() | DefinitionError() | StateError() | FrozenInstance() | UnrecordedCall():
+        case errors.InputError() | errors.DefinitionError() | errors.StateError():
+            return ExitCode.USAGE
+        case errors.FrozenInstance() | errors.UnrecordedCall():
             return ExitCode.USAGE
         case KeyboardInterrupt():
             return ExitCode.INTERRUPTED
@@ -81,7 +69,7 @@ def report(error: BaseException) -> ExitCode:
         traceback.print_exception(error)
     if isinstance(error, KeyboardInterrupt):
         complain("interrupted")
-    elif isinstance(error, StepwellError):
+    elif isinstance(error, errors.StepwellError):
         complain(_told(error))
     else:
         complain(f"{_shown(error)}\n  this is an error in Stepwell; STEPWELL_DEBUG=1 shows where it was raised")
@@ -95,12 +83,12 @@ def complain(message: str) -> None:
     typer.echo(f"{typer.style('error:', fg='red', bold=True)} {plain(message)}", err=True)
 
 
-def _told(error: StepwellError) -> str:
+def _told(error: errors.StepwellError) -> str:
     """The message; of code that could not be imported also the line that raised."""
     cause = error.__cause__
-    if not isinstance(error, DefinitionError) or cause is None:
+    if not isinstance(error, errors.DefinitionError) or cause is None:
         return str(error)
-    if isinstance(cause, DefinitionError):  # it shows its own line
+    if isinstance(cause, errors.DefinitionError):  # it shows its own line
         return _told(cause)
     place = raised_at(cause)
     return f"{error}\n  raised at {place}" if place else str(error)

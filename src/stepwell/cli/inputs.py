@@ -20,6 +20,9 @@ from ..graph import Graph
 from ..place import place_of
 from ..words import message_of, short_name
 
+Pairs = Sequence[str] | None
+"""What `--input` named, as in `order_id=7`; nothing when it was not given."""
+
 _BOOLEANS = {"yes": True, "on": True, "1": True, "true": True, "no": False, "off": False, "0": False, "false": False}
 
 
@@ -67,7 +70,7 @@ def workflows_in(module: ModuleType) -> list[type[Workflow]]:
     return found
 
 
-def make_startable(target: str, pairs: Sequence[str], file: str | None) -> Workflow | Builder:
+def make_startable(target: str, pairs: Pairs, file: str | None) -> Workflow | Builder:
     """What to start: an instance of a workflow class with its input, or what a function built from its input."""
     found = find_target(target)
     inputs = inputs_of(found, _ignored) if isinstance(found, type) else _parameters(found)
@@ -86,8 +89,10 @@ def make_startable(target: str, pairs: Sequence[str], file: str | None) -> Workf
     return instance if instance is not None else _built(target, found, values)
 
 
-def changed_input(run_id: str, found: Target | None, pairs: Sequence[str]) -> dict[str, Any]:
+def changed_input(run_id: str, found: Target | None, pairs: Pairs) -> dict[str, Any]:
     """What `--input` changes of the input of a run of this class; the rest of it stays."""
+    if not pairs:
+        return {}
     if not isinstance(found, type):
         raise InputError(f"--input: run {run_id} is of a workflow that takes no input")
     problems: list[str] = []
@@ -97,7 +102,7 @@ def changed_input(run_id: str, found: Target | None, pairs: Sequence[str]) -> di
     return values
 
 
-def graph_of_target(target: str, pairs: Sequence[str]) -> tuple[str, Graph]:
+def graph_of_target(target: str, pairs: Pairs) -> tuple[str, Graph]:
     """The name and the graph of a workflow. A class needs no input for it, a function that builds one may."""
     found = find_target(target)
     drawn = cast("type[Workflow]", found) if isinstance(found, type) else make_startable(target, pairs, None)
@@ -159,9 +164,9 @@ def _from_file(file: str | None, problems: list[str]) -> dict[str, Any]:
     return values
 
 
-def _from_pairs(pairs: Sequence[str], inputs: Mapping[str, Input], problems: list[str]) -> dict[str, Any]:
+def _from_pairs(pairs: Pairs, inputs: Mapping[str, Input], problems: list[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for pair in pairs:
+    for pair in pairs or ():
         name, separator, text = pair.partition("=")
         if not separator or not name:
             problems.append(f"--input {pair!r}: the form name=value is needed")

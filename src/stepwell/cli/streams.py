@@ -8,9 +8,11 @@ kept for `say` and whoever asks for `results`.
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _OUT, _ERR = 1, 2
+_OBEYED = re.compile(r"[\x7f-\x9f]")
+"""Control characters that JSON may hold as they are, and terminals obey."""
 
 
 class _Output(io.FileIO):
@@ -78,3 +82,10 @@ def results() -> TextIO:
 def say(text: str, *, end: str = "\n") -> None:
     """Write a result, or a part of it."""
     typer.echo(f"{text}{end}", nl=False, file=results())
+
+
+def json_text(value: Any) -> str:
+    """JSON in characters that stdout can carry."""
+    utf8 = (results().encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(value, indent=2, ensure_ascii=not utf8)
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ..clock import POSITIVE_SECONDS_NEEDED, is_seconds
@@ -164,17 +164,25 @@ def _needs(
         for name in spec.needs
         if name not in spec.depends_on
     ]
-    wanted = list(dict.fromkeys(positions[name] for _, name in asked if name in positions))
-    granted: set[tuple[int, str]] = set()
-    for start in range(0, len(wanted), _NEEDS_AT_ONCE):
-        some = {position: 1 << place for place, position in enumerate(wanted[start : start + _NEEDS_AT_ONCE])}
-        above = _above(some, parents, sequence)
-        granted.update(each for each in asked if above[each[0]] & some.get(positions.get(each[1], -1), 0))
+    granted = above_all({(below, positions[name]) for below, name in asked if name in positions}, parents, sequence)
     return [
         Problem(specs[position].id, f"takes the output of {name!r}, which is not one of its ancestors")
         for position, name in asked
-        if (position, name) not in granted
+        if (position, positions.get(name, -1)) not in granted
     ]
+
+
+def above_all(
+    pairs: Collection[tuple[int, int]], parents: Sequence[Sequence[int]], sequence: Sequence[int]
+) -> set[tuple[int, int]]:
+    """Those of the pairs of positions whose second is an ancestor of the first."""
+    wanted = list(dict.fromkeys(above for _, above in pairs))
+    found: set[tuple[int, int]] = set()
+    for start in range(0, len(wanted), _NEEDS_AT_ONCE):
+        some = {position: 1 << place for place, position in enumerate(wanted[start : start + _NEEDS_AT_ONCE])}
+        above = _above(some, parents, sequence)
+        found.update(pair for pair in pairs if above[pair[0]] & some.get(pair[1], 0))
+    return found
 
 
 def _above(bits: Mapping[int, int], parents: Sequence[Sequence[int]], sequence: Sequence[int]) -> list[int]:

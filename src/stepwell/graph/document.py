@@ -6,17 +6,34 @@ the digest of every graph; there are no dates in it, so the same graph always ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..codec import encode_checked
 from .spec import NO_ARGS, NodeSpec, Retry
 
 
-def to_document(specs: Sequence[NodeSpec], state: str | None = None) -> bytes:
-    """The nodes; with the address of a state, an object of both."""
+class Source(NamedTuple):
+    """The document that a graph came from: which one, and the JSON Schema of its input, if it has one."""
+
+    digest: str
+    input: Mapping[str, Any] | None = None
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any] | None) -> Source | None:
+        return None if data is None else cls(data["digest"], data.get("input"))
+
+    def written(self) -> dict[str, Any]:
+        return {"digest": self.digest} if self.input is None else {"digest": self.digest, "input": self.input}
+
+
+def to_document(specs: Sequence[NodeSpec], state: str | None = None, source: Source | None = None) -> bytes:
+    """The nodes; with the address of a state, or with a source, an object of all."""
     nodes = [node_document(spec) for spec in specs]
-    return encode_checked(nodes if state is None else {"nodes": nodes, "state": state})
+    if state is None and source is None:
+        return encode_checked(nodes)
+    more = {} if source is None else {"source": source.written()}
+    return encode_checked({"nodes": nodes, **({} if state is None else {"state": state}), **more})
 
 
 def node_document(spec: NodeSpec) -> dict[str, Any]:

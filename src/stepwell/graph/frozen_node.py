@@ -24,6 +24,7 @@ Complaint: TypeAlias = tuple[str, str]
 Check: TypeAlias = Callable[[Any], "list[Complaint]"]
 
 _JOB = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
+_HANDLER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}\Z")
 _FINE: list[Complaint] = []
 
 
@@ -42,7 +43,7 @@ def read_node(
         fields = {"name": node, "depends_on": []}
     known: dict[str, Any] = {}
     for field, value in fields.items():
-        check = FIELDS.get(field)
+        check = FIELDS.get(field) if field != "job" or fields.get("templated") is not True else _job_or_handler
         if check is None:
             report(f"there is no such field; there are {', '.join(FIELDS)}", str(field))
         elif value is not None or field not in _NULLABLE:
@@ -106,6 +107,12 @@ def _job(value: Any) -> list[Complaint]:
     return _FINE
 
 
+def _job_or_handler(value: Any) -> list[Complaint]:
+    if not isinstance(value, str) or not (_JOB.match(value) or _HANDLER.match(value)):
+        return _needed("the name of a handler, or a job of the form package.module:function,", value)
+    return _FINE
+
+
 def _names(value: Any) -> list[Complaint]:
     if not isinstance(value, list | tuple):
         return _needed("a list of strings", value)
@@ -124,6 +131,10 @@ def _json(value: Any) -> list[Complaint]:
     except NotJson as error:
         return [(error.path.removeprefix("$"), error.message)]
     return _FINE
+
+
+def _flag(value: Any) -> list[Complaint]:
+    return _FINE if isinstance(value, bool) else _needed("true or false", value)
 
 
 def _position(value: Any) -> list[Complaint]:
@@ -170,6 +181,7 @@ FIELDS: Mapping[str, Check] = {
     "was": _names,
     "queue": _queue,
     "side_effects": _text,
+    "templated": _flag,
 }
 RETRY_FIELDS: Mapping[str, Check] = {
     "max_attempts": _attempts,

@@ -12,7 +12,7 @@ from ..errors import GraphError
 from ..ids import Digest, NodeId
 from ..model.lanes import Lane
 from .check import inspect
-from .document import node_document, node_from_document, to_document
+from .document import Source, node_document, node_from_document, to_document
 from .order import Ordered, ordered
 from .spec import NodeSpec
 
@@ -29,13 +29,22 @@ class Graph:
     (('a',), ('b',), 1)
     """
 
-    def __init__(self, specs: Sequence[NodeSpec], *, where: str | None = None, state: str | None = None) -> None:
+    def __init__(
+        self,
+        specs: Sequence[NodeSpec],
+        *,
+        where: str | None = None,
+        state: str | None = None,
+        source: Source | None = None,
+    ) -> None:
         self._inspected = inspect(specs)
         if self._inspected.problems:
             raise GraphError(self._inspected.problems, where=where)
         self._specs = tuple(specs)
         self.state = state
         """`package.module:Class` of the typed state of a dynamic workflow. A class-based one has its own in its class."""
+        self.source = source
+        """The document it came from; None when a program wrote it."""
         self.nodes: Mapping[str, NodeSpec] = MappingProxyType({spec.id: spec for spec in self._specs})
 
     @staticmethod
@@ -44,8 +53,9 @@ class Graph:
         found = decode(document)
         if isinstance(found, dict) and "numbering" in found:
             return Arranged.read(found)
-        nodes, state = (found, None) if isinstance(found, list) else (found["nodes"], found["state"])
-        return Graph([node_from_document(node) for node in nodes], state=state)
+        form: dict[str, Any] = {"nodes": found} if isinstance(found, list) else found
+        nodes = [node_from_document(node) for node in form["nodes"]]
+        return Graph(nodes, state=form.get("state"), source=Source.read(form.get("source")))
 
     def __len__(self) -> int:
         return len(self._specs)
@@ -66,7 +76,7 @@ class Graph:
     @cached_property
     def document(self) -> bytes:
         """The canonical bytes of the graph: what is stored."""
-        return to_document(self._specs, self.state)
+        return to_document(self._specs, self.state, self.source)
 
     @cached_property
     def digest(self) -> Digest:
@@ -88,7 +98,7 @@ class Graph:
     @property
     def trusted(self) -> bool:
         """Whether all that it names was named by a program of the user. If not, only what is registered is run."""
-        return True
+        return self.source is None
 
     @property
     def removed(self) -> frozenset[int]:
@@ -188,8 +198,9 @@ class Arranged(Graph):
         pinned: bool,
         state: str | None = None,
         trusted: bool = True,
+        source: Source | None = None,
     ) -> None:
-        super().__init__(specs, state=state)
+        super().__init__(specs, state=state, source=source)
         self._trusted = trusted
         self._numbering = tuple(numbering)
         self._removed = dict(sorted(removed.items()))
@@ -206,6 +217,7 @@ class Arranged(Graph):
             pinned=document["pinned"],
             state=document.get("state"),
             trusted=document.get("trusted", True),
+            source=Source.read(document.get("source")),
         )
 
     @cached_property
@@ -219,12 +231,13 @@ class Arranged(Graph):
                 "pinned": self.pinned,
                 **({} if self.state is None else {"state": self.state}),
                 **({} if self.trusted else {"trusted": False}),
+                **({} if self.source is None else {"source": self.source.written()}),
             }
         )
 
     @cached_property
     def follows(self) -> Digest | None:
-        return None if self.pinned else Digest(sha256(to_document(tuple(self), self.state)))
+        return None if self.pinned else Digest(sha256(to_document(tuple(self), self.state, self.source)))
 
     @property
     def trusted(self) -> bool:

@@ -28,10 +28,10 @@ def parse(data: str | bytes, problems: list[Problem], depth: int = MAX_DEPTH) ->
     """
     if len(data) > MAX_BYTES:
         raise _unreadable(f"it has {len(data):,} bytes; at most {MAX_BYTES:,} are allowed")
-    objects = _Objects()
+    objects = Objects()
     try:
         text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))
-        if _too_deep(text, depth):
+        if too_deep(text, depth):
             raise _unreadable(f"it is nested deeper than {depth} levels")
         found = json.loads(text, object_pairs_hook=objects)
     except json.JSONDecodeError as error:
@@ -46,13 +46,13 @@ def _unreadable(message: str) -> GraphError:
     return GraphError([Problem("graph", message, path="$")])
 
 
-def _too_deep(text: str, most: int) -> bool:
+def too_deep(text: str, most: int) -> bool:
     """Looked up before anything is parsed, because a parser goes down with every level."""
     brackets = _NOT_BRACKETS.sub("", _STRING.sub("", text))
     return any(depth > most for depth in accumulate(map(_STEP.__getitem__, brackets)))
 
 
-class _Objects:
+class Objects:
     """Makes a dict of every JSON object, and remembers those that had a key twice."""
 
     def __init__(self) -> None:
@@ -68,15 +68,20 @@ class _Objects:
             )
         return made
 
-    def repeated_in(self, value: Any, path: tuple[str | int, ...] = ()) -> Iterator[Problem]:
+    def repeated_in(self, value: Any) -> Iterator[Problem]:
+        """A problem for every key that is there more than once."""
+        for path in self.paths_in(value):
+            yield Problem("graph", "this key is there more than once", path=json_path(path))
+
+    def paths_in(self, value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
         """Where the repeated keys are. They are only looked for when there are some."""
         if not self._repeated:
             return
         if isinstance(value, dict):
             for key in self._repeated.get(id(value), (value, []))[1]:
-                yield Problem("graph", "this key is there more than once", path=json_path((*path, key)))
+                yield (*path, key)
             for key, each in value.items():
-                yield from self.repeated_in(each, (*path, key))
+                yield from self.paths_in(each, (*path, key))
         elif isinstance(value, list):
             for place, each in enumerate(value):
-                yield from self.repeated_in(each, (*path, place))
+                yield from self.paths_in(each, (*path, place))

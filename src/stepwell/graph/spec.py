@@ -97,7 +97,7 @@ class NodeSpec(NamedTuple):
     name: str
     depends_on: tuple[NodeId, ...] = ()
     job: str | None = None
-    """`package.module:function`, or None when the node is the method `name` of the workflow's class."""
+    """`package.module:function`, the name of a handler, or None when the node is the method `name` of the workflow's class."""
     args: Mapping[str, Any] = NO_ARGS
     needs: tuple[NodeId, ...] = ()
     """Ancestors whose outputs the body takes as parameters."""
@@ -110,6 +110,8 @@ class NodeSpec(NamedTuple):
     was: tuple[str, ...] = ()
     """Ids this node had in earlier versions of its workflow: what a run did under them, it did for this node."""
     side_effects: SideEffects = "opaque"
+    templated: bool = False
+    """Its args hold templates, as those of a document do. They are rendered before the body begins, with what it `needs`."""
 
     @property
     def lane(self) -> Lane:

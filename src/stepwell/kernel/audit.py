@@ -8,19 +8,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..graph import Arranged, Graph
-from ..model import (
-    ACTIVE_NODES,
-    SATISFIED_NODES,
-    TERMINAL_NODES,
-    AttemptRow,
-    AttemptStatus,
-    GateState,
-    JournalRow,
-    NodeRow,
-    NodeStatus,
-    RunRow,
-    RunStatus,
-)
+from ..model import ACTIVE_NODES, SATISFIED_NODES, TERMINAL_NODES, AttemptStatus, GateState, NodeStatus, RunStatus
+from ..model.rows import AttemptRow, JournalRow, NodeRow, RunRow
 from .counters import counts, parent_counters
 
 ENDED_BY = {

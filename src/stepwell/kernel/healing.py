@@ -38,7 +38,10 @@ def arrange(current: Graph, new: Graph, *, pinned: bool = False, trusted: bool =
             numbering[number] = spec.id
     taken = set(found.values())
     removed = {number: spec for number, spec in enumerate(current.in_order) if number not in taken}
-    return Arranged(list(new), numbering, removed, names, pinned=pinned, state=new.state, trusted=trusted)
+    source = new.source or current.source
+    return Arranged(
+        list(new), numbering, removed, names, pinned=pinned, state=new.state, trusted=trusted, source=source
+    )
 
 
 def _same_nodes(current: Graph, new: Graph) -> dict[NodeId, int]:

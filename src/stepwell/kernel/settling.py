@@ -17,6 +17,10 @@ class Failure(NamedTuple):
     names: Sequence[str]
     timed_out: bool = False
     later: Later | None = None
+    permanent: bool = False
+    """The body said that trying again would only repeat it."""
+    retry_after: float | None = None
+    """In how many seconds the other side will answer again, if it has said so."""
 
 
 class Later(NamedTuple):
@@ -50,9 +54,10 @@ def after_failure(spec: NodeSpec, failure: Failure, *, failures: int, postponed:
             return Verdict(status, NodeStatus.FAILED)
         return Verdict(status, NodeStatus.WAITING, _delay(failure.later.seconds), postponed=True)
     attempt, retry = failures + 1, spec.retry
-    if retry is None or attempt >= retry.max_attempts or not _wanted(retry, failure):
+    if retry is None or failure.permanent or attempt >= retry.max_attempts or not _wanted(retry, failure):
         return Verdict(status, NodeStatus.FAILED)
-    return Verdict(status, NodeStatus.WAITING, _delay(delay_seconds(retry, attempt, seed=seed, node=spec.id)))
+    seconds = delay_seconds(retry, attempt, seed=seed, node=spec.id)
+    return Verdict(status, NodeStatus.WAITING, _delay(max(seconds, failure.retry_after or 0.0)))
 
 
 def _delay(seconds: float) -> int:

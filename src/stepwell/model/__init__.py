@@ -7,3 +7,4 @@ from .queries import *
 from .receipts import *
 from .rows import *
 from .status import *
+from .versions import *

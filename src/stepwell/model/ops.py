@@ -14,6 +14,7 @@ from .lanes import Lane
 from .limits import StoreLimits
 from .rows import OnFailure
 from .status import AttemptStatus, NodeStatus, RunStatus
+from .versions import ActivateVersion, SaveVersion
 
 
 class LayoutRow(NamedTuple):
@@ -269,6 +270,8 @@ Op: TypeAlias = (
     | Rewrite
     | Delete
     | DeleteGraph
+    | SaveVersion
+    | ActivateVersion
 )
 
 Batch: TypeAlias = Sequence[Op]

@@ -8,6 +8,7 @@ from ..ids import AttemptId, Digest, RunId, WorkerId
 from .lanes import Lane
 from .rows import RunRow
 from .status import NodeStatus, RunStatus
+from .versions import GetVersion, ListNames, ListVersions
 
 
 class GetRun(NamedTuple):
@@ -182,4 +183,7 @@ Query: TypeAlias = (
     | ReadyRuns
     | ListReady
     | ListUnfinished
+    | GetVersion
+    | ListVersions
+    | ListNames
 )

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from ..ids import AttemptId, Digest, RunId
 from .rows import GateState, RunRow
 from .status import RunStatus
+from .versions import VersionActivated, VersionSaved
 
 
 class Refusal(StrEnum):
@@ -182,6 +183,8 @@ Receipt: TypeAlias = (
     | GateTaken
     | Rewritten
     | Deleted
+    | VersionSaved
+    | VersionActivated
 )
 
 

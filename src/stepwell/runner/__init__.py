@@ -1,7 +1,26 @@
-"""Who does it: the engine, the local runner and what they are made of."""
+"""Who does it: the engine, the local runner and what they are made of.
 
-from .bodies.context import Context
-from .engine import Engine
-from .run import AttemptView, LogRecord, NodeError, NodeView, Run
+Names are loaded when they are first used: who only looks at stored runs needs no engine.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .bodies.context import Context
+    from .engine import Engine
+    from .run import Run
+    from .views import AttemptView, LogRecord, NodeError, NodeView
+
+_VIEWS = ("AttemptView", "LogRecord", "NodeError", "NodeView")
+_HOME = {"Context": "bodies.context", "Engine": "engine", "Run": "run", **dict.fromkeys(_VIEWS, "views")}
 
 __all__ = ["AttemptView", "Context", "Engine", "LogRecord", "NodeError", "NodeView", "Run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, is_seconds
 from ..define import Workflow
-from ..errors import InputError
+from ..errors import DefinitionError, InputError
 from ..model import RunStatus
 from ..words import shown
 
 MAX_KEY = 1_000
+MAX_LIMIT = 1_000_000
+LEAST_LEASE = 0.1
+"""Seconds."""
 _LARGEST = 2**63 - 1
 
 
@@ -116,6 +120,38 @@ def checked_modules(modules: Any) -> tuple[str, ...]:
             return given
         modules = wrong[0]
     raise _wrong("jobs", modules, 'a list of names of modules is needed, as in ["shop.jobs"]')
+
+
+def check_limits(*, lease_seconds: float, close_seconds: float, queue_depth: int, **limits: int) -> None:
+    check_whole("queue_depth", queue_depth, 0, MAX_LIMIT, "a whole number from 0, with which nothing is claimed ahead,")
+    for name, value in limits.items():
+        check_whole(name, value, 1, MAX_LIMIT, f"a whole number from 1 to {MAX_LIMIT:,}")
+    check_seconds("lease_seconds", lease_seconds, positive=True)
+    if lease_seconds < LEAST_LEASE:
+        raise InputError(
+            f"lease_seconds={lease_seconds}: at least {LEAST_LEASE} is needed, or it could not be renewed in time"
+        )
+    check_seconds("close_seconds", close_seconds)
+
+
+def check_home(url: object, runner: object) -> None:
+    """What an engine works on, and how."""
+    if url is not None and not isinstance(url, str) and not callable(getattr(url, "commit", None)):
+        raise InputError(f"Engine({shown(url)}): a store or its URL is needed, as in sqlite:///orders.db")
+    if runner not in ("local", None):
+        raise InputError(
+            f"runner={shown(runner)}: 'local', or None for an engine that only starts and looks, is needed"
+        )
+
+
+def refuse_while_importing_main() -> None:
+    """A process for bodies imports the main module, and would start the same runs again."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is not None and getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise DefinitionError(
+            'a process for bodies (isolation="process") imports the main module, which opens an engine: '
+            'put what it does when it is run below `if __name__ == "__main__":`'
+        )
 
 
 def _wrong(name: str, value: object, needed: str) -> InputError:

@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
 from ..clock import microseconds
 from ..errors import GraphError, InputError, RunConflict
-from ..graph import Graph, from_frozen
+from ..graph import from_frozen
 from ..ids import NodeId, RunId
 from ..kernel.importing import import_problems
 from ..kernel.plans import NotNow
-from ..model import Gate, NodeStatus, RunNews, RunRow, RunStatus
+from ..model import Gate, NodeStatus, RunStatus
 from ..model.origin import Origin, origin_of
 from ..store import Store, reader
 from .checking import check_seconds, check_step, checked_changes
+from .code.code import Code
 from .procedures.forking import fork_arguments
 from .procedures.gates import ask, ask_to_reattempt, preview
 from .procedures.procedure import carry_out
+from .requests import Requests
+from .waiting import Waiting
+
+if TYPE_CHECKING:
+    from .reports.checkpoints import KnownKeys
 
 Self = TypeVar("Self", bound="Controls")
 
 
-class Steering(Protocol):
-    """What the controls need of an engine."""
+class Home(Protocol):
+    """What a run needs of the engine it was got from."""
 
     store: Store
-
-    def graph_of(self, row: RunRow) -> Graph: ...
-
-    def ask(self, gate: Gate) -> RunNews | None: ...
-
-    def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> RunNews | None: ...
-
-    def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None: ...
-
-    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId: ...
-
-    def delete(self, run_id: RunId) -> None: ...
+    code: Code
+    requests: Requests
+    waiting: Waiting
+    checkpoint_keys: KnownKeys
 
 
 class Touched(NamedTuple):
@@ -53,7 +51,7 @@ class Controls:
     """The verbs of a run. `Run` has them; what it is told of the run is in `Run` itself."""
 
     id: RunId
-    _engine: Steering
+    _engine: Home
 
     def index_of(self, node: str) -> int:
         raise NotImplementedError
@@ -71,11 +69,7 @@ class Controls:
         `accept=True`: nodes that the class has lost and gained since are no renamed ones.
         """
         gate = ask(self.id, "retry")
-        if dry_run:
-            return self._preview(gate)
-        if self._engine.go_on(gate, accept=accept) is None:
-            self._refuse(gate)
-        return self
+        return self._preview(gate) if dry_run else self._go_on(gate, accept=accept)
 
     @overload
     def reattempt(self: Self, node: str, *, cascade: bool = ..., dry_run: Literal[False] = ...) -> Self: ...
@@ -88,11 +82,7 @@ class Controls:
         runs that again as well. `fork` does the same in a new run.
         """
         gate = ask_to_reattempt(self.id, self.index_of(node), cascade=cascade)
-        if dry_run:
-            return self._preview(gate)
-        if self._engine.go_on(gate) is None:
-            self._refuse(gate)
-        return self
+        return self._preview(gate) if dry_run else self._go_on(gate)
 
     @overload
     def cancel(self: Self, *, grace_seconds: float = ..., dry_run: Literal[False] = ...) -> Self: ...
@@ -102,11 +92,7 @@ class Controls:
         """Start nothing more, ask what runs to stop, and fence it after the grace."""
         check_seconds("grace_seconds", grace_seconds)
         gate = ask(self.id, "cancel", grace=microseconds(grace_seconds))
-        if dry_run:
-            return self._preview(gate)
-        if self._engine.ask(gate) is None:
-            self._refuse(gate)
-        return self
+        return self._preview(gate) if dry_run else self._ask(gate)
 
     @overload
     def pause(self: Self, *, dry_run: Literal[False] = ...) -> Self: ...
@@ -115,11 +101,7 @@ class Controls:
     def pause(self: Self, *, dry_run: bool = False) -> Self | list[Touched]:
         """Start nothing more until `resume()`. What runs may end, and is recorded."""
         gate = ask(self.id, "pause")
-        if dry_run:
-            return self._preview(gate)
-        if self._engine.ask(gate) is None:
-            self._refuse(gate)
-        return self
+        return self._preview(gate) if dry_run else self._ask(gate)
 
     @overload
     def resume(
@@ -139,17 +121,13 @@ class Controls:
         """
         values = checked_changes(input)
         gate = ask(self.id, "resume")
-        if dry_run:
-            return self._preview(gate)
-        if self._engine.go_on(gate, accept=accept, input=values) is None:
-            self._refuse(gate)
-        return self
+        return self._preview(gate) if dry_run else self._go_on(gate, accept=accept, input=values)
 
     def freeze(self: Self) -> Self:
         """Keep the graph the run has now: it no longer follows its class."""
         row = reader.require_run(self._engine.store, self.id)
-        graph = self._engine.graph_of(row)
-        self._engine.change_graph(row, graph, "freeze")
+        graph = self._engine.code.graph_of(row)
+        self._engine.requests.change_graph(row, graph, "freeze")
         return self
 
     def import_graph(self: Self, data: str | bytes | Mapping[str, Any]) -> Self:
@@ -159,10 +137,10 @@ class Controls:
         """
         row = reader.require_run(self._engine.store, self.id)
         new = from_frozen(data)
-        problems = import_problems(self._engine.graph_of(row), reader.all_nodes(self._engine.store, self.id), new)
+        problems = import_problems(self._engine.code.graph_of(row), reader.all_nodes(self._engine.store, self.id), new)
         if problems:
             raise GraphError(problems)
-        self._engine.change_graph(row, new, "import")
+        self._engine.requests.change_graph(row, new, "import")
         return self
 
     def fork(
@@ -189,7 +167,7 @@ class Controls:
                 before = self.index_of(at)
             else:
                 seq = step
-        made = self._engine.fork(row, fork_arguments(row, seq, before), changes, run_id)
+        made = self._engine.requests.fork(row, fork_arguments(row, seq, before), changes, run_id)
         return type(self)(self._engine, made)  # type: ignore[call-arg]
 
     @property
@@ -204,7 +182,17 @@ class Controls:
 
     def delete(self) -> None:
         """Forget an ended run: its rows, attempts, outputs and journal."""
-        self._engine.delete(self.id)
+        self._engine.requests.delete(self.id)
+
+    def _ask(self: Self, gate: Gate) -> Self:
+        if self._engine.requests.ask(gate) is None:
+            self._refuse(gate)
+        return self
+
+    def _go_on(self: Self, gate: Gate, **options: Any) -> Self:
+        if self._engine.requests.go_on(gate, **options) is None:
+            self._refuse(gate)
+        return self
 
     def _preview(self, gate: Gate) -> list[Touched]:
         row, plan = carry_out(self._engine.store, preview(gate))
@@ -213,7 +201,7 @@ class Controls:
             return []
         if isinstance(plan, NotNow):
             raise RunConflict(f"run {self.id}: {plan.message}", run_id=self.id)
-        graph = self._engine.graph_of(row)
+        graph = self._engine.code.graph_of(row)
         specs = graph.in_order
         touched = {
             change.index: Touched(specs[change.index].id, specs[change.index].name, change.was, change.status)

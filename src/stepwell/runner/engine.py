@@ -3,61 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from ..clock import SECOND
-from ..codec import decode, encode
 from ..commands import DEFAULT_STORE, either
-from ..define import Bodies, Builder, Definition, Workflow
-from ..errors import DefinitionError, EngineClosed, InputError, RunBusy, RunConflict, RunStillActive
-from ..graph import Graph
-from ..ids import Digest, RunId, checked_run_id, new_run_id, new_worker_id
+from ..define import Builder, Definition, Workflow
+from ..define.document import Document
+from ..errors import EngineClosed, InputError, RunStillActive
+from ..handlers import Handler, Handlers
+from ..ids import RunId, new_worker_id
 from ..kernel.comparing import Comparison
-from ..kernel.layout import add_graph
-from ..model import (
-    Create,
-    Created,
-    Gate,
-    GetRun,
-    ListJournal,
-    ListRuns,
-    Op,
-    Receipt,
-    Refusal,
-    Refused,
-    RunNews,
-    RunRow,
-    RunStatus,
-    Unfinished,
-)
+from ..model import ListRuns, RunRow, RunStatus, Unfinished
 from ..store import Store, open_store, reader
+from . import checking
 from .bodies.held import RunFacts
-from .checking import (
-    check_page,
-    check_seconds,
-    checked_list,
-    checked_modules,
-    checked_queues,
-    checked_status,
-    checked_workflows,
-)
 from .code.code import Code, Outdated
 from .code.serving import Serving
-from .code.versions import Versions, unfit
+from .code.versions import Versions
+from .documents import Documents, SavedDocument, StoredWorkflow
 from .events import Events, ObservedStore
-from .procedures.begin_fork import begin_fork
-from .procedures.forking import below
-from .procedures.gates import GATE_LEASE, ask, delete, enact, load, switch_graph
-from .procedures.procedure import carry_out
 from .recent import Recent
 from .reports.explain import served_by
+from .requests import Requests
 from .run import Run, as_run
-from .starting import check_home, check_limits, create_op, facts_of, kept_input, refuse_while_importing_main
+from .starting import Starting, create_op
 from .waiting import Waiting
 from .watch import Watch
 from .worker.batches import Limits
@@ -66,12 +38,10 @@ from .worker.housekeeping import Housekeeping
 from .worker.local_runner import LocalRunner
 from .worker.metrics import IDLE, EngineMetrics
 
-log = logging.getLogger("stepwell")
-
 RUNS_PER_COMMIT = 500
-Answer = TypeVar("Answer")
 
-Startable = Workflow | Builder
+Startable = Workflow | Builder | Document | str
+"""What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
 
 
 class Engine:
@@ -87,7 +57,8 @@ class Engine:
     something that is not recorded fails, with the line that tried.
 
     `jobs` names modules whose functions may run for what came from elsewhere: an imported graph, or what is stored on a server.
-    What programs put into an embedded store needs none.
+    What programs put into an embedded store needs none. `handlers` are functions with `@handler(...)` that documents may name
+    beside those that are built in, or names of modules that hold some.
     """
 
     def __init__(
@@ -96,6 +67,7 @@ class Engine:
         *,
         workflows: Iterable[type[Workflow]] = (),
         jobs: Iterable[str] = (),
+        handlers: Handlers | Iterable[Handler | str] = (),
         runner: Literal["local"] | None = "local",
         max_concurrent_nodes: int = 8,
         max_async_nodes: int = 1_000,
@@ -106,9 +78,13 @@ class Engine:
         queues: Iterable[str] | None = None,
         guard: bool = False,
     ) -> None:
-        check_home(url, runner)
-        given, allowed, taken = checked_workflows(workflows), checked_modules(jobs), checked_queues(queues)
-        check_limits(
+        checking.check_home(url, runner)
+        given, allowed, taken = (
+            checking.checked_workflows(workflows),
+            checking.checked_modules(jobs),
+            checking.checked_queues(queues),
+        )
+        checking.check_limits(
             lease_seconds=lease_seconds,
             close_seconds=close_seconds,
             max_concurrent_nodes=max_concurrent_nodes,
@@ -116,21 +92,21 @@ class Engine:
             max_processes=max_processes,
             queue_depth=queue_depth,
         )
-        refuse_while_importing_main()
+        checking.refuse_while_importing_main()
         self.events = Events()
         store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
         self.store: Store = ObservedStore(store, self.events)
         self._watch = Watch()
-        self._waiting = Waiting(self.store, self._watch, self._work, self._still_active, news=runner == "local")
+        self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, news=runner == "local")
         self._lock = threading.Lock()
-        self._stored: Recent[str, bool] = Recent(10_000)
-        """Digests of graphs that are known to be in the store."""
         worker = new_worker_id() if runner == "local" else None
-        self.code = Code(self.store, given, allowed)
+        registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
+        self.code = Code(self.store, given, allowed, registered)
+        self.documents = Documents(self.store, registered)
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
         """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
-        self._serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
+        self.serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
         self._discovering = Debounce(self._serve, "stepwell-serving", 0)
         self._close_seconds = close_seconds
         self._closed = False
@@ -157,6 +133,18 @@ class Engine:
             self._house = Housekeeping(
                 self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._serve_soon
             )
+        self.requests = Requests(
+            self.store,
+            self.code,
+            self._versions,
+            self.waiting,
+            works=worker is not None,
+            runner=lambda: self._runner if self._started else None,
+            take_up=self._take_up,
+        )
+        self._starting = Starting(
+            self.store, self.code, self._runner, begin=self._work, announce=self._announce, adopt=self.requests.adopt
+        )
         if self.code.given:
             self._work()
 
@@ -171,7 +159,7 @@ class Engine:
     def close(self, timeout: float | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
         if timeout is not None:
-            check_seconds("timeout", timeout)  # before anything is closed
+            checking.check_seconds("timeout", timeout)  # before anything is closed
         if self._closed:
             return
         self._closed = True
@@ -179,7 +167,7 @@ class Engine:
             self._runner.close(self._close_seconds if timeout is None else timeout)
             self._discovering.end(5)
         self.events.close()
-        self._waiting.close()
+        self.waiting.close()
         self.store.close()
 
     # Starting
@@ -191,7 +179,7 @@ class Engine:
         returned however it stands then. The other options are those of `start`.
         """
         if wait is not None:
-            check_seconds("wait", wait)  # before anything is started
+            checking.check_seconds("wait", wait)  # before anything is started
         run = self.start(workflow, **options).wait(wait)
         return run.check() if check else run
 
@@ -199,6 +187,7 @@ class Engine:
         self,
         workflow: Startable,
         *,
+        input: Mapping[str, Any] | None = None,
         run_id: str | None = None,
         idempotency_key: str | None = None,
         priority: int = 0,
@@ -208,105 +197,46 @@ class Engine:
         """Start a run; it is durable when this returns.
 
         The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there; that of
-        a Builder must also have the same graph.
+        a Builder must also have the same graph. `input` is that of a document; a class has its own.
         """
-        definition = self.code.definition_of(workflow)
+        definition = self._definition_of(workflow, input)
         create = create_op(definition, run_id, idempotency_key, priority, timeout, seed)
-        return self._start([(definition, create)], fresh=run_id is None and idempotency_key is None)[0]
+        (started,) = self._starting.start([(definition, create)], fresh=run_id is None and idempotency_key is None)
+        return Run(self, started)
+
+    def _definition_of(self, workflow: Startable, input: Mapping[str, Any] | None = None) -> Definition:
+        if isinstance(workflow, str):
+            workflow = self.documents.find(workflow)
+        if isinstance(workflow, Document):
+            works = self._runner is not None
+            return self.code.definition_of_document(workflow, {} if input is None else input, works=works)
+        if input is not None:
+            raise InputError(
+                "input= is for documents: a class takes its input when it is made, OrderWorkflow(order_id=7)"
+            )
+        return self.code.definition_of(workflow)
 
     def start_many(self, workflows: Iterable[Startable], *, priority: int = 0) -> list[Run]:
         """Start many runs, hundreds in one commit."""
+        definitions = map(self._definition_of, checking.checked_list(workflows))
+        items = ((definition, create_op(definition, priority=priority)) for definition in definitions)
         runs: list[Run] = []
-        chunk: list[tuple[Definition, Create]] = []
-        for workflow in checked_list(workflows):
-            definition = self.code.definition_of(workflow)
-            chunk.append((definition, create_op(definition, priority=priority)))
-            if len(chunk) == RUNS_PER_COMMIT:
-                runs += self._start(chunk, fresh=True)
-                chunk = []
-        return runs + (self._start(chunk, fresh=True) if chunk else [])
+        while chunk := list(islice(items, RUNS_PER_COMMIT)):
+            runs += [Run(self, run_id) for run_id in self._starting.start(chunk, fresh=True)]
+        return runs
 
-    def _start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[Run]:
-        news = [self.code.remember(definition) for definition, _ in items]
-        self._work()
-        if any(news):
-            self._announce()
-        ops: list[Op] = []
-        for definition, _ in items:
-            ops += self._graph_ops(definition)
-        ops += [create for _, create in items]
-        # A run that exists may have another graph, so nothing is claimed of it before the answer is there.
-        small = all(len(definition.graph) <= self.store.limits.nodes for definition, _ in items)
-        facts = tuple(facts_of(definition, create) for definition, create in items) if fresh and small else ()
-        receipts = self._commit(ops, facts)[-len(items) :]
-        return [
-            self._started_run(definition, create, receipt, known=bool(facts))
-            for (definition, create), receipt in zip(items, receipts, strict=True)
-        ]
+    def save(self, document: Document) -> SavedDocument:
+        """Store a document; `engine.start("summarise", input={...})` starts the active version of it, `summarise@3` that one.
 
-    def _started_run(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> Run:
-        if isinstance(receipt, Refused) and receipt.reason in (Refusal.UNKNOWN, Refusal.INCOMPLETE):
-            # The graph was collected meanwhile, or somebody else has not stored it whole yet.
-            receipt = self._commit([*(self._whole_graph(definition)), create], ())[-1]
-            known = False  # the scheduler forgot it with the refusal
-        if isinstance(receipt, Refused):
-            raise RunConflict(
-                f"run {receipt.detail} exists already, with another workflow or input; choose another run id or key",
-                run_id=create.run_id,
-            )
-        assert isinstance(receipt, Created)
-        run = Run(self, receipt.run_id)
-        if receipt.existed:
-            self._check_same_graph(definition, receipt.run_id)
-            return self.adopt(run.id) if self._runner is not None else run
-        if receipt.loaded < receipt.total:
-            carry_out(self.store, load(run.id, receipt.loaded))
-        if self._runner is not None and not known:
-            self._runner.know(facts_of(definition, create))
-        if self._runner is not None and create.timeout is not None:
-            self._runner.sweep_in(create.timeout)
-        return run
-
-    def _check_same_graph(self, definition: Definition, run_id: RunId) -> None:
-        """A run that is there is the same one only if it has the same graph; that of a class may have healed since."""
-        row, moved = self.store.read([GetRun(run_id), ListJournal(run_id, limit=1, kinds=("healed",))])
-        if row is None or (row.target is not None and definition.target is not None):
-            return
-        first = Digest(moved[0].status.partition(" ")[0]) if moved else row.digest  # before somebody edited or froze it
-        if first == definition.graph.digest and row.target == definition.target:
-            return
-        stored = reader.get_graph(self.store, first)  # it may be collected, once no run has it any more
-        differing = "" if stored is None else f" ({_difference(Graph.load(stored), definition.graph)})"
-        raise RunConflict(
-            f"run {run_id} exists already, with another graph{differing}; choose another run id or key, or go on with the run "
-            f"as it is: engine.adopt({run_id!r})",
-            run_id=run_id,
-        )
-
-    def _graph_ops(self, definition: Definition) -> list[Op]:
-        """What stores the graph: nothing if it is there; a large one is stored here, chunk by chunk."""
-        graph = definition.graph
-        if graph.digest in self._stored:
-            return []
-        chunks: list[Op] = [*add_graph(graph, definition.workflow)]
-        for chunk in chunks[:-1]:
-            self.store.commit([chunk])
-        self._stored[graph.digest] = True
-        self.code.stored(graph)
-        return chunks[-1:]
-
-    def _whole_graph(self, definition: Definition) -> list[Op]:
-        """All that stores the graph, in one batch with what needs it: nobody can collect it in between."""
-        return [*add_graph(definition.graph, definition.workflow)]
-
-    def _commit(self, ops: list[Op], facts: tuple[RunFacts, ...]) -> list[Receipt]:
-        try:
-            return self.store.commit(ops) if self._runner is None else self._runner.submit(ops, facts)
-        except BaseException:
-            self._stored.clear()
-            raise
+        The same content is the same version. The newest version is active unless somebody has chosen another.
+        """
+        return self.documents.save(document)
 
     # Looking
+
+    def workflows(self) -> list[StoredWorkflow]:
+        """The documents that are stored, by name."""
+        return list(self.documents.all())
 
     def get(self, run_id: str) -> Run:
         """The run with this id; raises RunNotFound."""
@@ -320,8 +250,8 @@ class Engine:
         self, *, limit: int = 100, workflow: str | None = None, status: RunStatus | str | None = None
     ) -> list[Run]:
         """The newest runs."""
-        check_page(limit, workflow)
-        statuses = () if status is None else (checked_status(status),)
+        checking.check_page(limit, workflow)
+        statuses = () if status is None else (checking.checked_status(status),)
         page = reader.list_runs(self.store, ListRuns(limit, workflow=workflow, statuses=statuses))
         return [Run(self, row.id) for row in page.runs]
 
@@ -345,11 +275,7 @@ class Engine:
 
         Without a runner, somebody else must be working on it.
         """
-        return self._waiting.wait(run_id, timeout).status
-
-    async def wait_on_loop(self, run_id: RunId) -> RunStatus:
-        """The same for `async def`: it blocks no loop and holds no thread."""
-        return (await self._waiting.wait_on_loop(run_id)).status
+        return self.waiting.wait(run_id, timeout).status
 
     def _still_active(self, row: RunRow, told: str) -> RunStillActive:
         """Waiting ended first: does the run go on by itself?"""
@@ -364,27 +290,18 @@ class Engine:
 
     def _is_worked_on(self, row: RunRow) -> bool:
         if self._runner is None:
-            return served_by(self.store, row, self.graph_of(row))
+            return served_by(self.store, row, self.code.graph_of(row))
         scheduler = self._runner.scheduler
-        own = row.id in scheduler.facts or bool(self.can_serve(Unfinished(row.workflow, row.target, row.digest)))
-        return own or served_by(self.store, row, self.graph_of(row), but=scheduler.worker)
-
-    def graph_of(self, row: RunRow) -> Graph:
-        return self.code.graph(row.digest, row.id)
-
-    def bodies_of(self, row: RunRow) -> Bodies:
-        """The code of a run, imported if need be."""
-        return self.code.bodies(row.workflow, row.target, self.graph_of(row))
+        own = row.id in scheduler.facts or bool(
+            self.serving.can_serve(Unfinished(row.workflow, row.target, row.digest))
+        )
+        return own or served_by(self.store, row, self.code.graph_of(row), but=scheduler.worker)
 
     # Working
 
     def adopt(self, run_id: str) -> Run:
         """Work on an unfinished run that another process started and left."""
-        row = self._waiting.once_it_goes_on(run_id)
-        if not row.status.terminal:
-            row = self._in_turn(lambda: self._versions.up_to_date(reader.require_run(self.store, run_id)))
-            self._take_up(row, self.code.facts(row))
-        return Run(self, row.id)
+        return Run(self, self.requests.adopt(run_id).id)
 
     def _take_up(self, row: RunRow, facts: RunFacts) -> None:
         runner = self._require_runner()
@@ -397,126 +314,10 @@ class Engine:
 
         Other workers are told of these `workflows` at once, and of others with the first run of them that is found.
         """
-        self.code.introduce(checked_workflows(workflows))
-        self._serving.everything = True
+        self.code.introduce(checking.checked_workflows(workflows))
+        self.serving.everything = True
         self._require_runner().announce()
         self._discover()
-
-    def can_serve(self, needed: Unfinished) -> bool | None:
-        """Whether the code of such runs was found here; None when this engine has not looked for it (yet)."""
-        return self._serving.can_serve(needed)
-
-    def why_not_served(self, needed: Unfinished) -> str | None:
-        """What is missing here to work on such runs; None: nothing is."""
-        return self.code.absent(needed.workflow, needed.target, self.code.graph(needed.digest))
-
-    def ask(self, gate: Gate) -> RunNews | None:
-        """Have done what somebody asks of a run; None when the run is not in a status for it."""
-        news = self._in_turn(lambda: carry_out(self.store, enact(gate), self.code.known_graph))
-        if news is not None and self._runner is not None and self._started:
-            if gate.stop:
-                self._runner.stop_run(gate.run_id)
-            self._runner.handle_news([news])
-            if gate.purpose == "cancel":
-                self._runner.sweep_in(decode(gate.arguments)["grace"] + 1_000)
-        return news
-
-    def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> RunNews | None:
-        """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner.
-
-        `input` has values that the class asks for and the run has not.
-        """
-        row = reader.require_run(self.store, gate.run_id)
-        if row.status in gate.allowed or (input and not row.status.terminal):
-            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept, check_input=not input))
-        if input:
-            filled = self.code.filled_input(row, input)
-            gate = gate._replace(arguments=encode({"input": filled}))
-            if row.status in (RunStatus.PENDING, RunStatus.RUNNING):  # nobody has noticed yet
-                self.ask(ask(row.id, "pause", reason=unfit(self.code.misfits(row))))
-            row = row._replace(input=encode(filled))
-        facts = self._facts_if_here(row, gate)
-        news = self.ask(gate)
-        if news is None and gate.purpose != "resume":
-            return None  # what was refused must not make this engine work on the run
-        row = self._waiting.once_it_goes_on(row.id)  # somebody else may be finishing it, because this engine was late
-        if facts is not None and not row.status.terminal:
-            facts.since = row.seq if news is None else news.seq
-            self._take_up(row, facts)
-        return news
-
-    def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None:
-        """Have a run go over to another graph and keep it."""
-
-        def ask() -> RunNews | None:
-            now = reader.require_run(self.store, row.id)  # who was in turn before may have changed it
-            current = self.graph_of(now)
-            trusted = current.trusted if purpose == "freeze" else self.code.may_trust(current, new)
-            news = carry_out(self.store, switch_graph(now, current, new, purpose=purpose, pinned=True, trusted=trusted))
-            if news is not None and current.trusted and not trusted:
-                log.warning(
-                    "run %s now names code that it did not name before; it is worked on where that is registered: jobs=[...]",
-                    row.id,
-                )
-            return news
-
-        news = self._in_turn(ask)
-        after = reader.require_run(self.store, row.id)
-        if news is None and after.digest == row.digest and self.graph_of(row).follows is not None:
-            raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
-
-    def _in_turn(self, ask: Callable[[], Answer]) -> Answer:
-        """What is asked of a run whose gate is held waits for that; if the holder has died, until the gate may be taken."""
-        until = time.monotonic() + GATE_LEASE / SECOND + 5
-        while True:
-            try:
-                return ask()
-            except RunBusy:
-                if time.monotonic() >= until:
-                    raise
-                time.sleep(0.01)
-
-    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool, check_input: bool) -> RunRow:
-        """Healed, if the class is here: who only steers runs need not have it."""
-        row = reader.require_run(self.store, run_id)
-        try:
-            return self._versions.up_to_date(row, accept=accept, check_input=check_input)
-        except DefinitionError:
-            if self._runner is not None:
-                raise
-            return row
-
-    def _facts_if_here(self, row: RunRow, gate: Gate) -> RunFacts | None:
-        """Before anything is asked of the run: when code of it is not here, it stays as it is."""
-        if self._runner is None:
-            return None
-        graph, again = self.graph_of(row), set()
-        if gate.purpose == "reattempt":
-            first = decode(gate.arguments)["node"]
-            again = {first, *below(first, graph)} if first < len(graph.order) else set()
-        return self.code.facts(row, again)
-
-    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
-        """Create a fork of a run, let it share what its origin has done, and work on it if this engine does."""
-        chosen = new_run_id() if run_id is None else checked_run_id(run_id)
-        given = kept_input(self.code.input_for(row, input)) if input else row.input
-        create = Create(
-            chosen, row.workflow, row.target, row.digest, given, row.seed, row.on_failure, row.priority, fork=arguments
-        )
-        made = begin_fork(self.store, create)
-        if self._runner is not None:
-            try:
-                self.adopt(made)
-            except DefinitionError:
-                if run_id is None:  # its code is not here: nobody knows of it yet, and nobody has asked for it to stay
-                    self.ask(ask(made, "cancel", grace=0))
-                    carry_out(self.store, delete(made))
-                raise
-        return made
-
-    def delete(self, run_id: RunId) -> None:
-        reader.require_run(self.store, run_id)
-        carry_out(self.store, delete(run_id))
 
     def _work(self) -> None:
         """Start the runner with the first thing there is to do."""
@@ -545,14 +346,14 @@ class Engine:
         """Find unfinished runs whose code is here and serve them, whoever started them; in how many seconds again."""
         if self._runner is None:
             return None
-        pairs = self._serving.discover()
+        pairs = self.serving.discover()
         if pairs is not None:
             self._runner.serve(pairs)
-        return self._serving.wait()
+        return self.serving.wait()
 
     def _serve_soon(self) -> None:
         """Elsewhere: a run that is healed may take long."""
-        if self._serving.needed:
+        if self.serving.needed:
             self._discovering.wake()
 
     def _serve(self) -> None:
@@ -568,17 +369,5 @@ class Engine:
             self._versions.check_input(row)
             return facts
         except Outdated:
-            self._serving.leave(run_id)
+            self.serving.leave(run_id)
             raise
-
-
-def _difference(stored: Graph, given: Graph) -> str:
-    """What tells the graph of a run from the one that somebody wants to start under its id, in a few words."""
-    new = [spec.name for spec in given if spec.id not in stored.nodes]
-    gone = [spec.name for spec in stored if spec.id not in given.nodes]
-    parts = [
-        f"{len(names)} {what}: {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
-        for what, names in (("new", new), ("gone", gone))
-        if names
-    ]
-    return "; ".join(parts) or "the same nodes, otherwise connected or with other options"

@@ -15,29 +15,11 @@ from typing import Any, NamedTuple
 
 from ..errors import InputError
 from ..ids import NodeId, RunId
-from ..model import (
-    Answer,
-    AttemptStatus,
-    Batch,
-    Claimed,
-    Created,
-    Deleted,
-    GateTaken,
-    NodeStatus,
-    Query,
-    Receipt,
-    Rewritten,
-    RunNews,
-    RunStatus,
-    Settle,
-    Settled,
-    StoreLimits,
-    Swept,
-)
+from ..model import Answer, AttemptStatus, Batch, NodeStatus, Query, Receipt, RunStatus, Settle, StoreLimits, receipts
 from ..store import Store
 from ..words import shown
-from .bodies.attempt import Raised
 from .bodies.held import Held
+from .bodies.raised import Raised
 from .recent import Recent
 from .worker.backpressure import BackpressureEvent
 
@@ -105,23 +87,23 @@ class Events:
 
     # What happened
 
-    def committed(self, batch: Batch, receipts: Sequence[Receipt]) -> None:
+    def committed(self, batch: Batch, answers: Sequence[Receipt]) -> None:
         """The store took a batch of this engine. `in_order` is held."""
-        news: dict[RunId, RunNews] = {}
+        news: dict[RunId, receipts.RunNews] = {}
         claimed: dict[RunId, None] = {}
         settled: list[Settle] = []
-        for op, receipt in zip(batch, receipts, strict=True):
+        for op, receipt in zip(batch, answers, strict=True):
             match receipt:
-                case Settled():
+                case receipts.Settled():
                     settled.append(op)  # type: ignore[arg-type]
                     news[receipt.run.run_id] = receipt.run
-                case Rewritten() | GateTaken():
+                case receipts.Rewritten() | receipts.GateTaken():
                     news[receipt.run.run_id] = receipt.run
-                case Swept():
+                case receipts.Swept():
                     news |= {run.run_id: run for run in receipt.runs}
-                case Claimed():
+                case receipts.Claimed():
                     claimed |= dict.fromkeys(grant.run_id for grant in receipt.grants)
-                case Created(existed=False) | Deleted():
+                case receipts.Created(existed=False) | receipts.Deleted():
                     self._told.pop(op.run_id, None)  # type: ignore[union-attr]  # ids are used again
                 case _:
                     pass
@@ -134,7 +116,7 @@ class Events:
             if before is None or before[1] is RunStatus.PENDING:
                 self._tell_run(run_id, RunStatus.RUNNING, 0 if before is None else before[0])
 
-    def seen(self, news: Iterable[RunNews]) -> None:
+    def seen(self, news: Iterable[receipts.RunNews]) -> None:
         """How runs stand, as somebody read it: perhaps by other processes, perhaps long ago."""
         if self.listening:
             for run in news:
@@ -146,7 +128,7 @@ class Events:
     def pressed(self, event: BackpressureEvent) -> None:
         self._tell("backpressure", event)
 
-    def _is_new(self, run: RunNews) -> bool:
+    def _is_new(self, run: receipts.RunNews) -> bool:
         before = self._told.get(run.run_id)
         return before is None or (run.seq > before[0] and run.status is not before[1])
 
@@ -243,6 +225,6 @@ class ObservedStore:
         if not events.listening:
             return self._store.commit(batch)
         with events.in_order:
-            receipts = self._store.commit(batch)
-            events.committed(batch, receipts)
-        return receipts
+            answers = self._store.commit(batch)
+            events.committed(batch, answers)
+        return answers

@@ -4,64 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..clock import SECOND
 from ..codec import decode
-from ..define import Bodies
-from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunNotFound, RunPaused
+from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunPaused
 from ..graph import Graph, to_frozen
 from ..ids import Digest, RunId
-from ..kernel.ancestry import STANDING, Ancestry, ancestors
 from ..kernel.comparing import Comparison
 from ..kernel.folding import in_order
-from ..kernel.measuring import RunMetrics, measure
+from ..kernel.measuring import RunMetrics
 from ..kernel.why import Why
-from ..model import (
-    AttemptRow,
-    GetRun,
-    JournalRow,
-    ListAttempts,
-    ListJournal,
-    ListMarks,
-    ListNodes,
-    NodeStatus,
-    RunRow,
-    RunStatus,
-)
-from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time, latest_progress
+from ..model import NodeStatus, RunRow, RunStatus
+from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time
 from ..replay.effects.record import Effect, effects_of
 from ..store import reader
 from ..words import shown
 from .bodies.visible_state import final_state
 from .checking import check_attempt, check_node_name, check_step
-from .code.code import Code
-from .control import Controls, Steering
-from .reports import explain as explaining
+from .control import Controls, Home
 from .reports.audit import audit_run
 from .reports.compare import Source, compare_runs
-from .views import AttemptView, LogRecord, NodeError, NodeView, node_view
+from .stored import StoredRun
+from .views import LogRecord, NodeError, NodeView
 from .waiting import waits_for_a_decision
 
 if TYPE_CHECKING:
     from ..replay.history.checkpoint import Checkpoint, Label
-    from .reports.checkpoints import KnownKeys
     from .reports.replay import Replayed
-
-__all__ = ["AttemptView", "Home", "LogRecord", "NodeError", "NodeView", "Run"]
-
-_ALL = 2**40
-
-
-class Home(Steering, Protocol):
-    """What a run needs of the engine it was got from."""
-
-    code: Code
-    checkpoint_keys: KnownKeys
-
-    def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus: ...
-    async def wait_on_loop(self, run_id: RunId) -> RunStatus: ...
-    def bodies_of(self, row: RunRow) -> Bodies: ...
 
 
 class Run(Controls):
@@ -81,12 +51,17 @@ class Run(Controls):
         return self._end().__await__()
 
     async def _end(self) -> Run:
-        await self._engine.wait_on_loop(self.id)
+        await self._engine.waiting.wait_on_loop(self.id)
         return self
 
     @property
     def row(self) -> RunRow:
         return reader.require_run(self._engine.store, self.id)
+
+    @property
+    def _stored(self) -> StoredRun:
+        """The run as it stands now."""
+        return StoredRun(self._engine.store, self.row, self._load_graph)
 
     @property
     def status(self) -> RunStatus:
@@ -103,7 +78,7 @@ class Run(Controls):
 
     @property
     def graph(self) -> Graph:
-        return self._engine.graph_of(self.row)
+        return self._engine.code.graph_of(self.row)
 
     @property
     def outputs(self) -> dict[str, Any]:
@@ -127,76 +102,26 @@ class Run(Controls):
         Once the run has ended it depends on what the nodes returned and on nothing else.
         """
         row = self.row
-        state = self._engine.bodies_of(row).state
+        state = self._engine.code.bodies_of(row).state
         if state is None:
             return {}
         outputs = reader.get_stored_outputs(self._engine.store, self.id)
-        return final_state(self.id, self._engine.graph_of(row), state, outputs)
+        return final_state(self.id, self._engine.code.graph_of(row), state, outputs)
 
     def index_of(self, node: str) -> int:
         check_node_name(node)
-        graph = self.graph
-        if node in graph.index:
-            return graph.index[node]
-        named = [index for index, spec in enumerate(graph.in_order) if spec.name == node]
-        if len(named) == 1:
-            return named[0]
-        renamed = [
-            graph.index[now] for now, names in graph.former_names.items() if node in names and now in graph.index
-        ]
-        if len(renamed) == 1 and not named:
-            return renamed[0]
-        known = ", ".join(
-            spec.name if spec.name == spec.id else f"{spec.name} ({spec.id})" for spec in list(graph)[:10]
-        )
-        why = (
-            "several nodes have this name; use an id"
-            if named
-            else f"there are: {known}{' ...' if len(graph) > 10 else ''}"
-        )
-        raise KeyError(f"run {self.id} has no node {shown(node)}: {why}")
+        return self._stored.index_of(node)
 
     def nodes(self, *, removed: bool = False) -> list[NodeView]:
         """Every node, in order, with its attempts; `removed=True`: also those that only earlier versions had."""
-        return self._views(None, removed=removed)
+        stored = self._stored
+        found = stored.nodes(ancestry=True)
+        return [node for node in found if removed or node.row.index not in stored.graph.removed]
 
     def node(self, name: str) -> NodeView:
         """One node, named by id or name, with its attempts."""
-        (view,) = self._views(self.index_of(name), removed=True)
+        (view,) = self._stored.nodes(self.index_of(name), ancestry=True)
         return view
-
-    def _views(self, only: int | None, *, removed: bool) -> list[NodeView]:
-        """All of it read at one moment: the run may go over to another graph meanwhile."""
-        while True:
-            graph = self.graph
-            own = None if only is None else (only, *ancestors(graph, only))
-            queries = (
-                GetRun(self.id),
-                ListNodes(self.id, limit=_ALL, indexes=own),
-                ListAttempts(self.id, only, limit=_ALL),
-                ListMarks(self.id, None if only is None else (only,)),
-            )
-            run, nodes, attempts, lines = self._engine.store.read(queries)
-            journal: tuple[JournalRow, ...] = ()
-            if any(node.generation for node in nodes):
-                history = ListJournal(self.id, limit=_ALL, kinds=STANDING, indexes=own)
-                run, nodes, attempts, lines, journal = self._engine.store.read([*queries, history])
-            if run is None:
-                raise RunNotFound(self.id, store=self._engine.store.url)
-            if run.digest == graph.digest:
-                break
-        marks = latest_progress(lines)
-        known = {row.index: row for row in nodes}
-        ancestry = Ancestry(graph, known, journal)
-        tries: dict[int, list[AttemptRow]] = {}
-        for attempt in attempts:
-            tries.setdefault(attempt.index, []).append(attempt)
-        wanted = nodes if only is None else [known[only]]
-        shown = [row for row in wanted if removed or row.index not in graph.removed]
-        return [
-            node_view(row, graph.in_order[row.index].name, tries.get(row.index, []), marks, ancestry)
-            for row in sorted(shown, key=lambda row: graph.ranks[row.index])
-        ]
 
     def logs(self, node: str | None = None, attempt: int | None = None) -> list[LogRecord]:
         """What its bodies logged and printed, in the order of time; of one node, or of attempts with one number.
@@ -252,7 +177,7 @@ class Run(Controls):
 
         check_step(self.id, at)
         engine = self._engine
-        return checkpoint(engine.store, self.id, self._load_graph, engine.bodies_of, at, engine.checkpoint_keys)
+        return checkpoint(engine.store, self.id, self._load_graph, engine.code.bodies_of, at, engine.checkpoint_keys)
 
     def checkpoints(self) -> list[Label]:
         """The checkpoints that bodies gave names to with `ctx.checkpoint()`, in order."""
@@ -291,7 +216,7 @@ class Run(Controls):
 
             run.wait(60).check()
         """
-        self._engine.wait(self.id, timeout)
+        self._engine.waiting.wait(self.id, timeout)
         return self
 
     def check(self) -> Run:
@@ -312,16 +237,16 @@ class Run(Controls):
         form["nodes"]["n_8f3a2b11"]["job"] = "shop.payments:charge"
         """
         row = self.row
-        return to_frozen(self._engine.graph_of(row), row.created_at / SECOND)
+        return to_frozen(self._engine.code.graph_of(row), row.created_at / SECOND)
 
     def why(self, node: str | None = None) -> Why:
         """Why the run is not done yet, or ended as it did; of a node, named by id or name: why it stands as it does.
 
         print(run.why("ship"))
         """
-        if node is None:
-            return explaining.why_run(self._engine.store, self.id, self.graph)
-        return explaining.why_node(self._engine.store, self.id, self.graph, self.index_of(node))
+        if node is not None:
+            check_node_name(node)
+        return self._stored.why(node)
 
     @property
     def metrics(self) -> RunMetrics:
@@ -329,8 +254,7 @@ class Run(Controls):
 
         print(run.metrics.retries, run.metrics.step_latency.p95)
         """
-        history = reader.get_history(self._engine.store, self.id)
-        return measure(history.row, self._load_graph, history.counts, history.journal, history.now)
+        return self._stored.metrics()
 
     def diff(self, other: Run | str) -> Comparison:
         """This run and another side by side: input, graph, and of every node status, output, attempts and time.
@@ -338,7 +262,7 @@ class Run(Controls):
         print(run.fork("charge", input={"express": True}).wait().diff(run))
         """
         theirs = as_run(self._engine, other)
-        return compare_runs(*(Source(run._engine.store, run.id, run._engine.graph_of) for run in (self, theirs)))
+        return compare_runs(*(Source(run._engine.store, run.id, run._engine.code.graph_of) for run in (self, theirs)))
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""
@@ -358,17 +282,13 @@ class Run(Controls):
                 store=store.url,
             )
         attempts = {node.index: reader.list_attempts(store, self.id, node.index) for node in broken}
-        first = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
-        view = node_view(first, self.graph.in_order[first.index].name, attempts[first.index])
-        error = view.error or NodeError(
-            "Interrupted",
-            "it is not known whether the body ran to its end",
-            None,
-        )
+        earliest = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
+        (first,) = self._stored.nodes(earliest.index)
+        error = first.error or NodeError("Interrupted", "it is not known whether the body ran to its end", None)
         return RunFailed(
             self.id,
-            node=view.name,
-            attempt=first.attempt,
+            node=first.name,
+            attempt=first.row.attempt,
             error_type=error.type,
             error_message=error.message + (_LOOK_FIRST if first.status is NodeStatus.INTERRUPTED else ""),
             others=len(broken) - 1,
@@ -381,7 +301,7 @@ def as_run(engine: Home, given: Run | str) -> Run:
     if isinstance(given, str):
         return Run(engine, RunId(given))
     if not isinstance(given, Run):
-        raise InputError(f"{shown(given)} is no run: a run or its id is needed")
+        raise InputError(f"expected a Run or a run id, got {shown(given)}")
     return given
 
 

@@ -1,25 +1,29 @@
-"""What it takes to start a run: options checked, and the records that follow from them."""
+"""Starting runs: options checked, the ops that follow from them, and what their receipts mean."""
 
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .. import model
 from ..clock import microseconds
 from ..codec import MAX_BYTES, encode
 from ..define import Definition
-from ..errors import DefinitionError, InputError
-from ..ids import checked_run_id, new_run_id
-from ..model import Create
-from ..words import shown
+from ..errors import InputError, RunConflict
+from ..graph import Graph
+from ..ids import Digest, RunId, checked_run_id, new_run_id
+from ..kernel.layout import add_graph
+from ..model import Create, Op, Receipt, Refusal, Refused, RunRow
+from ..store import Store, reader
 from .bodies.held import RunFacts
 from .checking import check_seconds, check_text, check_whole
+from .code.code import Code
+from .procedures.gates import load
+from .procedures.procedure import carry_out
+from .recent import Recent
+from .worker.local_runner import LocalRunner
 
-MAX_LIMIT = 1_000_000
-LEAST_LEASE = 0.1
-"""Seconds."""
 MAX_INPUT = MAX_BYTES
 
 
@@ -80,33 +84,115 @@ def facts_of(definition: Definition, create: Create) -> RunFacts:
     return facts
 
 
-def check_limits(*, lease_seconds: float, close_seconds: float, queue_depth: int, **limits: int) -> None:
-    check_whole("queue_depth", queue_depth, 0, MAX_LIMIT, "a whole number from 0, with which nothing is claimed ahead,")
-    for name, value in limits.items():
-        check_whole(name, value, 1, MAX_LIMIT, f"a whole number from 1 to {MAX_LIMIT:,}")
-    check_seconds("lease_seconds", lease_seconds, positive=True)
-    if lease_seconds < LEAST_LEASE:
-        raise InputError(
-            f"lease_seconds={lease_seconds}: at least {LEAST_LEASE} is needed, or it could not be renewed in time"
+class Starting:
+    """Starts runs of one engine."""
+
+    known_graphs: Recent[str, bool]
+    """Digests of graphs that are known to be in the store."""
+
+    def __init__(
+        self,
+        store: Store,
+        code: Code,
+        runner: LocalRunner | None,
+        *,
+        begin: Callable[[], None],
+        announce: Callable[[], None],
+        adopt: Callable[[str], RunRow],
+    ) -> None:
+        self._store, self._code, self._runner = store, code, runner
+        self._begin, self._announce, self._adopt = begin, announce, adopt
+        self.known_graphs = Recent(10_000)
+
+    def start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[RunId]:
+        """Start runs in one commit. `fresh`: none of them can exist already."""
+        news = [self._code.remember(definition) for definition, _ in items]
+        self._begin()
+        if any(news):
+            self._announce()
+        ops: list[Op] = []
+        for definition, _ in items:
+            ops += self._graph_ops(definition)
+        ops += [create for _, create in items]
+        # A run that exists may have another graph, so nothing is claimed of it before the answer is there.
+        small = all(len(definition.graph) <= self._store.limits.nodes for definition, _ in items)
+        facts = tuple(facts_of(definition, create) for definition, create in items) if fresh and small else ()
+        receipts = self._commit(ops, facts)[-len(items) :]
+        return [
+            self._started(definition, create, receipt, known=bool(facts))
+            for (definition, create), receipt in zip(items, receipts, strict=True)
+        ]
+
+    def _started(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> RunId:
+        if isinstance(receipt, Refused) and receipt.reason in (Refusal.UNKNOWN, Refusal.INCOMPLETE):
+            # The graph was collected meanwhile, or somebody else has not stored it whole yet.
+            receipt = self._commit([*(self._whole_graph(definition)), create], ())[-1]
+            known = False  # the scheduler forgot it with the refusal
+        if isinstance(receipt, Refused):
+            raise RunConflict(
+                f"run {receipt.detail} exists already, with another workflow or input; choose another run id or key",
+                run_id=create.run_id,
+            )
+        assert isinstance(receipt, model.Created)
+        run_id = receipt.run_id
+        if receipt.existed:
+            self._check_same_graph(definition, run_id)
+            return run_id if self._runner is None else self._adopt(run_id).id
+        if receipt.loaded < receipt.total:
+            carry_out(self._store, load(run_id, receipt.loaded))
+        if self._runner is not None and not known:
+            self._runner.know(facts_of(definition, create))
+        if self._runner is not None and create.timeout is not None:
+            self._runner.sweep_in(create.timeout)
+        return run_id
+
+    def _check_same_graph(self, definition: Definition, run_id: RunId) -> None:
+        """A run that is there is the same one only if it has the same graph; that of a class may have healed since."""
+        row, moved = self._store.read([model.GetRun(run_id), model.ListJournal(run_id, limit=1, kinds=("healed",))])
+        if row is None or (row.target is not None and definition.target is not None):
+            return
+        first = Digest(moved[0].status.partition(" ")[0]) if moved else row.digest  # before somebody edited or froze it
+        if first == definition.graph.digest and row.target == definition.target:
+            return
+        stored = reader.get_graph(self._store, first)  # it may be collected, once no run has it any more
+        differing = "" if stored is None else f" ({_difference(Graph.load(stored), definition.graph)})"
+        raise RunConflict(
+            f"run {run_id} exists already, with another graph{differing}; choose another run id or key, or go on with the run "
+            f"as it is: engine.adopt({run_id!r})",
+            run_id=run_id,
         )
-    check_seconds("close_seconds", close_seconds)
+
+    def _graph_ops(self, definition: Definition) -> list[Op]:
+        """What stores the graph: nothing if it is there; a large one is stored here, chunk by chunk."""
+        graph = definition.graph
+        if graph.digest in self.known_graphs:
+            return []
+        chunks: list[Op] = [*add_graph(graph, definition.workflow)]
+        for chunk in chunks[:-1]:
+            self._store.commit([chunk])
+        self.known_graphs[graph.digest] = True
+        self._code.stored(graph)
+        return chunks[-1:]
+
+    def _whole_graph(self, definition: Definition) -> list[Op]:
+        """All that stores the graph, in one batch with what needs it: nobody can collect it in between."""
+        return [*add_graph(definition.graph, definition.workflow)]
+
+    def _commit(self, ops: list[Op], facts: tuple[RunFacts, ...]) -> list[Receipt]:
+        try:
+            return self._store.commit(ops) if self._runner is None else self._runner.submit(ops, facts)
+        except BaseException:
+            self.known_graphs.clear()
+            raise
 
 
-def check_home(url: object, runner: object) -> None:
-    """What an engine works on, and how."""
-    if url is not None and not isinstance(url, str) and not callable(getattr(url, "commit", None)):
-        raise InputError(f"Engine({shown(url)}): a store or its URL is needed, as in sqlite:///orders.db")
-    if runner not in ("local", None):
-        raise InputError(
-            f"runner={shown(runner)}: 'local', or None for an engine that only starts and looks, is needed"
-        )
-
-
-def refuse_while_importing_main() -> None:
-    """A process for bodies imports the main module, and would start the same runs again."""
-    multiprocessing = sys.modules.get("multiprocessing.process")
-    if multiprocessing is not None and getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise DefinitionError(
-            'a process for bodies (isolation="process") imports the main module, which opens an engine: '
-            'put what it does when it is run below `if __name__ == "__main__":`'
-        )
+def _difference(stored: Graph, given: Graph) -> str:
+    """What tells the graph of a run from the one that somebody wants to start under its id, in a few words."""
+    new = [spec.name for spec in given if spec.id not in stored.nodes]
+    gone = [spec.name for spec in stored if spec.id not in given.nodes]
+    parts = [
+        f"{len(names)} {what}: {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
+        for what, names in (("new", new), ("gone", gone))
+        if names
+    ]
+    return "; ".join(parts) or "the same nodes, otherwise connected or with other options"

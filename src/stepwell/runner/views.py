@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..clock import SECOND
 from ..codec import decode
 from ..ids import NodeId
-from ..kernel.ancestry import Ancestry
 from ..model import SATISFIED_NODES, AttemptRow, AttemptStatus, NodeRow, NodeStatus
-from ..model.lines import Mark, Progress
+from ..model.lines import Progress
 
 
 class NodeError(NamedTuple):
@@ -26,40 +23,88 @@ class NodeError(NamedTuple):
 class AttemptView(NamedTuple):
     """One try at a node."""
 
-    id: str
-    number: int
-    status: AttemptStatus
-    worker: str
-    started_at: float
-    ended_at: float | None
-    error: NodeError | None
-    outcome: dict[str, Any]
+    row: AttemptRow
     ancestry: str | None = None
     """A hash of what it stands on: its node, its number, and the attempts its parents completed with."""
 
     @property
+    def id(self) -> str:
+        return self.row.id
+
+    @property
+    def number(self) -> int:
+        return self.row.number
+
+    @property
+    def status(self) -> AttemptStatus:
+        return self.row.status
+
+    @property
+    def worker(self) -> str:
+        return self.row.worker
+
+    @property
+    def started_at(self) -> float:
+        return self.row.started_at / SECOND
+
+    @property
+    def ended_at(self) -> float | None:
+        return None if self.row.ended_at is None else self.row.ended_at / SECOND
+
+    @property
     def seconds(self) -> float | None:
-        return None if self.ended_at is None else self.ended_at - self.started_at
+        return None if self.row.ended_at is None else (self.row.ended_at - self.row.started_at) / SECOND
+
+    @property
+    def error(self) -> NodeError | None:
+        if not self.row.error:
+            return None
+        record = decode(self.row.error)
+        return NodeError(record["type"], record["message"], record.get("traceback"))
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        found: dict[str, Any] = decode(self.row.outcome) if self.row.outcome else {}
+        return found
 
 
 class NodeView(NamedTuple):
     """A node of a run, as it stood when it was read."""
 
-    id: NodeId
+    row: NodeRow
     name: str
-    status: NodeStatus
-    reason: str | None
-    due_at: float | None
-    attempts: tuple[AttemptView, ...]
+    attempts: tuple[AttemptView, ...] = ()
     progress: Progress | None = None
     """How far its latest attempt said it was: `done`, `total`, `message` and `fraction`."""
+
+    @property
+    def id(self) -> NodeId:
+        return self.row.id
+
+    @property
+    def status(self) -> NodeStatus:
+        return self.row.status
+
+    @property
+    def reason(self) -> str | None:
+        return self.row.reason
+
+    @property
+    def due_at(self) -> float | None:
+        return None if self.row.due_at is None else self.row.due_at / SECOND
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the ended attempts took together."""
+        ended = [row.ended_at - row.started_at for row, _ in self.attempts if row.ended_at is not None]
+        return sum(ended) / SECOND if ended else None
 
     @property
     def error(self) -> NodeError | None:
         """What keeps the node from being completed. Errors that a later attempt made good are those of `attempts`."""
         if self.status in SATISFIED_NODES:
             return None
-        return next((attempt.error for attempt in reversed(self.attempts) if attempt.error), None)
+        return next((attempt.error for attempt in reversed(self.attempts) if attempt.row.error), None)
 
 
 class LogRecord(NamedTuple):
@@ -72,34 +117,3 @@ class LogRecord(NamedTuple):
     logger: str
     """The name of the logger; `stdout` or `stderr` of what was printed."""
     message: str
-
-
-def node_view(
-    row: NodeRow,
-    name: str,
-    attempts: Sequence[AttemptRow],
-    marks: Mapping[int, Mark] = MappingProxyType({}),
-    ancestry: Ancestry | None = None,
-) -> NodeView:
-    due_at = None if row.due_at is None else row.due_at / SECOND
-    mark = marks.get(row.index)
-    progress = mark.progress if mark is not None and mark.attempt == row.attempt else None
-    views = tuple(
-        _attempt(each, None if ancestry is None else ancestry.of(each.index, each.number)) for each in attempts
-    )
-    return NodeView(row.id, name, row.status, row.reason, due_at, views, progress)
-
-
-def _attempt(row: AttemptRow, ancestry: str | None) -> AttemptView:
-    record = decode(row.error) if row.error else None
-    return AttemptView(
-        row.id,
-        row.number,
-        row.status,
-        row.worker,
-        row.started_at / SECOND,
-        None if row.ended_at is None else row.ended_at / SECOND,
-        None if record is None else NodeError(record["type"], record["message"], record.get("traceback")),
-        decode(row.outcome) if row.outcome else {},
-        ancestry,
-    )

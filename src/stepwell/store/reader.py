@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from ..errors import InputError, RunNotFound
 from ..ids import AttemptId, Digest, RunId, WorkerId
@@ -16,31 +16,41 @@ from ..model import (
     GetGraphAges,
     GetOutputs,
     GetRun,
+    GetVersion,
     JournalRow,
     LineRow,
     ListAttempts,
     ListJournal,
     ListLines,
     ListMarks,
+    ListNames,
     ListNodes,
     ListRuns,
     ListStops,
     ListUnfinished,
     ListUnusedGraphs,
+    ListVersions,
     ListWorkers,
+    NameRow,
     NodeRow,
     NodeStatus,
+    Query,
     ReadyRuns,
     RunPage,
     RunRow,
     RunStatus,
     Unfinished,
+    VersionKind,
+    VersionRow,
     WorkerRow,
 )
 from ..model.origin import is_origin
 from ..model.outputs import Completion, output_of
 from ..words import shown
 from .port import Store
+
+ALL = 2**40
+"""A limit for those who need all of something at one moment."""
 
 
 def get_run(store: Store, run_id: str) -> RunRow | None:
@@ -55,6 +65,14 @@ def require_run(store: Store, run_id: str) -> RunRow:
     if row is None:
         raise RunNotFound(run_id, store=store.url)
     return row
+
+
+def at_one_moment(store: Store, run_id: RunId, *queries: Query) -> list[Any]:
+    """The run, and the answers to other queries about it; RunNotFound if there is no such run."""
+    found = store.read([GetRun(run_id), *queries])
+    if found[0] is None:
+        raise RunNotFound(run_id, store=store.url)
+    return found
 
 
 def check_run_id(run_id: object) -> None:
@@ -183,9 +201,7 @@ class History(NamedTuple):
 def get_history(store: Store, run_id: str) -> History:
     """Raises RunNotFound. However long reading takes: what happens meanwhile is not in it."""
     asked = RunId(run_id)
-    row, counts, page = store.read([GetRun(asked), CountNodes(asked), ListJournal(asked)])
-    if row is None:
-        raise RunNotFound(run_id, store=store.url)
+    row, counts, page = at_one_moment(store, asked, CountNodes(asked), ListJournal(asked))
     now, journal = store.now(), [*page]
     if len(journal) < row.seq:
         journal += list_journal(store, run_id, len(journal))
@@ -236,3 +252,30 @@ def ready_runs(store: Store, runs: tuple[RunId, ...]) -> tuple[RunId, ...]:
 
 def list_unfinished(store: Store) -> tuple[Unfinished, ...]:
     return cast("tuple[Unfinished, ...]", store.read([ListUnfinished()])[0])
+
+
+def get_version(
+    store: Store, kind: VersionKind, name: str, number: int | None = None, *, digest: str | None = None
+) -> VersionRow | None:
+    """A version with its body; without a number or a digest the active one."""
+    return cast("VersionRow | None", store.read([GetVersion(kind, name, number, digest)])[0])
+
+
+def all_versions(store: Store, kind: VersionKind, name: str, page: int = 1_000) -> Iterator[VersionRow]:
+    after = 0
+    while True:
+        rows = cast("tuple[VersionRow, ...]", store.read([ListVersions(kind, name, after, page)])[0])
+        yield from rows
+        if len(rows) < page:
+            return
+        after = rows[-1].number
+
+
+def all_names(store: Store, kind: VersionKind, page: int = 1_000) -> Iterator[NameRow]:
+    after: str | None = None
+    while True:
+        rows = cast("tuple[NameRow, ...]", store.read([ListNames(kind, after, page)])[0])
+        yield from rows
+        if len(rows) < page:
+            return
+        after = rows[-1].name

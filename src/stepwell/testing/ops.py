@@ -9,42 +9,10 @@ from ..clock import microseconds
 from ..graph import Graph, NodeSpec, Retry
 from ..ids import ClaimId, GateToken, NodeId, RunId, WorkerId, new_claim_id
 from ..kernel import layout as storing
-from ..model import (
-    AddGraph,
-    AddNodes,
-    AttemptStatus,
-    Batch,
-    Claim,
-    Claimed,
-    Create,
-    Created,
-    Enlist,
-    Enlisted,
-    Finish,
-    Gate,
-    GateState,
-    GateTaken,
-    Grant,
-    Lane,
-    NodeChange,
-    NodeRow,
-    NodeStatus,
-    Op,
-    Receipt,
-    Refusal,
-    Refused,
-    Rewrite,
-    Rewritten,
-    RunNews,
-    RunStatus,
-    Settle,
-    StoreLimits,
-    Sweep,
-    Swept,
-)
+from ..model import *
 from ..store import Store, reader
 
-Answer = TypeVar("Answer")
+Kind = TypeVar("Kind")
 
 RUN = RunId("run-1")
 WORKER = WorkerId("worker-1")
@@ -69,29 +37,30 @@ def lane(text: str) -> Lane:
     return Lane(queue, body.rstrip("!?"), "!" in body, "?" in body)
 
 
+def spec(name: str, parents: str = "", *, needs: str = "", **options: Any) -> NodeSpec:
+    """A node from its name, the names of its parents and of those whose outputs it needs."""
+    after, given = (tuple(map(NodeId, names.split())) for names in (parents, needs))
+    return NodeSpec(NodeId(name), name, depends_on=after, needs=given, **options)
+
+
 def graph(*more: NodeSpec, **parents: str) -> Graph:
     """A graph from names and what each depends on, in the order they are written.
 
     >>> graph(load="", clean="load", report="load clean").parents
     ((), (0,), (0, 1))
     """
-    specs = [
-        NodeSpec(NodeId(name), name, depends_on=tuple(NodeId(parent) for parent in names.split()))
-        for name, names in parents.items()
-    ]
-    return Graph([*specs, *more])
+    return Graph([*(spec(name, names) for name, names in parents.items()), *more])
 
 
 def patient(*names: str) -> Graph:
     """Nodes side by side that may fail many times."""
-    return graph(*(NodeSpec(NodeId(name), name, retry=Retry(99)) for name in names))
+    return graph(*(spec(name, retry=Retry(99)) for name in names))
 
 
 def fan(size: int) -> Graph:
     """One root, `size` children, one join below them all."""
-    children = [NodeSpec(NodeId(f"child_{i}"), f"child_{i}", depends_on=(NodeId("root"),)) for i in range(size)]
-    join = NodeSpec(NodeId("join"), "join", depends_on=tuple(child.id for child in children))
-    return Graph([NodeSpec(NodeId("root"), "root"), *children, join])
+    children = [f"child_{i}" for i in range(size)]
+    return graph(root="", **dict.fromkeys(children, "root"), join=" ".join(children))
 
 
 def add_graph(of: Graph, *, workflow: str = "orders", chunk: int = CHUNK) -> list[AddGraph]:
@@ -117,7 +86,20 @@ def start(store: Store, of: Graph, run: str = RUN, **options: Any) -> Graph:
     return of
 
 
-def one(store: Store, op: Op, kind: type[Answer]) -> Answer:
+def serve(store: Store, of: Graph, run: str = RUN, **options: Any) -> Graph:
+    """Start a run, and have a worker for it."""
+    enlist(store)
+    return start(store, of, run, **options)
+
+
+def claim_first(store: Store, of: Graph, **options: Any) -> Grant:
+    """The same, with the one node that has no parents claimed."""
+    serve(store, of, **options)
+    (grant,) = claim(store)
+    return grant
+
+
+def one(store: Store, op: Op, kind: type[Kind]) -> Kind:
     """Commit one op that must be answered with this kind of receipt."""
     (receipt,) = store.commit([op])
     assert isinstance(receipt, kind), f"{op} was answered with {receipt}"
@@ -209,7 +191,7 @@ def hold(store: Store, run: str = RUN, token: str = TOKEN, purpose: str = "cance
     return _with_either(store, token, lambda name: gate_op(run, name, purpose, resume=left, **more), GateTaken).run
 
 
-def _with_either(store: Store, token: str, op: Callable[[str], Op], kind: type[Answer]) -> Answer:
+def _with_either(store: Store, token: str, op: Callable[[str], Op], kind: type[Kind]) -> Kind:
     """A token is not taken twice in a row, so tests that hold a gate again have a second one."""
     (receipt,) = store.commit([op(token)])
     if isinstance(receipt, Refused) and receipt.reason is Refusal.GATE_LOST:
@@ -230,6 +212,15 @@ def finish(
     """The last rewrite behind a gate."""
     end = Finish(status, open_gate, **more)
     return _with_either(store, token, lambda name: Rewrite(RunId(run), GateToken(name), rows, end), Rewritten).run
+
+
+def enact(
+    store: Store, purpose: str, status: RunStatus, *rows: NodeChange, run: str = RUN, stop: bool = False, **more: Any
+) -> RunNews:
+    """Hold the gate for a purpose and finish at once; it is open afterwards if the run goes on."""
+    hold(store, run, purpose=purpose, stop=stop)
+    going_on = status in (RunStatus.PENDING, RunStatus.RUNNING)
+    return finish(store, status, *rows, open_gate=going_on, run=run, **more)
 
 
 def changed(row: NodeRow, status: NodeStatus, reason: str | None = None, *, fresh: bool = False) -> NodeChange:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ..define import Workflow
     from ..runner.reports.replay import Replayed
 
+# The suite for authors of stores; it has to be named before it is imported, to say what was compared.
+pytest.register_assert_rewrite("stepwell.testing.conformance")
+
 
 @pytest.fixture
 def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:

@@ -20,6 +20,7 @@ from stepwell.model import AttemptStatus, Claimed, Gate, Refused, RunNews, Settl
 from stepwell.model.outputs import Completion
 from stepwell.runner.bodies.attempt import Attempt, settle
 from stepwell.runner.bodies.held import Held
+from stepwell.runner.bodies.host import Services
 from stepwell.runner.procedures.procedure import Commit, Procedure, Wish
 from stepwell.runner.worker.batches import CommitBatch, Limits
 from stepwell.runner.worker.housekeeping import Housekeeping
@@ -247,7 +248,7 @@ class Worker(Actor):
             self._finish(held, settle(held, CANCELLED))
             return
         held.begun = True
-        attempt = self._attempts[held] = Attempt(held, _no_reads, self.scheduler.lines)
+        attempt = self._attempts[held] = Attempt(held, Services(_no_reads, self.scheduler.lines))
         count = self.world.body_begins(held, self.name)
         self._say(attempt, "begins")
         spec, behaviour = held.spec, self.world.workload.behaviour(held.spec.id)

@@ -26,6 +26,7 @@ from stepwell.runner.procedures import gates
 from stepwell.runner.procedures.begin_fork import create_fork
 from stepwell.runner.procedures.forking import fork_arguments
 from stepwell.runner.procedures.procedure import Procedure, Read
+from tests.simulation.simulate import controls
 from tests.simulation.simulate.workload import Workload
 
 LATER = "later"
@@ -64,13 +65,13 @@ def _in_time(when: str, run_id: RunId, procedure: Asked) -> Asked:
 def _verb(what: str, run: RunId, workload: Workload, name: str) -> Asked:
     match what:
         case "cancel":
-            return gates.cancel(run, grace=microseconds(0.5))
+            return controls.cancel(run, grace=microseconds(0.5))
         case "retry":
-            return gates.retry(run)
+            return controls.retry(run)
         case "pause":
-            return gates.pause(run)
+            return controls.pause(run)
         case "resume":
-            return gates.resume(run)
+            return controls.resume(run)
         case "reattempt":
             return reattempt_last(run)
         case "reattempt any" | "cascade":
@@ -117,7 +118,7 @@ def reattempt_last(run_id: RunId) -> Asked:
     """Once the last node has ended, somebody wants it once more."""
     run, nodes = yield Read([GetRun(run_id), ListNodes(run_id)])
     if nodes and nodes[-1].status in (NodeStatus.COMPLETED, NodeStatus.FAILED, NodeStatus.CANCELLED):
-        return (yield from gates.reattempt(run_id, nodes[-1].index))
+        return (yield from controls.reattempt(run_id, nodes[-1].index))
     return None if run is None or run.status in (RunStatus.PAUSED, *TERMINAL_RUNS) else LATER
 
 
@@ -127,7 +128,7 @@ def reattempt_any(run_id: RunId, *, cascade: bool) -> Asked:
     ended = [node for node in nodes if node.status in (NodeStatus.COMPLETED, *FAILED_NODES, NodeStatus.CANCELLED)]
     if run is not None and ended:
         asked = random.Random(f"{run_id} {run.seq}").choice(ended)
-        return (yield from gates.reattempt(run_id, asked.index, cascade=cascade))
+        return (yield from controls.reattempt(run_id, asked.index, cascade=cascade))
     return None if run is None or run.status in (RunStatus.PAUSED, *TERMINAL_RUNS) else LATER
 
 

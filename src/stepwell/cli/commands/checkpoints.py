@@ -8,26 +8,25 @@ from ...clock import utc_text
 from ...codec import text as text_of
 from ...replay.history.checkpoint import Checkpoint, Label
 from ..connect import Connection
-from ..show.records import json_text
+from ..find import find_run, find_step
 from ..show.words import count, plain
-from ..stored import find_run, place_in
-from ..streams import say
+from ..streams import json_text, say
 
 ROWS = 40
 """Work items that are shown one by one; --json has all."""
 
 
-def checkpoints(place: Connection, text: str, at: str | None, *, as_json: bool) -> None:
-    with place.store() as store:
-        run = place.engine(store).get(find_run(store, text).id)
+def checkpoints(connection: Connection, text: str, at: str | None, *, as_json: bool) -> None:
+    with connection.store() as store:
+        run = connection.engine(store).get(find_run(store, text).id)
         if at is None:
-            _list(place, run.id, run.checkpoints(), as_json=as_json)
+            _list(connection, run.id, run.checkpoints(), as_json=as_json)
         else:
-            found = run.checkpoint(place_in(run, at))
+            found = run.checkpoint(find_step(run, at))
             say(json_text(found.data())) if as_json else _show(found)
 
 
-def _list(place: Connection, run_id: str, found: Iterable[Label], *, as_json: bool) -> None:
+def _list(connection: Connection, run_id: str, found: Iterable[Label], *, as_json: bool) -> None:
     from ..show.screen import console, table
 
     labels = list(found)
@@ -35,7 +34,9 @@ def _list(place: Connection, run_id: str, found: Iterable[Label], *, as_json: bo
         say(json_text([each._asdict() for each in labels]))
         return
     if not labels:
-        say(f"no body of run {run_id} has given a checkpoint a name; `{place.command(f'checkpoints {run_id} SEQ')}`")
+        say(
+            f"no body of run {run_id} has given a checkpoint a name; `{connection.command(f'checkpoints {run_id} SEQ')}`"
+        )
         say("shows how it stood at any entry of its journal, counted from 1")
         return
     made = table("label", "seq", "node", "attempt", "when", wrapped=("label", "node"))

@@ -8,13 +8,14 @@ from itertools import islice
 
 from ...clock import microseconds
 from ...model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
+from ...runner.records import run_record
+from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
+from ..find import find_run
 from ..show.advice import advised
-from ..show.records import json_text, run_record
 from ..show.words import ago, count, parse_age, plain
-from ..stored import StoredRun, find_run
-from ..streams import say
+from ..streams import json_text, say
 
 PATIENCE = 2.0
 """Seconds after the grace within which a run that is cancelled should have ended."""
@@ -25,10 +26,10 @@ _PAGE = 5_000
 
 
 @advised
-def cancel(place: Connection, text: str, *, grace: float) -> None:
+def cancel(connection: Connection, text: str, *, grace: float) -> None:
     from ...runner import Engine
 
-    with place.store() as store:
+    with connection.store() as store:
         row = find_run(store, text)
         Engine(store, runner=None).get(row.id).cancel(grace_seconds=grace)
         say(f"run {row.id} is {_when_cancelled(store, row, grace)}")
@@ -45,11 +46,11 @@ def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
         store.commit([Sweep()])
 
 
-def gc(place: Connection, *, older_than: str, keep: int, dry_run: bool, as_json: bool) -> None:
+def gc(connection: Connection, *, older_than: str, keep: int, dry_run: bool, as_json: bool) -> None:
     from ...runner.procedures.collect_graphs import collect_graphs, unneeded_graphs
 
     age = parse_age(older_than)
-    with place.store() as store:
+    with connection.store() as store:
         now = store.now()
         rows = list(_old(store, now - microseconds(age), keep))
         if not dry_run:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import typer
 
-from ...codec import decode
-from ...kernel.comparing import Change, Comparison, NodeFacts, Pair, Side
+from ...kernel.comparing import Change, Comparison, Pair
 from ...runner import Engine
+from ...runner.records import comparison_record
 from ..connect import Connection
-from ..show.records import json_text
+from ..find import find_run
 from ..show.words import count, duration, plain
-from ..stored import find_run
-from ..streams import say
+from ..streams import json_text, say
 
 ROWS = 40
 """Nodes that are shown one by one, unless all are asked for."""
@@ -23,12 +21,12 @@ DIFFERENT = 1
 _ABSENT = "-"
 
 
-def diff(place: Connection, first: str, second: str, *, whole: bool, as_json: bool) -> None:
-    with place.store() as store:
+def diff(connection: Connection, first: str, second: str, *, whole: bool, as_json: bool) -> None:
+    with connection.store() as store:
         engine = Engine(store, runner=None)
         found = engine.compare(find_run(store, first).id, find_run(store, second).id)
     if as_json:
-        say(json_text(_record(found)))
+        say(json_text(comparison_record(found)))
     else:
         _print(found, whole=whole)
     if not (found.same_outputs and found.same_deltas):
@@ -98,51 +96,3 @@ def _took(pair: Pair) -> str:
 
 def _ratio(pair: Pair) -> str:
     return "" if pair.ratio is None else f"{pair.ratio:.2f}x"
-
-
-def _record(found: Comparison) -> dict[str, Any]:
-    """The keys are a promise, as in `records`."""
-    return {
-        "same_outputs": found.same_outputs,
-        "same_deltas": found.same_deltas,
-        "first": _side_record(found.first),
-        "second": _side_record(found.second),
-        "input": [change._asdict() for change in found.input],
-        "graph": [change._asdict() for change in found.graph],
-        "nodes": [
-            {
-                "id": pair.id,
-                "name": pair.name,
-                "differs": list(pair.differs),
-                "first": _facts_record(pair.first),
-                "second": _facts_record(pair.second),
-                "ratio": pair.ratio,
-                "output": [change._asdict() for change in pair.output],
-                "delta": [change._asdict() for change in pair.delta],
-            }
-            for pair in found.pairs
-        ],
-    }
-
-
-def _side_record(side: Side) -> dict[str, Any]:
-    return {
-        "run": side.run_id,
-        "workflow": side.workflow,
-        "status": side.status,
-        "seconds": side.seconds,
-        "input": decode(side.input),
-        "digest": side.graph.digest,
-    }
-
-
-def _facts_record(facts: NodeFacts | None) -> dict[str, Any] | None:
-    if facts is None:
-        return None
-    return {
-        "status": facts.status,
-        "attempts": facts.attempts,
-        "seconds": facts.seconds,
-        "output_sha256": facts.output,
-        "delta_sha256": facts.delta,
-    }

@@ -13,12 +13,13 @@ from ...clock import SECOND
 from ...errors import InputError
 from ...model import LineRow
 from ...model.lines import LOG, LogLine, in_order_of_time
+from ...runner.records import line_record
+from ...runner.stored import StoredRun
 from ...store import reader
 from ..connect import Connection
-from ..show.records import json_text, line_record
+from ..find import find_node, find_run
 from ..show.words import local, plain
-from ..stored import StoredRun, find_run
-from ..streams import say
+from ..streams import json_text, say
 
 LOOK_EVERY = 0.2
 SHARE_OF_TIME = 0.05
@@ -27,10 +28,12 @@ SHARE_OF_TIME = 0.05
 _COLOURS = ((50, "red"), (40, "red"), (30, "yellow"), (20, None))
 
 
-def logs(place: Connection, text: str, node: str | None, *, attempt: int | None, follow: bool, as_json: bool) -> None:
-    with place.store() as store:
+def logs(
+    connection: Connection, text: str, node: str | None, *, attempt: int | None, follow: bool, as_json: bool
+) -> None:
+    with connection.store() as store:
         run = StoredRun(store, find_run(store, text))
-        lines = Lines(run, None if node is None else run.index_of(node), attempt)
+        lines = Lines(run, None if node is None else find_node(run, node), attempt)
         if follow:
             _follow(lines, as_json=as_json)
             return
@@ -78,8 +81,8 @@ def _follow(lines: Lines, *, as_json: bool) -> None:
         began = time.monotonic()
         found = lines.new()
         if as_json:
-            for place, line in found:
-                say(json.dumps(line_record(run, place, line)))
+            for entry, line in found:
+                say(json.dumps(line_record(run, entry, line)))
         else:
             _print(run, found)
         if ended:

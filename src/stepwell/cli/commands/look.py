@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,22 +12,26 @@ from ...clock import SECOND
 from ...errors import DefinitionError, InputError
 from ...graph import Graph, to_dot, to_frozen, to_mermaid
 from ...model import ListRuns, RunRow, RunStatus
+from ...runner.records import full_record, graph_record, run_record
+from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
+from ..find import find_run
 from ..show.advice import pause_told
-from ..show.records import full_record, graph_record, json_text, run_record
 from ..show.words import ago, count, duration, plain
-from ..stored import StoredRun, find_run
-from ..streams import results, say
+from ..streams import json_text, results, say
+
+if TYPE_CHECKING:
+    from ..inputs import Pairs
 
 PAGE = 1_000
 SHORT_ID = 12
 """Hex digits of a run id that stand for its time; two runs of one millisecond are shown with more."""
 
 
-def ls(place: Connection, *, workflow: str | None, status: str | None, limit: int, as_json: bool) -> None:
+def ls(connection: Connection, *, workflow: str | None, status: str | None, limit: int, as_json: bool) -> None:
     statuses = () if status is None else (_status(status),)
-    with place.store() as store:
+    with connection.store() as store:
         runs = [StoredRun(store, row) for row in _newest(store, workflow, statuses, limit)]
         if as_json:
             say(json_text([run_record(run) for run in runs]))
@@ -35,24 +39,24 @@ def ls(place: Connection, *, workflow: str | None, status: str | None, limit: in
             _print_runs(runs, store.now())
         else:
             chosen = " like that" if workflow or status else ""
-            typer.echo(f"no runs{chosen} in {place.settings.store}", err=True)
+            typer.echo(f"no runs{chosen} in {connection.settings.store}", err=True)
 
 
-def show(place: Connection, text: str, *, tracebacks: bool, whole: bool, as_json: bool) -> None:
-    with place.store() as store:
+def show(connection: Connection, text: str, *, traceback: bool, whole: bool, as_json: bool) -> None:
+    with connection.store() as store:
         run = StoredRun(store, find_run(store, text))
         if as_json:
-            say(json_text(full_record(run, tracebacks=tracebacks)))
+            say(json_text(full_record(run, tracebacks=traceback)))
             return
         from ..show.run import print_run
 
-        print_run(place, run, tracebacks=tracebacks, whole=whole)
+        print_run(connection, run, tracebacks=traceback, whole=whole)
 
 
-def audit(place: Connection, text: str, *, as_json: bool) -> None:
+def audit(connection: Connection, text: str, *, as_json: bool) -> None:
     from ...runner.reports.audit import audit_run
 
-    with place.store() as store:
+    with connection.store() as store:
         run = find_run(store, text)
         problems = audit_run(store, run.id)
     if as_json:
@@ -67,25 +71,40 @@ def audit(place: Connection, text: str, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def graph(place: Connection, what: str, pairs: Sequence[str], form: Literal["mermaid", "dot", "json"]) -> None:
-    workflow, found, statuses = _graph(place, what, pairs)
-    if form == "json":
+def graph(
+    connection: Connection,
+    what: str,
+    *,
+    mermaid: bool,
+    dot: bool,
+    frozen: bool,
+    svg: str | None,
+    as_json: bool,
+    inputs: Pairs,
+) -> None:
+    if mermaid + dot + frozen + as_json + (svg is not None) > 1:
+        raise typer.BadParameter("only one of --mermaid, --dot, --svg, --frozen and --json can be chosen")
+    if frozen:
+        return _print_frozen(connection, what)
+    workflow, found, statuses = _graph(connection, what, inputs)
+    if svg is not None:
+        _draw(what, found, statuses, svg)
+    elif as_json:
         say(json_text(graph_record(workflow, found, statuses)))
     else:
-        say((to_dot if form == "dot" else to_mermaid)(found, statuses), end="")
+        say((to_dot if dot else to_mermaid)(found, statuses), end="")
 
 
-def frozen(place: Connection, text: str) -> None:
-    with place.store() as store:
+def _print_frozen(connection: Connection, text: str) -> None:
+    with connection.store() as store:
         run = StoredRun(store, find_run(store, text))
         say(json_text(to_frozen(run.graph, run.row.created_at / SECOND)))
 
 
-def picture(place: Connection, what: str, pairs: Sequence[str], file: str) -> None:
+def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str) -> None:
     """An SVG into a file; `-` is stdout."""
     from ...graph.svg import MAX_SVG_NODES, to_svg
 
-    _, found, statuses = _graph(place, what, pairs)
     if len(found) > MAX_SVG_NODES:
         raise InputError(
             f"{what} has {len(found):,} nodes, and a picture of more than {MAX_SVG_NODES:,} cannot be read; `stepwell show` "
@@ -103,7 +122,7 @@ def picture(place: Connection, what: str, pairs: Sequence[str], file: str) -> No
     typer.echo(f"drew {count(len(found), 'node')} into {file}", err=True)
 
 
-def _graph(place: Connection, what: str, pairs: Sequence[str]) -> tuple[str, Graph, Mapping[str, str] | None]:
+def _graph(connection: Connection, what: str, pairs: Pairs) -> tuple[str, Graph, Mapping[str, str] | None]:
     """A run id may have a colon in it, as a target has: what is no target may be a run."""
     no_target: DefinitionError | None = None
     if ":" in what:
@@ -113,7 +132,7 @@ def _graph(place: Connection, what: str, pairs: Sequence[str]) -> tuple[str, Gra
             return *graph_of_target(what, pairs), None
         except DefinitionError as error:
             no_target = error
-    with place.store() as store:
+    with connection.store() as store:
         if no_target is not None and reader.get_run(store, what) is None:
             raise no_target
         run = StoredRun(store, find_run(store, what))

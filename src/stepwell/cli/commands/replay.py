@@ -11,14 +11,13 @@ from ...runner import Run
 from ...runner.reports.replay import Replayed, replay_cassette
 from ..connect import Connection
 from ..exits import ExitCode, complain
-from ..show.records import json_text
+from ..find import find_run
 from ..show.words import count, plain
-from ..stored import find_run
-from ..streams import say
+from ..streams import json_text, say
 
 
-def replay(place: Connection, what: str, *, as_json: bool) -> None:
-    report = _replayed(place, what)
+def replay(connection: Connection, what: str, *, as_json: bool) -> None:
+    report = _replayed(connection, what)
     if as_json:
         say(json_text({**report._asdict(), "executed": list(report.executed), "stubbed": dict(report.stubbed)}))
     else:
@@ -31,12 +30,12 @@ def replay(place: Connection, what: str, *, as_json: bool) -> None:
         raise typer.Exit(ExitCode.RUN_FAILED)
 
 
-def export(place: Connection, text: str, file: str, *, missing_code_ok: bool) -> None:
-    with place.store() as store:
-        run = place.engine(store).get(find_run(store, text).id)
+def export(connection: Connection, text: str, file: str, *, missing_code_ok: bool) -> None:
+    with connection.store() as store:
+        run = connection.engine(store).get(find_run(store, text).id)
         path = run.export(file, missing_code_ok=missing_code_ok)
-        named = "" if place.settings.jobs else "".join(f" --jobs {module}" for module in _modules(run))
-    say(f"wrote {path}; `{place.command(f'replay {path}{named}')}` replays it with the code as it is then")
+        named = "" if connection.settings.jobs else "".join(f" --jobs {module}" for module in _modules(run))
+    say(f"wrote {path}; `{connection.command(f'replay {path}{named}')}` replays it with the code as it is then")
 
 
 def _modules(run: Run) -> list[str]:
@@ -46,11 +45,11 @@ def _modules(run: Run) -> list[str]:
     return sorted({address.partition(":")[0] for address in addresses})[:3]
 
 
-def _replayed(place: Connection, what: str) -> Replayed:
+def _replayed(connection: Connection, what: str) -> Replayed:
     if isfile(what) or what.endswith(".json"):
-        return replay_cassette(load_cassette(what), jobs=place.settings.jobs)
-    with place.store() as store:
-        return place.engine(store).get(find_run(store, what).id).replay()
+        return replay_cassette(load_cassette(what), jobs=connection.settings.jobs)
+    with connection.store() as store:
+        return connection.engine(store).get(find_run(store, what).id).replay()
 
 
 def _tell(report: Replayed) -> None:

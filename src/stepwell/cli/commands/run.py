@@ -19,13 +19,14 @@ from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStat
 from ...model.origin import origin_of
 from ...runner import Engine, Run
 from ...runner.events import RunEvent
+from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
 from ..exits import ExitCode, complain, report
-from ..inputs import changed_input, import_module, make_startable, workflows_in
+from ..find import find_node, find_run, find_step
+from ..inputs import Pairs, changed_input, import_module, make_startable, workflows_in
 from ..show.advice import advise, advised, next_steps
 from ..show.words import count, duration, one_line, plain
-from ..stored import StoredRun, check_node, find_run, place_in
 from ..streams import say
 
 LINES_AT_ONCE = 20
@@ -34,61 +35,55 @@ STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to o
 
 
 def run(
-    place: Connection,
-    target: str,
-    pairs: Sequence[str],
-    file: str | None,
-    *,
-    run_id: str | None,
-    key: str | None,
-    timeout: float | None,
-    priority: int,
+    connection: Connection, target: str, *, inputs: Pairs, input_file: str | None, key: str | None, **options: Any
 ) -> None:
-    workflow = make_startable(target, pairs, file)
-    with _kept(place) as begun, place.worker() as engine:
-        started = engine.start(workflow, run_id=run_id, idempotency_key=key, timeout=timeout, priority=priority)
+    workflow = make_startable(target, inputs, input_file)
+    with _kept(connection) as begun, connection.worker() as engine:
+        started = engine.start(workflow, idempotency_key=key, **options)
         begun.append(started)
-        _work_to_the_end(place, engine, started.row)
+        _work_to_the_end(connection, engine, started.row)
 
 
 @advised
-def retry(place: Connection, text: str, *, accept: bool, wait: bool) -> None:
-    with place.store() as store:
+def retry(connection: Connection, text: str, *, accept: bool, no_wait: bool) -> None:
+    with connection.store() as store:
         row = find_run(store, text)
-    _go_on(place, row, lambda engine: engine.get(row.id).retry(accept=accept), wait=wait)
+    _go_on(connection, row, lambda engine: engine.get(row.id).retry(accept=accept), wait=not no_wait)
 
 
 @advised
-def reattempt(place: Connection, text: str, node: str, *, cascade: bool, wait: bool) -> None:
-    with place.store() as store:
+def reattempt(connection: Connection, text: str, node: str, *, cascade: bool, no_wait: bool) -> None:
+    with connection.store() as store:
         row = find_run(store, text)
-        check_node(Engine(store, runner=None).get(row.id), node)
-    _go_on(place, row, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=wait)
+        find_node(Engine(store, runner=None).get(row.id), node)
+    _go_on(connection, row, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=not no_wait)
 
 
 @advised
-def fork(place: Connection, text: str, at: str | None, pairs: Sequence[str], *, run_id: str | None, wait: bool) -> None:
+def fork(
+    connection: Connection, text: str, *, at: str | None, inputs: Pairs, run_id: str | None, no_wait: bool
+) -> None:
     """A new run that begins with what another has done."""
-    with place.store() as store:
+    with connection.store() as store:
         row = find_run(store, text)
-        engine = place.engine(store)
+        engine = connection.engine(store)
         run = engine.get(row.id)
-        where = place_in(run, at)
+        where = find_step(run, at)
         if isinstance(where, str) and run.step_of(where) is None:
-            check_node(run, where)
-        changes = changed_input(row.id, engine.code.target_of(row), pairs) if pairs else {}
-    if not wait:
-        with place.store() as store:
-            made = place.engine(store).get(row.id).fork(where, input=changes, run_id=run_id)
+            find_node(run, where)
+        changes = changed_input(row.id, engine.code.target_of(row), inputs)
+    if no_wait:
+        with connection.store() as store:
+            made = connection.engine(store).get(row.id).fork(where, input=changes, run_id=run_id)
             _say_what_is_shared(store, made)
             now = made.row
         say(f"run {made.id} is {now.status}: {count(now.open, 'node')} to run, when somebody works on it")
-        say(f"  {place.command(f'resume {made.id}')}")
+        say(f"  {connection.command(f'resume {made.id}')}")
         return
-    with _kept(place) as begun, place.worker() as engine:
+    with _kept(connection) as begun, connection.worker() as engine:
         begun.append(engine.get(row.id).fork(where, input=changes, run_id=run_id))
         _say_what_is_shared(engine.store, begun[0])
-        _work_to_the_end(place, engine, begun[0].row)
+        _work_to_the_end(connection, engine, begun[0].row)
 
 
 def _say_what_is_shared(store: Store, fork: Run) -> None:
@@ -98,18 +93,18 @@ def _say_what_is_shared(store: Store, fork: Run) -> None:
 
 
 @advised
-def resume(place: Connection, text: str, pairs: Sequence[str], *, accept: bool, wait: bool) -> None:
+def resume(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no_wait: bool) -> None:
     """Un-pause a paused run, and work on any that has not ended."""
-    with place.store() as store:
+    with connection.store() as store:
         row = find_run(store, text)
-        given = changed_input(row.id, place.engine(store).code.target_of(row), pairs) if pairs else {}
+        given = changed_input(row.id, connection.engine(store).code.target_of(row), inputs)
     if row.status.terminal:
         raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume", run_id=row.id)
-    if not wait and row.status is not RunStatus.PAUSED and not given:
+    if no_wait and row.status is not RunStatus.PAUSED and not given:
         say(f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker")
-        say(f"  {place.command(f'resume {row.id}')}    or, for all runs, {place.command('work MODULE')}")
+        say(f"  {connection.command(f'resume {row.id}')}    or, for all runs, {connection.command('work MODULE')}")
         return
-    _go_on(place, row, lambda engine: _resumed(engine, row, given, accept=accept), wait=wait)
+    _go_on(connection, row, lambda engine: _resumed(engine, row, given, accept=accept), wait=not no_wait)
 
 
 def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: bool) -> Run:
@@ -123,24 +118,24 @@ def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: b
     return run.resume(accept=accept, input=given)
 
 
-def _go_on(place: Connection, row: RunRow, ask: Callable[[Engine], Run], *, wait: bool) -> None:
+def _go_on(connection: Connection, row: RunRow, ask: Callable[[Engine], Run], *, wait: bool) -> None:
     """Have a run go on: here, to its end, or only on record."""
     if wait:
-        with _kept(place) as begun, place.worker() as engine:
+        with _kept(connection) as begun, connection.worker() as engine:
             begun.append(ask(engine))
-            _work_to_the_end(place, engine, begun[0].row)
+            _work_to_the_end(connection, engine, begun[0].row)
         return
-    with place.store() as store:
-        now = ask(place.engine(store)).row
+    with connection.store() as store:
+        now = ask(connection.engine(store)).row
     say(f"run {row.id} is {now.status} again: {count(now.open, 'node')} to run, when somebody works on it")
-    say(f"  {place.command(f'resume {row.id}')}")
+    say(f"  {connection.command(f'resume {row.id}')}")
 
 
-def work(place: Connection, modules: Sequence[str], *, queues: str | None, once: bool) -> None:
+def work(connection: Connection, modules: Sequence[str], *, queues: str | None, once: bool) -> None:
     taken = None if queues is None else [name.strip() for name in queues.split(",")]
     workflows = _import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
-    with _terminated_as_interrupted(), place.worker(modules, taken) as engine:
+    with _terminated_as_interrupted(), connection.worker(modules, taken) as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
         try:
             engine.serve(workflows)
@@ -157,19 +152,19 @@ def work(place: Connection, modules: Sequence[str], *, queues: str | None, once:
             typer.echo(STOPPING, err=True)
 
 
-def _work_to_the_end(place: Connection, engine: Engine, row: RunRow) -> None:
+def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
     """Until the run has ended; when somebody interrupts it, what runs may end too."""
     try:
-        _follow_to_the_end(place, engine, row)
+        _follow_to_the_end(connection, engine, row)
     except KeyboardInterrupt:
         typer.echo(STOPPING, err=True)
         engine.close()
         raise
 
 
-def _follow_to_the_end(place: Connection, engine: Engine, row: RunRow) -> None:
+def _follow_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
     """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
-    nodes = count(len(engine.graph_of(row)), "node")
+    nodes = count(len(engine.code.graph_of(row)), "node")
     typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
     from ..show.progress import follow
     from ..show.summary import print_end, print_result
@@ -181,24 +176,25 @@ def _follow_to_the_end(place: Connection, engine: Engine, row: RunRow) -> None:
         engine.get(row.id).check()
     except RunPaused as paused:
         complain(f"run {row.id} is paused: {paused.told}")
-        advise(place, {**next_steps(ended.row), f"why {row.id}": "says more"})
+        advise(connection, {**next_steps(ended.row), f"why {row.id}": "says more"})
         raise typer.Exit(ExitCode.CONFLICT) from None
     except RunFailed as error:
         # What to do about a missing job stands in lines of its own.
         complain(error.told if error.error_type.endswith("MissingJob") else one_line(error.told))
         advise(
-            place, {f"show {row.id} --traceback": "shows where", f"retry {row.id}": "runs only what did not complete"}
+            connection,
+            {f"show {row.id} --traceback": "shows where", f"retry {row.id}": "runs only what did not complete"},
         )
         raise typer.Exit(ExitCode.RUN_FAILED) from None
     except RunCancelled:
         complain(f"run {row.id} was cancelled")
-        advise(place, {f"retry {row.id}": "runs what did not complete"})
+        advise(connection, {f"retry {row.id}": "runs what did not complete"})
         raise typer.Exit(ExitCode.CANCELLED) from None
     print_result(ended)
 
 
 @contextmanager
-def _kept(place: Connection) -> Iterator[list[Run]]:
+def _kept(connection: Connection) -> Iterator[list[Run]]:
     """Whatever ends the work early: say that the run is kept, and how it goes on."""
     begun: list[Run] = []
     try:
@@ -207,24 +203,24 @@ def _kept(place: Connection) -> Iterator[list[Run]]:
     except StoreError as error:
         code = report(error)
         if begun:
-            advise(place, {f"resume {begun[0].id}": "goes on when the store can be used again"})
+            advise(connection, {f"resume {begun[0].id}": "goes on when the store can be used again"})
         raise typer.Exit(code) from None
     except KeyboardInterrupt:
         if not begun:
             typer.echo("\ninterrupted before the run began", err=True)
-        elif _completed_after_all(place, begun[0].id):
+        elif _completed_after_all(connection, begun[0].id):
             return  # what ran when it was interrupted was the last of it
         else:
             typer.echo(f"\ninterrupted: run {begun[0].id} is kept, with all that is completed", err=True)
-            advise(place, _after_interruption(place, begun[0].id))
+            advise(connection, _after_interruption(connection, begun[0].id))
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _completed_after_all(place: Connection, run_id: str) -> bool:
+def _completed_after_all(connection: Connection, run_id: str) -> bool:
     """Whether a run that was interrupted has completed all the same; if so, its end is shown as that of any other."""
     from ..show.summary import print_end, print_result
 
-    with place.store() as store:
+    with connection.store() as store:
         row = reader.get_run(store, run_id)
         if row is None or row.status is not RunStatus.COMPLETED:
             return False
@@ -234,9 +230,9 @@ def _completed_after_all(place: Connection, run_id: str) -> bool:
     return True
 
 
-def _after_interruption(place: Connection, run_id: str) -> dict[str, str]:
+def _after_interruption(connection: Connection, run_id: str) -> dict[str, str]:
     """What can be done with a run now. What promised to run at most once and did not end in time has failed it."""
-    with place.store() as store:
+    with connection.store() as store:
         row = reader.get_run(store, run_id)
     if row is not None and row.status.terminal:
         return next_steps(row)
@@ -285,19 +281,19 @@ def _say_what_is_served(engine: Engine, *, once: bool) -> None:
     end = "until nothing is left" if once else "until Ctrl-C"
     typer.echo(f"serving {engine.store.url} {end}", err=True)
     for needed in reader.list_unfinished(engine.store):
-        if engine.can_serve(needed) is False:
+        if engine.serving.can_serve(needed) is False:
             typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(engine, needed)}')}", err=True)
 
 
 def _why_not(engine: Engine, needed: Unfinished) -> str:
-    return (engine.why_not_served(needed) or "some of its nodes have no code here").partition("\n")[0]
+    return (engine.serving.why_not(needed) or "some of its nodes have no code here").partition("\n")[0]
 
 
 def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
     """Of what can be served here. With `queues`, what is left to others is not waited for."""
     moving = UNFINISHED_RUNS - {RunStatus.PAUSED}  # what is paused waits for somebody, not for a worker
     for needed in reader.list_unfinished(engine.store):
-        if engine.can_serve(needed) is not False:
+        if engine.serving.can_serve(needed) is not False:
             runs = reader.all_runs(engine.store, *moving, workflow=needed.workflow, digest=needed.digest)
             if any(queues is None or _has_active(engine, run, queues) for run in runs):
                 return True

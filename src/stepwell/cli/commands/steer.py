@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -17,11 +18,10 @@ from ...store import reader
 from ...store.living import living
 from ..connect import Connection
 from ..exits import ExitCode, complain
+from ..find import find_node, find_run
 from ..show.advice import advise, advised, next_steps
-from ..show.records import json_text
 from ..show.words import count, plain
-from ..stored import check_node, find_run
-from ..streams import say
+from ..streams import json_text, say
 
 SHOWN_UP_TO = 100
 """Nodes that a dry run lists one by one; `--json` lists all of them."""
@@ -39,8 +39,8 @@ _BECOMES = {
 
 
 @advised
-def pause(place: Connection, text: str) -> None:
-    with place.store() as store:
+def pause(connection: Connection, text: str) -> None:
+    with connection.store() as store:
         run = Engine(store, runner=None).get(find_run(store, text).id).pause()
         row = run.row
         running = reader.count_nodes(store, run.id).get(NodeStatus.RUNNING, 0)
@@ -49,21 +49,21 @@ def pause(place: Connection, text: str) -> None:
     if running and not worked_on:
         end = f"; no worker is left that could end the {count(running, 'node')} it was at"
     say(f"run {run.id} is {row.status}: nothing more is started{end}")
-    advise(place, next_steps(row))
+    advise(connection, next_steps(row))
 
 
 @advised
-def freeze(place: Connection, text: str) -> None:
-    with place.store() as store:
+def freeze(connection: Connection, text: str) -> None:
+    with connection.store() as store:
         run = Engine(store, runner=None).get(find_run(store, text).id).freeze()
     say(f"run {run.id} keeps the graph it has, whatever becomes of its class")
 
 
 @advised
-def import_graph(place: Connection, text: str, file: str) -> None:
+def import_graph(connection: Connection, text: str, file: str) -> None:
     data = _content(file)
-    with place.store() as store:
-        run = place.engine(store).get(find_run(store, text).id)
+    with connection.store() as store:
+        run = connection.engine(store).get(find_run(store, text).id)
         before = run.graph
         try:
             run.import_graph(data)
@@ -81,27 +81,20 @@ def import_graph(place: Connection, text: str, file: str) -> None:
         say(
             "it names code that the run did not name before: whoever works on it allows its modules, with --jobs or `jobs`"
         )
-    advise(place, next_steps(row))
+    advise(connection, next_steps(row))
 
 
 @advised
 def dry_run(
-    place: Connection,
-    text: str,
-    verb: str,
-    *,
-    node: str | None = None,
-    cascade: bool = False,
-    grace: float = 0.0,
-    as_json: bool,
+    connection: Connection, /, verb: str, text: str, node: str | None = None, *, as_json: bool, **given: Any
 ) -> None:
     """Which nodes a command would change, and into what. Nothing is changed."""
-    with place.store() as store:
+    with connection.store() as store:
         row = find_run(store, text)
         run = Engine(store, runner=None).get(row.id)
         if node is not None:
-            check_node(run, node)
-        touched = _preview(run, verb, node, grace, cascade=cascade)
+            find_node(run, node)
+        touched = _preview(run, verb, node, given)
         running = reader.count_nodes(store, row.id).get(NodeStatus.RUNNING, 0)
         cut_off = _cut_off(run, row) if verb == "resume" and not as_json else []
     if as_json:
@@ -114,7 +107,7 @@ def dry_run(
         _print_touched(touched)
     say(_summary(row, verb, len(touched), running))
     if cut_off:
-        say(_end_of_it(place, row, cut_off))
+        say(_end_of_it(connection, row, cut_off))
     if verb in _HEALING:
         say(
             "this is about the run as it stands: its class was not looked at, and a change of it could change or refuse this"
@@ -134,27 +127,24 @@ def _cut_off(run: Run, row: RunRow) -> list[str]:
     return [node.name for node in nodes if node.id in below and not node.status.terminal]
 
 
-def _end_of_it(place: Connection, row: RunRow, cut_off: Sequence[str]) -> str:
+def _end_of_it(connection: Connection, row: RunRow, cut_off: Sequence[str]) -> str:
     named = ", ".join(map(plain, cut_off[:NAMED_UP_TO]))
     more = f" and {len(cut_off) - NAMED_UP_TO:,} more" if len(cut_off) > NAMED_UP_TO else ""
     return (
         f"what waits for a node that failed cannot run ({named}{more}: UPSTREAM_FAILED at the end), so the run will end "
-        f"FAILED; `{place.command(f'retry {row.id}')}` runs again what failed"
+        f"FAILED; `{connection.command(f'retry {row.id}')}` runs again what failed"
     )
 
 
-def _preview(run: Run, verb: str, node: str | None, grace: float, *, cascade: bool) -> list[Touched]:
+def _preview(run: Run, verb: str, node: str | None, given: Mapping[str, Any]) -> list[Touched]:
     match verb:
-        case "retry":
-            return run.retry(dry_run=True)
         case "reattempt":
-            return run.reattempt(node or "", cascade=cascade, dry_run=True)
+            return run.reattempt(node or "", cascade=given["cascade"], dry_run=True)
         case "cancel":
-            return run.cancel(grace_seconds=grace, dry_run=True)
-        case "pause":
-            return run.pause(dry_run=True)
+            return run.cancel(grace_seconds=given["grace"], dry_run=True)
         case _:
-            return run.resume(dry_run=True)
+            touched: list[Touched] = getattr(run, verb)(dry_run=True)
+            return touched
 
 
 def _print_touched(touched: Sequence[Touched]) -> None:

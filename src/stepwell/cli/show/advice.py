@@ -18,9 +18,9 @@ from ..exits import report
 Arguments = ParamSpec("Arguments")
 
 
-def advise(place: Connection, advice: Mapping[str, str]) -> None:
+def advise(connection: Connection, advice: Mapping[str, str]) -> None:
     """Commands that may be wanted next, each with what it does."""
-    commands = {place.command(words): purpose for words, purpose in advice.items()}
+    commands = {connection.command(words): purpose for words, purpose in advice.items()}
     width = max(map(len, commands), default=0)
     for command, purpose in commands.items():
         typer.echo(f"  {command:<{width}}  {typer.style(purpose, dim=True)}", err=True)
@@ -83,15 +83,15 @@ def advised(
     """A command whose refusals say what can be done instead."""
 
     @functools.wraps(command)
-    def advising(place: Connection, /, *args: Arguments.args, **options: Arguments.kwargs) -> None:
+    def advising(connection: Connection, /, *args: Arguments.args, **options: Arguments.kwargs) -> None:
         try:
-            command(place, *args, **options)
+            command(connection, *args, **options)
         except RunConflict as conflict:
             code = report(conflict)
-            with place.store() as store:
+            with connection.store() as store:
                 row = reader.get_run(store, conflict.run_id)
             if row is not None:
-                advise(place, next_steps(row, doubted=POSSIBLE_RENAME in str(conflict)))
+                advise(connection, next_steps(row, doubted=POSSIBLE_RENAME in str(conflict)))
             raise typer.Exit(code) from None
 
     return advising

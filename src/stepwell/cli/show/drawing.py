@@ -112,7 +112,7 @@ def _state(row: Row) -> Text:
 def _took(row: Row, now: int) -> str:
     """How long a node took, all attempts together; of several, the shortest and the longest."""
     times = [
-        sum((attempt.ended_at or now) - attempt.started_at for attempt in node.attempts) / SECOND
+        sum((attempt.row.ended_at or now) - attempt.row.started_at for attempt in node.attempts) / SECOND
         for node in row.nodes
         if node.attempts
     ]
@@ -133,7 +133,7 @@ def _notes(row: Row, graph: Graph, now: int) -> list[str]:
     progress = row.nodes[0].progress
     if len(row.nodes) == 1 and progress is not None and node.status is NodeStatus.RUNNING:
         notes.append(how_far_bar(progress))
-    reasons = {each.row.reason for each in row.nodes}
+    reasons = {each.reason for each in row.nodes}
     if len(reasons) == 1 and node.reason and not (len(row.nodes) == 1 and row.nodes[0].error):
         notes.append(_reason(node.reason, graph))
     return [*notes, row.note] if row.note else notes
@@ -146,6 +146,6 @@ def _reason(reason: str, graph: Graph) -> str:
 
 
 def _more(gap: Gap) -> str:
-    counts = Counter(node.row.status for node in gap.nodes)
+    counts = Counter(node.status for node in gap.nodes)
     told = ", ".join(f"{counts[status]:,} {status}" for status in NodeStatus if counts[status])
     return f"{count(len(gap.nodes), 'more node')}: {told}"

@@ -12,10 +12,11 @@ from ...clock import SECOND
 from ...kernel.measuring import RunMetrics
 from ...model import FAILED_NODES, NODE_FAILED, AttemptStatus, RunRow, RunStatus
 from ...model.origin import origin_of
+from ...runner.stored import StoredRun
+from ...runner.views import NodeView
 from ...store import reader
 from ...store.living import living
 from ..connect import Connection
-from ..stored import StoredNode, StoredRun
 from .advice import next_steps
 from .drawing import Screen, print_tree
 from .screen import STYLES, coloured, console, counted
@@ -37,17 +38,18 @@ _BAD_ATTEMPTS = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.LO
 _BAR_STYLES = {"good": "green", "running": "blue", "bad": "red", "between": "dim"}
 
 
-def print_run(place: Connection, run: StoredRun, *, tracebacks: bool, whole: bool) -> None:
+def print_run(connection: Connection, run: StoredRun, *, tracebacks: bool, whole: bool) -> None:
     """The head at once; reading the nodes of a large run takes a moment."""
     screen, now = Screen(console()), run.store.now()
     _print_head(screen, run, now)
-    nodes = run.nodes()
-    _print_standing(screen, place, run, nodes)
+    found = run.nodes()
+    nodes = run.declared(found)
+    _print_standing(screen, connection, run, nodes)
     rows = tree(nodes, run.graph, fold=len(nodes) > PAGE and not whole)
     shown = page(rows, len(rows) if whole else PAGE)
     screen.print()
     print_tree(screen, shown, run.graph, now)
-    _print_removed(screen, run.removed_nodes(), whole=whole)
+    _print_removed(screen, run.removed(found), whole=whole)
     _print_timeline(screen, rows, now, whole=whole)
     if len(rows) < len(nodes) or len(shown) < len(rows):
         screen.print(Text(f"\n--all shows all {count(len(nodes), 'node')} one by one", style="dim"))
@@ -106,35 +108,35 @@ def _time(time: int, now: int) -> str:
     return f"{local(time)}, {told}" if told.endswith("ago") and time <= now else local(time)
 
 
-def _print_standing(screen: Screen, place: Connection, run: StoredRun, nodes: Sequence[StoredNode]) -> None:
+def _print_standing(screen: Screen, connection: Connection, run: StoredRun, nodes: Sequence[NodeView]) -> None:
     attempts = Counter(attempt.status for node in nodes for attempt in node.attempts)
-    facts: list[tuple[str, Text | str]] = [("nodes", counted(Counter(node.row.status for node in nodes)))]
+    facts: list[tuple[str, Text | str]] = [("nodes", counted(Counter(node.status for node in nodes)))]
     bad = ", ".join(f"{attempts[each]:,} {each.lower().replace('_', ' ')}" for each in _BAD_ATTEMPTS if attempts[each])
     facts.append(("attempts", f"{attempts.total():,}{f' ({bad})' if bad else ''}"))
     if attempts:
         facts.append(("took", _took(run.metrics())))
     row = run.row
     if row.status in (RunStatus.FAILED, RunStatus.PAUSED) and row.reason in (None, NODE_FAILED):
-        failed = [node for node in nodes if node.row.status in FAILED_NODES]
+        failed = [node for node in nodes if node.status in FAILED_NODES]
         more = f" and {count(len(failed) - 1, 'more node')}" if len(failed) > 1 else ""
         if failed:
             facts.append(("reason", Text(f"{failed[0].name} failed{more}", style="red")))
     if row.status is RunStatus.PAUSED:
-        facts.append(("next", Text(_next(place, row), style="yellow")))
+        facts.append(("next", Text(_next(connection, row), style="yellow")))
     elif not row.status.terminal and not living(run.store):
-        told = f"none: `{place.command(f'resume {row.id}')}` goes on with it"
+        told = f"none: `{connection.command(f'resume {row.id}')}` goes on with it"
         facts.append(("worker", Text(told, style="yellow")))
     screen.facts(facts)
 
 
-def _next(place: Connection, row: RunRow) -> str:
-    return ", ".join(f"`{place.command(words)}` {purpose}" for words, purpose in next_steps(row).items())
+def _next(connection: Connection, row: RunRow) -> str:
+    return ", ".join(f"`{connection.command(words)}` {purpose}" for words, purpose in next_steps(row).items())
 
 
-def _print_removed(screen: Screen, nodes: Sequence[StoredNode], *, whole: bool) -> None:
+def _print_removed(screen: Screen, nodes: Sequence[NodeView], *, whole: bool) -> None:
     if nodes:
         shown = nodes if whole else nodes[:REMOVED_SHOWN]
-        told = ", ".join(f"{node.name} {node.row.status}" for node in shown)
+        told = ", ".join(f"{node.name} {node.status}" for node in shown)
         more = f" and {count(len(nodes) - len(shown), 'more node')}" if len(nodes) > len(shown) else ""
         screen.print(Text(f"\nno longer in the workflow: {told}{more}", style="dim"))
 
@@ -163,5 +165,5 @@ def _print_tracebacks(screen: Screen, shown: Sequence[Row | Gap]) -> None:
     for row in shown:
         node = row.nodes[0]
         if isinstance(row, Row) and node.error is not None:
-            screen.print(Text(f"\n{node.name}", style=f"bold {STYLES[node.row.status]}"))
+            screen.print(Text(f"\n{node.name}", style=f"bold {STYLES[node.status]}"))
             screen.print(Text((node.error.traceback or str(node.error)).rstrip()))

@@ -16,8 +16,7 @@ from rich.text import Text
 
 from ...model import NodeStatus
 from ...model.lines import Progress
-from ..streams import results, say
-from .records import json_text
+from ..streams import json_text, results, say
 from .words import count, how_far
 
 ENDLESS = 1_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from ...model import RunStatus
-from ..stored import StoredRun
+from ...runner.stored import StoredRun
 from ..streams import results
 from .drawing import Screen, print_tree
 from .run import PAGE

@@ -41,7 +41,7 @@ def timeline(rows: Sequence[Row], now: int, width: int, *, whole: bool) -> Timel
     active = [row for row in rows if any(node.attempts for node in row.nodes)]
     if len(active) < 2:
         return None
-    spans = [attempt for row in active for node in row.nodes for attempt in node.attempts]
+    spans = [attempt.row for row in active for node in row.nodes for attempt in node.attempts]
     begin = min(attempt.started_at for attempt in spans)
     total = max(attempt.ended_at or now for attempt in spans) - begin
     if total <= 0:
@@ -57,18 +57,18 @@ def timeline(rows: Sequence[Row], now: int, width: int, *, whole: bool) -> Timel
 
 
 def _begin(row: Row) -> int:
-    return min(attempt.started_at for node in row.nodes for attempt in node.attempts)
+    return min(attempt.row.started_at for node in row.nodes for attempt in node.attempts)
 
 
 def _length(row: Row, now: int) -> int:
-    return max(attempt.ended_at or now for node in row.nodes for attempt in node.attempts) - _begin(row)
+    return max(attempt.row.ended_at or now for node in row.nodes for attempt in node.attempts) - _begin(row)
 
 
 def _pieces(row: Row, begin: int, total: int, now: int, cells: int) -> list[tuple[str, str]]:
     """Bad attempts are drawn first: where one cell has to stand for several attempts, it shows what came of them."""
     line = [""] * cells
     attempts = sorted(
-        (attempt for node in row.nodes for attempt in node.attempts),
+        (attempt.row for node in row.nodes for attempt in node.attempts),
         key=lambda attempt: (attempt.status in _GOOD, attempt.started_at),
     )
     for attempt in attempts:

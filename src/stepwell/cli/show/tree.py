@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...graph import Graph
 from ...model import FAILED_NODES, NodeStatus
-from ..stored import StoredNode
+from ...runner.views import NodeView
 
 FOLD_FROM = 3
 """Siblings of one kind and status that become one line; of those at work, which are what people look for, it takes more."""
@@ -34,13 +34,13 @@ class Row(NamedTuple):
     """What is drawn before it."""
     rail: str
     """What is drawn before that which belongs to it."""
-    nodes: tuple[StoredNode, ...]
+    nodes: tuple[NodeView, ...]
     note: str
     """Which other nodes it came after."""
 
     @property
     def status(self) -> NodeStatus:
-        return self.nodes[0].row.status
+        return self.nodes[0].status
 
     @property
     def name(self) -> str:
@@ -52,10 +52,10 @@ class Gap(NamedTuple):
     """Rows that are left out, in their place."""
 
     lead: str
-    nodes: tuple[StoredNode, ...]
+    nodes: tuple[NodeView, ...]
 
 
-def tree(nodes: Sequence[StoredNode], graph: Graph, *, fold: bool) -> list[Row]:
+def tree(nodes: Sequence[NodeView], graph: Graph, *, fold: bool) -> list[Row]:
     """The rows of a run whose `nodes`, in the order to show them, are all given."""
     position = {node.row.index: place for place, node in enumerate(nodes)}
     below = _below(nodes, graph, position)
@@ -85,7 +85,7 @@ def page(rows: Sequence[Row], limit: int) -> list[Row | Gap]:
     by_interest = sorted(range(len(rows)), key=lambda place: (_interest(rows[place]), len(rows[place].lead), place))
     shown = set(by_interest[:limit])
     found: list[Row | Gap] = []
-    missing: list[StoredNode] = []
+    missing: list[NodeView] = []
     lead = ""
     for place, row in enumerate(rows):
         if place not in shown:
@@ -114,7 +114,7 @@ def _drawn(rail: str, place: int, of: int) -> tuple[str, str]:
     return (f"{rail}└─ ", f"{rail}   ") if place == of - 1 else (f"{rail}├─ ", f"{rail}│  ")
 
 
-def _below(nodes: Sequence[StoredNode], graph: Graph, position: dict[int, int]) -> dict[int, list[int]]:
+def _below(nodes: Sequence[NodeView], graph: Graph, position: dict[int, int]) -> dict[int, list[int]]:
     """By place of a parent, -1 for none: the places of the nodes that stand below it."""
     below: dict[int, list[int]] = {}
     last: dict[int, int] = {}  # members of a fan-out share the tuple of their parents: it is looked through once
@@ -127,18 +127,18 @@ def _below(nodes: Sequence[StoredNode], graph: Graph, position: dict[int, int]) 
     return below
 
 
-def _ended(node: StoredNode) -> float:
+def _ended(node: NodeView) -> float:
     """When a node ended, for comparing: one that has not is last, one that never began first."""
-    if not node.row.status.terminal:
+    if not node.status.terminal:
         return math.inf
-    return max((attempt.ended_at or 0 for attempt in node.attempts), default=0)
+    return max((attempt.row.ended_at or 0 for attempt in node.attempts), default=0)
 
 
 def _single(places: Iterable[int]) -> list[_Item]:
     return [(place,) for place in places]
 
 
-def _folded(places: Sequence[int], nodes: Sequence[StoredNode], graph: Graph) -> list[_Item]:
+def _folded(places: Sequence[int], nodes: Sequence[NodeView], graph: Graph) -> list[_Item]:
     """Siblings whose names differ in numbers only, or, failing that, that do one job after the same parents."""
     if len(places) < FOLD_FROM:
         return _single(places)
@@ -162,20 +162,20 @@ def _folded(places: Sequence[int], nodes: Sequence[StoredNode], graph: Graph) ->
 
 
 def _grouped(
-    places: Sequence[int], nodes: Sequence[StoredNode], kind: Callable[[int], object], enough: int
+    places: Sequence[int], nodes: Sequence[NodeView], kind: Callable[[int], object], enough: int
 ) -> tuple[list[_Item], list[int]]:
     """(Groups that are large enough, what is in none). What failed is never in one."""
     groups: dict[object, list[int]] = {}
     rest: list[int] = []
     for place in places:
-        status = nodes[place].row.status
+        status = nodes[place].status
         if status in FAILED_NODES:
             rest.append(place)
         else:
             groups.setdefault((status, kind(place)), []).append(place)
     large = []
     for members in groups.values():
-        at_work = nodes[members[0]].row.status in _AT_WORK
+        at_work = nodes[members[0]].status in _AT_WORK
         if len(members) >= (max(enough, FOLD_AT_WORK_FROM) if at_work else enough):
             large.append(tuple(members))
         else:
@@ -183,13 +183,13 @@ def _grouped(
     return large, rest
 
 
-def _parents(item: Iterable[int], nodes: Sequence[StoredNode], graph: Graph) -> list[_Item]:
+def _parents(item: Iterable[int], nodes: Sequence[NodeView], graph: Graph) -> list[_Item]:
     """The different sets of parents of these nodes."""
     found = (graph.parents[nodes[place].row.index] for place in item)
     return list({id(own): own for own in found}.values())
 
 
-def _note(after: Sequence[_Item], parent: set[int], nodes: Sequence[StoredNode]) -> str:
+def _note(after: Sequence[_Item], parent: set[int], nodes: Sequence[NodeView]) -> str:
     others = sorted({place for own in after for place in own} - parent)
     if others:
         named = ", ".join(nodes[place].name for place in others[:_NAMED_UP_TO])

@@ -5,22 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ...errors import DefinitionError, MissingJob
 from ...graph import Graph, NodeSpec, Retry
+from ...handlers import Handlers
 from ...words import shown
 from ..builder import Builder
 from ..classes.workflow import Workflow, call_of
 from ..options import OnFailure
 from ..types.inputs import Input
 from ..types.state import StateType, checked_state
-from .invoke import Body, Job, JobBody, MethodBody
+from .handled import HandledBody, function_handler
+from .invoke import Job, JobBody, MethodBody
 from .registry import ANYTHING, Finder
 
-__all__ = ["Bodies", "Body", "Definition", "Target", "bodies_for", "definition_of", "load_target"]
+if TYPE_CHECKING:
+    from ..document import Document
+
+__all__ = [
+    "Bodies",
+    "Body",
+    "Definition",
+    "Target",
+    "bodies_for",
+    "definition_of",
+    "definition_of_document",
+    "load_target",
+]
 
 Target: TypeAlias = "type[Workflow] | Callable[..., Builder]"
+Body: TypeAlias = MethodBody | JobBody | HandledBody
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -36,8 +51,12 @@ class Bodies:
         state: StateType | str | None = None,
         finder: Finder = ANYTHING,
         inputs: Mapping[str, Input] = _NOTHING,
+        handlers: Handlers | None = None,
     ) -> None:
         self._finder = finder
+        self._handlers = handlers
+        self._handled: dict[str, HandledBody] = {}
+        """By id: their templates are compiled once."""
         self.inputs = inputs
         """What the class of the workflow takes."""
         self._workflow = workflow
@@ -61,10 +80,15 @@ class Bodies:
 
     def by(self, finder: Finder) -> Bodies:
         """The same bodies, those that are only named found by another finder."""
-        return Bodies(self._workflow, self._methods, self._functions, self._state, finder, self.inputs)
+        return Bodies(self._workflow, self._methods, self._functions, self._state, finder, self.inputs, self._handlers)
 
     def find(self, spec: NodeSpec) -> Body:
         """The body of a node; MissingJob says what is gone and what can be done."""
+        if spec.templated:
+            known = self._handled.get(spec.id)
+            if known is None or known.args is not spec.args or known.needs != spec.needs:
+                known = self._handled[spec.id] = self._handled_body(spec)
+            return known
         if spec.job is not None:
             job = self._jobs.get(spec.job) or self._found(spec, spec.job)
             return JobBody(job, spec.args, spec.needs, self.has_state)
@@ -73,6 +97,21 @@ class Bodies:
             where = f"{self._workflow} has no step or task" if self._workflow else "no class of this run has a method"
             raise _missing(spec, f"{where} {spec.name!r}")
         return body if body.needs == spec.needs else body.taking(spec.needs)
+
+    def _handled_body(self, spec: NodeSpec) -> HandledBody:
+        name = spec.job or spec.name
+        if ":" in name:
+            job = self._jobs.get(name) or self._found(spec, name)
+            return HandledBody(spec, function_handler(name, job), self.handlers, is_function=True)
+        if name not in self.handlers:
+            raise _missing(spec, self.handlers.missing(name, {})[0])
+        return HandledBody(spec, self.handlers[name], self.handlers, is_function=False)
+
+    @property
+    def handlers(self) -> Handlers:
+        if self._handlers is None:
+            self._handlers = Handlers()
+        return self._handlers
 
     def _found(self, spec: NodeSpec, address: str) -> Job:
         function = self._functions.get(address)
@@ -85,8 +124,10 @@ class Bodies:
             raise _missing(spec, f"{address} is {function!r}, which cannot be called")
         return self._jobs.setdefault(address, Job.of(function))
 
-    def missing(self, specs: Iterable[NodeSpec], *, is_data: bool = False) -> list[MissingJob]:
-        """What these nodes name and cannot be found, each once: the state, jobs or methods.
+    def missing(self, specs: Iterable[NodeSpec], *, is_data: bool = False, configured: bool = True) -> list[MissingJob]:
+        """What these nodes name and cannot be found, each once: the state, jobs, methods, handlers.
+
+        With `configured` also services and secrets that handlers need.
 
         With `is_data` also exceptions to retry on, which nobody has looked up: somebody wrote this graph as data.
         """
@@ -98,15 +139,28 @@ class Bodies:
             missing.__cause__ = error
             found.append(missing)
         known: dict[str, type[BaseException]] = {}
-        for spec in {(spec.job or spec.id, spec.retry): spec for spec in specs}.values():
+        for spec in {(spec.job or spec.id, spec.retry, spec.templated and spec.id): spec for spec in specs}.values():
             try:
-                if spec.job not in self._jobs:
+                if spec.templated:
+                    self._look_for_handler(spec, configured)
+                elif spec.job not in self._jobs:
                     self.find(spec)
                 if is_data:
                     self._look_up(spec, known)
             except MissingJob as error:
                 found.append(error)
         return list({missing.reason: missing for missing in found}.values())
+
+    def _look_for_handler(self, spec: NodeSpec, configured: bool) -> None:
+        name = spec.job or spec.name
+        if ":" in name:
+            if name not in self._jobs:
+                self._found(spec, name)
+        elif name not in self.handlers:
+            raise _missing(spec, self.handlers.missing(name, {})[0])
+        reasons = self.handlers.missing(name, spec.args) if configured and ":" not in name else []
+        if reasons:
+            raise _missing(spec, "; ".join(reasons))
 
     def retrying(self, specs: tuple[NodeSpec, ...]) -> tuple[NodeSpec, ...]:
         """The same nodes, the exceptions they are retried on under the names of their classes.
@@ -176,6 +230,15 @@ def definition_of(thing: Workflow | Builder) -> Definition:
     raise _cannot_run(thing)
 
 
+def definition_of_document(
+    document: Document, input: Mapping[str, Any], finder: Finder, handlers: Handlers
+) -> Definition:
+    """What to run when somebody asks to run a document with an input, which is held against its schema."""
+    given = document.checked_input(input)
+    bodies = Bodies(finder=finder, handlers=handlers)
+    return Definition(document.name, None, document.graph, given, document.on_failure, document.timeout, bodies)
+
+
 def _cannot_run(thing: object) -> TypeError:
     if isinstance(thing, type) and issubclass(thing, Workflow):
         return TypeError(f"{thing.__name__} is a class; what is run is an instance with its input: {call_of(thing)}")
@@ -201,13 +264,18 @@ def load_state(address: str, finder: Finder = ANYTHING) -> StateType:
     return checked_state(found, address)
 
 
-def bodies_for(target: str | type[Workflow] | None, state: str | None = None, finder: Finder = ANYTHING) -> Bodies:
+def bodies_for(
+    target: str | type[Workflow] | None,
+    state: str | None = None,
+    finder: Finder = ANYTHING,
+    handlers: Handlers | None = None,
+) -> Bodies:
     """The bodies of a stored run: of the class at `target`, or without one by the jobs that its nodes name.
 
     `state` is the address of the state that a dynamic workflow has; that of a class is found in it.
     """
     if target is None:
-        return Bodies(state=state, finder=finder)
+        return Bodies(state=state, finder=finder, handlers=handlers)
     found = load_target(target, finder) if isinstance(target, str) else target
     if not isinstance(found, type):
         raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 from ..types.parameters import CONTEXT, STATE, parameters_of
 
@@ -106,9 +106,6 @@ class JobBody(NamedTuple):
         if self.has_state and self.job.takes_state:
             given[STATE] = ctx.state
         return self.job.function(**given)
-
-
-Body: TypeAlias = MethodBody | JobBody
 
 
 def copied_values(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,19 +63,12 @@ def error_of(data: Mapping[str, Any]) -> EffectError:
 # Recording
 
 
-def raised_data(error: BaseException, groups: int = MAX_GROUPS) -> dict[str, Any]:
-    """An exception as JSON. Never raises: what the exception cannot tell is left out."""
+def error_raised(error: BaseException, groups: int = MAX_GROUPS) -> EffectError:
+    """An exception as it is recorded. Never raises: what the exception cannot tell is left out."""
     bases = [clean(name) for name in class_names(type(error))[:-1]]
-    data: dict[str, Any] = {"bases": bases, "message": clean(message_of(error)), "type": bases[0]}
-    args = _made_with(error)
-    if args is not None:
-        data["args"] = args
-    attributes = _attributes(error)
-    if attributes:
-        data["attributes"] = attributes
-    if issubclass(type(error), BaseExceptionGroup) and groups:
-        data["exceptions"] = [raised_data(each, groups - 1) for each in _members(error)]
-    return data
+    is_group = issubclass(type(error), BaseExceptionGroup) and groups
+    members = tuple(error_raised(each, groups - 1) for each in _members(error)) if is_group else ()
+    return EffectError(bases[0], clean(message_of(error)), _made_with(error), bases, _attributes(error), members)
 
 
 def _made_with(error: BaseException) -> list[Any] | None:

@@ -15,7 +15,7 @@ An effect is a line of its attempt, of kind `effect`: one JSON object, keys sort
     name          as the body gave it, but for secrets
     occurrence    how many effects with this name and key began before it in this attempt
     open          true: there was no answer when the body ended, so there is neither response nor digest; else left out
-    raised        instead of a response: what `exceptions.raised_data` makes of the exception
+    raised        instead of a response: what `EffectError.data` makes of the exception
     request       what was asked
     response      what was answered
 
@@ -29,7 +29,7 @@ Secrets are masked before anything is hashed or stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
 
@@ -39,7 +39,7 @@ from ...errors import StoreCorrupt
 from ...masking import MASK, hidden, holds_secret, mask
 from ...model import LineRow
 from ...model.lines import EFFECT, PAYLOAD
-from .exceptions import EffectError, error_of, raised_data
+from .exceptions import EffectError, error_of, error_raised
 
 FORMAT = 1
 LARGE = 16 * 1024
@@ -183,6 +183,14 @@ def effects_of(rows: Iterable[LineRow], node_ids: Mapping[int, str] | tuple[str,
     return [_effect(row, record, payloads.get(row.attempt, {}), node_ids[row.node]) for row, record in found]
 
 
+def effects_by_attempt(rows: Iterable[LineRow], order: Sequence[str]) -> dict[tuple[int, int], list[Effect]]:
+    """The same by (index, number) of their attempts. One by one: two nodes of different versions may have one id."""
+    grouped: dict[tuple[int, int], list[LineRow]] = {}
+    for row in rows:
+        grouped.setdefault((row.node, row.number), []).append(row)
+    return {(index, number): effects_of(lines, {index: order[index]}) for (index, number), lines in grouped.items()}
+
+
 def _effect(row: LineRow, record: dict[str, Any], payloads: Mapping[str, bytes], node: str) -> Effect:
     if record["format"] != FORMAT:
         raise StoreCorrupt(
@@ -231,7 +239,7 @@ def clock_lines(readings: list[int]) -> list[Line]:
 
 def raised_text(error: BaseException) -> str:
     """An exception as canonical JSON, masked."""
-    data = raised_data(error)
+    data = error_raised(error).data()
     written = masked_text(text(data))
     if len(written) <= MAX_RAISED:
         return written

@@ -62,11 +62,6 @@ class Repeatable:
         raise NotImplementedError
 
     @property
-    def order_key(self) -> int:
-        """Where the node stands among those of its level, in everything that needs an order."""
-        raise NotImplementedError
-
-    @property
     def _identity(self) -> str:
         """What the node is called for ever, also when it is renamed."""
         raise NotImplementedError

@@ -9,7 +9,8 @@ A profiler belongs to one thread. What a body has another thread do is seen when
 thread that is started, to another loop. It is replaced by something that watches that thread until it is done.
 
 What it cannot see: calls that C code makes by itself (`map(time.time, ...)`, a generator of numpy), what is handed to a thread
-of others in another way, and programs that were started before. It takes the place of another profiler while it watches.
+of others in another way, and programs that were started before. What the garbage collector calls is left alone: it finalizes
+what anybody has left, in whatever thread it happens to run. The guard takes the place of another profiler while it watches.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -181,9 +183,18 @@ def _meet(refused: RefusedCall, caller: FrameType, frame: FrameType) -> None:
 
 
 def _active() -> guard | None:
-    """Who guards the code that runs now; inside an effect nobody does."""
+    """Who guards the code that runs now; inside an effect, and in what the garbage collector calls, nobody does."""
     watching = _guarding.get()
-    return None if watching is None or watching.over or inside.get() else watching
+    if watching is None or watching.over or inside.get() or getattr(_watched, "collecting", False):
+        return None
+    return watching
+
+
+def _note_collection(phase: str, info: dict[str, int]) -> None:
+    _watched.collecting = phase == "start"
+
+
+gc.callbacks.append(_note_collection)
 
 
 # What a body has other threads do

@@ -36,17 +36,8 @@ _THREAD = "start it with threading.Thread, which is watched, or wrap it: ctx.eff
 ALWAYS = ("stepwell", "logging", "importlib", "_frozen_importlib", "_frozen_importlib_external", "zipimport")
 """Modules that may call everything for themselves."""
 # Their own timeouts and names, which a body does not get to see. http.cookiejar asks which cookies have expired.
-_INNER = (
-    *ALWAYS,
-    "asyncio",
-    "threading",
-    "concurrent",
-    "queue",
-    "selectors",
-    "multiprocessing",
-    "tempfile",
-    "http.cookiejar",
-)
+_THREADS = ("asyncio", "threading", "concurrent", "queue", "selectors", "multiprocessing")
+_INNER = (*ALWAYS, *_THREADS, "tempfile", "http.cookiejar")
 # httpx draws what separates the parts of an upload, and the nonce of a digest. No request is known by either of them.
 _DRAWING = (*_INNER, "httpx._multipart", "httpx._auth")
 

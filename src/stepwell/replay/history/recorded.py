@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...errors import RunNotFound
 from ...graph import Graph
 from ...ids import Digest, RunId
 from ...kernel.audit import earlier_graphs, fold
-from ...model import (
-    AttemptRow,
-    AttemptStatus,
-    GetRun,
-    JournalRow,
-    LineRow,
-    ListAttempts,
-    ListJournal,
-    ListLines,
-    RunRow,
-    RunStatus,
-)
+from ...model import AttemptRow, AttemptStatus, JournalRow, LineRow, Query, RunRow, RunStatus, queries
 from ...model.lines import EFFECT, PAYLOAD
 from ...model.origin import is_origin, origin_of
 from ...store import Store, reader
-from ..effects.record import Effect, effects_of
+from ...store.reader import ALL, at_one_moment
+from ..effects.record import Effect, effects_by_attempt
 from .superseded import Given, Superseded
-
-_ALL = 2**40
 
 LoadGraph = Callable[[Digest], Graph]
 
@@ -92,25 +80,18 @@ class _Reading:
         self._store = store
         self._load = load
         self._journal: tuple[JournalRow, ...] = ()
-        queries = (
-            GetRun(run_id),
-            ListAttempts(run_id, limit=_ALL),
-            ListLines(run_id, kind=EFFECT, limit=_ALL),
-            ListLines(run_id, kind=PAYLOAD, limit=_ALL),
-        )
-        found: list[Any] = [None] if with_journal else store.read(queries)
-        if with_journal or (found[0] is not None and _moved(found[0])):
-            *found, self._journal = store.read([*queries, ListJournal(run_id, limit=_ALL)])
-        run, attempts, effects, payloads = found
-        if run is None:
-            raise RunNotFound(run_id, store=store.url)
-        self.row: RunRow = run
-        self._attempts: tuple[AttemptRow, ...] = attempts
-        self._lines: tuple[LineRow, ...] = (*payloads, *effects)
+        lines = (queries.ListLines(run_id, kind=kind, limit=ALL) for kind in (PAYLOAD, EFFECT))
+        asked: list[Query] = [queries.ListAttempts(run_id, limit=ALL), *lines]
+        found = [] if with_journal else at_one_moment(store, run_id, *asked)
+        if not found or _moved(found[0]):
+            *found, self._journal = at_one_moment(store, run_id, *asked, queries.ListJournal(run_id, limit=ALL))
+        self.row: RunRow = found[0]
+        self._attempts: tuple[AttemptRow, ...] = found[1]
+        self._lines: tuple[LineRow, ...] = (*found[2], *found[3])
 
     def nodes(self, seq: int | None) -> list[RecordedNode]:
         """The completed attempts, now or as they were at a `seq`."""
-        effects = self._effects()
+        effects = effects_by_attempt(self._lines, self._load(self.row.digest).order)
         completed = self._completed(seq)
         began = self._began()
         superseded = Superseded(self._attempts, self._journal)
@@ -149,19 +130,6 @@ class _Reading:
     def _first_graph(self) -> Graph:
         digests = earlier_graphs(self._journal)
         return self._load(Digest(digests[0]) if digests else self.row.digest)
-
-    def _effects(self) -> Mapping[tuple[int, int], list[Effect]]:
-        found: dict[tuple[int, int], list[Effect]] = {}
-        if not self._lines:
-            return found
-        graph = self._load(self.row.digest)
-        by_node: dict[int, list[LineRow]] = {}
-        for line in self._lines:
-            by_node.setdefault(line.node, []).append(line)
-        for index, lines in by_node.items():  # node by node: two nodes of different versions may have one id
-            for effect in effects_of(lines, {index: graph.order[index]}):
-                found.setdefault((index, effect.attempt), []).append(effect)
-        return found
 
     def _began(self) -> _Began:
         digests = [Digest(digest) for digest in earlier_graphs(self._journal)] or [self.row.digest]

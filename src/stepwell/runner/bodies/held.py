@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...codec import decode
@@ -18,52 +18,38 @@ if TYPE_CHECKING:
     from .visible_state import Seen
 
 
+@dataclass(slots=True, eq=False)
 class RunFacts:
     """What stays the same about a run: its graph, its input, where its bodies are found."""
 
-    __slots__ = (
-        "_active",
-        "bodies",
-        "graph",
-        "heals",
-        "held",
-        "input",
-        "place",
-        "priority",
-        "run_id",
-        "seed",
-        "seen",
-        "since",
-        "specs",
-        "target",
-        "workflow",
-    )
+    run_id: RunId
+    workflow: str
+    target: str | None
+    """Where a process of its own imports the class of the bodies."""
+    graph: Graph
+    stored_input: InitVar[bytes]
+    seed: int
+    bodies: Bodies
+    input: Mapping[str, Any] = field(init=False)
+    specs: tuple[NodeSpec, ...] = field(init=False)
+    """The nodes by number, under the names that the code knows them by: in a replay perhaps other ones than in `graph`."""
+    priority: int = 0
+    place: QueueKey = field(init=False)
+    """Where it stands among the runs that this worker knows."""
+    heals: int = 0
+    """How often the run had switched to another graph when this was true of it."""
+    seen: Seen | None = None
+    """The states that nodes of this run have seen, once one has looked."""
+    since: int = 0
+    """The `seq` of the run when this worker took it up: news from before, of an end that was retried, are old."""
+    held: int = 0
+    """How many of its nodes this worker has claimed and not settled."""
+    _active: int | None = None
 
-    def __init__(
-        self, run_id: RunId, workflow: str, target: str | None, graph: Graph, input: bytes, seed: int, bodies: Bodies
-    ) -> None:
-        self.run_id = run_id
-        self.workflow = workflow
-        self.target = target
-        """Where a process of its own imports the class of the bodies."""
-        self.graph = graph
-        self.input: Mapping[str, Any] = decode(input)
-        self.seed = seed
-        self.bodies = bodies
-        self.specs: tuple[NodeSpec, ...] = graph.in_order
-        """The nodes by number, under the names that the code knows them by: in a replay perhaps other ones than in `graph`."""
-        self.priority = 0
-        self.place: QueueKey = (0, 0, run_id)
-        """Where it stands among the runs that this worker knows."""
-        self.heals = 0
-        """How often the run had switched to another graph when this was true of it."""
-        self.seen: Seen | None = None
-        """The states that nodes of this run have seen, once one has looked."""
-        self.since = 0
-        """The `seq` of the run when this worker took it up: news from before, of an end that was retried, are old."""
-        self.held = 0
-        """How many of its nodes this worker has claimed and not settled."""
-        self._active: int | None = None
+    def __post_init__(self, stored_input: bytes) -> None:
+        self.input = decode(stored_input)
+        self.specs = self.graph.in_order
+        self.place = (0, 0, self.run_id)
 
     @property
     def active(self) -> int:

@@ -29,11 +29,14 @@ class Pipe:
                 raise Stopped("the body has ended: nothing of what its threads still do is recorded")
             self._connection.send(message)
 
-    def ask(self, message: Any) -> Any:
+    def ask(self, kind: str, value: Any = None) -> Any:
         """Send a question and wait for its answer; several threads may ask, one after the other."""
         with self._asking:
-            self.send(message)
-            return self._connection.recv()
+            self.send((kind, value))
+            answer = self._connection.recv()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def close(self) -> None:
         """Nothing may follow: it would be taken for what the next body says. Who has asked is answered first."""
@@ -48,21 +51,16 @@ class PipeSink:
         self._pipe = pipe
 
     def keep(self, lines: list[Line]) -> None:
-        self._pipe.send(("effect", lines))
+        self._pipe.send(("keep", lines))
 
     def read_clock(self, at: int) -> None:
-        self._pipe.send(("clock", at))
+        self._pipe.send(("read_clock", at))
 
     def append(self, lines: list[Line]) -> None:
-        refused = self._pipe.ask(("durable", lines))
-        if refused is not None:
-            raise refused
+        self._pipe.ask("append", lines)
 
     def earlier(self) -> Iterable[LineRow]:
-        rows, refused = self._pipe.ask(("earlier", None))
-        if refused is not None:
-            raise refused
-        return [LineRow(*row) for row in rows]
+        return [LineRow(*row) for row in self._pipe.ask("earlier")]
 
 
 class PipeOutput(BodyOutput):
@@ -72,9 +70,6 @@ class PipeOutput(BodyOutput):
         super().__init__()
         self._pipe = pipe
         self._store_soon = Debounce(self._beat, "stepwell-progress")
-
-    def output(self) -> BodyOutput:
-        return self
 
     def finish(self) -> None:
         """Say what is left. Nothing may follow: it would be taken for words of the next body."""

@@ -9,27 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from ... import define
 from ...clock import SECOND
 from ...codec import decode
-from ...define import (
-    ANYTHING,
-    Bodies,
-    Builder,
-    Definition,
-    Finder,
-    NotRegistered,
-    Registry,
-    Target,
-    Workflow,
-    bodies_for,
-    definition_of,
-    load_target,
-)
 from ...define.classes.workflow import check_one_name
+from ...define.code.bodies import definition_of_document
 from ...define.code.registry import names_in
+from ...define.document import Document
+from ...define.document.inputs import checked_input
 from ...define.types.inputs import misfits
 from ...errors import DefinitionError, InputError, MissingJob, StoreCorrupt
 from ...graph import Graph, NodeSpec
+from ...handlers import Handlers
 from ...ids import Digest, RunId
 from ...model import SATISFIED_NODES, Lane, NodeStatus, RunRow
 from ...store import Store, reader
@@ -45,42 +36,57 @@ _MAY_RUN = tuple(status for status in NodeStatus if status not in SATISFIED_NODE
 
 
 class Code:
-    def __init__(self, store: Store, workflows: Iterable[type[Workflow]], jobs: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        store: Store,
+        workflows: Iterable[type[define.Workflow]],
+        jobs: Iterable[str] = (),
+        handlers: Handlers | None = None,
+    ) -> None:
         self._store = store
-        self._registry = Registry(jobs)
-        self._rows: Finder = ANYTHING if store.embedded else self._registry
+        self.handlers = Handlers() if handlers is None else handlers
+        """What nodes of documents do."""
+        self._registry = define.Registry(jobs)
+        self._rows: define.Finder = define.ANYTHING if store.embedded else self._registry
         """Who finds what rows of the store name."""
-        self._met: dict[str, type[Workflow]] = {}
+        self._met: dict[str, type[define.Workflow]] = {}
         """Every class that was started or is served here, by name: two of one name are refused."""
         self.given = {workflow.workflow_name: self._meet(workflow) for workflow in workflows}
         self._graphs: Recent[str, Graph] = Recent(128)
-        self._found: Recent[tuple[str, str], Bodies] = Recent(1_000)
+        self._found: Recent[tuple[str, str], define.Bodies] = Recent(1_000)
         """By workflow and digest: a class inside a function cannot be found by its address."""
         self._latest: Recent[str, Graph] = Recent(1_000)
         """By workflow: the graph of the class that was started here last."""
         self._complete: Recent[tuple[str, str], tuple[NodeSpec, ...]] = Recent(128)
         """By workflow and digest: the nodes of graphs of which all code was found."""
 
-    def definition_of(self, workflow: Workflow | Builder) -> Definition:
-        definition = definition_of(workflow)
-        if isinstance(workflow, Workflow):
+    def definition_of_document(self, document: Document, input: Mapping[str, Any], *, works: bool) -> define.Definition:
+        """A document and its input, checked. If this engine `works` on it, all that its nodes need must be here."""
+        definition = definition_of_document(document, input, self._registry, self.handlers)
+        if works:
+            self._refuse_if(definition.bodies.missing(definition.graph, is_data=True))
+        return definition
+
+    def definition_of(self, workflow: define.Workflow | define.Builder) -> define.Definition:
+        definition = define.definition_of(workflow)
+        if isinstance(workflow, define.Workflow):
             self._meet(type(workflow))
         else:
             self._registry.add_functions(workflow.jobs)
             if workflow.state is not None:
                 self._registry.add_state(workflow.state.declared)
-        if self._rows is ANYTHING:
+        if self._rows is define.ANYTHING:
             return definition
         bodies = definition.bodies.by(self._rows)
         self._refuse_if(bodies.missing(definition.graph))
         return definition._replace(bodies=bodies)
 
-    def _meet(self, workflow: type[Workflow]) -> type[Workflow]:
+    def _meet(self, workflow: type[define.Workflow]) -> type[define.Workflow]:
         check_one_name(workflow, self._met.setdefault(workflow.workflow_name, workflow))
         self._registry.add_workflow(workflow)
         return workflow
 
-    def remember(self, definition: Definition) -> bool:
+    def remember(self, definition: define.Definition) -> bool:
         """What was started here; True if it is a version of a class that was not known."""
         graph = definition.graph
         self._found[definition.workflow, graph.digest] = definition.bodies
@@ -89,7 +95,7 @@ class Code:
         self._latest[definition.workflow] = graph
         return True
 
-    def introduce(self, workflows: Iterable[type[Workflow]]) -> None:
+    def introduce(self, workflows: Iterable[type[define.Workflow]]) -> None:
         """Classes that are here, whether there are runs of them or not."""
         for workflow in workflows:
             self._latest[workflow.workflow_name] = self._meet(workflow).graph()
@@ -122,10 +128,19 @@ class Code:
             found = self._graphs[digest] = Graph.load(document)
         return found
 
+    def graph_of(self, row: RunRow) -> Graph:
+        return self.graph(row.digest, row.id)
+
+    def bodies_of(self, row: RunRow) -> define.Bodies:
+        """The code of a run, imported if need be."""
+        return self.bodies(row.workflow, row.target, self.graph_of(row))
+
     def input_for(self, row: RunRow, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The input of a run with some of it changed, checked by the class as it is now."""
-        target = self.target_of(row)
-        if not (isinstance(target, type) and issubclass(target, Workflow)):
+        target, source = self.target_of(row), self.graph_of(row).source
+        if source is not None:
+            return checked_input(row.workflow, source.input, {**decode(row.input), **changes})
+        if not (isinstance(target, type) and issubclass(target, define.Workflow)):
             raise InputError(f"run {row.id} is of a workflow that takes no input")
         stored = {name: value for name, value in decode(row.input).items() if name in target._compiled.inputs}
         return target(**{**stored, **changes}).input()
@@ -148,7 +163,7 @@ class Code:
                 )
         return self.input_for(row, values)
 
-    def target_of(self, row: RunRow) -> Target | None:
+    def target_of(self, row: RunRow) -> define.Target | None:
         """The class of a run; None for a dynamic workflow."""
         if row.workflow in self.given or row.target is None:
             return self.given.get(row.workflow)
@@ -159,11 +174,11 @@ class Code:
                 raise
             return self._met[row.workflow]
 
-    def _load(self, target: str) -> Target:
+    def _load(self, target: str) -> define.Target:
         """The class that a row names; MissingJob if it is not registered and the store is a server."""
         try:
-            return load_target(target, self._rows)
-        except NotRegistered as error:
+            return define.load_target(target, self._rows)
+        except define.NotRegistered as error:
             raise MissingJob(str(error), job=target, attempted=False) from None
 
     def today(self, workflow: str, target: str | None) -> Graph | None:
@@ -179,14 +194,14 @@ class Code:
             if latest is None:
                 raise
             return latest
-        return found.graph() if isinstance(found, type) and issubclass(found, Workflow) else None
+        return found.graph() if isinstance(found, type) and issubclass(found, define.Workflow) else None
 
     def versions(self) -> list[tuple[str, Digest]]:
         """The versions of class-based workflows this process would run, for others to know."""
         latest = {workflow: graph.digest for workflow, graph in list(self._latest.items())}
         return sorted((latest | {name: given.graph().digest for name, given in self.given.items()}).items())
 
-    def bodies(self, workflow: str, target: str | None, graph: Graph) -> Bodies:
+    def bodies(self, workflow: str, target: str | None, graph: Graph) -> define.Bodies:
         """What is at the address of the class now comes first: it may have been written anew, as in a notebook."""
         found = self._at_hand(workflow, graph)
         if workflow not in self.given and target is None and found is not None:
@@ -200,11 +215,11 @@ class Code:
                 )
             if known is not None:
                 self._registry.add_workflow(known)
-            return bodies_for(known, graph.state, finder)
+            return define.bodies_for(known, graph.state, finder, self.handlers)
         except DefinitionError:
             # A run that was frozen, or got an edited graph, follows no class any more: its methods are still those.
             if found is None and workflow in self._met:
-                return bodies_for(self._met[workflow], finder=finder)
+                return define.bodies_for(self._met[workflow], finder=finder)
             if found is None:
                 raise
             return found
@@ -217,7 +232,7 @@ class Code:
         known = names_in(current)
         return current.trusted and all(name in known or self._registry.knows(name) for name in names_in(new))
 
-    def _at_hand(self, workflow: str, graph: Graph) -> Bodies | None:
+    def _at_hand(self, workflow: str, graph: Graph) -> define.Bodies | None:
         return self._found.get((workflow, graph.digest)) or self._found.get((workflow, graph.follows or ""))
 
     def facts(self, row: RunRow, again: Collection[int] = ()) -> RunFacts:
@@ -251,7 +266,9 @@ class Code:
             return False
         return today is not None and today.digest != graph.follows
 
-    def _checked(self, row: RunRow, graph: Graph, bodies: Bodies, again: Collection[int]) -> tuple[NodeSpec, ...]:
+    def _checked(
+        self, row: RunRow, graph: Graph, bodies: define.Bodies, again: Collection[int]
+    ) -> tuple[NodeSpec, ...]:
         """The nodes of a graph by number, if the code of those is here that may run."""
         is_data = graph.follows is None
         missing = bodies.missing(graph, is_data=is_data)

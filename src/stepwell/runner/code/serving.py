@@ -60,6 +60,10 @@ class Serving:
         """Whether the code of such runs was found here; None when nobody has looked for it (yet)."""
         return None if needed not in self._known else self._known[needed] is not None
 
+    def why_not(self, needed: Unfinished) -> str | None:
+        """What is missing here to work on such runs; None: nothing is."""
+        return self._code.absent(needed.workflow, needed.target, self._code.graph(needed.digest))
+
     def leave(self, run_id: RunId) -> None:
         """A run this engine worked on follows another version now."""
         self._left[run_id] = time.monotonic()

@@ -7,21 +7,7 @@ from ...graph import Graph
 from ...ids import Digest, RunId, new_claim_id
 from ...kernel.audit import Folded, earlier_graphs, fold
 from ...kernel.plans import Plan
-from ...model import (
-    AttemptStatus,
-    Finish,
-    Gate,
-    GetRun,
-    NodeChange,
-    NodeRow,
-    NodeStatus,
-    Refusal,
-    Refused,
-    RunRow,
-    RunStatus,
-    Share,
-    Shared,
-)
+from ...model import AttemptStatus, GetRun, NodeRow, NodeStatus, Refusal, Refused, RunRow, RunStatus, Shared, ops
 from ...model.origin import is_origin
 from .procedure import AskLimits, Commit, Procedure, Read
 from .reads import all_nodes, journal, load_graph
@@ -40,7 +26,7 @@ def fork_arguments(origin: RunRow, seq: int, before: int | None) -> bytes:
     return encode({"origin": origin.id, "created_at": origin.created_at, "seq": seq, "before": before})
 
 
-def share_all(gate: Gate, run: RunRow) -> Procedure[Plan | None]:
+def share_all(gate: ops.Gate, run: RunRow) -> Procedure[Plan | None]:
     """Share what the origin had done, and say what becomes of the other nodes; None when somebody else holds the gate.
 
     Without its origin, which somebody has deleted meanwhile, a fork cannot begin, and is cancelled.
@@ -60,7 +46,7 @@ def share_all(gate: Gate, run: RunRow) -> Procedure[Plan | None]:
     ]
     ((chunk, *_),) = yield AskLimits()
     for start in range(0, len(shared), chunk):
-        op = Share(run.id, gate.token, origin, new_claim_id(), tuple(shared[start : start + chunk]))
+        op = ops.Share(run.id, gate.token, origin, new_claim_id(), tuple(shared[start : start + chunk]))
         (receipt,) = yield Commit([op])
         if isinstance(receipt, Refused) and receipt.reason is not Refusal.UNKNOWN:
             return None
@@ -70,26 +56,26 @@ def share_all(gate: Gate, run: RunRow) -> Procedure[Plan | None]:
     if theirs is not None and not is_origin(theirs, run):  # what was shared may be that of another run
         return (yield from _give_up(run.id))
     nodes = yield from all_nodes(run.id)
-    return Plan([*_others(nodes, graph, folded, left)], Finish(RunStatus.PENDING, open_gate=True))
+    return Plan([*_others(nodes, graph, folded, left)], ops.Finish(RunStatus.PENDING, open_gate=True))
 
 
-def _others(nodes: list[NodeRow], graph: Graph, folded: Folded, left: set[int]) -> list[NodeChange]:
+def _others(nodes: list[NodeRow], graph: Graph, folded: Folded, left: set[int]) -> list[ops.NodeChange]:
     """Nodes that will not run in the fork either: those that were removed, and those that were skipped."""
     found = []
     for row in nodes:
         if row.status not in UNSTARTED:
             continue
         if row.index in graph.removed:
-            found.append(NodeChange(row.index, row.status, row.attempt, NodeStatus.CANCELLED, "removed"))
+            found.append(ops.NodeChange(row.index, row.status, row.attempt, NodeStatus.CANCELLED, "removed"))
         elif folded.nodes[row.index] is NodeStatus.SKIPPED and row.index not in left:
-            found.append(NodeChange(row.index, row.status, row.attempt, NodeStatus.SKIPPED, SKIPPED_IN_ORIGIN))
+            found.append(ops.NodeChange(row.index, row.status, row.attempt, NodeStatus.SKIPPED, SKIPPED_IN_ORIGIN))
     return found
 
 
 def _give_up(run_id: RunId) -> Procedure[Plan]:
     idle = [row for row in (yield from all_nodes(run_id)) if row.status in UNSTARTED]
-    changes = [NodeChange(row.index, row.status, row.attempt, NodeStatus.CANCELLED, ORIGIN_DELETED) for row in idle]
-    return Plan(changes, Finish(RunStatus.CANCELLED, open_gate=False, reason=ORIGIN_DELETED))
+    changes = [ops.NodeChange(row.index, row.status, row.attempt, NodeStatus.CANCELLED, ORIGIN_DELETED) for row in idle]
+    return Plan(changes, ops.Finish(RunStatus.CANCELLED, open_gate=False, reason=ORIGIN_DELETED))
 
 
 def _at(origin: RunId, graph: Graph, seq: int) -> Procedure[Folded]:

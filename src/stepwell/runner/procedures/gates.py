@@ -13,29 +13,7 @@ from ...kernel import healing, plans
 from ...kernel.importing import import_problems
 from ...kernel.layout import add_graph
 from ...kernel.plans import NotNow, Plan, unchanged
-from ...model import (
-    AddNodes,
-    Created,
-    Delete,
-    Deleted,
-    Finish,
-    Gate,
-    GateTaken,
-    GetRun,
-    GraphSwitched,
-    HeldGate,
-    NodeRow,
-    Receipt,
-    Refusal,
-    Refused,
-    Rewrite,
-    Rewritten,
-    RunNews,
-    RunRow,
-    RunStatus,
-    Sweep,
-    SwitchGraph,
-)
+from ...model import GetRun, NodeRow, Receipt, Refused, RunNews, RunRow, RunStatus, ops, receipts
 from .forking import share_all
 from .procedure import AskLimits, Commit, Procedure, Read
 from .reads import all_nodes, load_graph, news_of
@@ -60,44 +38,16 @@ ALLOWED: Mapping[str, tuple[RunStatus, ...]] = {
 del R
 
 
-def ask(run_id: RunId, purpose: str, **arguments: Any) -> Gate:
+def ask(run_id: RunId, purpose: str, **arguments: Any) -> ops.Gate:
     """The gate to hold for what somebody asks of a run."""
     stop = purpose in ("failed", "cancel")
     encoded = encode(arguments) if arguments else b""
     lease = LONG_GATE_LEASE if "digest" in arguments else GATE_LEASE
-    return Gate(run_id, new_gate_token(), purpose, encoded, lease, stop, ALLOWED[purpose])
+    return ops.Gate(run_id, new_gate_token(), purpose, encoded, lease, stop, ALLOWED[purpose])
 
 
-def cancel(run_id: RunId, *, grace: int) -> Procedure[RunNews | None]:
-    """Cancel a run; None when it had already ended, or was being cancelled."""
-    return enact(ask(run_id, "cancel", grace=grace))
-
-
-def retry(run_id: RunId) -> Procedure[RunNews | None]:
-    """Run again what did not complete; None when the run had not failed, been cancelled or paused."""
-    return enact(ask(run_id, "retry"))
-
-
-def ask_to_reattempt(run_id: RunId, index: int, *, cascade: bool) -> Gate:
+def ask_to_reattempt(run_id: RunId, index: int, *, cascade: bool) -> ops.Gate:
     return ask(run_id, "reattempt", node=index, **({"cascade": True} if cascade else {}))
-
-
-def reattempt(run_id: RunId, index: int, *, cascade: bool = False) -> Procedure[RunNews | None]:
-    """Run one node again; None when the run is not in a status for it. RunConflict says why the node cannot.
-
-    With `cascade`, what completed below it too.
-    """
-    return enact(ask_to_reattempt(run_id, index, cascade=cascade))
-
-
-def pause(run_id: RunId) -> Procedure[RunNews | None]:
-    """Start nothing new; None when the run had ended or was paused."""
-    return enact(ask(run_id, "pause"))
-
-
-def resume(run_id: RunId) -> Procedure[RunNews | None]:
-    """Go on with a paused run; None when it was not paused."""
-    return enact(ask(run_id, "resume"))
 
 
 def switch_graph(
@@ -114,7 +64,7 @@ def switch_graph(
 
     A heal that might do the work of a renamed node twice pauses the run instead, unless somebody accepts it.
     """
-    yield Commit([Sweep()])  # what a dead worker held no longer runs, and a new node before it comes in time
+    yield Commit([ops.Sweep()])  # what a dead worker held no longer runs, and a new node before it comes in time
     arranged = healing.arrange(current, new, pinned=pinned, trusted=trusted)
     if arranged.document == current.document:
         return None
@@ -129,7 +79,7 @@ def switch_graph(
     return (yield from enact(ask(run.id, purpose, base=current.digest, digest=arranged.digest, accept=accept)))
 
 
-def finish(held: HeldGate) -> Procedure[RunNews | None]:
+def finish(held: receipts.HeldGate) -> Procedure[RunNews | None]:
     """Finish what somebody left; None when somebody else does it, or it is done."""
     if held.purpose == "load":
         yield from load(held.run_id)
@@ -139,7 +89,7 @@ def finish(held: HeldGate) -> Procedure[RunNews | None]:
         return None
     stop = held.purpose in ("failed", "cancel")
     try:
-        gate = Gate(held.run_id, new_gate_token(), held.purpose, held.arguments, GATE_LEASE, stop, resume=True)
+        gate = ops.Gate(held.run_id, new_gate_token(), held.purpose, held.arguments, GATE_LEASE, stop, resume=True)
         return (yield from enact(gate))
     except RunConflict:
         return None
@@ -148,24 +98,24 @@ def finish(held: HeldGate) -> Procedure[RunNews | None]:
 def load(run_id: RunId, start: int = 0) -> Procedure[None]:
     """Add the nodes of a run that are not there yet, chunk by chunk."""
     while True:
-        (receipt,) = yield Commit([AddNodes(run_id, start)])
-        if not isinstance(receipt, Created) or receipt.loaded >= receipt.total:
+        (receipt,) = yield Commit([ops.AddNodes(run_id, start)])
+        if not isinstance(receipt, receipts.Created) or receipt.loaded >= receipt.total:
             return
         start = receipt.loaded
 
 
 def delete(run_id: RunId) -> Procedure[None]:
     while True:
-        (receipt,) = yield Commit([Delete(run_id)])
+        (receipt,) = yield Commit([ops.Delete(run_id)])
         if isinstance(receipt, Refused):
             raise RunConflict(
                 f"run {run_id} is {receipt.detail}; only an ended run can be deleted: cancel it first", run_id=run_id
             )
-        if isinstance(receipt, Deleted) and receipt.finished:
+        if isinstance(receipt, receipts.Deleted) and receipt.finished:
             return
 
 
-def enact(gate: Gate) -> Procedure[RunNews | None]:
+def enact(gate: ops.Gate) -> Procedure[RunNews | None]:
     """Hold the gate and apply the plan for its purpose; when rows change meanwhile, compute it anew."""
     (receipt,) = yield Commit([gate])
     if isinstance(receipt, Refused) and receipt.reason in _LEFT and not gate.resume:
@@ -174,12 +124,12 @@ def enact(gate: Gate) -> Procedure[RunNews | None]:
             return news
         (receipt,) = yield Commit([gate])
     if isinstance(receipt, Refused):
-        if receipt.reason is Refusal.UNKNOWN:
+        if receipt.reason is receipts.Refusal.UNKNOWN:
             raise RunNotFound(gate.run_id)
-        if receipt.reason is Refusal.STATUS:
+        if receipt.reason is receipts.Refusal.STATUS:
             return None
         raise RunBusy(f"run {gate.run_id} is busy with {receipt.detail!r}; try again in a moment", run_id=gate.run_id)
-    assert isinstance(receipt, GateTaken)
+    assert isinstance(receipt, receipts.GateTaken)
     begun = gate.resume
     while True:
         run = yield from _run(gate)
@@ -189,20 +139,20 @@ def enact(gate: Gate) -> Procedure[RunNews | None]:
             yield from _apply(gate, Plan([], unchanged(run)))
             raise RunConflict(f"run {gate.run_id}: {plan.message}", run_id=gate.run_id)
         answer = yield from _apply(gate, plan)
-        if isinstance(answer, Rewritten):
+        if isinstance(answer, receipts.Rewritten):
             return answer.run
-        if isinstance(answer, Refused) and answer.reason is not Refusal.CHANGED:
+        if isinstance(answer, Refused) and answer.reason is not receipts.Refusal.CHANGED:
             # This one was late, and somebody else took the gate over and finishes it: what was asked for is done all the same.
             return None if gate.resume else news_of((yield from _run(gate)))
 
 
-_LEFT = (Refusal.INCOMPLETE, Refusal.GATE_HELD)
+_LEFT = (receipts.Refusal.INCOMPLETE, receipts.Refusal.GATE_HELD)
 """How a gate is refused that somebody holds, or died holding."""
 
 
-def _finish_what_was_left(gate: Gate) -> Procedure[RunNews | None]:
+def _finish_what_was_left(gate: ops.Gate) -> Procedure[RunNews | None]:
     """Nobody else may be there to do it. How the run stands then, if it was just what is asked for."""
-    (swept,) = yield Commit([Sweep()])
+    (swept,) = yield Commit([ops.Sweep()])
     for held in swept.gates:
         if held.run_id == gate.run_id:
             news = yield from finish(held)
@@ -211,7 +161,7 @@ def _finish_what_was_left(gate: Gate) -> Procedure[RunNews | None]:
     return None
 
 
-def preview(gate: Gate) -> Procedure[tuple[RunRow, Plan | NotNow]]:
+def preview(gate: ops.Gate) -> Procedure[tuple[RunRow, Plan | NotNow]]:
     """What holding this gate would do to the run as it stands, without holding it."""
     run = yield from _run(gate)
     if gate.allowed and run.status not in gate.allowed:
@@ -219,14 +169,14 @@ def preview(gate: Gate) -> Procedure[tuple[RunRow, Plan | NotNow]]:
     return run, (yield from _plan(gate, run))
 
 
-def _run(gate: Gate) -> Procedure[RunRow]:
+def _run(gate: ops.Gate) -> Procedure[RunRow]:
     (run,) = yield Read([GetRun(gate.run_id)])
     if run is None:
         raise RunNotFound(gate.run_id)
     return run  # type: ignore[no-any-return]
 
 
-def _plan(gate: Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | NotNow]:
+def _plan(gate: ops.Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | NotNow]:
     """`begun`: a part of it may have been applied, here or by somebody who died."""
     arguments = decode(gate.arguments) if gate.arguments else {}
     if gate.purpose in ("heal", "import", "freeze"):
@@ -258,7 +208,7 @@ def _plan(gate: Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | N
             raise StoreCorrupt(f"run {gate.run_id}: the gate is held for {unknown!r}, which this version does not know")
 
 
-def _plan_switch(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> Procedure[Plan | NotNow]:
+def _plan_switch(gate: ops.Gate, run: RunRow, arguments: Mapping[str, Any]) -> Procedure[Plan | NotNow]:
     """Let the run go over, unless it has, and see what becomes of its nodes."""
     before = yield from load_graph(run.id, arguments["base"])
     graph = yield from load_graph(run.id, arguments["digest"])
@@ -271,8 +221,8 @@ def _plan_switch(gate: Gate, run: RunRow, arguments: Mapping[str, Any]) -> Proce
             return hindrance
     start = len(before.order)
     while True:
-        (receipt,) = yield Commit([SwitchGraph(run.id, gate.token, graph.digest, start)])
-        if not isinstance(receipt, GraphSwitched) or receipt.loaded >= receipt.total:
+        (receipt,) = yield Commit([ops.SwitchGraph(run.id, gate.token, graph.digest, start)])
+        if not isinstance(receipt, receipts.GraphSwitched) or receipt.loaded >= receipt.total:
             break  # a refusal comes again when the plan is applied
         start = receipt.loaded
     nodes = yield from all_nodes(run.id)
@@ -294,22 +244,22 @@ def _hindrance(
     if possible_rename is None:
         return None
     if run.status in (RunStatus.PENDING, RunStatus.RUNNING):
-        return Plan([], Finish(RunStatus.PAUSED, False, possible_rename))
+        return Plan([], ops.Finish(RunStatus.PAUSED, False, possible_rename))
     return NotNow(possible_rename)
 
 
-def _apply(gate: Gate, plan: Plan) -> Procedure[Receipt]:
+def _apply(gate: ops.Gate, plan: Plan) -> Procedure[Receipt]:
     """Apply the changes chunk by chunk; the last chunk also finishes."""
     changes = tuple(plan.changes)
     ((chunk, *_),) = yield AskLimits()
     last = max(0, len(changes) - 1) // chunk * chunk
     for start in range(0, last, chunk):
-        (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, changes[start : start + chunk])])
+        (receipt,) = yield Commit([ops.Rewrite(gate.run_id, gate.token, changes[start : start + chunk])])
         if isinstance(receipt, Refused):
             return receipt
     rows = changes[last:] + plan.holds_while
     while True:
-        (receipt,) = yield Commit([Rewrite(gate.run_id, gate.token, rows, plan.finish)])
-        if not isinstance(receipt, Rewritten) or receipt.finished:
+        (receipt,) = yield Commit([ops.Rewrite(gate.run_id, gate.token, rows, plan.finish)])
+        if not isinstance(receipt, receipts.Rewritten) or receipt.finished:
             return receipt  # type: ignore[no-any-return]
         rows = plan.holds_while  # the others are written; opening the gate of a large run takes several commits

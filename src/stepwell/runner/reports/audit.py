@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from ...errors import RunNotFound, StoreCorrupt
+from ...errors import StoreCorrupt
 from ...graph import Graph
 from ...ids import Digest, RunId
 from ...kernel.audit import Stored, audit, earlier_graphs
-from ...model import GetGraph, GetRun, ListAttempts, ListJournal, ListNodes
+from ...model import GetGraph, ListAttempts, ListJournal, ListNodes
 from ...store import Store
-
-_ALL = 2**40
+from ...store.reader import ALL, at_one_moment
 
 
 def audit_run(store: Store, run_id: str) -> list[str]:
     """What is wrong with a run, read at one moment; an empty list means that every invariant holds."""
     run_key = RunId(run_id)
-    run, nodes, attempts, journal = store.read(
-        [
-            GetRun(run_key),
-            ListNodes(run_key, limit=_ALL),
-            ListAttempts(run_key, limit=_ALL),
-            ListJournal(run_key, limit=_ALL),
-        ]
-    )
-    if run is None:
-        raise RunNotFound(run_id, store=store.url)
+    asked = (ListNodes(run_key, limit=ALL), ListAttempts(run_key, limit=ALL), ListJournal(run_key, limit=ALL))
+    run, nodes, attempts, journal = at_one_moment(store, run_key, *asked)
     digests = {run.digest, *map(Digest, earlier_graphs(journal))}
     documents = dict(zip(digests, store.read([GetGraph(digest) for digest in digests]), strict=True))
     missing = [digest for digest, document in documents.items() if document is None]

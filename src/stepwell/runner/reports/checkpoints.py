@@ -8,24 +8,14 @@ from typing import Any
 from ...clock import SECOND
 from ...codec import decode
 from ...define import Bodies, StateType
-from ...errors import DefinitionError, InputError, RunNotFound
+from ...errors import DefinitionError, InputError
 from ...graph import Graph
 from ...ids import Digest, RunId
 from ...kernel.audit import ENDED_BY, Folded, earlier_graphs, folding
-from ...model import (
-    AttemptRow,
-    AttemptStatus,
-    GetRun,
-    JournalRow,
-    LineRow,
-    ListAttempts,
-    ListJournal,
-    ListLines,
-    RunRow,
-)
+from ...model import AttemptRow, AttemptStatus, JournalRow, LineRow, Query, RunRow, queries
 from ...model.lines import CHECKPOINT, EFFECT, KEY_BEGINS, PAYLOAD
 from ...model.outputs import delta_of
-from ...replay.effects.record import Effect, effects_of
+from ...replay.effects.record import Effect, effects_by_attempt
 from ...replay.history.checkpoint import (
     VERSION,
     Checkpoint,
@@ -37,11 +27,11 @@ from ...replay.history.checkpoint import (
     joined_key,
 )
 from ...store import Store
+from ...store.reader import ALL, at_one_moment
 from ..bodies.visible_state import final_state
 from ..recent import Recent
 from .state_history import MovingState
 
-_ALL = 2**40
 _COMPLETING = ("completed", "shared")
 
 LoadGraph = Callable[[Digest], Graph]
@@ -52,18 +42,12 @@ KnownKeys = Recent[str, int]
 
 def labels(store: Store, run_id: RunId, load: LoadGraph) -> list[Label]:
     """The checkpoints of a run that have names, in order."""
-    run, lines = store.read([GetRun(run_id), ListLines(run_id, kind=CHECKPOINT, limit=_ALL)])
-    if run is None:
-        raise RunNotFound(run_id, store=store.url)
+    run, lines = at_one_moment(store, run_id, queries.ListLines(run_id, kind=CHECKPOINT, limit=ALL))
     if not lines:
         return []
     nodes = tuple(sorted({line.node for line in lines}))
-    entries, heals = store.read(
-        [
-            ListJournal(run_id, limit=_ALL, kinds=_COMPLETING, indexes=nodes),
-            ListJournal(run_id, limit=_ALL, kinds=("healed",)),
-        ]
-    )
+    completing = queries.ListJournal(run_id, limit=ALL, kinds=_COMPLETING, indexes=nodes)
+    entries, heals = store.read([completing, queries.ListJournal(run_id, limit=ALL, kinds=("healed",))])
     # A heal between the two readings changes no entry that came before it.
     graphs = _graphs(heals, run, load)
     return _labels(lines, sorted((*entries, *heals), key=lambda entry: entry.seq), graphs)
@@ -94,16 +78,9 @@ class _History:
     """All that happened in a run."""
 
     def __init__(self, store: Store, run_id: RunId, load: LoadGraph, bodies: FindBodies) -> None:
-        found = store.read(
-            [
-                GetRun(run_id),
-                ListAttempts(run_id, limit=_ALL),
-                ListJournal(run_id, limit=_ALL),
-                *(ListLines(run_id, kind=kind, limit=_ALL) for kind in (PAYLOAD, EFFECT, CHECKPOINT)),
-            ]
-        )
-        if found[0] is None:
-            raise RunNotFound(run_id, store=store.url)
+        lines = (queries.ListLines(run_id, kind=kind, limit=ALL) for kind in (PAYLOAD, EFFECT, CHECKPOINT))
+        asked: list[Query] = [queries.ListAttempts(run_id, limit=ALL), queries.ListJournal(run_id, limit=ALL), *lines]
+        found = at_one_moment(store, run_id, *asked)
         self.run: RunRow = found[0]
         self._attempts: tuple[AttemptRow, ...] = found[1]
         self._journal: tuple[JournalRow, ...] = found[2]
@@ -186,15 +163,9 @@ class _History:
             for entry in self._journal[:step]
             if entry.kind in ENDED_BY or entry.kind == "shared"
         }
-        by_node: dict[int, list[LineRow]] = {}
-        for row in self._lines:
-            if (row.node, row.number) in ended:
-                by_node.setdefault(row.node, []).append(row)
-        found: list[Effect] = []
-        for index in sorted(by_node, key=lambda index: (graph.ranks[index], graph.order[index], index)):
-            effects = effects_of(by_node[index], {index: graph.order[index]})
-            found += sorted(effects, key=lambda effect: (effect.attempt, effect.index))
-        return found
+        found = effects_by_attempt([row for row in self._lines if (row.node, row.number) in ended], graph.order)
+        places = sorted(found, key=lambda place: (graph.ranks[place[0]], graph.order[place[0]], place))
+        return [effect for place in places for effect in found[place]]
 
     def _found_state(self, bodies: FindBodies) -> StateType | None:
         """The type of the state; its code is needed only if there is something to fold."""

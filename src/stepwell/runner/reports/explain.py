@@ -10,19 +10,7 @@ from ...errors import RunNotFound
 from ...graph import Graph
 from ...ids import NodeId, RunId, WorkerId
 from ...kernel.why import GROUPS, Facts, Known, Wanted, Why, Worker, above, explain, most_telling, wanted
-from ...model import (
-    SATISFIED_NODES,
-    GetRun,
-    ListAttempts,
-    ListJournal,
-    ListNodes,
-    ListWorkers,
-    NodeRow,
-    NodeStatus,
-    Query,
-    RunRow,
-    RunStatus,
-)
+from ...model import SATISFIED_NODES, NodeRow, NodeStatus, Query, RunRow, RunStatus, queries
 from ...store import Store, reader
 from ...store.living import among, living
 
@@ -32,7 +20,7 @@ TRIES = 4
 """How often it is read anew when it moved meanwhile; then what was found is told."""
 
 _BROKEN = GROUPS[0]
-_PAGE = ListNodes(RunId("")).limit
+_PAGE = queries.ListNodes(RunId("")).limit
 _NO_BLOCKERS = (RunStatus.COMPLETED, RunStatus.CANCELLED)
 
 
@@ -56,7 +44,7 @@ def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
 
     A run that is being loaded or deleted does not have all of its nodes: then that is explained.
     """
-    run, rows = store.read([GetRun(run_id), ListNodes(run_id, index - 1, 1)])
+    run, rows = store.read([queries.GetRun(run_id), queries.ListNodes(run_id, index - 1, 1)])
     if run is None or not rows:
         return why_run(store, run_id, graph)
     row: NodeRow = rows[0]
@@ -80,10 +68,13 @@ def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Fac
     want = wanted(run, graph, row)
     found = _holding_up(store, run.id, graph, row.id, want)
     others: list[Query] = [
-        ListAttempts(run.id, row.index),
-        ListJournal(run.id, kinds=("rewrote", "woken"), indexes=(row.index,)),
-        ListJournal(run.id, kinds=("completed",), indexes=tuple(graph.index[node] for node in want.ended)),
-        *(ListNodes(run.id, index - 1, 1) for index in (row.index, *(graph.index[node] for node in want.nodes))),
+        queries.ListAttempts(run.id, row.index),
+        queries.ListJournal(run.id, kinds=("rewrote", "woken"), indexes=(row.index,)),
+        queries.ListJournal(run.id, kinds=("completed",), indexes=tuple(graph.index[node] for node in want.ended)),
+        *(
+            queries.ListNodes(run.id, index - 1, 1)
+            for index in (row.index, *(graph.index[node] for node in want.nodes))
+        ),
     ]
     run, workers, gates, attempts, history, ended, own, *pages = _standing(store, run.id, others)
     if not own:
@@ -118,11 +109,8 @@ def _holding_up(store: Store, run_id: RunId, graph: Graph, node: NodeId, want: W
 
 def _standing(store: Store, run_id: RunId, others: Sequence[Query]) -> tuple[Any, ...]:
     """The run, the workers that are alive, its gates, and the answers to the other questions, all from one moment."""
-    run, rows, gates, *answers = store.read(
-        [GetRun(run_id), ListWorkers(), ListJournal(run_id, kinds=("gate", "run")), *others]
-    )
-    if run is None:
-        raise RunNotFound(run_id, store=store.url)
+    asked = (queries.ListWorkers(), queries.ListJournal(run_id, kinds=("gate", "run")), *others)
+    run, rows, gates, *answers = reader.at_one_moment(store, run_id, *asked)
     workers = tuple(Worker.of(worker.id, worker.info) for worker in among(rows, store.now()))
     return run, workers, gates, *answers
 
@@ -141,7 +129,7 @@ def _candidates(
 ) -> list[Known]:
     """The first nodes with these statuses, of all or of some, with their attempts."""
     rows: list[NodeRow] = []
-    query = ListNodes(run_id, limit=CANDIDATES, statuses=statuses)
+    query = queries.ListNodes(run_id, limit=CANDIDATES, statuses=statuses)
     while len(rows) < CANDIDATES:
         (page,) = store.read([query])
         rows += [row for row in page if among is None or row.id in among]
@@ -150,14 +138,14 @@ def _candidates(
         # What is looked for is mostly among the first; if it is not, larger and larger pages find it soon.
         query = query._replace(after=page[-1].index, limit=min(4 * query.limit, _PAGE))
     rows = rows[:CANDIDATES]
-    attempts = store.read([ListAttempts(run_id, row.index) for row in rows])
+    attempts = store.read([queries.ListAttempts(run_id, row.index) for row in rows])
     return [Known(row, tuple(own)) for row, own in zip(rows, attempts, strict=True)]
 
 
 def _with_errors(store: Store, run_id: RunId, rows: Sequence[NodeRow]) -> list[Known]:
     """Nodes with their attempts, if they failed: those of others may carry large outputs."""
     broken = [row.index for row in rows if row.status in _BROKEN]
-    attempts = dict(zip(broken, store.read([ListAttempts(run_id, index) for index in broken]), strict=True))
+    attempts = dict(zip(broken, store.read([queries.ListAttempts(run_id, index) for index in broken]), strict=True))
     return [Known(row, tuple(attempts.get(row.index, ()))) for row in rows]
 
 

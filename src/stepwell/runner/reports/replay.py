@@ -10,9 +10,9 @@ import asyncio
 import contextvars
 import time
 from collections import ChainMap
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ...codec import decode
 from ...define import Bodies, NotRegistered, Registry, Workflow, bodies_for, load_target
@@ -20,7 +20,6 @@ from ...errors import DefinitionError, MissingJob, ReplayMismatch, UnrecordedCal
 from ...graph import Graph, NodeSpec
 from ...ids import AttemptId, Digest, RunId
 from ...masking import mask
-from ...model import AttemptStatus
 from ...model.outputs import Completion
 from ...replay.effects.current import enter
 from ...replay.effects.inside import inside
@@ -32,10 +31,11 @@ from ...replay.history.player import Player, Subject
 from ...replay.history.recorded import RecordedNode, RecordedRun, read_recorded
 from ...replay.history.superseded import Given
 from ...store import Store
-from ..bodies.attempt import Attempt, Raised
-from ..bodies.context import Context
+from ..bodies.attempt import AnyCoroutine, Course
 from ..bodies.held import Held, RunFacts
+from ..bodies.host import EngineHost, Services
 from ..bodies.log_lines import Lines
+from ..bodies.raised import Raised
 from ..bodies.visible_state import ReadOutputs
 from ..checking import checked_modules
 from ..code.code import Code
@@ -197,38 +197,11 @@ class _Replay:
         needed.sort(key=lambda index: (index not in self._recorded.graph.removed, index))
         inputs = tuple((index, found.output) for index, found in read(node.run_id, tuple(needed)).items())
         held = Held(AttemptId(""), facts, node.index, node.attempt, 0, inputs, node.generation)
-        context = ReplayedContext(held, read, self._lines, subject, node)
-        attempt = ReplayedAttempt(held, read, self._lines, guarded=True, context=context)
-        enter(context)
-        player: Player | None = None
-        try:
-            result = self._loop.ended(attempt.call())
-            player = context.player()
-            if player is not None:
-                player.finish()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # also SystemExit: what a body raises ends the body, not who replays it
-            player = context.player()
-            raise self._difference(subject, player, error) from error
-        finally:
-            context.leave()
-        _compare(subject, attempt, result, node.output)
+        host = RecordHost(held, Services(read, self._lines), subject, node)
+        output = ReplayedAttempt(host).perform_all(self._loop.run)
+        _compare(subject, output, node.output)
+        player = host.player()
         return 0 if player is None else player.served
-
-    def _difference(self, subject: Subject, player: Player | None, error: BaseException) -> ReplayMismatch:
-        """What a body that raised tells: it had completed."""
-        if player is not None and player.mismatch is not None:
-            return player.mismatch
-        if isinstance(error, MissingJob):
-            return subject.differs(f"its job is missing: {mask(error.reason)}")
-        if isinstance(error, UnrecordedCall):
-            return subject.differs(mask(str(error)))
-        raised = Raised.of(error)
-        return subject.differs(
-            f"its body raised {raised.type}: {raised.message}; when it was recorded it returned",
-            diff=raised.traceback.rstrip().splitlines()[-6:],
-        )
 
     def _reading(self, node: RecordedNode) -> ReadOutputs:
         """Reads outputs as they were when an attempt began."""
@@ -266,52 +239,97 @@ def _renamed(then: Graph, now: Graph) -> tuple[NodeSpec, ...]:
     )
 
 
-class ReplayedContext(Context):
-    """`ctx` in a replay: the same names, answered from the record."""
+class RecordHost(EngineHost):
+    """Answers `ctx` in a replay from the record. What a body says is not kept, and nobody asks it to stop."""
 
-    __slots__ = ("_effects", "_subject")
+    __slots__ = ("_effects", "_player", "subject")
+    replays = True
 
-    def __init__(self, held: Held, read: ReadOutputs, lines: Lines, subject: Subject, node: RecordedNode) -> None:
-        super().__init__(held, read, lines)
-        self._subject = subject
+    def __init__(self, held: Held, services: Services, subject: Subject, node: RecordedNode) -> None:
+        super().__init__(held, services)
+        self.subject = subject
         self._effects = node.effects
+        self._player: Player | None = None
 
-    def _open_outside(self) -> Outside:
+    def outside(self) -> Outside:
         # What its body asks is masked, with the secrets that are known now.
-        return Player(self._subject, masked_asking(self._effects))
+        self._player = Player(self.subject, masked_asking(self._effects))
+        return self._player
 
     def player(self) -> Player | None:
         """Who answered its body; None when there was nothing to ask and it did not."""
-        if self._outside is None and not self._effects:
-            return None
-        player = self._answering()
-        assert isinstance(player, Player)
-        return player
+        if self._player is None and self._effects:
+            self.outside()
+        return self._player
 
-    @property
+    def output(self) -> None:
+        return None
+
     def stopping(self) -> bool:
         return False
 
-    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Nobody looks."""
 
+class ReplayedAttempt(Course[bytes]):
+    """An attempt once more: its output, or ReplayMismatch.
 
-class ReplayedAttempt(Attempt):
-    """Whatever its body does has been done already, so nothing of it may happen again, wherever it is done."""
+    Whatever its body does has been done already, so nothing of it may happen again, wherever it is done.
+    """
 
-    __slots__ = ()
+    __slots__ = ("_refused",)
     guarded_everywhere = True
+    host: RecordHost
+
+    def __init__(self, host: RecordHost) -> None:
+        super().__init__(host, guarded=True)
+        self._refused: ReplayMismatch | None = None
+
+    def returned(self, result: object) -> bytes:
+        player = self.host.player()
+        if player is not None:
+            player.finish()
+        return super().returned(result)
+
+    def not_kept(self, error: BaseException) -> bytes:
+        what = Raised.of(error).message
+        self._refused = self.host.subject.differs(f"its body returned what cannot be kept: {what}")
+        raise self._refused
+
+    def raised(self, error: BaseException) -> bytes:
+        """It had completed. Also SystemExit ends the body, and not who replays it."""
+        self.context.leave()
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        difference = self._difference(error)
+        raise difference from None if difference is error else error
+
+    def _difference(self, error: BaseException) -> ReplayMismatch:
+        player, subject = self.host.player(), self.host.subject
+        if player is not None and player.mismatch is not None:
+            return player.mismatch
+        if self._refused is not None:
+            return self._refused
+        if isinstance(error, MissingJob):
+            return subject.differs(f"its job is missing: {mask(error.reason)}")
+        if isinstance(error, UnrecordedCall):
+            return subject.differs(mask(str(error)))
+        raised = Raised.of(error)
+        return subject.differs(
+            f"its body raised {raised.type}: {raised.message}; when it was recorded it returned",
+            diff=raised.traceback.rstrip().splitlines()[-6:],
+        )
+
+    def _completed(self, output: bytes, outcome: bytes | None) -> bytes:
+        return output
+
+    def _failed(self, raised: Raised, outcome: bytes | None) -> NoReturn:
+        raise AssertionError("`raised` raises")
 
 
-def _compare(subject: Subject, attempt: Attempt, result: object, recorded: bytes) -> None:
-    settlement = attempt.returned(result)
-    if settlement.status is not AttemptStatus.COMPLETED or settlement.output is None:
-        error = decode(settlement.error or b"{}")
-        raise subject.differs(f"its body returned what cannot be kept: {error.get('message')}")
-    if settlement.output == recorded:
+def _compare(subject: Subject, output: bytes, recorded: bytes) -> None:
+    if output == recorded:
         return
     # A cassette has no secrets in it, so a body that returns one is compared without it; nor are they shown.
-    before, after = masked_output(recorded), masked_output(settlement.output)
+    before, after = masked_output(recorded), masked_output(output)
     for part, then, now in zip(("output", "delta"), parts(before), parts(after), strict=True):
         if then != now:
             diff = differences(*(None if each is None else decode(each) for each in (then, now)))
@@ -324,16 +342,14 @@ class _Loop:
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
 
-    def ended(self, result: Any) -> Any:
-        """What a body returned, awaited if it is a coroutine."""
-        if not isinstance(result, Coroutine):
-            return result
+    def run(self, coroutine: AnyCoroutine) -> Any:
+        """What a body returns in the end."""
         from ...replay.guarding.guard import watched_thread
 
         if self._runner is None:
             self._runner = asyncio.Runner()
         with watched_thread():
-            return self._runner.run(result, context=contextvars.copy_context())
+            return self._runner.run(coroutine, context=contextvars.copy_context())
 
     def close(self) -> None:
         if self._runner is not None:

@@ -24,6 +24,7 @@ from ...store import Store, reader
 from ..bodies.attempt import Attempt, settle
 from ..bodies.capture import start_capture, stop_capture
 from ..bodies.held import Held, RunFacts
+from ..bodies.host import Services
 from ..bodies.loop import LoopThread
 from ..bodies.recording import Ledger
 from ..bodies.threads import BodyThreads
@@ -86,7 +87,8 @@ class LocalRunner:
         self._processes: ProcessBodies | None = None
         self._closed = False
         self._guarded = guarded
-        self._ledger = Ledger(store, self._commits.submit_from_a_body)
+        ledger = Ledger(store, self._commits.submit_from_a_body)
+        self._services = Services(self._read_outputs, self.scheduler.lines, ledger)
         self._lease = Lease(
             store,
             worker,
@@ -263,9 +265,7 @@ class LocalRunner:
         return self._bodies.begin(threads, keep=keep)
 
     def attempt(self, held: Held) -> Attempt:
-        return Attempt(
-            held, self._read_outputs, self.scheduler.lines, self._read_frozen_at, self._ledger, guarded=self._guarded
-        )
+        return Attempt(held, self._services, self._read_frozen_at, guarded=self._guarded)
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._loop.go_on(attempt, coroutine)

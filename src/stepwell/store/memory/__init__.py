@@ -10,6 +10,7 @@ from ...clock import Clock, WallClock
 from ...errors import StoreError
 from ...ids import AttemptId
 from ...model import (
+    ActivateVersion,
     AddGraph,
     AddNodes,
     Answer,
@@ -32,6 +33,7 @@ from ...model import (
     Renew,
     Renewed,
     Rewrite,
+    SaveVersion,
     Settle,
     Share,
     Sweep,
@@ -40,7 +42,7 @@ from ...model import (
 )
 from ..rules.grouping import groups
 from ..rules.values import refuse_values
-from . import running, shaping
+from . import running, shaping, versions
 from .reading import answer
 from .state import LIMITS, State
 
@@ -121,6 +123,10 @@ class MemoryStore:
                 return [shaping.delete(state, op)]
             case DeleteGraph():
                 return [shaping.delete_graph(state, op)]
+            case SaveVersion():
+                return [versions.save_version(state.versions, op, now)]
+            case ActivateVersion():
+                return [versions.activate_version(state.versions, op)]
             case Settle() | Create() | Append():
                 raise AssertionError("handled above")
             case _:

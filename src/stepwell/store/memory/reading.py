@@ -17,6 +17,7 @@ from ...model import (
     GetGraphAges,
     GetOutputs,
     GetRun,
+    GetVersion,
     JournalRow,
     Lane,
     LineRow,
@@ -24,12 +25,14 @@ from ...model import (
     ListJournal,
     ListLines,
     ListMarks,
+    ListNames,
     ListNodes,
     ListReady,
     ListRuns,
     ListStops,
     ListUnfinished,
     ListUnusedGraphs,
+    ListVersions,
     ListWorkers,
     NodeStatus,
     Query,
@@ -40,6 +43,7 @@ from ...model import (
 from ...model.outputs import Completion
 from .running import stops
 from .state import RunRecord, State
+from .versions import answer_version
 
 
 def answer(state: State, query: Query) -> Any:
@@ -76,6 +80,8 @@ def answer(state: State, query: Query) -> Any:
         case ListNodes() | ListAttempts() | GetOutputs() | ListJournal() | ListLines() | ListMarks() | CountNodes():
             run = state.runs.get(query.run_id)
             return ({} if isinstance(query, GetOutputs | CountNodes) else ()) if run is None else _of_run(run, query)
+        case GetVersion() | ListVersions() | ListNames():
+            return answer_version(state.versions, query)
         case _:
             assert_never(query)
 

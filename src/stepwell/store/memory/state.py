@@ -26,6 +26,7 @@ from ...model import (
     WorkerRow,
 )
 from ..rules.verdicts import GateFacts
+from .versions import Versions
 
 LIMITS = StoreLimits()
 
@@ -214,6 +215,7 @@ class State:
     runs: dict[str, RunRecord] = field(default_factory=dict)
     claims: dict[str, dict[int, AttemptRecord]] = field(default_factory=dict)
     workers: dict[str, WorkerRecord] = field(default_factory=dict)
+    versions: Versions = field(default_factory=dict)
     admissions: int = 0
     graphs_stored: int = 0
 

@@ -7,7 +7,7 @@ new attempt status needs a number from 20 on, with the next one free among the k
 
 from __future__ import annotations
 
-from ...model import AttemptStatus, GateState, NodeStatus, RunStatus
+from ...model import AttemptStatus, GateState, NodeStatus, RunStatus, VersionKind
 
 RUN_CODE = {
     RunStatus.PENDING: 0,
@@ -59,6 +59,7 @@ KIND_CODE = {
     "shared": 14,
 }
 ENDS = 1
+VERSION_CODE: dict[VersionKind, int] = {"document": 0, "pipeline": 1, "trigger": 2}
 
 RUN_STATUS = {code: status for status, code in RUN_CODE.items()}
 NODE_STATUS = {code: status for status, code in NODE_CODE.items()}

@@ -16,18 +16,21 @@ from ...model import (
     GetGraphAges,
     GetOutputs,
     GetRun,
+    GetVersion,
     JournalRow,
     LineRow,
     ListAttempts,
     ListJournal,
     ListLines,
     ListMarks,
+    ListNames,
     ListNodes,
     ListReady,
     ListRuns,
     ListStops,
     ListUnfinished,
     ListUnusedGraphs,
+    ListVersions,
     ListWorkers,
     NodeRow,
     Query,
@@ -55,9 +58,9 @@ from .ending import Transaction
 from .leases import stops
 from .payloads import resolve, unpack
 from .run_rows import RUN, run_row
+from .versions import answer_version
 
 _RUN_ORIGIN = RUN.replace("run r", "run r INDEXED BY run_origin")
-_RUN_CREATED = RUN.replace("run r", "run r INDEXED BY run_created")
 _RUN_WORKFLOW = RUN.replace("run r", "run r INDEXED BY run_workflow")
 _RUN_UNFINISHED = RUN.replace("run r", "run r INDEXED BY run_unfinished")
 _RUN_STATUS = RUN.replace("run r", "run r INDEXED BY run_status")
@@ -123,6 +126,8 @@ SELECT DISTINCT r.workflow, r.target, g.digest FROM run r INDEXED BY run_unfinis
                     _READY, {key: json.dumps(value) for key, value in asked.items()} | {"limit": limit}
                 )
             )
+        case GetVersion() | ListVersions() | ListNames():
+            return answer_version(tx, query)
         case _:
             assert_never(query)
 

@@ -19,6 +19,7 @@ from ...clock import BootClock, Clock, WallClock, boot_id, has_boot_clock, since
 from ...errors import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from ...ids import AttemptId
 from ...model import (
+    ActivateVersion,
     AddGraph,
     AddNodes,
     Answer,
@@ -36,6 +37,7 @@ from ...model import (
     Receipt,
     Renew,
     Rewrite,
+    SaveVersion,
     Settle,
     Share,
     Sweep,
@@ -55,6 +57,7 @@ from .log import WriteAheadLog
 from .moving import append, settle
 from .reading import answer
 from .shaping import add_graph, add_nodes, create, delete, delete_graph
+from .versions import activate_version, save_version
 from .workers import WorkerLocks
 
 OLDEST_SQLITE = (3, 51, 3)
@@ -257,6 +260,10 @@ class SqliteStore:
                 return [delete(tx, op)]
             case DeleteGraph():
                 return [delete_graph(tx, op)]
+            case SaveVersion():
+                return [save_version(tx, op)]
+            case ActivateVersion():
+                return [activate_version(tx, op)]
             case Settle() | Create() | Append():
                 raise AssertionError("handled above")
             case _:

@@ -22,43 +22,21 @@ import pytest
 from ...clock import ManualClock
 from ...store import Store
 from ..audit import audit
-
-pytest.register_assert_rewrite(
-    *(
-        f"{__name__}.{name}"
-        for name in (
-            "appending",
-            "arranging",
-            "batches",
-            "claiming",
-            "creating",
-            "deleting",
-            "failing",
-            "forking",
-            "gates",
-            "journal",
-            "leases",
-            "reading",
-            "settling",
-            "sweeping",
-        )
-    )
-)
-
-from .appending import *  # noqa: E402, F403
-from .arranging import *  # noqa: E402, F403
-from .batches import *  # noqa: E402, F403
-from .claiming import *  # noqa: E402, F403
-from .creating import *  # noqa: E402, F403
-from .deleting import *  # noqa: E402, F403
-from .failing import *  # noqa: E402, F403
-from .forking import *  # noqa: E402, F403
-from .gates import *  # noqa: E402, F403
-from .journal import *  # noqa: E402, F403
-from .leases import *  # noqa: E402, F403
-from .reading import *  # noqa: E402, F403
-from .settling import *  # noqa: E402, F403
-from .sweeping import *  # noqa: E402, F403
+from .appending import *
+from .arranging import *
+from .batches import *
+from .claiming import *
+from .creating import *
+from .deleting import *
+from .failing import *
+from .forking import *
+from .gates import *
+from .journal import *
+from .leases import *
+from .reading import *
+from .settling import *
+from .sweeping import *
+from .versions import *
 
 
 @pytest.fixture

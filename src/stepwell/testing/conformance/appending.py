@@ -6,22 +6,9 @@ from typing import Any
 
 from ...clock import ManualClock
 from ...ids import AttemptId
-from ...model import (
-    MARK,
-    RECORDED,
-    Append,
-    Appended,
-    AttemptStatus,
-    LineRow,
-    ListLines,
-    ListMarks,
-    NodeStatus,
-    Refusal,
-    Refused,
-    Settle,
-)
+from ...model import *
 from ...store import Store, reader
-from ..ops import RUN, claim, completed, enlist, graph, retried, start, sweep, twice
+from ..ops import *
 
 
 def line(attempt: AttemptId, index: int, data: bytes = b'"hello"', kind: str = "log") -> Append:
@@ -29,8 +16,7 @@ def line(attempt: AttemptId, index: int, data: bytes = b'"hello"', kind: str = "
 
 
 def test_lines_are_kept_in_the_order_of_attempts_and_numbers(store: Store, clock: ManualClock) -> None:
-    of = start(store, graph(**{f"n{i}": "" for i in range(12)}))
-    enlist(store)
+    of = serve(store, graph(**{f"n{i}": "" for i in range(12)}))
     grants = claim(store, claim="c1")
     assert len(grants) == len(of)
     ops = [line(grant.attempt, number) for number in (1, 0) for grant in reversed(grants)]
@@ -42,9 +28,7 @@ def test_lines_are_kept_in_the_order_of_attempts_and_numbers(store: Store, clock
 
 
 def test_a_line_is_appended_once(store: Store) -> None:
-    start(store, graph(a=""))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a=""))
     first, second = twice(store, [line(grant.attempt, 0, b"1"), line(grant.attempt, 0, b"2", "progress")])
     assert first == second == [Appended(), Appended()]
     (row,) = reader.list_lines(store, RUN)
@@ -64,9 +48,7 @@ def test_a_late_worker_cannot_append(store: Store, clock: ManualClock) -> None:
 
 
 def test_lines_and_refusals_may_share_a_batch(store: Store) -> None:
-    start(store, graph(a=""))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a=""))
     lines = [line(grant.attempt, 0), line(AttemptId("unknown.0"), 0), line(grant.attempt, 1)]
     receipts = store.commit([*lines, completed(grant), line(grant.attempt, 2)])
     assert receipts[:3] == [Appended(), Refused(Refusal.FENCED), Appended()]
@@ -75,8 +57,7 @@ def test_lines_and_refusals_may_share_a_batch(store: Store) -> None:
 
 
 def test_lines_are_read_page_by_page(store: Store) -> None:
-    start(store, graph(a="", b=""))
-    enlist(store)
+    serve(store, graph(a="", b=""))
     grants = claim(store)
     store.commit([line(grant.attempt, number, b"%d" % number) for grant in grants for number in range(13)])
     whole = reader.list_lines(store, RUN)
@@ -94,8 +75,7 @@ def test_lines_are_read_page_by_page(store: Store) -> None:
 
 def test_lines_that_come_with_a_settlement_are_the_last_of_their_attempt(store: Store, clock: ManualClock) -> None:
     """Whether it comes alone or with others, and whatever they hold."""
-    start(store, graph(a="", b="", c="", d=""))
-    enlist(store)
+    serve(store, graph(a="", b="", c="", d=""))
     grants = claim(store)
     recorded = (
         ("effect", b'{"a":1}\nno JSON 7\n'),
@@ -140,17 +120,14 @@ def test_a_settlement_that_is_refused_brings_no_lines(store: Store, clock: Manua
 
 
 def test_large_lines_come_back_whole(store: Store) -> None:
-    start(store, graph(a=""))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a=""))
     texts = [b"x" * 20_000, b"", b"y" * 100_000, b"\x00small", b"x" * 20_000]
     twice(store, [line(grant.attempt, number, text) for number, text in enumerate(texts)])
     assert [row.data for row in reader.list_lines(store, RUN)] == texts
 
 
 def test_lines_are_chosen_by_node_attempt_and_kind(store: Store) -> None:
-    start(store, graph(a="", b=""))
-    enlist(store)
+    serve(store, graph(a="", b=""))
     a, b = claim(store)
     store.commit([line(a.attempt, 0), line(a.attempt, 1, kind="effect"), line(b.attempt, 0), retried(a, 0)])
     sweep(store)
@@ -171,8 +148,7 @@ def test_lines_are_chosen_by_node_attempt_and_kind(store: Store) -> None:
 
 def test_lines_are_followed_by_the_time_they_were_stored(store: Store, clock: ManualClock) -> None:
     """Attempts append side by side: what an early one says late is found, and so is the last line of an ended one."""
-    start(store, graph(a="", b=""))
-    enlist(store)
+    serve(store, graph(a="", b=""))
     a, b = claim(store)
     store.commit([line(a.attempt, 0), line(b.attempt, 0)])
     clock.advance(1)
@@ -192,8 +168,7 @@ def test_lines_are_followed_by_the_time_they_were_stored(store: Store, clock: Ma
 
 
 def test_of_marks_only_the_latest_is_kept(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a="", b=""))
-    enlist(store)
+    serve(store, graph(a="", b=""))
     a, b = claim(store)
     first = [line(a.attempt, MARK, b"1", "progress"), line(a.attempt, 0), line(b.attempt, MARK, b"7", "progress")]
     assert twice(store, first) == ([Appended()] * 3, [Appended()] * 3)

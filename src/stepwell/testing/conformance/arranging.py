@@ -3,49 +3,12 @@
 from __future__ import annotations
 
 from ...clock import SECOND, ManualClock
-from ...graph import Arranged, Graph, NodeSpec
-from ...ids import Digest, GateToken, NodeId, RunId
+from ...graph import Arranged, Graph
+from ...ids import Digest, GateToken, RunId
 from ...kernel.healing import arrange, heal
-from ...model import (
-    SUSPECT_AFTER,
-    AttemptStatus,
-    GateState,
-    GetGraphAges,
-    GraphSwitched,
-    NodeStatus,
-    Refusal,
-    RunNews,
-    RunStatus,
-    Settled,
-    SwitchGraph,
-)
+from ...model import *
 from ...store import Store, reader
-from ..ops import (
-    RUN,
-    TOKEN,
-    add_graph,
-    by_name,
-    changed,
-    claim,
-    completed,
-    enlist,
-    failed,
-    finish,
-    graph,
-    hold,
-    lane,
-    node,
-    one,
-    refused,
-    released,
-    retried,
-    start,
-    statuses,
-    stopped,
-    sweep,
-    twice,
-    work,
-)
+from ..ops import *
 
 
 def arrange_op(of: Graph, start: int, token: str = TOKEN, run: str = RUN) -> SwitchGraph:
@@ -70,8 +33,7 @@ def switch_graph(store: Store, old: Graph, new: Graph, run_id: str = RUN) -> tup
 
 
 def test_a_healed_run_goes_on_with_its_new_graph(store: Store) -> None:
-    old = start(store, graph(a="", b="a", c="b"))
-    enlist(store)
+    old = serve(store, graph(a="", b="a", c="b"))
     (a,) = claim(store)
     store.commit([completed(a)])
     new, news = switch_graph(store, old, graph(a="", x="a", b="x", d="b c", c="b"))
@@ -87,8 +49,7 @@ def test_a_healed_run_goes_on_with_its_new_graph(store: Store) -> None:
 
 
 def test_what_has_begun_is_settled_into_the_new_graph(store: Store) -> None:
-    old = start(store, graph(a="", b="a"))
-    enlist(store)
+    old = serve(store, graph(a="", b="a"))
     (a,) = claim(store)
     new, _ = switch_graph(store, old, graph(a="", b="a", c="a"))
     store.commit([completed(a, b'"done"')])
@@ -99,16 +60,14 @@ def test_what_has_begun_is_settled_into_the_new_graph(store: Store) -> None:
 
 
 def test_nodes_are_claimed_in_the_order_of_the_new_graph(store: Store) -> None:
-    old = start(store, graph(z="", y=""))
-    enlist(store)
+    old = serve(store, graph(z="", y=""))
     new, _ = switch_graph(store, old, graph(y="", m="", z="", k=""))
     grants = claim(store)
     assert [new.ranks[grant.index] for grant in grants] == [0, 1, 2, 3]
 
 
 def test_a_node_that_loses_all_its_parents_is_ready(store: Store) -> None:
-    old = start(store, graph(a="", b="a"))
-    enlist(store)
+    old = serve(store, graph(a="", b="a"))
     claim(store)
     switch_graph(store, old, graph(b=""))
     assert statuses(store) == {"a": "RUNNING", "b": "READY"}
@@ -140,8 +99,7 @@ def test_what_is_to_run_again_waits_for_a_parent_it_was_given_while_it_ran(store
 def test_what_is_given_back_with_the_end_of_its_new_parent_is_ready(store: Store) -> None:
     for number, parent_first in enumerate((True, False)):
         run = f"run-{number}"
-        old = start(store, graph(a="", b=""), run)
-        enlist(store)
+        old = serve(store, graph(a="", b=""), run)
         held = by_name(old, claim(store))
         switch_graph(store, old, graph(a="", b="a"), run)
         batch = [completed(held["a"]), released(held["b"])]
@@ -177,8 +135,7 @@ def test_a_removed_node_ends_and_nothing_follows_from_it(store: Store, clock: Ma
 
 
 def test_one_that_is_removed_and_settled_alone_fails_nothing_either(store: Store) -> None:
-    old = start(store, graph(a="", b=""))
-    enlist(store)
+    old = serve(store, graph(a="", b=""))
     held = by_name(old, claim(store))
     switch_graph(store, old, graph(b=""))
     store.commit([failed(held["a"])])
@@ -188,8 +145,8 @@ def test_one_that_is_removed_and_settled_alone_fails_nothing_either(store: Store
 
 def test_options_of_unstarted_nodes_are_those_of_the_new_graph(store: Store) -> None:
     old = start(store, graph(a="", b="a"))
-    moved = NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),), queue="large")
-    switch_graph(store, old, Graph([NodeSpec(NodeId("a"), "a"), moved]))
+    moved = spec("b", "a", queue="large")
+    switch_graph(store, old, graph(spec("a"), moved))
     assert node(store, 1).lane == lane("large/thread")
 
 
@@ -201,7 +158,7 @@ def test_a_suspect_is_looked_for_in_the_queue_it_is_in_now(store: Store, clock: 
         clock.advance(2)
         sweep(store)
     assert node(store, 0).lane == lane("default/thread?")
-    switch_graph(store, old, Graph([NodeSpec(NodeId("a"), "a", queue="large")]))
+    switch_graph(store, old, graph(spec("a", queue="large")))
     assert node(store, 0).lane == lane("large/thread?")
 
 
@@ -219,8 +176,8 @@ def test_going_over_is_repeated_without_harm(store: Store) -> None:
 def test_thousands_of_new_nodes_join_in_chunks(store: Store) -> None:
     chunk = store.limits.nodes
     old = start(store, graph(a=""))
-    more = [NodeSpec(NodeId(f"n{number}"), f"n{number}") for number in range(chunk + 10)]
-    new = arrange(old, Graph([NodeSpec(NodeId("a"), "a"), *more]))
+    more = [spec(f"n{number}") for number in range(store.limits.nodes + 10)]
+    new = arrange(old, graph(spec("a"), *more))
     store.commit(add_graph(new))
     hold(store, purpose="heal")
     assert one(store, arrange_op(new, 1), GraphSwitched) == GraphSwitched(chunk + 1, chunk + 11)
@@ -254,8 +211,7 @@ def test_graphs_are_told_apart_by_when_they_were_first_stored(store: Store) -> N
 
 
 def test_a_failure_pauses_a_run_that_asks_for_it(store: Store) -> None:
-    of = start(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
-    enlist(store)
+    of = serve(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
     held = by_name(of, claim(store))
     store.commit([failed(held["a"])])
     row = reader.require_run(store, RUN)
@@ -266,8 +222,7 @@ def test_a_failure_pauses_a_run_that_asks_for_it(store: Store) -> None:
 
 
 def test_a_paused_run_that_is_resumed_goes_on_without_what_failed(store: Store) -> None:
-    of = start(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
-    enlist(store)
+    of = serve(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
     held = by_name(of, claim(store))
     store.commit([failed(held["a"]), completed(held["b"])])
     hold(store, purpose="resume")
@@ -280,12 +235,10 @@ def test_a_paused_run_that_is_resumed_goes_on_without_what_failed(store: Store) 
 
 def test_a_run_tolerates_what_had_failed_and_nothing_more(store: Store) -> None:
     for alone, run in ((True, "run-1"), (False, "run-2")):
-        of = start(store, graph(a="", b="", c="", d="b"), run, on_failure="pause")
-        enlist(store)
+        of = serve(store, graph(a="", b="", c="", d="b"), run, on_failure="pause")
         held = by_name(of, claim(store))
         store.commit([failed(held["a"])])
-        hold(store, run, purpose="resume")
-        finish(store, RunStatus.RUNNING, run=run, open_gate=True, tolerate=True)
+        enact(store, "resume", RunStatus.RUNNING, run=run, tolerate=True)
         last = [completed(held["b"]), failed(held["c"])]
         receipts = [*store.commit(last[:1]), *store.commit(last[1:])] if alone else store.commit(last)
         assert isinstance(receipts[1], Settled)
@@ -300,15 +253,11 @@ def test_a_run_tolerates_what_had_failed_and_nothing_more(store: Store) -> None:
 
 
 def test_all_that_ends_while_a_run_is_paused_counts_when_it_is_resumed(store: Store) -> None:
-    start(store, graph(a="", b="a"))
-    enlist(store)
-    (a,) = claim(store)
-    hold(store, purpose="pause")
-    finish(store, RunStatus.PAUSED, reason="paused")
+    a = claim_first(store, graph(a="", b="a"))
+    enact(store, "pause", RunStatus.PAUSED, reason="paused")
     store.commit([completed(a)])
     assert claim(store) == ()
-    hold(store, purpose="resume")
-    finish(store, RunStatus.RUNNING, open_gate=True)
+    enact(store, "resume", RunStatus.RUNNING)
     assert work(store) == 1
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
 
@@ -319,16 +268,13 @@ def test_a_deadline_begins_anew_when_a_run_goes_on_and_not_when_it_is_healed(sto
     clock.advance(1)
     switch_graph(store, old, graph(a="", b="a", c="b"))
     assert reader.require_run(store, RUN).deadline_at == before
-    hold(store, purpose="pause")
-    finish(store, RunStatus.PAUSED)
-    hold(store, purpose="resume")
-    finish(store, RunStatus.RUNNING, open_gate=True)
+    enact(store, "pause", RunStatus.PAUSED)
+    enact(store, "resume", RunStatus.RUNNING)
     assert reader.require_run(store, RUN).deadline_at == clock.now() + 10 * SECOND
 
 
 def test_an_ended_run_that_is_healed_stays_as_it_ended(store: Store, clock: ManualClock) -> None:
-    old = start(store, graph(a="", b="a"))
-    enlist(store)
+    old = serve(store, graph(a="", b="a"))
     (a,) = claim(store)
     store.commit([failed(a)])
     hold(store, token="first", purpose="failed")
@@ -342,22 +288,18 @@ def test_an_ended_run_that_is_healed_stays_as_it_ended(store: Store, clock: Manu
 
 
 def test_a_completed_node_that_is_asked_for_again_has_a_new_generation(store: Store) -> None:
-    of = start(store, graph(a="", b=""))
-    enlist(store)
+    of = serve(store, graph(a="", b=""))
     held = by_name(of, claim(store))
     assert held["a"].generation == 0
     store.commit([completed(held["a"])])
     a = of.index["a"]
-    hold(store, purpose="reattempt")
-    finish(store, RunStatus.RUNNING, changed(node(store, a), NodeStatus.PENDING, fresh=True), open_gate=True)
+    enact(store, "reattempt", RunStatus.RUNNING, changed(node(store, a), NodeStatus.PENDING, fresh=True))
     assert node(store, a).generation == 1
     (again,) = claim(store)
     assert (again.number, again.generation) == (2, 1)
     store.commit([failed(again)])
-    hold(store, purpose="failed")
-    finish(store, RunStatus.FAILED)
-    hold(store, purpose="retry")
-    finish(store, RunStatus.RUNNING, changed(node(store, a), NodeStatus.PENDING, fresh=True), open_gate=True)
+    enact(store, "failed", RunStatus.FAILED)
+    enact(store, "retry", RunStatus.RUNNING, changed(node(store, a), NodeStatus.PENDING, fresh=True))
     assert node(store, a).generation == 1, "only a completion that is superseded begins a new generation"
     attempts = reader.list_attempts(store, RUN, a)
     assert [attempt.status for attempt in attempts] == [AttemptStatus.SUPERSEDED, AttemptStatus.FAILED]

@@ -5,33 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...clock import ManualClock
-from ...graph import Graph, NodeSpec
-from ...ids import NodeId, RunId
-from ...model import Claimed, Grant, Lane, ListReady, NodeStatus, Refusal, RunStatus
+from ...graph import Graph
+from ...ids import RunId
+from ...model import *
 from ...store import Store, reader
-from ..ops import (
-    LANE,
-    RUN,
-    WORKER,
-    by_name,
-    claim,
-    claim_op,
-    completed,
-    end_run,
-    enlist,
-    finish,
-    graph,
-    hold,
-    lane,
-    node,
-    one,
-    refused,
-    released,
-    start,
-    statuses,
-    sweep,
-    twice,
-)
+from ..ops import *
 
 
 def named(of: Graph, grants: tuple[Grant, ...]) -> list[str]:
@@ -39,8 +17,7 @@ def named(of: Graph, grants: tuple[Grant, ...]) -> list[str]:
 
 
 def test_a_claim_makes_the_node_an_attempt_of_the_worker(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a="", b="a"))
-    enlist(store)
+    serve(store, graph(a="", b="a"))
     clock.advance(1)
     (grant,) = claim(store, claim="c1")
     assert grant == Grant(grant.attempt, RUN, 0, 1, 0, 0, ())
@@ -79,8 +56,7 @@ def test_the_order_is_priority_then_admission_then_the_graph(store: Store) -> No
 
 
 def test_within_a_run_nodes_nearer_to_the_roots_come_first(store: Store) -> None:
-    of = start(store, graph(a="", b="a", c="b", x="", y="x", z="y"))
-    enlist(store)
+    of = serve(store, graph(a="", b="a", c="b", x="", y="x", z="y"))
     while "c" not in (ready := {row.id for row in reader.all_nodes(store, RUN, NodeStatus.READY)}):
         grants = by_name(of, claim(store))
         store.commit([completed(grant) if name in "abx" else released(grant) for name, grant in grants.items()])
@@ -89,20 +65,12 @@ def test_within_a_run_nodes_nearer_to_the_roots_come_first(store: Store) -> None
 
 
 def lanes_graph() -> Graph:
-    return Graph(
-        [
-            NodeSpec(NodeId("usual"), "usual"),
-            NodeSpec(NodeId("careful"), "careful", on_lost="interrupt"),
-            NodeSpec(NodeId("async"), "async", body="loop"),
-            NodeSpec(NodeId("gpu"), "gpu", queue="gpu"),
-            NodeSpec(NodeId("second"), "second"),
-        ]
-    )
+    careful, loop = spec("careful", on_lost="interrupt"), spec("async", body="loop")
+    return graph(spec("usual"), careful, loop, spec("gpu", queue="gpu"), spec("second"))
 
 
 def test_a_claim_takes_only_from_the_lanes_it_names(store: Store) -> None:
-    of = start(store, lanes_graph())
-    enlist(store)
+    of = serve(store, lanes_graph())
     assert claim(store, lanes=[("elsewhere/thread", 9)]) == ()
     assert claim(store, lanes=[]) == ()
     assert named(of, claim(store, lanes=[("gpu/thread", 9), ("default/loop", 9)])) == ["gpu", "async"]
@@ -111,30 +79,26 @@ def test_a_claim_takes_only_from_the_lanes_it_names(store: Store) -> None:
 
 
 def test_the_limits_of_lanes_are_cumulative(store: Store) -> None:
-    of = start(store, lanes_graph())
-    enlist(store)
+    of = serve(store, lanes_graph())
     grants = claim(store, lanes=[("default/thread!", 1), (LANE, 2), ("gpu/thread", 2), ("default/loop", 3)])
     assert [of.nodes[name].lane for name in named(of, grants)] == [lane("default/thread!"), LANE, lane("default/loop")]
 
 
 def test_a_lane_named_twice_gives_each_node_once(store: Store) -> None:
-    start(store, graph(a="", b="", c=""))
-    enlist(store)
+    serve(store, graph(a="", b="", c=""))
     assert len(claim(store, lanes=[(LANE, 1), (LANE, 2)])) == 2
 
 
 def test_a_limit_of_nothing_takes_nothing(store: Store) -> None:
-    start(store, graph(a="", b=""))
-    enlist(store)
+    serve(store, graph(a="", b=""))
     assert claim(store, lanes=[(LANE, 0)]) == ()
     assert claim(store, lanes=[(LANE, -1)]) == ()
     assert statuses(store) == {"a": "READY", "b": "READY"}
 
 
 def test_one_claim_takes_at_most_a_chunk(store: Store) -> None:
-    of = Graph([NodeSpec(NodeId(f"n{i}"), f"n{i}") for i in range(store.limits.nodes + 7)])
-    start(store, of)
-    enlist(store)
+    of = graph(**{f"n{i}": "" for i in range(store.limits.nodes + 7)})
+    serve(store, of)
     grants = claim(store, lanes=[(LANE, 100_000)])
     assert [grant.index for grant in grants] == list(range(store.limits.nodes))
     rest = claim(store, lanes=[(LANE, 100_000)])
@@ -246,8 +210,7 @@ def test_a_worker_whose_lease_is_over_claims_nothing(store: Store, clock: Manual
 
 
 def test_a_repeated_claim_returns_what_is_still_current(store: Store) -> None:
-    start(store, graph(a="", b="", c="", d=""))
-    enlist(store)
+    serve(store, graph(a="", b="", c="", d=""))
     op = claim_op(claim="c1", limit=3)
     first, second = twice(store, [op])
     assert first == second
@@ -268,18 +231,8 @@ def test_an_empty_claim_is_an_empty_answer(store: Store) -> None:
 
 def test_a_claim_carries_the_outputs_its_body_needs(store: Store) -> None:
     large = b'"' + b"x" * 40_000 + b'"'
-    of = Graph(
-        [
-            NodeSpec(NodeId("a"), "a"),
-            NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),)),
-            NodeSpec(NodeId("c"), "c", depends_on=(NodeId("a"),)),
-            NodeSpec(NodeId("d"), "d", depends_on=(NodeId("b"), NodeId("c")), needs=(NodeId("c"), NodeId("a"))),
-            NodeSpec(NodeId("e"), "e", depends_on=(NodeId("b"), NodeId("c")), needs=(NodeId("b"),)),
-        ]
-    )
-    start(store, of)
-    enlist(store)
-    (a,) = claim(store)
+    of = graph(spec("d", "b c", needs="c a"), spec("e", "b c", needs="b"), a="", b="a", c="a")
+    a = claim_first(store, of)
     assert a.inputs == ()
     store.commit([completed(a, large)])
     b, c = sorted(claim(store), key=lambda grant: of.order[grant.index])
@@ -294,8 +247,7 @@ def test_a_claim_carries_the_outputs_its_body_needs(store: Store) -> None:
 
 
 def test_a_node_freed_in_a_batch_is_claimed_in_the_same_batch(store: Store) -> None:
-    of = start(store, graph(a="", b="a", c="b"))
-    enlist(store)
+    of = serve(store, graph(a="", b="a", c="b"))
     (grant,) = claim(store)
     for name in ("b", "c"):
         _, receipt = store.commit([completed(grant), claim_op(runs=(RUN,))])
@@ -307,13 +259,10 @@ def test_a_node_freed_in_a_batch_is_claimed_in_the_same_batch(store: Store) -> N
 
 
 def test_a_run_that_was_paused_before_it_began_starts_when_it_is_claimed(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a=""))
-    enlist(store)
-    hold(store, purpose="pause")
-    finish(store, RunStatus.PAUSED)
+    serve(store, graph(a=""))
+    enact(store, "pause", RunStatus.PAUSED)
     clock.advance(5)
-    hold(store, purpose="resume")
-    finish(store, RunStatus.RUNNING, open_gate=True)
+    enact(store, "resume", RunStatus.RUNNING)
     assert reader.require_run(store, RUN).started_at is None
     claim(store)
     assert reader.require_run(store, RUN).started_at == clock.now()

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from ...clock import SECOND, ManualClock
-from ...graph import Graph, NodeSpec
-from ...ids import Digest, NodeId, RunId
-from ...model import (
-    LOAD_LEASE,
-    AddNodes,
-    Created,
-    GateState,
-    GraphAdded,
-    HeldGate,
-    NodeStatus,
-    Refusal,
-    Refused,
-    RunStatus,
-)
+from ...graph import Graph
+from ...ids import Digest, RunId
+from ...model import *
 from ...store import Store, reader
-from ..ops import RUN, add_graph, claim, create, enlist, fan, gate_op, graph, one, refused, start, statuses, sweep
+from ..ops import *
 
 
 def test_a_new_run_is_pending_and_its_roots_are_ready(store: Store, clock: ManualClock) -> None:
@@ -143,8 +132,7 @@ def test_a_thousand_runs_are_created_in_one_batch(store: Store) -> None:
 
 def big_graph(store: Store) -> Graph:
     """More nodes than one op may add: many roots, one join."""
-    roots = [NodeSpec(NodeId(f"n{i}"), f"n{i}") for i in range(2 * store.limits.nodes + 500)]
-    return Graph([*roots, NodeSpec(NodeId("join"), "join", depends_on=tuple(root.id for root in roots[:3]))])
+    return graph(**{f"n{i}": "" for i in range(2 * store.limits.nodes + 500)}, join="n0 n1 n2")
 
 
 def test_a_large_run_is_loaded_in_chunks_and_opens_with_the_last(store: Store) -> None:

@@ -4,45 +4,9 @@ from __future__ import annotations
 
 from ...clock import ManualClock
 from ...ids import Digest, GateToken, RunId
-from ...model import (
-    AddNodes,
-    Append,
-    Claimed,
-    Created,
-    Delete,
-    Deleted,
-    DeleteGraph,
-    GateState,
-    HeldGate,
-    ListRuns,
-    ListUnusedGraphs,
-    Refusal,
-    Refused,
-    RunStatus,
-    SwitchGraph,
-)
+from ...model import *
 from ...store import Store, reader
-from ..ops import (
-    RUN,
-    TOKEN,
-    WORKER,
-    add_graph,
-    claim,
-    claim_op,
-    completed,
-    create,
-    end_run,
-    enlist,
-    finish,
-    gate_op,
-    graph,
-    one,
-    refused,
-    start,
-    statuses,
-    sweep,
-    work,
-)
+from ..ops import *
 
 
 def test_only_an_ended_run_is_deleted(store: Store) -> None:
@@ -78,8 +42,7 @@ def test_nothing_of_a_deleted_run_is_left(store: Store) -> None:
 
 
 def test_a_run_is_deleted_in_chunks_and_anybody_finishes_it(store: Store) -> None:
-    of = start(store, graph(**{f"n{i}": "" for i in range(7)}))
-    enlist(store)
+    of = serve(store, graph(**{f"n{i}": "" for i in range(7)}))
     work(store)
     assert one(store, Delete(RUN, 3), Deleted).finished is False
     run = reader.require_run(store, RUN)
@@ -96,8 +59,7 @@ def test_a_run_is_deleted_in_chunks_and_anybody_finishes_it(store: Store) -> Non
 
 def test_a_worker_still_at_work_on_a_deleted_run_is_fenced(store: Store, clock: ManualClock) -> None:
     of = start(store, graph(a="", b=""))
-    start(store, of, "kept")
-    enlist(store)
+    serve(store, of, "kept")
     op = claim_op(claim="c1", limit=3, runs=(RUN, "kept"))
     grants = one(store, op, Claimed).grants
     end_run(store, status=RunStatus.FAILED)
@@ -156,8 +118,7 @@ def test_a_graph_is_deleted_in_chunks_and_can_be_stored_again_at_any_time(store:
         if chunks:
             assert refused(store, create(of)) is (Refusal.UNKNOWN if ended[-1] else Refusal.INCOMPLETE)
         store.commit(add_graph(of))
-    start(store, of)
-    enlist(store)
+    serve(store, of)
     work(store)
     assert set(statuses(store).values()) == {"COMPLETED"}
 

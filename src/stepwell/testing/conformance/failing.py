@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 from ...clock import ManualClock
-from ...graph import Graph, NodeSpec
-from ...ids import NodeId
-from ...model import AttemptStatus, GateState, Grant, HeldGate, NodeStatus, RunStatus, Settle, Settled
+from ...graph import Graph
+from ...model import *
 from ...store import Store, reader
-from ..ops import (
-    RUN,
-    WORKER,
-    by_name,
-    changed,
-    claim,
-    completed,
-    enlist,
-    failed,
-    finish,
-    graph,
-    hold,
-    node,
-    one,
-    released,
-    retried,
-    start,
-    statuses,
-    stopped,
-    sweep,
-    work,
-)
+from ..ops import *
 
 PAIR = {"a": "", "b": "", "after_a": "a", "after_b": "b"}
 
 
 def fail_one_of_two(store: Store, **options: str) -> tuple[Graph, Grant]:
     """Two roots run; the first fails for good. (the graph, the grant that still runs)"""
-    of = start(store, graph(**PAIR), **options)
-    enlist(store)
+    of = serve(store, graph(**PAIR), **options)
     grants = by_name(of, claim(store))
     one(store, failed(grants["a"]), Settled)
     return of, grants["b"]
@@ -67,8 +44,7 @@ def test_a_final_failure_closes_the_gate(store: Store) -> None:
 
 
 def test_an_interrupted_node_closes_the_gate_too(store: Store) -> None:
-    start(store, Graph([NodeSpec(NodeId("pay"), "pay", on_lost="interrupt"), NodeSpec(NodeId("other"), "other")]))
-    enlist(store)
+    serve(store, graph(spec("pay", on_lost="interrupt"), spec("other")))
     (grant,) = claim(store, lanes=[("default/thread!", 1)])
     settled = one(store, Settle(grant.attempt, AttemptStatus.TIMED_OUT, NodeStatus.INTERRUPTED), Settled)
     assert (settled.run.gate, settled.run.purpose, settled.run.failed) == (GateState.HELD, "failed", 1)
@@ -98,16 +74,14 @@ def test_under_finish_a_waiting_retry_keeps_the_run_going(store: Store, clock: M
 
 
 def test_a_failure_of_the_last_node_ends_nothing_by_itself(store: Store) -> None:
-    start(store, graph(a=""), on_failure="finish")
-    enlist(store)
+    serve(store, graph(a=""), on_failure="finish")
     work(store, failing=("a",))
     run = reader.require_run(store, RUN)
     assert (run.status, run.gate, run.purpose, run.ended_at) == (RunStatus.RUNNING, GateState.HELD, "failed", None)
 
 
 def test_settlements_of_one_batch_are_judged_by_the_gate_before_it(store: Store) -> None:
-    of = start(store, graph(**PAIR))
-    enlist(store)
+    of = serve(store, graph(**PAIR))
     grants = by_name(of, claim(store))
     first, second = store.commit([failed(grants["a"]), completed(grants["b"])])
     assert isinstance(first, Settled)
@@ -130,8 +104,7 @@ def test_a_late_success_after_the_failure_is_recorded_and_moves_nothing(store: S
 
 
 def test_late_settlements_that_come_together_move_nothing(store: Store) -> None:
-    of = start(store, graph(bad="", **{f"n{i}": "" for i in range(6)}, join="n0 n1", after="n2"))
-    enlist(store)
+    of = serve(store, graph(bad="", **{f"n{i}": "" for i in range(6)}, join="n0 n1", after="n2"))
     grants = by_name(of, claim(store))
     one(store, failed(grants["bad"]), Settled)
     late = [completed(grants["n0"]), completed(grants["n1"]), completed(grants["n2"])]
@@ -206,8 +179,7 @@ def test_a_body_that_stops_after_the_run_was_retried_runs_again(store: Store) ->
 
 
 def test_in_a_cancelled_run_nothing_waits(store: Store) -> None:
-    of = start(store, graph(a="", b="", c=""))
-    enlist(store)
+    of = serve(store, graph(a="", b="", c=""))
     a, b, c = claim(store)
     hold(store, stop=True)
     finish(store, RunStatus.CANCELLING, grace=10_000_000)

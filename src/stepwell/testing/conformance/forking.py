@@ -5,52 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ...clock import ManualClock
-from ...graph import Graph, NodeSpec
-from ...ids import ClaimId, GateToken, NodeId, RunId
+from ...graph import Graph
+from ...ids import ClaimId, GateToken, RunId
 from ...kernel.audit import fold
-from ...model import (
-    AddNodes,
-    Append,
-    AttemptStatus,
-    Created,
-    Delete,
-    Deleted,
-    GateState,
-    HeldGate,
-    ListRuns,
-    NodeStatus,
-    Refusal,
-    Refused,
-    RunStatus,
-    Share,
-    Shared,
-)
+from ...model import *
 from ...store import Store, reader
-from ..ops import (
-    RUN,
-    TOKEN,
-    add_graph,
-    by_name,
-    changed,
-    claim,
-    completed,
-    create,
-    end_run,
-    enlist,
-    fan,
-    finish,
-    gate_op,
-    graph,
-    hold,
-    node,
-    one,
-    refused,
-    start,
-    statuses,
-    sweep,
-    twice,
-    work,
-)
+from ..ops import *
 
 FORK = RunId("fork-1")
 PLACE = b'{"origin":"run-1","seq":9}'
@@ -74,8 +34,7 @@ def begin(store: Store, run: str = FORK, status: RunStatus = RunStatus.PENDING) 
 
 def done(store: Store, of: Graph, output: bytes = b'"done"') -> None:
     """The origin: a run of this graph, worked to its end."""
-    start(store, of)
-    enlist(store)
+    serve(store, of)
     while grants := claim(store, runs=[RUN]):
         store.commit([completed(grant, output) for grant in grants])
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
@@ -135,9 +94,7 @@ def test_what_is_shared_is_there_as_it_was_done(store: Store, clock: ManualClock
 
 
 def test_what_bodies_below_need_of_shared_nodes_they_are_given(store: Store) -> None:
-    of = Graph(
-        [NodeSpec(NodeId("a"), "a"), NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),), needs=(NodeId("a"),))]
-    )
+    of = graph(spec("a"), spec("b", "a", needs="a"))
     done(store, of, LARGE)
     fork(store, of)
     store.commit([share((0, 1))])
@@ -187,13 +144,11 @@ def test_who_finishes_what_another_left_half_shared_shares_the_rest(store: Store
 
 
 def test_an_attempt_that_was_superseded_since_is_shared_by_its_number(store: Store) -> None:
-    of = start(store, graph(a="", b=""))
-    enlist(store)
+    of = serve(store, graph(a="", b=""))
     held = by_name(of, claim(store))
     a = of.index["a"]
     store.commit([completed(held["a"], b'"first"')])
-    hold(store, purpose="reattempt")
-    finish(store, RunStatus.RUNNING, changed(node(store, a), NodeStatus.PENDING, fresh=True), open_gate=True)
+    enact(store, "reattempt", RunStatus.RUNNING, changed(node(store, a), NodeStatus.PENDING, fresh=True))
     (again,) = claim(store)
     store.commit([completed(again, b'"second"')])
     fork(store, of)
@@ -205,8 +160,7 @@ def test_an_attempt_that_was_superseded_since_is_shared_by_its_number(store: Sto
 
 
 def test_only_what_completed_is_shared(store: Store) -> None:
-    of = start(store, graph(a="", b="", c=""))
-    enlist(store)
+    of = serve(store, graph(a="", b="", c=""))
     held = by_name(of, claim(store))
     store.commit([completed(held["a"])])
     fork(store, of)
@@ -254,8 +208,7 @@ def test_a_share_is_granted_to_nobody(store: Store) -> None:
 @pytest.mark.parametrize("first", [RUN, FORK])
 def test_a_large_output_lives_as_long_as_one_of_both(store: Store, first: RunId) -> None:
     of = graph(a="", b="a")
-    start(store, of)
-    enlist(store)
+    serve(store, of)
     for _ in of.order:
         (grant,) = claim(store)
         effect = Append(grant.attempt, 0, "effect", LARGE[:-1] + b'!"')
@@ -276,9 +229,7 @@ def test_a_large_output_lives_as_long_as_one_of_both(store: Store, first: RunId)
 
 def test_recorded_effects_go_with_what_is_shared_and_logs_do_not(store: Store) -> None:
     of = graph(a="", b="a")
-    start(store, of)
-    enlist(store)
-    (a,) = claim(store)
+    a = claim_first(store, of)
     lines = [Append(a.attempt, 0, "effect", b'"paid"'), Append(a.attempt, 1, "log", b'"hello"')]
     lines += [Append(a.attempt, 2, "effect", b'"sent"'), Append(a.attempt, -1, "progress", b"1")]
     store.commit([*lines, completed(a, lines=(("effect", b'"told"'), ("checkpoint", b'"done"')))])

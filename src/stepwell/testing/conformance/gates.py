@@ -5,55 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ...clock import SECOND, ManualClock
-from ...graph import Graph, NodeSpec
-from ...ids import GateToken, NodeId, RunId
-from ...model import (
-    NODE_MOVES,
-    RUN_MOVES,
-    AttemptStatus,
-    Created,
-    Delete,
-    Deleted,
-    Finish,
-    GateState,
-    GateTaken,
-    NodeChange,
-    NodeStatus,
-    Refusal,
-    Refused,
-    Rewrite,
-    Rewritten,
-    RunStatus,
-    Settled,
-)
+from ...ids import GateToken, RunId
+from ...model import *
 from ...store import Store, reader
-from ..ops import (
-    LANE,
-    RUN,
-    TOKEN,
-    WORKER,
-    by_name,
-    changed,
-    claim,
-    completed,
-    create,
-    end_run,
-    enlist,
-    failed,
-    fan,
-    finish,
-    gate_op,
-    graph,
-    hold,
-    node,
-    one,
-    refused,
-    retried,
-    start,
-    statuses,
-    twice,
-    work,
-)
+from ..ops import *
 
 
 def rewrite(*rows: NodeChange, token: str = TOKEN, end: Finish | None = None) -> Rewrite:
@@ -61,8 +16,7 @@ def rewrite(*rows: NodeChange, token: str = TOKEN, end: Finish | None = None) ->
 
 
 def test_a_held_gate_lets_nothing_move_forward(store: Store) -> None:
-    of = start(store, graph(a="", b="a", c=""))
-    enlist(store)
+    of = serve(store, graph(a="", b="a", c=""))
     (grant,) = claim(store, limit=1)
     news = hold(store, purpose="pause")
     assert (news.gate, news.purpose, news.status) == (GateState.HELD, "pause", RunStatus.RUNNING)
@@ -74,9 +28,7 @@ def test_a_held_gate_lets_nothing_move_forward(store: Store) -> None:
 
 
 def test_a_gate_may_ask_what_runs_to_stop(store: Store) -> None:
-    start(store, graph(a=""))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a=""))
     hold(store, stop=True)
     assert reader.require_run(store, RUN).stopping is True
     assert reader.list_stops(store, WORKER) == (grant.attempt,)
@@ -105,8 +57,7 @@ def test_a_gate_somebody_else_holds_is_refused_until_its_holder_is_late(store: S
 
 
 def test_a_gate_that_nobody_holds_is_taken_at_once(store: Store) -> None:
-    start(store, graph(a=""))
-    enlist(store)
+    serve(store, graph(a=""))
     work(store, failing=("a",))
     assert reader.require_run(store, RUN).gate is GateState.HELD
     assert hold(store, purpose="failed").purpose == "failed"
@@ -150,8 +101,7 @@ def test_only_the_holder_of_the_gate_rewrites(store: Store) -> None:
 
 
 def test_rows_that_have_changed_are_refused_and_the_rest_applied(store: Store) -> None:
-    of = start(store, graph(a="", b="a", c="", d=""))
-    enlist(store)
+    of = serve(store, graph(a="", b="a", c="", d=""))
     (running,) = claim(store, limit=1)
     seen = reader.all_nodes(store, RUN)
     hold(store, stop=True)
@@ -175,8 +125,7 @@ def test_rows_that_have_changed_are_refused_and_the_rest_applied(store: Store) -
 
 
 def test_a_node_named_twice_in_a_rewrite_changes_once(store: Store) -> None:
-    start(store, graph(a="", b=""))
-    enlist(store)
+    serve(store, graph(a="", b=""))
     work(store)
     hold(store, purpose="reattempt")
     row = node(store, 0)
@@ -189,8 +138,7 @@ def test_a_node_named_twice_in_a_rewrite_changes_once(store: Store) -> None:
 
 
 def test_finishing_opens_the_gate_and_derives_the_counters(store: Store, clock: ManualClock) -> None:
-    of = start(store, graph(a="", b="a", c="a", d="b c"))
-    enlist(store)
+    of = serve(store, graph(a="", b="a", c="a", d="b c"))
     (grant,) = claim(store)
     hold(store, purpose="heal")
     clock.advance(1)
@@ -206,8 +154,7 @@ def test_finishing_opens_the_gate_and_derives_the_counters(store: Store, clock: 
 
 def test_a_skipped_parent_is_satisfied_and_not_live(store: Store) -> None:
     of = start(store, graph(a="", b="", c="a b", d="a"))
-    hold(store, purpose="heal")
-    finish(store, RunStatus.RUNNING, changed(node(store, of.index["a"]), NodeStatus.SKIPPED, "healed"), open_gate=True)
+    enact(store, "heal", RunStatus.RUNNING, changed(node(store, of.index["a"]), NodeStatus.SKIPPED, "healed"))
     rows = {str(row.id): row for row in reader.all_nodes(store, RUN)}
     assert (rows["c"].status, rows["c"].waiting, rows["c"].live) == (NodeStatus.PENDING, 1, 1)
     assert (rows["d"].status, rows["d"].waiting, rows["d"].live) == (NodeStatus.READY, 0, 0)
@@ -215,14 +162,10 @@ def test_a_skipped_parent_is_satisfied_and_not_live(store: Store) -> None:
 
 
 def test_a_node_whose_parent_was_taken_back_is_not_ready(store: Store) -> None:
-    of = start(store, graph(a="", b="a", c="b"))
-    enlist(store)
+    of = serve(store, graph(a="", b="a", c="b"))
     (grant,) = claim(store)
     store.commit([completed(grant)])
-    hold(store, purpose="reattempt")
-    finish(
-        store, RunStatus.RUNNING, changed(node(store, of.index["a"]), NodeStatus.PENDING, fresh=True), open_gate=True
-    )
+    enact(store, "reattempt", RunStatus.RUNNING, changed(node(store, of.index["a"]), NodeStatus.PENDING, fresh=True))
     assert statuses(store) == {"a": "READY", "b": "PENDING", "c": "PENDING"}
 
 
@@ -243,12 +186,11 @@ def test_finishing_shuts_the_gate(store: Store, clock: ManualClock) -> None:
 
 
 def test_an_ended_run_begins_again(store: Store, clock: ManualClock) -> None:
-    of = start(store, graph(a="", b="a", c=""))
-    enlist(store)
+    of = serve(store, graph(a="", b="a", c=""))
     grants = by_name(of, claim(store))
     store.commit([completed(grants["c"], b'"kept"'), failed(grants["a"])])
-    hold(store, purpose="failed", stop=True)
-    finish(store, RunStatus.FAILED, changed(node(store, of.index["b"]), NodeStatus.UPSTREAM_FAILED, "upstream: a"))
+    child = changed(node(store, of.index["b"]), NodeStatus.UPSTREAM_FAILED, "upstream: a")
+    enact(store, "failed", RunStatus.FAILED, child, stop=True)
     run = reader.require_run(store, RUN)
     assert (run.status, run.ended_at, run.failed, run.stopping) == (RunStatus.FAILED, clock.now(), 1, True)
     hold(store, purpose="retry", allowed=(RunStatus.FAILED,))
@@ -262,15 +204,10 @@ def test_an_ended_run_begins_again(store: Store, clock: ManualClock) -> None:
 
 
 def test_a_completed_node_that_runs_again_supersedes_its_completion(store: Store) -> None:
-    of = Graph(
-        [NodeSpec(NodeId("a"), "a"), NodeSpec(NodeId("b"), "b", depends_on=(NodeId("a"),), needs=(NodeId("a"),))]
-    )
-    start(store, of)
-    enlist(store)
-    (first,) = claim(store)
+    of = graph(spec("a"), spec("b", "a", needs="a"))
+    first = claim_first(store, of)
     store.commit([completed(first, b"1")])
-    hold(store, purpose="reattempt")
-    finish(store, RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING, fresh=True), open_gate=True)
+    enact(store, "reattempt", RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING, fresh=True))
     assert reader.get_outputs(store, RUN) == {}
     assert store.commit([completed(first, b"1")]) == [Refused(Refusal.FENCED)]
     (second,) = claim(store)
@@ -285,9 +222,7 @@ def test_a_completed_node_that_runs_again_supersedes_its_completion(store: Store
 
 def test_completions_are_superseded_over_several_rewrites(store: Store, clock: ManualClock) -> None:
     """From the last node to the first; who begins in the middle, with another token, goes on where the first one left it."""
-    a, b, c = (NodeId(name) for name in "abc")
-    start(store, Graph([NodeSpec(a, a), NodeSpec(b, b, (a,), needs=(a,)), NodeSpec(c, c, (b,))]))
-    enlist(store)
+    serve(store, graph(spec("a"), spec("b", "a", needs="a"), spec("c", "b")))
     work(store)
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
     rows = [changed(row, NodeStatus.PENDING, fresh=True) for row in reversed(reader.all_nodes(store, RUN))]
@@ -316,9 +251,7 @@ def test_completions_are_superseded_over_several_rewrites(store: Store, clock: M
 
 
 def test_a_run_with_nothing_left_to_do_completes_when_its_gate_opens(store: Store) -> None:
-    start(store, graph(a=""))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a=""))
     hold(store, purpose="heal")
     store.commit([completed(grant)])
     assert finish(store, RunStatus.RUNNING, open_gate=True).status is RunStatus.COMPLETED
@@ -336,8 +269,7 @@ def test_a_rewrite_in_chunks_ends_with_the_last(store: Store) -> None:
 
 
 def test_a_rewrite_may_rest_on_nodes_it_does_not_change(store: Store) -> None:
-    of = start(store, graph(a="", b="a"))
-    enlist(store)
+    of = serve(store, graph(a="", b="a"))
     (grant,) = claim(store)
     hold(store)
     running, child = reader.all_nodes(store, RUN)
@@ -370,8 +302,7 @@ def test_only_legal_moves_of_a_node_are_rewritten(store: Store, was: NodeStatus)
 
 @pytest.mark.parametrize("was", [status for status in RunStatus if status is not RunStatus.COMPLETED])
 def test_only_legal_moves_of_a_run_are_rewritten(store: Store, was: RunStatus) -> None:
-    start(store, graph(a="", b="a"))
-    enlist(store)
+    serve(store, graph(a="", b="a"))
     if was is not RunStatus.PENDING:
         claim(store)
     if was in RUN_MOVES[RunStatus.RUNNING]:
@@ -391,9 +322,7 @@ def test_only_legal_moves_of_a_run_are_rewritten(store: Store, was: RunStatus) -
 
 
 def test_a_rewritten_node_forgets_when_it_was_due(store: Store) -> None:
-    start(store, graph(a=""))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a=""))
     store.commit([retried(grant, 60)])
     hold(store)
     finish(store, RunStatus.CANCELLING, changed(node(store, 0), NodeStatus.CANCELLED, "run_cancelled"))
@@ -404,8 +333,7 @@ def test_a_rewritten_node_forgets_when_it_was_due(store: Store) -> None:
 
 def test_the_gate_of_a_large_run_opens_in_steps_and_what_ends_meanwhile_counts(store: Store) -> None:
     size = 6_000
-    of = start(store, fan(size))
-    enlist(store)
+    of = serve(store, fan(size))
     (root,) = claim(store)
     store.commit([completed(root)])
     grants = claim(store, limit=3)

@@ -5,27 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...clock import SECOND, ManualClock
-from ...model import Dismiss, JournalRow, ListJournal, NodeStatus, Renew, RunStatus
+from ...model import *
 from ...store import Store, reader
-from ..ops import (
-    RUN,
-    WORKER,
-    changed,
-    claim,
-    completed,
-    enlist,
-    failed,
-    fan,
-    finish,
-    graph,
-    hold,
-    node,
-    retried,
-    start,
-    sweep,
-    twice,
-    work,
-)
+from ..ops import *
 
 
 def entries(store: Store, after: int = 0) -> list[tuple[object, ...]]:
@@ -34,8 +16,7 @@ def entries(store: Store, after: int = 0) -> list[tuple[object, ...]]:
 
 
 def test_the_life_of_a_run_is_told_from_its_creation_to_its_end(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a="", b="a"))
-    enlist(store)
+    serve(store, graph(a="", b="a"))
     begun = clock.now()
     clock.advance(1)
     work(store)
@@ -78,8 +59,8 @@ def test_gates_rewrites_and_fences_are_told(store: Store, clock: ManualClock) ->
     enlist(store, seconds=60)
     a, b = claim(store)
     store.commit([failed(a)])
-    hold(store, purpose="cancel", stop=True)
-    finish(store, RunStatus.CANCELLING, changed(node(store, of.index["c"]), NodeStatus.CANCELLED), grace=SECOND)
+    child = changed(node(store, of.index["c"]), NodeStatus.CANCELLED)
+    enact(store, "cancel", RunStatus.CANCELLING, child, grace=SECOND, stop=True)
     clock.advance(1)
     sweep(store)
     assert entries(store, 3) == [
@@ -94,8 +75,7 @@ def test_gates_rewrites_and_fences_are_told(store: Store, clock: ManualClock) ->
 
 def test_what_happens_in_one_batch_is_told_in_order(store: Store) -> None:
     start(store, fan(6))
-    start(store, fan(6), "other")
-    enlist(store)
+    serve(store, fan(6), "other")
     work(store, runs=(RUN,), limit=1)
     grants = claim(store)
     store.commit([completed(grant) for grant in grants])
@@ -127,8 +107,7 @@ def test_what_is_refused_or_repeated_is_not_told(store: Store, clock: ManualCloc
 
 
 def test_the_journal_is_read_page_by_page(store: Store) -> None:
-    start(store, fan(10))
-    enlist(store)
+    serve(store, fan(10))
     work(store)
     whole = tuple(reader.list_journal(store, RUN))
     assert len(whole) == 26
@@ -142,8 +121,7 @@ def test_the_journal_is_read_page_by_page(store: Store) -> None:
 
 def test_entries_are_chosen_by_kind_and_by_node(store: Store) -> None:
     """So that the history of a run with many nodes need not be read for what became of one of them."""
-    start(store, graph(a="", b="a", c="b"))
-    enlist(store)
+    serve(store, graph(a="", b="a", c="b"))
     work(store)
 
     def chosen(**options: Any) -> list[tuple[str, int | None]]:

@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from ...clock import SECOND, ManualClock
-from ...graph import Graph, NodeSpec
-from ...ids import AttemptId, NodeId, WorkerId
-from ...model import (
-    AttemptStatus,
-    Dismiss,
-    Dismissed,
-    Enlist,
-    Enlisted,
-    GateState,
-    NodeStatus,
-    Refusal,
-    Refused,
-    Renew,
-    Renewed,
-    WorkerRow,
-)
+from ...ids import AttemptId, WorkerId
+from ...model import *
 from ...store import Store, reader
-from ..ops import RUN, WORKER, claim, completed, enlist, failed, graph, node, one, refused, start, statuses, sweep
+from ..ops import *
 
 LEASE = 30 * SECOND
 
@@ -57,8 +43,7 @@ def test_a_lease_that_is_over_cannot_be_renewed(store: Store, clock: ManualClock
 
 
 def test_attempts_whose_claim_was_never_answered_are_released(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a="", b="", c=""))
-    enlist(store)
+    serve(store, graph(a="", b="", c=""))
     held, stray = claim(store, limit=2)
     clock.advance(1)
     assert renew(store, held.attempt).released == 0, "claimed since the last renewal: the answer may be on its way"
@@ -75,8 +60,7 @@ def test_attempts_whose_claim_was_never_answered_are_released(store: Store, cloc
 
 
 def test_a_renewal_that_says_nothing_of_what_is_held_releases_nothing(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a=""))
-    enlist(store)
+    serve(store, graph(a=""))
     claim(store)
     for _ in range(3):
         clock.advance(1)
@@ -86,8 +70,7 @@ def test_a_renewal_that_says_nothing_of_what_is_held_releases_nothing(store: Sto
 
 
 def test_rubbish_among_the_held_changes_nothing(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a=""))
-    enlist(store)
+    serve(store, graph(a=""))
     (grant,) = claim(store, claim="c1")
     clock.advance(1)
     renew(store, grant.attempt)
@@ -98,8 +81,7 @@ def test_rubbish_among_the_held_changes_nothing(store: Store, clock: ManualClock
 
 
 def test_a_careful_node_that_never_began_is_ready_again(store: Store, clock: ManualClock) -> None:
-    start(store, Graph([NodeSpec(NodeId("pay"), "pay", on_lost="interrupt")]))
-    enlist(store)
+    serve(store, graph(spec("pay", on_lost="interrupt")))
     claim(store)
     clock.advance(1)
     renew(store)
@@ -109,8 +91,7 @@ def test_a_careful_node_that_never_began_is_ready_again(store: Store, clock: Man
 
 
 def test_a_stray_attempt_of_a_run_that_stops_is_cancelled(store: Store, clock: ManualClock) -> None:
-    of = start(store, graph(a="", b=""))
-    enlist(store)
+    of = serve(store, graph(a="", b=""))
     bad, stray = claim(store)
     clock.advance(1)
     renew(store, bad.attempt, stray.attempt)
@@ -141,9 +122,8 @@ def test_a_renewal_tells_what_to_stop(store: Store, clock: ManualClock) -> None:
 
 
 def test_what_a_dismissed_worker_holds_is_lost_at_once(store: Store) -> None:
-    of = Graph([NodeSpec(NodeId("a"), "a"), NodeSpec(NodeId("pay"), "pay", on_lost="interrupt")])
-    start(store, of)
-    enlist(store)
+    of = graph(spec("a"), spec("pay", on_lost="interrupt"))
+    serve(store, of)
     enlist(store, "other")
     grants = claim(store)
     assert store.commit([Dismiss(WORKER)]) == [Dismissed(2)]
@@ -157,9 +137,7 @@ def test_what_a_dismissed_worker_holds_is_lost_at_once(store: Store) -> None:
 
 
 def test_a_worker_that_enlists_again_keeps_what_it_held(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a=""))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a=""))
     clock.advance(60)
     enlist(store)
     assert sweep(store).lost == 0
@@ -174,8 +152,7 @@ def test_workers_are_listed_by_id(store: Store) -> None:
 
 def test_a_renewal_that_comes_twice_or_late_releases_nothing_claimed_since(store: Store, clock: ManualClock) -> None:
     """Found by the simulator: the second time, what was claimed before the first looked stray."""
-    start(store, graph(a=""))
-    enlist(store)
+    serve(store, graph(a=""))
     heard_at = clock.now()
     clock.advance(1)
     renewal = Renew(WORKER, LEASE, (), since=heard_at)

@@ -10,49 +10,9 @@ import pytest
 from ...clock import ManualClock
 from ...errors import RunNotFound
 from ...ids import Digest, RunId, WorkerId
-from ...model import (
-    CountNodes,
-    Delete,
-    GetGraph,
-    GetOutputs,
-    GetRun,
-    ListAttempts,
-    ListJournal,
-    ListLines,
-    ListMarks,
-    ListNodes,
-    ListRuns,
-    ListStops,
-    ListUnfinished,
-    ListUnusedGraphs,
-    ListWorkers,
-    NodeChange,
-    NodeRow,
-    NodeStatus,
-    ReadyRuns,
-    Rewrite,
-    RunPage,
-    RunStatus,
-)
+from ...model import *
 from ...store import Store, reader
-from ..ops import (
-    RUN,
-    TOKEN,
-    WORKER,
-    claim,
-    completed,
-    end_run,
-    enlist,
-    fan,
-    finish,
-    graph,
-    hold,
-    patient,
-    retried,
-    start,
-    sweep,
-    work,
-)
+from ..ops import *
 
 
 def test_an_empty_store_answers_every_question(store: Store) -> None:
@@ -151,8 +111,7 @@ def test_runs_are_listed_by_workflow_status_and_end(store: Store, clock: ManualC
 
 
 def test_nodes_are_listed_in_order_page_by_page(store: Store) -> None:
-    of = start(store, fan(9))
-    enlist(store)
+    of = serve(store, fan(9))
     store.commit([completed(grant) for grant in claim(store)])
     whole = tuple(reader.all_nodes(store, RUN))
     assert [row.id for row in whole] == list(of.order)
@@ -182,8 +141,7 @@ def test_attempts_are_listed_by_node_and_number(store: Store, clock: ManualClock
 
 
 def test_outputs_of_some_nodes_are_read(store: Store) -> None:
-    start(store, graph(a="", b="", c=""))
-    enlist(store)
+    serve(store, graph(a="", b="", c=""))
     grants = claim(store)
     store.commit([completed(grant, b"%d" % grant.index) for grant in grants[:2]])
     assert reader.get_outputs(store, RUN) == {0: b"0", 1: b"1"}
@@ -192,8 +150,7 @@ def test_outputs_of_some_nodes_are_read(store: Store) -> None:
 
 
 def test_nodes_are_counted_by_status(store: Store) -> None:
-    start(store, fan(4))
-    enlist(store)
+    serve(store, fan(4))
     store.commit([completed(grant) for grant in claim(store)])
     claim(store, limit=1)
     assert reader.count_nodes(store, RUN) == {
@@ -251,8 +208,7 @@ def test_one_node_is_read_by_its_index(store: Store) -> None:
 
 
 def test_the_version_differs_after_a_change_and_not_before(store: Store) -> None:
-    start(store, graph(a="", b=""))
-    enlist(store)
+    serve(store, graph(a="", b=""))
     changes: list[Callable[[], object]] = [
         lambda: claim(store, limit=1),
         lambda: hold(store),

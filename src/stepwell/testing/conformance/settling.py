@@ -8,49 +8,13 @@ import pytest
 
 from ...clock import SECOND, ManualClock
 from ...ids import AttemptId
-from ...model import (
-    SETTLEMENTS,
-    AttemptStatus,
-    Claimed,
-    GateState,
-    NodeStatus,
-    Refusal,
-    Refused,
-    RunStatus,
-    Settle,
-    Settled,
-)
+from ...model import *
 from ...store import Store, reader
-from ..ops import (
-    RUN,
-    changed,
-    claim,
-    claim_op,
-    completed,
-    enlist,
-    failed,
-    fan,
-    finish,
-    graph,
-    hold,
-    node,
-    one,
-    patient,
-    refused,
-    released,
-    retried,
-    start,
-    statuses,
-    sweep,
-    twice,
-    work,
-)
+from ..ops import *
 
 
 def test_a_completion_readies_the_children_whose_last_parent_it_was(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a="", b="a", c="a", d="a b c"))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a="", b="a", c="a", d="a b c"))
     clock.advance(2)
     settled = one(store, completed(grant, b'{"total":3}', outcome=b'{"rows":9}'), Settled)
     assert settled.repeated is False
@@ -63,8 +27,7 @@ def test_a_completion_readies_the_children_whose_last_parent_it_was(store: Store
 
 
 def test_the_last_completion_completes_the_run(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a="", b="a"))
-    enlist(store)
+    serve(store, graph(a="", b="a"))
     clock.advance(7)
     assert work(store) == 2
     run = reader.require_run(store, RUN)
@@ -74,8 +37,7 @@ def test_the_last_completion_completes_the_run(store: Store, clock: ManualClock)
 
 
 def test_parents_that_complete_together_release_their_child_once(store: Store) -> None:
-    of = start(store, fan(20))
-    enlist(store)
+    of = serve(store, fan(20))
     store.commit([completed(grant) for grant in claim(store)])
     parents = claim(store)
     *_, last = receipts = store.commit([completed(grant) for grant in parents])
@@ -88,8 +50,7 @@ def test_parents_that_complete_together_release_their_child_once(store: Store) -
 
 
 def test_parents_that_complete_one_by_one_release_their_child_with_the_last(store: Store) -> None:
-    of = start(store, fan(4))
-    enlist(store)
+    of = serve(store, fan(4))
     store.commit([completed(grant) for grant in claim(store)])
     for left, grant in zip((3, 2, 1, 0), claim(store), strict=True):
         assert node(store, of.index["join"]).status is NodeStatus.PENDING
@@ -142,25 +103,21 @@ def test_a_late_worker_cannot_settle(store: Store, clock: ManualClock) -> None:
 
 
 def test_only_the_very_id_of_an_attempt_settles_it(store: Store) -> None:
-    start(store, graph(a="", b="", c=""))
-    enlist(store)
+    serve(store, graph(a="", b="", c=""))
     (first,), (second,) = claim(store, limit=1, claim="c1"), claim(store, limit=1, claim="c2")
-    near = [
-        "c1",
-        "c1.",
-        "c1.00",
-        "c1. 0",
-        "c1.+0",
-        "c1.0 ",
-        "c1.-1",
-        "c1.1",
-        "c1.65536",
-        "c1.0.0",
-        "c1.٠",
-        "C1.0",
+    near = ["c1", "c1.", "c1.00", "c1. 0", "c1.+0", "c1.0 ", "c1.-1", "c1.1", "c1.65536", "c1.0.0", "c1.٠", "C1.0"]
+    rubbish = [
+        "",
+        ".",
         "c.0",
+        "rubbish",
+        "1",
+        ".0",
+        "c2.9999999999999999999999",
+        "c2.0x",
+        "c1.0\x00",
+        "x" * 5_000 + ".0",
     ]
-    rubbish = ["", ".", "rubbish", "1", ".0", "c2.9999999999999999999999", "c2.0x", "c1.0\x00", "x" * 5_000 + ".0"]
     for wrong in (*near, *rubbish):
         op = completed(first)._replace(attempt=AttemptId(wrong))
         assert store.commit([op]) == [Refused(Refusal.FENCED)], wrong
@@ -170,9 +127,7 @@ def test_only_the_very_id_of_an_attempt_settles_it(store: Store) -> None:
 
 
 def test_a_repeated_settlement_gets_the_same_answer(store: Store) -> None:
-    start(store, graph(a="", b="a"))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a="", b="a"))
     op = completed(grant, b"1", error=None, outcome=b"{}")
     (first,), (second,) = twice(store, [op])
     assert isinstance(first, Settled)
@@ -185,9 +140,7 @@ def test_a_repeated_settlement_gets_the_same_answer(store: Store) -> None:
 
 
 def test_an_attempt_named_twice_in_a_batch_ends_once(store: Store) -> None:
-    start(store, graph(a="", b="a", c="b"))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a="", b="a", c="b"))
     first, second, third = store.commit([completed(grant, b"1"), completed(grant, b"1"), completed(grant, b"2")])
     assert isinstance(first, Settled)
     assert second == first._replace(repeated=True)
@@ -216,9 +169,7 @@ def test_a_retry_waits_until_it_is_due_and_holds_no_worker(store: Store, clock: 
 
 
 def test_a_released_attempt_counts_as_nothing(store: Store) -> None:
-    start(store, graph(a=""))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a=""))
     one(store, released(grant), Settled)
     row = node(store, 0)
     assert (row.status, row.failures, row.losses, row.attempt) == (NodeStatus.READY, 0, 0, 1)
@@ -227,9 +178,7 @@ def test_a_released_attempt_counts_as_nothing(store: Store) -> None:
 
 
 def test_an_attempt_that_its_worker_gives_up_is_lost_and_ready_again(store: Store) -> None:
-    start(store, graph(a=""))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a=""))
     one(store, Settle(grant.attempt, AttemptStatus.LOST, NodeStatus.READY, error=b"{}"), Settled)
     assert node(store, 0).status is NodeStatus.READY
     assert reader.list_attempts(store, RUN)[0].status is AttemptStatus.LOST
@@ -274,24 +223,18 @@ def test_what_asked_to_be_tried_later_is_counted_apart_from_failures(
 
 
 def test_who_asks_for_a_node_again_forgets_that_it_was_postponed(store: Store) -> None:
-    start(store, graph(a=""))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a=""))
     one(store, retried(grant, 5)._replace(postponed=True), Settled)
-    hold(store, purpose="cancel", stop=True)
-    finish(store, RunStatus.CANCELLED, changed(node(store, 0), NodeStatus.CANCELLED))
+    enact(store, "cancel", RunStatus.CANCELLED, changed(node(store, 0), NodeStatus.CANCELLED), stop=True)
     assert node(store, 0).postponed == 1
-    hold(store, purpose="retry")
-    finish(store, RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING, fresh=True), open_gate=True)
+    enact(store, "retry", RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING, fresh=True))
     assert (node(store, 0).status, node(store, 0).postponed) == (NodeStatus.READY, 0)
 
 
 @pytest.mark.parametrize("status", list(AttemptStatus))
 def test_only_the_settlements_in_the_table_are_accepted(store: Store, status: AttemptStatus) -> None:
     legal = SETTLEMENTS.get(status, frozenset())
-    start(store, graph(a="", b="a"))
-    enlist(store)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a="", b="a"))
     for asked in set(NodeStatus) - legal:
         assert refused(store, Settle(grant.attempt, status, asked)) is Refusal.STATUS, asked
         assert refused(store, Settle(AttemptId("unknown.0"), status, asked)) is Refusal.STATUS, asked
@@ -304,8 +247,7 @@ def test_only_the_settlements_in_the_table_are_accepted(store: Store, status: At
 
 
 def test_a_wide_batch_settles_and_claims_what_follows(store: Store) -> None:
-    of = start(store, fan(store.limits.nodes - 2))
-    enlist(store)
+    of = serve(store, fan(store.limits.nodes - 2))
     store.commit([completed(grant) for grant in claim(store)])
     grants = claim(store)
     *settled, claimed = store.commit([*(completed(g, b'{"i":%d}' % g.index) for g in grants), claim_op(runs=(RUN,))])
@@ -320,8 +262,7 @@ def test_large_payloads_come_back_whole(store: Store) -> None:
     sizes = (0, 1, 16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 300_000)
     payloads = [bytes([97 + i]) * size for i, size in enumerate(sizes)] + [b"\x00", b"\x00" * 33, b"\x00" * 20_000]
     of = graph(**{f"n{i}": "" for i in range(len(payloads))})
-    start(store, of, input=payloads[-1])
-    enlist(store)
+    serve(store, of, input=payloads[-1])
     grants = claim(store)
     around = list(itertools.islice(itertools.cycle(payloads), 1, len(payloads) + 1))
     ops = [completed(g, p, outcome=q) for g, p, q in zip(grants, payloads, around, strict=True)]

@@ -5,42 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...clock import SECOND, ManualClock
-from ...graph import Graph, NodeSpec
-from ...ids import NodeId
-from ...model import (
-    MAX_LOSSES,
-    SUSPECT_AFTER,
-    WORKER_LOST_ERROR,
-    AttemptStatus,
-    GateState,
-    HeldGate,
-    NodeStatus,
-    Refusal,
-    Refused,
-    RunStatus,
-    Swept,
-)
+from ...model import *
 from ...store import Store, reader
-from ..ops import (
-    LANE,
-    RUN,
-    by_name,
-    changed,
-    claim,
-    completed,
-    enlist,
-    failed,
-    finish,
-    graph,
-    hold,
-    lane,
-    node,
-    retried,
-    start,
-    statuses,
-    sweep,
-    work,
-)
+from ..ops import *
 
 
 def lose(store: Store, clock: ManualClock, worker: str, **scope: Any) -> Swept:
@@ -88,7 +55,7 @@ def test_only_workers_that_are_late_are_lost(store: Store, clock: ManualClock) -
 
 
 def test_a_careful_node_is_interrupted_and_never_runs_again_by_itself(store: Store, clock: ManualClock) -> None:
-    of = Graph([NodeSpec(NodeId("pay"), "pay", on_lost="interrupt"), NodeSpec(NodeId("other"), "other")])
+    of = graph(spec("pay", on_lost="interrupt"), spec("other"))
     start(store, of)
     swept = lose(store, clock, "gone", lanes=[("default/thread!", 1)])
     assert statuses(store) == {"pay": "INTERRUPTED", "other": "READY"}
@@ -98,7 +65,7 @@ def test_a_careful_node_is_interrupted_and_never_runs_again_by_itself(store: Sto
 
 
 def test_a_node_that_took_two_workers_with_it_stands_alone(store: Store, clock: ManualClock) -> None:
-    start(store, Graph([NodeSpec(NodeId("leak"), "leak", body="loop", queue="heavy")]))
+    start(store, graph(spec("leak", body="loop", queue="heavy")))
     for losses in range(1, SUSPECT_AFTER + 1):
         assert node(store, 0).lane == lane("heavy/loop")
         assert lose(store, clock, f"w{losses}", lanes=[("heavy/loop", 9)]).lost == 1
@@ -127,19 +94,14 @@ def test_a_node_somebody_asked_for_again_is_no_longer_suspect(store: Store, cloc
     start(store, graph(a=""))
     for losses in range(MAX_LOSSES):
         lose(store, clock, f"w{losses}")
-    hold(store, purpose="failed")
-    finish(store, RunStatus.FAILED)
-    hold(store, purpose="retry")
-    finish(store, RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING, fresh=True), open_gate=True)
+    enact(store, "failed", RunStatus.FAILED)
+    enact(store, "retry", RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING, fresh=True))
     row = node(store, 0)
     assert (row.status, row.losses, row.lane, row.reason) == (NodeStatus.READY, 0, LANE, None)
 
 
 def test_a_worker_lost_in_a_run_that_stops_cancels_its_nodes(store: Store, clock: ManualClock) -> None:
-    of = start(
-        store,
-        Graph([NodeSpec(NodeId(n), n, on_lost="interrupt" if n == "pay" else "rerun") for n in ("a", "b", "pay")]),
-    )
+    of = start(store, graph(spec("pay", on_lost="interrupt"), a="", b=""))
     enlist(store, "gone", seconds=10)
     grants = by_name(of, claim(store, "gone"))
     store.commit([failed(grants["a"])])
@@ -209,14 +171,12 @@ def test_nothing_wakes_behind_a_closed_gate(store: Store, clock: ManualClock) ->
     enlist(store, seconds=600)
     (grant,) = claim(store)
     store.commit([retried(grant, 5)])
-    hold(store, purpose="pause")
-    finish(store, RunStatus.PAUSED)
+    enact(store, "pause", RunStatus.PAUSED)
     lease = reader.list_workers(store)[0].lease_until
     assert sweep(store).next_due == lease
     clock.advance(60)
     assert sweep(store).woken == 0
-    hold(store, purpose="resume")
-    finish(store, RunStatus.RUNNING, open_gate=True)
+    enact(store, "resume", RunStatus.RUNNING)
     assert sweep(store).woken == 1
 
 
@@ -244,11 +204,9 @@ def test_a_retry_gets_the_whole_time_again(store: Store, clock: ManualClock) -> 
     start(store, graph(a=""), timeout=60 * SECOND)
     clock.advance(60)
     sweep(store)
-    hold(store, purpose="failed")
-    finish(store, RunStatus.FAILED, changed(node(store, 0), NodeStatus.CANCELLED), reason="deadline")
+    enact(store, "failed", RunStatus.FAILED, changed(node(store, 0), NodeStatus.CANCELLED), reason="deadline")
     assert reader.require_run(store, RUN).reason == "deadline"
-    hold(store, purpose="retry")
-    finish(store, RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING), open_gate=True)
+    enact(store, "retry", RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING))
     run = reader.require_run(store, RUN)
     assert (run.deadline_at, run.reason, run.stopping) == (clock.now() + 60 * SECOND, None, False)
 
@@ -257,10 +215,8 @@ def test_a_cancelled_run_is_fenced_when_its_grace_is_over(store: Store, clock: M
     of = start(store, graph(a="", b="", c="a"))
     enlist(store, seconds=600)
     a, b = claim(store)
-    hold(store, stop=True)
-    news = finish(
-        store, RunStatus.CANCELLING, changed(node(store, of.index["c"]), NodeStatus.CANCELLED), grace=5 * SECOND
-    )
+    child = changed(node(store, of.index["c"]), NodeStatus.CANCELLED)
+    news = enact(store, "cancel", RunStatus.CANCELLING, child, grace=5 * SECOND, stop=True)
     assert (news.status, news.gate, news.active) == (RunStatus.CANCELLING, GateState.SHUT, 2)
     assert sweep(store).next_due == clock.now() + 5 * SECOND
     store.commit([completed(a)])
@@ -295,7 +251,7 @@ def test_a_gate_is_reported_when_its_holder_is_late(store: Store, clock: ManualC
 
 
 def test_deadlines_and_losses_of_many_runs_come_in_one_sweep(store: Store, clock: ManualClock) -> None:
-    careful = Graph([NodeSpec(NodeId("pay"), "pay", on_lost="interrupt"), NodeSpec(NodeId("other"), "other")])
+    careful = graph(spec("pay", on_lost="interrupt"), spec("other"))
     for i in range(3):
         start(store, careful, f"lost-{i}")
         start(store, careful, f"late-{i}", timeout=30 * SECOND)

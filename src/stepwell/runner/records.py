@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...codec import decode
-from ...graph import Graph
-from ...model import LineRow, NodeStatus
-from ...model.lines import LogLine, Progress
-from ...model.origin import origin_of
-from ...store import reader
-from ..stored import StoredError, StoredNode, StoredRun
-from ..streams import results
-from .words import iso
-
-_OBEYED = re.compile(r"[\x7f-\x9f]")
-"""Control characters that JSON may hold as they are, and terminals obey."""
-
-
-def json_text(value: Any) -> str:
-    """JSON for stdout, in characters that it can carry."""
-    utf8 = (results().encoding or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(value, indent=2, ensure_ascii=not utf8)
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+from ..codec import decode
+from ..graph import Graph
+from ..kernel.comparing import Comparison, NodeFacts, Side
+from ..model import LineRow, NodeStatus
+from ..model.lines import LogLine
+from ..model.origin import origin_of
+from ..store import reader
+from ..words import iso
+from .stored import StoredRun
+from .views import NodeView
 
 
 def run_record(run: StoredRun) -> dict[str, Any]:
@@ -62,7 +51,7 @@ def _origin_record(run: StoredRun) -> dict[str, Any] | None:
 
 def full_record(run: StoredRun, *, tracebacks: bool) -> dict[str, Any]:
     """A run as `show --json` shows it."""
-    counts = run.counts()
+    counts, nodes = run.counts(), run.nodes()
     return {
         **run_record(run),
         "input": decode(run.row.input),
@@ -72,8 +61,8 @@ def full_record(run: StoredRun, *, tracebacks: bool) -> dict[str, Any]:
         "heals": run.row.heals,
         "metrics": run.metrics().to_dict(),
         "forks": [fork.id for fork in reader.forks(run.store, run.row)],
-        "nodes": [_node_record(node, tracebacks=tracebacks) for node in run.nodes()],
-        "removed_nodes": [_node_record(node, tracebacks=tracebacks) for node in run.removed_nodes()],
+        "nodes": [_node_record(node, tracebacks=tracebacks) for node in run.declared(nodes)],
+        "removed_nodes": [_node_record(node, tracebacks=tracebacks) for node in run.removed(nodes)],
     }
 
 
@@ -98,20 +87,22 @@ def graph_record(workflow: str, graph: Graph, statuses: Mapping[str, str] | None
     }
 
 
-def _node_record(node: StoredNode, *, tracebacks: bool) -> dict[str, Any]:
-    first, last = (node.attempts[0], node.attempts[-1]) if node.attempts else (None, None)
+def _node_record(node: NodeView, *, tracebacks: bool) -> dict[str, Any]:
+    error, progress = node.error, node.progress
+    if error is not None and not tracebacks:
+        error = error._replace(traceback=None)
     return {
-        "id": node.row.id,
+        "id": node.id,
         "name": node.name,
-        "status": node.row.status,
-        "reason": node.row.reason,
+        "status": node.status,
+        "reason": node.reason,
         "attempts": len(node.attempts),
-        "started_at": None if first is None else iso(first.started_at),
-        "ended_at": None if last is None else iso(last.ended_at),
+        "started_at": iso(node.attempts[0].row.started_at) if node.attempts else None,
+        "ended_at": iso(node.attempts[-1].row.ended_at) if node.attempts else None,
         "due_at": iso(node.row.due_at),
         "seconds": node.seconds,
-        "error": None if node.error is None else _error_record(node.error, tracebacks=tracebacks),
-        "progress": None if node.progress is None else _progress_record(node.progress),
+        "error": None if error is None else error._asdict(),
+        "progress": None if progress is None else {**progress._asdict(), "fraction": progress.fraction},
     }
 
 
@@ -130,9 +121,49 @@ def line_record(run: StoredRun, row: LineRow, line: LogLine) -> dict[str, Any]:
     }
 
 
-def _progress_record(progress: Progress) -> dict[str, Any]:
-    return {**progress._asdict(), "fraction": progress.fraction}
+def comparison_record(found: Comparison) -> dict[str, Any]:
+    """Two runs side by side, as `diff --json` shows them."""
+    return {
+        "same_outputs": found.same_outputs,
+        "same_deltas": found.same_deltas,
+        "first": _side_record(found.first),
+        "second": _side_record(found.second),
+        "input": [change._asdict() for change in found.input],
+        "graph": [change._asdict() for change in found.graph],
+        "nodes": [
+            {
+                "id": pair.id,
+                "name": pair.name,
+                "differs": list(pair.differs),
+                "first": _facts_record(pair.first),
+                "second": _facts_record(pair.second),
+                "ratio": pair.ratio,
+                "output": [change._asdict() for change in pair.output],
+                "delta": [change._asdict() for change in pair.delta],
+            }
+            for pair in found.pairs
+        ],
+    }
 
 
-def _error_record(error: StoredError, *, tracebacks: bool) -> dict[str, Any]:
-    return {"type": error.type, "message": error.message, "traceback": error.traceback if tracebacks else None}
+def _side_record(side: Side) -> dict[str, Any]:
+    return {
+        "run": side.run_id,
+        "workflow": side.workflow,
+        "status": side.status,
+        "seconds": side.seconds,
+        "input": decode(side.input),
+        "digest": side.graph.digest,
+    }
+
+
+def _facts_record(facts: NodeFacts | None) -> dict[str, Any] | None:
+    if facts is None:
+        return None
+    return {
+        "status": facts.status,
+        "attempts": facts.attempts,
+        "seconds": facts.seconds,
+        "output_sha256": facts.output,
+        "delta_sha256": facts.delta,
+    }

@@ -1,0 +1,65 @@
+"""How a command is declared: its arguments, options and help, apart from what it does, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.models import ArgumentInfo
+
+from .options import DryRun, Store
+
+Declared = Callable[..., None]
+
+
+def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[Declared], None]:
+    """A command. The function of the same name in `commands.<home>` does it, with a Connection, arguments in order and
+    options by name.
+
+    Every command has `--store`. `--store` and `--jobs` say what to connect to. One with a `DryRun` option can also say only
+    what it would do.
+    """
+
+    def register(declared: Declared) -> None:
+        options = inspect.signature(declared, eval_str=True).parameters
+        arguments = [each.name for each in options.values() if _is_argument(each)]
+        previews = any(each.annotation is DryRun for each in options.values())
+
+        def perform(context: typer.Context, store: str | None, **given: Any) -> None:
+            if previews and given["as_json"] and not given["dry_run"]:
+                raise typer.BadParameter("--json goes with --dry-run: it lists the nodes that would change")
+            connection = _connection(store or context.obj, given.pop("jobs", None))
+            typed = [given.pop(argument) for argument in arguments]
+            does, verb = home, declared.__name__
+            if previews and given["dry_run"]:
+                does, verb, typed = "steer", "dry_run", [verb, *typed]
+            elif previews:
+                del given["dry_run"], given["as_json"]
+            getattr(import_module(f".commands.{does}", __package__), verb)(connection, *typed, **given)
+
+        parameters = [
+            inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
+            *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in options.values()),
+            inspect.Parameter("store", inspect.Parameter.KEYWORD_ONLY, annotation=Store, default=None),
+        ]
+        perform.__doc__ = declared.__doc__
+        perform.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        perform.__annotations__ = {each.name: each.annotation for each in parameters}
+        app.command(name or declared.__name__)(perform)
+
+    return register
+
+
+def _is_argument(parameter: inspect.Parameter) -> bool:
+    return any(isinstance(each, ArgumentInfo) for each in parameter.annotation.__metadata__)
+
+
+def _connection(store: str | None, jobs: list[str] | None) -> Any:
+    from .connect import Connection
+    from .streams import keep_stdout
+
+    keep_stdout()
+    return Connection(store, jobs or ())

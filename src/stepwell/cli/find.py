@@ -1,0 +1,54 @@
+"""What somebody typed: which run, which node, which point of its history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..commands import DEFAULT_STORE
+from ..errors import InputError, RunNotFound
+from ..model import RunRow
+from ..store import Store, reader
+from .show.words import plain
+
+if TYPE_CHECKING:
+    from ..runner import Run
+    from ..runner.stored import StoredRun
+
+LONGEST_SEQ = 18
+"""Digits of a number that a journal could reach."""
+SHORTEST_PREFIX = 4
+_FEW = 5
+
+
+def find_run(store: Store, text: str) -> RunRow:
+    """The run with this id, or the only one whose id begins so."""
+    row = reader.get_run(store, text)
+    if row is not None:
+        return row
+    # An empty one stands for the default store until there is one.
+    looked_at = DEFAULT_STORE if store.url == "memory://" else store.url
+    if len(text) < SHORTEST_PREFIX:
+        raise RunNotFound(text, f"the beginning of an id needs at least {SHORTEST_PREFIX} characters", store=looked_at)
+    found = list(reader.all_runs(store, prefix=text))
+    if not found:
+        raise RunNotFound(text, store=looked_at)
+    if len(found) > 1:
+        shown = "".join(f"\n  {row.id}  {plain(row.workflow)} {row.status}" for row in found[:_FEW])
+        more = f"\n  and {len(found) - _FEW:,} more" if len(found) > _FEW else ""
+        raise InputError(f"{text!r} begins the ids of {len(found):,} runs; give more of it:{shown}{more}")
+    return found[0]
+
+
+def find_step(run: Run, at: str | None) -> int | str | None:
+    """Where in a run somebody means: digits are a `seq`, unless a body gave a checkpoint such a label."""
+    if at is None or not (at.isascii() and at.isdigit()) or len(at) > LONGEST_SEQ or run.step_of(at) is not None:
+        return at
+    return int(at)
+
+
+def find_node(run: Run | StoredRun, node: str) -> int:
+    """The index of a node; one that is not there is a mistake in what was typed."""
+    try:
+        return run.index_of(node)
+    except KeyError as error:  # the message says which nodes there are
+        raise InputError(str(error.args[0])) from None

@@ -1,0 +1,92 @@
+"""The body of a node whose args hold templates: rendered first, then handed to its handler, or to its function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...codec import encode
+from ...errors import DefinitionError
+from ...graph import NodeSpec
+from ...handlers import Handler, Handlers
+from ...secrets import SecretRef, references
+from ...templates import Config, NodeOutput, compile_config
+from .invoke import Job, copied_values
+
+RENDERED = "config"
+"""Under which name the rendered config is kept in the outcome of an attempt."""
+MAX_KEPT = 64 * 1024
+"""Bytes of a rendered config that are kept; of a larger one only how large it was."""
+
+
+class HandledBody:
+    """A node of a document. What its templates read is in `needs`; nothing else of the run can be seen by them."""
+
+    __slots__ = ("_config", "_handler", "_handlers", "_reads_input", "args", "is_async", "is_function", "needs")
+
+    def __init__(self, spec: NodeSpec, handler: Handler, handlers: Handlers, *, is_function: bool) -> None:
+        self.args = spec.args
+        self.needs = spec.needs
+        self._handler = handler
+        self._handlers = handlers
+        self._config: Config = compile_config(spec.args, handler.expressions)
+        self._reads_input = any(reference.name == "input" for _, reference in self._config.references)
+        self.is_async = handler.is_async
+        self.is_function = is_function
+
+    def render(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The config as the body gets it, its secrets references. It is kept with the attempt if it is not what was written."""
+        scope: dict[str, Any] = {name: NodeOutput(outputs[name]) for name in self.needs}
+        scope["run"] = {"id": ctx.run_id}
+        scope["input"] = copied_values(input) if self._reads_input else {}
+        rendered: dict[str, Any] = self._config.render(scope, SecretRef)
+        if self._config.dynamic:
+            ctx.outcome[RENDERED] = _kept(rendered)
+        return rendered
+
+    def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
+        """The result of the handler, or a coroutine that gives it when `is_async`."""
+        return self._handlers.call(self._handler, ctx, self.render(input, ctx, outputs))
+
+
+def function_handler(address: str, job: Job) -> Handler:
+    """An allowed function as a handler: it takes the config as its arguments."""
+
+    def call(ctx: Any, config: Mapping[str, Any]) -> Any:
+        given = dict(config)
+        if job.takes_ctx:
+            given["ctx"] = ctx
+        return job.function(**given)
+
+    async def call_later(ctx: Any, config: Mapping[str, Any]) -> Any:
+        return await call(ctx, config)
+
+    return Handler(address, call_later if job.is_async else call)
+
+
+def rendered_for_process(
+    spec: NodeSpec, body: HandledBody, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]
+) -> NodeSpec:
+    """The node with its args rendered, for a process that knows nothing of templates."""
+    if not body.is_function:
+        raise DefinitionError(
+            f"node {spec.name!r}: a handler runs in a thread or on the loop; only a function can have a process"
+        )
+    args = body.render(input, ctx, outputs)
+    if any(references(args)):
+        raise DefinitionError(f"node {spec.name!r}: a secret cannot be handed to a process")
+    return spec._replace(args=args, needs=(), templated=False)
+
+
+def _kept(rendered: Any) -> Any:
+    plain = _without_secrets(rendered)
+    size = len(encode(plain))
+    return plain if size <= MAX_KEPT else {"bytes": size}
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, SecretRef):
+        return repr(value)
+    if isinstance(value, dict):
+        return {key: _without_secrets(each) for key, each in value.items()}
+    return [_without_secrets(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,214 @@
+"""Everything that can be wrong with the nodes of a document: ids, dependencies, handlers, configs and templates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...graph import NodeSpec
+from ...graph.check import above_all, inspect
+from ...handlers import Handler, Handlers
+from ...ids import NodeId
+from ...templates import Config, Reference, TemplateError, compile_config, is_template
+from ..code.address import is_address
+from .nodes import Node
+from .problems import Collected, Path, nearest_to
+
+ALWAYS = ("input", "run")
+_OF_RUN = ("id",)
+_OF_ANY_NODE = ("output", "result")
+
+
+def check_nodes(
+    nodes: Sequence[Node], handlers: Handlers, schema: Mapping[str, Any] | None, problems: Collected
+) -> dict[str, tuple[NodeId, ...]]:
+    """Check them all, and give by id the nodes that the templates of each read.
+
+    Compiled templates are not kept: they are compiled again when a node first runs, and ten thousand of them would make every
+    collection of garbage slow meanwhile.
+    """
+    known = _check_ids(nodes, problems)
+    _check_dependencies(nodes, known, problems)
+    found: dict[str, Handler | None] = {}
+    for node in nodes:
+        if node.handler and node.handler not in found:
+            found[node.handler] = _find_handler(node, handlers, problems)
+    reading = _References(known, found, schema, problems)
+    needs: dict[str, tuple[NodeId, ...]] = {}
+    for node in nodes:
+        config = _check_config(node, found.get(node.handler), problems)
+        needs[node.id] = reading.check(node, config)
+    if reading.far:
+        _check_ancestors(known, reading.far, problems)
+    return needs
+
+
+def _check_ids(nodes: Sequence[Node], problems: Collected) -> dict[str, Node]:
+    known: dict[str, Node] = {}
+    for node in nodes:
+        if not node.id:
+            continue  # told already
+        first = known.setdefault(node.id, node)
+        if first is not node:
+            problems.add(
+                node.path("id"),
+                f"{node.id!r} is the id of node {first.place + 1} already: ids must differ",
+                found=node.id,
+            )
+    return known
+
+
+def _check_dependencies(nodes: Sequence[Node], known: Mapping[str, Node], problems: Collected) -> None:
+    for node in nodes:
+        for name in node.dependencies:
+            if name not in known:
+                path = node.path("dependencies")
+                problems.unknown(path, f"{name!r} is no node", name, [each for each in known if each != node.id])
+            elif name == node.id:
+                problems.add(node.path("dependencies"), f"{name!r} depends on itself", found=name)
+    specs = [_shape(node, known) for node in known.values()]
+    cycles = [each for each in inspect(specs).problems if "cycle" in each.message] if specs else []
+    for each in cycles:
+        problems.add(("nodes",), each.message.replace("it contains a cycle", "there is a cycle"))
+
+
+def _shape(node: Node, known: Mapping[str, Node]) -> NodeSpec:
+    parents = tuple(NodeId(each) for each in node.dependencies if each in known and each != node.id)
+    return NodeSpec(NodeId(node.id), node.id, parents)
+
+
+def _find_handler(node: Node, handlers: Handlers, problems: Collected) -> Handler | None:
+    """A handler by its name; an address is a function, about which nothing is known without importing it."""
+    name = node.handler
+    if is_address(name):
+        return None
+    if name not in handlers:
+        problems.unknown(node.path("handler"), f"there is no handler {name!r}", name, list(handlers))
+        return None
+    return handlers[name]
+
+
+def _check_config(node: Node, handler: Handler | None, problems: Collected) -> Config:
+    wrong: list[tuple[Path, TemplateError]] = []
+    expressions = handler.expressions if handler is not None else frozenset[str]()
+    config = compile_config(node.config, expressions, wrong)
+    for path, error in wrong:
+        where = f" (line {error.line} of the template)" if error.line not in (None, 1) else ""
+        problems.add(node.path("config", *path), f"the template is wrong: {error.problem}{where}")
+    for path in _templates_in_keys(node.config, ()):
+        problems.add(node.path("config", *path), "a key is never a template")
+    if handler is not None:
+        for problem in handler.check_config(node.config, is_template):
+            problems.add(node.path("config", *problem.path), problem.message)
+        for name in expressions & node.config.keys():
+            if not isinstance(node.config[name], str):
+                problems.needed(node.path("config", name), "an expression, as text,", node.config[name])
+    elif "ctx" in node.config and is_address(node.handler):
+        problems.add(node.path("config", "ctx"), "a function gets its context by itself")
+    return config
+
+
+def _templates_in_keys(value: Any, path: Path) -> list[Path]:
+    found: list[Path] = []
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if "{" in key and is_template(key):
+                found.append((*path, key))
+            if isinstance(each, dict | list):
+                found += _templates_in_keys(each, (*path, key))
+    elif isinstance(value, list):
+        for place, each in enumerate(value):
+            if isinstance(each, dict | list):
+                found += _templates_in_keys(each, (*path, place))
+    return found
+
+
+class _References:
+    """What templates read, held against what there is. `far` collects nodes that are no direct dependencies."""
+
+    def __init__(
+        self,
+        known: Mapping[str, Node],
+        handlers: Mapping[str, Handler | None],
+        schema: Mapping[str, Any] | None,
+        problems: Collected,
+    ) -> None:
+        self._known = known
+        self._handlers = handlers
+        self._inputs = _input_names(schema)
+        self._problems = problems
+        self._fields: dict[str, frozenset[str] | None] = {}
+        self.far: list[tuple[Node, Path, Reference]] = []
+
+    def check(self, node: Node, config: Config) -> tuple[NodeId, ...]:
+        """The nodes that the templates of a node read, each once."""
+        read: dict[NodeId, None] = {}
+        for path, reference in config.references:
+            name, field = reference.name, reference.field
+            if name == "run":
+                if field is not None and field not in _OF_RUN:
+                    at = node.path("config", *path)
+                    self._problems.unknown(at, f"the template reads run.{field}, which is not there", field, _OF_RUN)
+            elif name == "input":
+                if self._inputs is not None and field is not None and field not in self._inputs:
+                    message = f"the template reads input.{field}, which the input does not have"
+                    self._problems.unknown(node.path("config", *path), message, field, self._inputs)
+            elif name not in self._known:
+                _unknown_name(node.path("config", *path), node, name, self._known, self._problems)
+            else:
+                read[NodeId(name)] = None
+                if name not in node.dependencies:
+                    self.far.append((node, path, reference))
+                if field is not None and field not in _OF_ANY_NODE:
+                    self._check_field(node.path("config", *path), self._known[name], field)
+        return tuple(read)
+
+    def _check_field(self, at: Path, node: Node, field: str) -> None:
+        if node.handler not in self._fields:
+            handler = self._handlers.get(node.handler)
+            self._fields[node.handler] = None if handler is None else handler.output_fields()
+        known = self._fields[node.handler]
+        if known is not None and field not in known:
+            message = f"the template reads {node.id}.{field}, which {node.handler} does not return"
+            self._problems.unknown(at, message, field, sorted({*known, "output"}))
+
+
+def _unknown_name(at: Path, node: Node, name: str, known: Mapping[str, Node], problems: Collected) -> None:
+    close = nearest_to(name, [*(each for each in known if each != node.id), *ALWAYS])
+    rest = f"; did you mean {close!r}?" if close else "; there are input, run and the ancestors of the node"
+    problems.add(at, f"the template names {name!r}, which is no node{rest}", found=name, nearest=close)
+
+
+def _check_ancestors(
+    known: Mapping[str, Node],
+    asked: Sequence[tuple[Node, Path, Reference]],
+    problems: Collected,
+) -> None:
+    """A template may name ancestors only: whether another node has finished would depend on timing."""
+    specs = [_shape(node, known) for node in known.values()]
+    positions = {spec.id: place for place, spec in enumerate(specs)}
+    inspected = inspect(specs)
+    if inspected.problems:
+        return  # a cycle has been told
+    pairs = {(positions[NodeId(node.id)], positions[NodeId(each.name)]) for node, _, each in asked if node.id}
+    above = above_all(pairs, inspected.parents, inspected.sequence)
+    for node, path, reference in asked:
+        if node.id and (positions[NodeId(node.id)], positions[NodeId(reference.name)]) not in above:
+            what = "itself" if reference.name == node.id else f"{reference.name!r}, which is not one of its ancestors"
+            advice = (
+                ""
+                if reference.name == node.id
+                else f": add it to the dependencies of {node.id!r}, or of a node before it"
+            )
+            problems.add(
+                node.path("config", *path), f"the template of {node.id!r} names {what}{advice}", found=reference.name
+            )
+
+
+def _input_names(schema: Mapping[str, Any] | None) -> list[str] | None:
+    """The fields of an input; None if there may be others."""
+    if schema is None or "properties" not in schema:
+        return None
+    if {"$ref", "anyOf", "oneOf", "allOf"} & schema.keys() or schema.get("additionalProperties", False) is not False:
+        return None
+    return list(schema["properties"])

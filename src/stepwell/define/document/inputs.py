@@ -1,0 +1,48 @@
+"""The input of a document: its JSON Schema, values held against it, defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...codec import decode, encode, json_path
+from ...errors import InputError
+from ...schemas import check_schema, problems_of, with_defaults
+from .problems import Collected, Path
+
+
+def read_schema(value: Any, path: Path, problems: Collected) -> dict[str, Any] | None:
+    """The schema of an input. Fields that it does not name are not taken unless it says so: a typo would be ignored."""
+    if not isinstance(value, dict):
+        problems.needed(path, "a JSON Schema of an object", value)
+        return None
+    if value.get("type", "object") != "object":
+        problems.add((*path, "type"), "the input of a run is an object", found=value["type"], expected="object")
+        return None
+    misfits = check_schema(value)
+    for misfit in misfits:
+        problems.add((*path, *misfit.path), misfit.message)
+    return None if misfits else value
+
+
+def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The same schema, which takes no fields that it does not name unless it says so."""
+    made = {"type": "object", **schema}
+    if "properties" in made and not {"additionalProperties", "$ref", "anyOf", "oneOf", "allOf"} & made.keys():
+        made["additionalProperties"] = False
+    return made
+
+
+def checked_input(workflow: str, schema: Mapping[str, Any] | None, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The input of a run with its defaults; InputError lists everything that does not fit. Without a schema anything does."""
+    if not isinstance(values, Mapping):
+        raise InputError(f"the input of {workflow} is {values!r}; an object is needed")
+    given: dict[str, Any] = decode(encode(dict(values)))
+    if schema is None:
+        return given
+    filled: dict[str, Any] = with_defaults(schema, given)
+    misfits = problems_of(closed(schema), filled)
+    if misfits:
+        lines = "\n".join(f"  - {json_path(('input', *misfit.path))}: {misfit.message}" for misfit in misfits)
+        raise InputError(f"the input of {workflow} does not fit:\n{lines}")
+    return filled

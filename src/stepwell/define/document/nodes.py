@@ -1,0 +1,265 @@
+"""One node of a document: which fields it may have, and what may stand in them."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, get_args
+
+from ...clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, is_seconds
+from ...graph import DEFAULT_QUEUE, MAX_NAME, OnLost, Retry, SideEffects
+from .problems import Collected, Path
+
+MEANS = {"job": "handler", "args": "config", "depends_on": "dependencies", "timeout": "timeout_seconds"}
+"""The names that dynamic workflows have for fields of a node. Both are read."""
+FIELDS = (
+    *("id", "handler", "config", "dependencies", "timeout_seconds"),
+    *("name", "description", "retry", "on_lost", "queue", "side_effects"),
+)
+_RETRY_FIELDS = ("max_attempts", "base_delay", "max_delay", "retry_on")
+_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+MAX_ID = 100
+MAX_DESCRIPTION = 10_000
+RESERVED = frozenset(
+    {
+        *("input", "run", "loop", "range", "self", "secret", "caller", "context", "varargs", "kwargs"),
+        *("true", "false", "none", "null", "elif", "endif", "endfor", "raw", "endraw", "recursive", "ignore"),
+        *dir(dict),
+        *map(str.lower, keyword.kwlist),
+        *keyword.kwlist,
+    }
+)
+"""Words that mean something else in a template, or would be taken for a method of an object."""
+
+
+class Node(NamedTuple):
+    """A node as a document describes it; None where it says nothing."""
+
+    id: str
+    handler: str
+    config: Mapping[str, Any]
+    dependencies: tuple[str, ...]
+    timeout: float | None
+    name: str | None
+    description: str | None
+    retry: Retry | None
+    on_lost: OnLost
+    queue: str
+    side_effects: SideEffects | None
+    place: int
+    written: Mapping[str, str]
+    """Under which name each field is written, where that is not its own."""
+
+    def path(self, field: str, *below: str | int) -> Path:
+        return ("nodes", self.place, self.written.get(field, field), *below)
+
+
+def read_node(data: Any, place: int, problems: Collected) -> Node | None:
+    """A node, with defaults for what is wrong, so that the rest of it can be checked too; None if it is none at all."""
+    at: Path = ("nodes", place)
+    if not isinstance(data, dict):
+        problems.needed(at, "an object", data)
+        return None
+    written: dict[str, str] = {}
+    fields: dict[str, Any] = {}
+    for key, value in data.items():
+        name = str(MEANS.get(key, key))
+        if name not in _READ:
+            problems.unknown((*at, key), f"a node has no field {key!r}", key, (*FIELDS, *MEANS))
+        elif name in fields:
+            problems.add((*at, key), f"{key} means {name}, which is there already: say it once", found=key)
+        else:
+            fields[name] = value
+            if key != name:
+                written[name] = key
+    read: dict[str, Any] = {}
+    for name, value in fields.items():
+        found = _READ[name](value, (*at, written.get(name, name)), problems)
+        if found is not None:
+            read[name] = found
+    for name in ("id", "handler"):
+        if name not in fields:
+            problems.add(at, f"a node needs its {name}", expected=name)
+    return Node(
+        read.get("id", ""),
+        read.get("handler", ""),
+        read.get("config", {}),
+        read.get("dependencies", ()),
+        read.get("timeout_seconds"),
+        read.get("name"),
+        read.get("description"),
+        read.get("retry"),
+        read.get("on_lost", "rerun"),
+        read.get("queue", DEFAULT_QUEUE),
+        read.get("side_effects"),
+        place,
+        written,
+    )
+
+
+def _id(value: Any, path: Path, problems: Collected) -> str | None:
+    if not isinstance(value, str) or not _ID.match(value) or len(value) > MAX_ID:
+        hint = "" if not isinstance(value, str) or "-" not in value else ": a hyphen would be a minus in a template"
+        expected = f"an id of letters, digits and _ that begins with no digit (at most {MAX_ID} characters)"
+        problems.add(path, f"{expected} is needed{hint}", found=value, expected=expected)
+        return None
+    if value in RESERVED or value.startswith("__"):
+        problems.add(path, f"{value!r} is reserved: it means something else in a template", found=value)
+        return None
+    return value
+
+
+def _handler(value: Any, path: Path, problems: Collected) -> str | None:
+    return _text(value, path, problems)
+
+
+def _text(value: Any, path: Path, problems: Collected) -> str | None:
+    if not isinstance(value, str) or not value.strip():
+        problems.needed(path, "some text", value)
+        return None
+    return value
+
+
+def _config(value: Any, path: Path, problems: Collected) -> Any:
+    if not isinstance(value, dict):
+        problems.needed(path, "an object", value)
+        return None
+    return value
+
+
+def _dependencies(value: Any, path: Path, problems: Collected) -> tuple[str, ...] | None:
+    """Ids, each once."""
+    if isinstance(value, str):
+        problems.add(path, f"a list of ids is needed: write [{value!r}]", found=value, expected="a list of ids")
+        return None
+    if not isinstance(value, list):
+        problems.needed(path, "a list of ids", value)
+        return None
+    for place, each in enumerate(value):
+        if not isinstance(each, str):
+            problems.needed((*path, place), "the id of a node", each)
+            return None
+    return tuple(dict.fromkeys(value))
+
+
+def _timeout(value: Any, path: Path, problems: Collected) -> float | None:
+    if not is_seconds(value, positive=True):
+        problems.needed(path, POSITIVE_SECONDS_NEEDED, value)
+        return None
+    return float(value)
+
+
+def _name(value: Any, path: Path, problems: Collected) -> str | None:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME or not value.isprintable():
+        problems.needed(path, f"a name of 1 to {MAX_NAME} printable characters", value)
+        return None
+    return value
+
+
+def _description(value: Any, path: Path, problems: Collected) -> str | None:
+    if not isinstance(value, str) or len(value) > MAX_DESCRIPTION:
+        problems.needed(path, f"a text of at most {MAX_DESCRIPTION:,} characters", value)
+        return None
+    return value
+
+
+def _retry(value: Any, path: Path, problems: Collected) -> Retry | None:
+    if type(value) is int and value >= 1:
+        return Retry(value)
+    if not isinstance(value, dict):
+        problems.needed(path, "a whole number of attempts, or an object with max_attempts,", value)
+        return None
+    count = len(problems.found)
+    for key in value:
+        if key not in _RETRY_FIELDS:
+            problems.unknown((*path, key), f"retry has no field {key!r}", key, _RETRY_FIELDS)
+    attempts: Any = value.get("max_attempts")
+    if type(attempts) is not int or attempts < 1:
+        problems.needed((*path, "max_attempts"), "a whole number of at least 1", attempts)
+    for key in ("base_delay", "max_delay"):
+        if key in value and not is_seconds(value[key]):
+            problems.needed((*path, key), SECONDS_NEEDED, value[key])
+    names = value.get("retry_on")
+    if names is not None and not (isinstance(names, list) and names and all(isinstance(each, str) for each in names)):
+        problems.needed((*path, "retry_on"), "a list of names of exceptions", names)
+    if len(problems.found) > count:
+        return None
+    delays = float(value.get("base_delay", 1.0)), float(value.get("max_delay", 60.0))
+    return Retry(attempts, *delays, None if names is None else tuple(names))
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[Any, Path, Collected], Any]:
+    def read(value: Any, path: Path, problems: Collected) -> Any:
+        if value not in choices:
+            problems.needed(path, f"one of {', '.join(choices)}", value)
+            return None
+        return value
+
+    return read
+
+
+def _queue(value: Any, path: Path, problems: Collected) -> str | None:
+    if (
+        not isinstance(value, str)
+        or not value.strip()
+        or "/" in value
+        or len(value) > MAX_NAME
+        or not value.isprintable()
+    ):
+        problems.needed(path, "a name without '/'", value)
+        return None
+    return value
+
+
+_READ: Mapping[str, Callable[[Any, Path, Collected], Any]] = {
+    "id": _id,
+    "handler": _handler,
+    "config": _config,
+    "dependencies": _dependencies,
+    "timeout_seconds": _timeout,
+    "name": _name,
+    "description": _description,
+    "retry": _retry,
+    "on_lost": _one_of(get_args(OnLost)),
+    "queue": _queue,
+    "side_effects": _one_of(get_args(SideEffects)),
+}
+
+
+def canonical_node(node: Node) -> dict[str, Any]:
+    """The one form of a node: its own names, nothing that is at its default."""
+    made: dict[str, Any] = {"id": node.id, "handler": node.handler}
+    if node.config:
+        made["config"] = node.config
+    if node.dependencies:
+        made["dependencies"] = list(node.dependencies)
+    if node.timeout is not None:
+        made["timeout_seconds"] = _plain_number(node.timeout)
+    for field in ("name", "description", "side_effects"):
+        value = getattr(node, field)
+        if value is not None and value != (node.id if field == "name" else None):
+            made[field] = value
+    if node.retry is not None:
+        made["retry"] = _canonical_retry(node.retry)
+    if node.on_lost != "rerun":
+        made["on_lost"] = node.on_lost
+    if node.queue != DEFAULT_QUEUE:
+        made["queue"] = node.queue
+    return made
+
+
+def _canonical_retry(retry: Retry) -> Any:
+    names = retry.names()
+    if names is None and retry == Retry(retry.max_attempts):
+        return retry.max_attempts
+    made: dict[str, Any] = {"max_attempts": retry.max_attempts}
+    if retry.base_delay != 1.0:
+        made["base_delay"] = _plain_number(retry.base_delay)
+    if retry.max_delay != 60.0:
+        made["max_delay"] = _plain_number(retry.max_delay)
+    return made if names is None else made | {"retry_on": sorted(names)}
+
+
+def _plain_number(value: float) -> float | int:
+    return int(value) if value == int(value) else value

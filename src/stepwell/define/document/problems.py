@@ -1,0 +1,103 @@
+"""What is wrong with a document, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from ...codec import json_path
+from ...errors import MAX_SHOWN, DefinitionError, GraphError
+from ...words import briefly
+
+Path = tuple[str | int, ...]
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong with a document."""
+
+    path: str
+    """The JSON path: `$.nodes[2].config.url`."""
+    message: str
+    line: int | None = None
+    column: int | None = None
+    """Of the file, from 1; None when the document is no text."""
+    found: str | None = None
+    expected: str | None = None
+    nearest: str | None = None
+    """What may have been meant."""
+
+    def __str__(self) -> str:
+        at = f" (line {self.line}, column {self.column})" if self.line is not None else ""
+        return f"{self.path}{at}: {self.message}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class DocumentError(GraphError):
+    """A document has problems. `problems` lists all of them, each with its JSON path, line and column."""
+
+    def __init__(self, source: str, problems: Sequence[Problem]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems):,} problems"
+        lines = "\n".join(f"  - {problem}" for problem in self.problems[:MAX_SHOWN])
+        if len(self.problems) > MAX_SHOWN:
+            lines += f"\n  - and {len(self.problems) - MAX_SHOWN:,} more, in `problems` of this error"
+        DefinitionError.__init__(self, f"{source} has {count}:\n{lines}")
+
+
+class Collected:
+    """Problems found so far; their lines and columns are looked up at the end, because mostly there are none."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[Path, Problem]] = []
+
+    def add(
+        self,
+        path: Path,
+        message: str,
+        *,
+        found: Any = ...,
+        expected: str | None = None,
+        nearest: str | None = None,
+    ) -> None:
+        told = None if found is ... else shown(found)
+        self.found.append((path, Problem(json_path(path), message, None, None, told, expected, nearest)))
+
+    def needed(self, path: Path, expected: str, found: Any) -> None:
+        self.add(path, f"{expected} is needed, not {shown(found)}", found=found, expected=expected)
+
+    def unknown(self, path: Path, what: str, name: str, known: Iterable[str]) -> None:
+        """A name that is not known, with what may have been meant."""
+        names = list(known)
+        close = nearest_to(name, names)
+        if close is not None:
+            rest = f"; did you mean {close!r}?"
+        else:
+            rest = f"; there are {', '.join(names[:20])}{' and more' if len(names) > 20 else ''}" if names else ""
+        self.add(path, f"{what}{rest}", found=name, nearest=close)
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+
+def nearest_to(name: str, known: Sequence[str]) -> str | None:
+    if len(name) > 100 or len(known) > 5_000:
+        return None
+    close = get_close_matches(name, known, n=1, cutoff=0.6)
+    return close[0] if close else None
+
+
+def shown(value: Any) -> str:
+    """A value in the words of JSON, not too long."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "an object" if value else "an empty object"
+    if isinstance(value, list):
+        return f"a list of {len(value)}" if value else "an empty list"
+    return briefly(value)

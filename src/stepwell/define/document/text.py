@@ -1,0 +1,136 @@
+"""From a text to values: limits first, then JSON or YAML, and nothing is silently dropped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path as FilePath
+from typing import Any, Literal, NamedTuple
+
+from ...codec import MAX_DEPTH
+from ...graph.parse import Objects, too_deep
+from .marks import Mark, marks_of_json
+from .problems import Path
+from .unreadable import Unreadable
+
+MAX_BYTES = 32 * 1024 * 1024
+"""Of a document: some hundred thousand nodes."""
+Form = Literal["json", "yaml"]
+
+
+class Read(NamedTuple):
+    """What a text says."""
+
+    data: Any
+    repeated: list[Path]
+    """Where keys are that an object has twice."""
+    marks: Callable[[], Mark]
+    """Where everything is, made when it is asked for."""
+
+
+def read_file(path: FilePath) -> bytes:
+    """The bytes of a file; Unreadable if it is too large, which is told before it is read."""
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise _too_large(size)
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Unreadable(f"it cannot be read: {error.strerror or error}") from None
+    if len(data) > MAX_BYTES:  # a pipe, or it has grown
+        raise _too_large(len(data))
+    return data
+
+
+def form_of(path: FilePath) -> Form | None:
+    return {".json": "json", ".yaml": "yaml", ".yml": "yaml"}.get(path.suffix.lower())  # type: ignore[return-value]
+
+
+def read_text(data: str | bytes, form: Form | None = None) -> Read:
+    """What a text says; without a form, it is JSON if it begins with a brace or a bracket, and else YAML."""
+    if len(data) > MAX_BYTES:
+        raise _too_large(len(data))
+    text = data if isinstance(data, str) else _decoded(data)
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        raise Unreadable("it is empty")
+    if form is None:
+        form = "json" if text.lstrip()[0] in "{[" else "yaml"
+    found = _json(text) if form == "json" else _yaml(text)
+    if not text.isascii() or "\\u" in text:
+        _refuse_half_characters(found)
+    return found
+
+
+def _too_large(size: int) -> Unreadable:
+    return Unreadable(f"it has {size:,} bytes; at most {MAX_BYTES:,} are allowed")
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode(json.detect_encoding(data) if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line = before.count(b"\n") + 1
+        column = error.start - before.rfind(b"\n")
+        raise Unreadable(f"it is not UTF-8: byte 0x{data[error.start]:02x}", line, column) from None
+
+
+def _json(text: str) -> Read:
+    if too_deep(text, MAX_DEPTH):
+        raise Unreadable(f"it is nested deeper than {MAX_DEPTH} levels")
+    objects = Objects()
+    try:
+        data = json.loads(text, object_pairs_hook=objects, parse_constant=_refuse_constant, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise Unreadable(f"it is not JSON: {error.msg}", error.lineno, error.colno) from None
+    except _NotANumber as error:
+        offset = text.find(error.word)
+        line = text.count("\n", 0, offset) + 1
+        raise Unreadable(f"{error.word[:40]} is no JSON number", line, offset - text.rfind("\n", 0, offset)) from None
+    except ValueError as error:  # a number of 5,000 digits
+        raise Unreadable(f"it is not JSON: {error}") from None
+    return Read(data, list(objects.paths_in(data)), lambda: marks_of_json(text))
+
+
+class _NotANumber(Exception):
+    def __init__(self, word: str) -> None:
+        super().__init__(word)
+        self.word = word
+
+
+def _refuse_constant(word: str) -> Any:
+    raise _NotANumber(word)
+
+
+def _finite(word: str) -> float:
+    number = float(word)
+    if number - number != 0:
+        raise _NotANumber(word)
+    return number
+
+
+def _yaml(text: str) -> Read:
+    from .yaml_text import read_yaml
+
+    repeated: list[Path] = []
+    data, marks = read_yaml(text, repeated)
+    return Read(data, repeated, lambda: marks)
+
+
+def _refuse_half_characters(read: Read) -> None:
+    """A text that UTF-8 cannot carry."""
+    waiting: list[tuple[Path, Any]] = [((), read.data)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [((*path, key), key) for key in value]
+            waiting += [((*path, key), each) for key, each in value.items()]
+        elif isinstance(value, list):
+            waiting += [((*path, place), each) for place, each in enumerate(value)]
+        elif isinstance(value, str) and not value.isascii():
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:
+                raise Unreadable("a text holds half of a surrogate pair", *read.marks().at(path)) from None

@@ -1,0 +1,27 @@
+"""What handlers may reach: services, secrets, private addresses, programs. Nothing is open that was not opened."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from ..networks import Allowed
+from ..secrets import Secrets
+from ..services import Service
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+"""Gives the addresses of a host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the handlers of an engine may reach."""
+
+    services: Mapping[str, Service] = field(default_factory=dict)
+    secrets: Secrets = field(default_factory=Secrets)
+    private: tuple[Allowed, ...] = ()
+    """Private addresses that `http_request` may reach."""
+    shell: frozenset[str] | bool = False
+    """Programs that `shell` may start: none, any, or these."""
+    resolve: Resolve | None = None
+    """Who resolves names of hosts; None: the system."""

@@ -1,0 +1,156 @@
+"""Configs held against the pydantic models of handlers. Values are never shown: one may hold what must not be seen."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from ..errors import PermanentError
+from ..secrets import SecretRef
+
+Path: TypeAlias = tuple[str | int, ...]
+Later: TypeAlias = Callable[[str], bool]
+"""Whether a text is known only later: it holds a template."""
+
+
+class Problem(NamedTuple):
+    """What is wrong at one place of a config."""
+
+    path: Path
+    message: str
+
+
+def schema_of(model: Any) -> dict[str, Any]:
+    """The JSON Schema of a model; of none that of any mapping."""
+    if model is None:
+        return {"type": "object"}
+    found: dict[str, Any] = model.model_json_schema()
+    return found
+
+
+def fields_of(model: Any) -> frozenset[str] | None:
+    """The fields of a model; None when there is none, or more may come."""
+    if model is None or model.model_config.get("extra") == "allow":
+        return None
+    return frozenset(_names(model))
+
+
+def problems_of(model: Any, config: object, later: Later | None = None) -> list[Problem]:
+    """Everything that a model refuses in a config, but for what is known only later."""
+    if not isinstance(config, Mapping):
+        return [Problem((), f"an object is needed, not {_kind(config)}")]
+    if model is None:
+        return []
+    wait = later or _never
+    found = [*_unknown_keys(model, config)]
+    for path, message, is_certain in _refusals(model, config):
+        if is_certain or not _known_later(config, path, wait):
+            problem = Problem(_existing(config, path), message)
+            if problem not in found:
+                found.append(problem)
+    return found
+
+
+def validated(name: str, model: Any, config: Mapping[str, Any]) -> Any:
+    """The config as an instance of the model; PermanentError lists everything that is wrong."""
+    if model is None:
+        return dict(config)
+    unknown = [*_unknown_keys(model, config)]
+    if not unknown:
+        try:
+            return model.model_validate(config)
+        except _error_class():
+            pass
+    problems = problems_of(model, config)
+    lines = "\n".join(f"  - {'.'.join(map(str, ('config', *each.path)))}: {each.message}" for each in problems)
+    raise PermanentError(f"{name} cannot work with its config:\n{lines}")
+
+
+def _refusals(model: Any, config: Mapping[str, Any]) -> Iterator[tuple[Path, str, bool]]:
+    """Where, what, and whether it is so whatever the values are."""
+    try:
+        model.model_validate(config)
+    except _error_class() as error:
+        for each in error.errors(include_url=False, include_context=False, include_input=False):
+            if each["type"] == "extra_forbidden" and len(each["loc"]) == 1:
+                continue  # told with what was meant
+            is_certain = each["type"] in ("missing", "extra_forbidden")
+            yield each["loc"], each["msg"].removeprefix("Value error, "), is_certain
+
+
+def _unknown_keys(model: Any, config: Mapping[str, Any]) -> Iterator[Problem]:
+    """A key that no field has is refused, unless the model wants to have them all: it would be ignored, a typo too."""
+    if model.model_config.get("extra") == "allow":
+        return
+    known = _names(model)
+    for key in config:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}" if known else ""
+            yield Problem((key,), f"there is no such field{meant}")
+
+
+def _names(model: Any) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _known_later(config: object, path: Path, later: Later) -> bool:
+    """Whether what a refusal is about holds something that is known only later."""
+    value: Any = config
+    for step in path:
+        if isinstance(value, str | SecretRef):
+            break
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            continue  # a step that names one of several types: what is here is meant
+    return any(_waits(each, later) for each in _leaves(value))
+
+
+def _waits(value: object, later: Later) -> bool:
+    return isinstance(value, SecretRef) or (
+        isinstance(value, str) and (SecretRef.of(value) is not None or later(value))
+    )
+
+
+def _leaves(value: object) -> Iterator[object]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _existing(config: Any, path: Path) -> Path:
+    """A path without steps that pydantic adds to tell types of a union apart."""
+    found: list[str | int] = []
+    value = config
+    for step in path:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            if not isinstance(value, Mapping) or step != path[-1]:  # else a field that is missing
+                continue
+        found.append(step)
+    return tuple(found)
+
+
+def _never(text: str) -> bool:
+    return False
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    names = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _error_class() -> type[Any]:
+    from pydantic import ValidationError
+
+    return ValidationError

@@ -1,0 +1,143 @@
+"""Handlers that only work on data: `transform`, `compute`, `aggregate`.
+
+They ask nothing of the outside, so a replay runs them again. What `transform` and `compute` do is done when their config is
+rendered, by the one language that templates have, under its limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..codec import text
+from ..errors import PermanentError
+from .access import Access
+from .registry import Handler
+
+_MAIN = "result"
+
+
+class TransformConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    template: Any = Field(description="what to make: a text, a list or an object, with templates in it")
+
+
+class ComputeConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    expression: Any = Field(description="an expression over the input and the ancestors of the node, without braces")
+
+
+class Result(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    result: Any = Field(description="what was made")
+
+
+class AggregateConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    how: Literal["mapping", "list", "sum", "join", "merge"] = Field(
+        "mapping",
+        description="mapping: an object by id of the parents; list: in the order of the dependencies; sum: of numbers; join: "
+        "of texts, with the separator in between; merge: of objects, later parents win",
+    )
+    field: str | None = Field(
+        _MAIN,
+        description="which field of each parent's output is taken, where it has it; null takes whole outputs",
+    )
+    separator: str = Field("\n", description="what stands between the texts of a join")
+
+
+class Aggregate(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    result: Any = Field(description="what was made of the parents' outputs")
+    count: int = Field(description="how many parents there are")
+
+
+def transform(access: Access) -> Handler:
+    def make(ctx: Any, config: TransformConfig) -> dict[str, Any]:
+        return {"result": config.template}
+
+    return Handler(
+        "transform",
+        make,
+        TransformConfig,
+        Result,
+        "Make text or data from the outputs of ancestors.",
+        {"template": {"title": "{{ fetch.result.title }}", "words": "{{ fetch.result.words }}"}},
+        side_effects="pure",
+        takes_secrets=False,
+    )
+
+
+def compute(access: Access) -> Handler:
+    def give(ctx: Any, config: ComputeConfig) -> dict[str, Any]:
+        return {"result": config.expression}
+
+    return Handler(
+        "compute",
+        give,
+        ComputeConfig,
+        Result,
+        "Compute a value from the input and the outputs of ancestors.",
+        {"expression": "order.result.price * input.quantity"},
+        side_effects="pure",
+        expressions=frozenset({"expression"}),
+        takes_secrets=False,
+    )
+
+
+def aggregate(access: Access) -> Handler:
+    def bring_together(ctx: Any, config: AggregateConfig) -> dict[str, Any]:
+        outputs: Mapping[str, Any] = ctx.outputs.some(ctx.parents)
+        taken = {parent: _taken(output, config.field) for parent, output in outputs.items()}
+        return {"result": _together(taken, config), "count": len(taken)}
+
+    return Handler(
+        "aggregate",
+        bring_together,
+        AggregateConfig,
+        Aggregate,
+        "Bring the outputs of the nodes it depends on together.",
+        {"how": "mapping"},
+        side_effects="pure",
+        takes_secrets=False,
+    )
+
+
+def _taken(output: Any, field: str | None) -> Any:
+    return output[field] if field is not None and isinstance(output, dict) and field in output else output
+
+
+def _together(taken: Mapping[str, Any], config: AggregateConfig) -> Any:
+    if config.how == "mapping":
+        return dict(taken)
+    if config.how == "list":
+        return list(taken.values())
+    if config.how == "join":
+        return config.separator.join(each if isinstance(each, str) else text(each) for each in taken.values())
+    if config.how == "sum":
+        for parent, each in taken.items():
+            if isinstance(each, bool) or not isinstance(each, int | float):
+                raise _not(parent, each, "a number", "sum")
+        total = sum(taken.values())
+        if isinstance(total, float) and total - total != 0:  # infinite, or not a number
+            raise PermanentError("aggregate: the sum is too large for a number")
+        return total
+    merged: dict[str, Any] = {}
+    for parent, each in taken.items():
+        if not isinstance(each, dict):
+            raise _not(parent, each, "an object", "merge")
+        merged |= each
+    return merged
+
+
+def _not(parent: str, value: Any, needed: str, how: str) -> PermanentError:
+    kind = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}.get(type(value), "null")
+    kind = "a number" if kind == "null" and value is not None else kind
+    return PermanentError(f"aggregate with how: {how} needs {needed} of every parent, and {parent!r} gave {kind}")

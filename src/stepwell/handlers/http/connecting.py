@@ -1,0 +1,147 @@
+"""How connections are made: a name is resolved once, every address checked, and one of those very addresses connected to.
+
+The name stays in the request, so `Host` and the name that TLS checks are those of the URL. A name that resolves to something
+else a moment later changes nothing: nobody asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import httpcore
+import httpx
+
+from ...errors import PermanentError, TransientError
+from ...networks import Address
+from ..access import Access
+from .addresses import is_odd_number, literal, refusal
+
+MAX_ADDRESSES = 20
+
+
+class CheckedBackend(httpcore.AsyncNetworkBackend):
+    """Connects only to addresses that may be reached. `own` is a host and port that may be private: that of a service."""
+
+    def __init__(self, access: Access, own: tuple[str, int] | None = None) -> None:
+        self._access = access
+        self._own = own
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        addresses = await self._addresses(host, port, timeout)
+        for place, address in enumerate(addresses, start=1):
+            try:
+                return await self._inner.connect_tcp(str(address), port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                if place == len(addresses):
+                    raise
+        raise AssertionError("there is at least one address")
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        raise PermanentError("sockets of this host cannot be reached by documents")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def _addresses(self, host: str, port: int, timeout: float | None) -> list[Address]:
+        if is_odd_number(host):
+            raise PermanentError(f"{host} may not be reached: write an address in four decimal numbers")
+        written = literal(host)
+        found = [written] if written is not None else await self._resolved(host, port, timeout)
+        if self._own == (host, port):
+            return found
+        for address in found:
+            reason = refusal(address, port, self._access.private)
+            if reason is not None:
+                raise PermanentError(_refused(host, address, port, reason))
+        return found
+
+    async def _resolved(self, host: str, port: int, timeout: float | None) -> list[Address]:
+        resolve = self._access.resolve or _by_system
+        try:
+            async with asyncio.timeout(timeout):
+                texts = await resolve(host, port)
+        except TimeoutError:
+            raise TransientError(f"the name {host} was not resolved within {timeout:g} s") from None
+        except OSError as error:
+            raise TransientError(f"the name {host} cannot be resolved: {error.strerror or error}") from None
+        try:
+            found = [ipaddress.ip_address(text) for text in dict.fromkeys(texts)][:MAX_ADDRESSES]
+        except ValueError:
+            raise TransientError(f"the name {host} was resolved to something that is no address") from None
+        if not found:
+            raise TransientError(f"the name {host} has no address")
+        return found
+
+
+async def _by_system(host: str, port: int) -> list[str]:
+    infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(info[4][0]) for info in infos]
+
+
+def _refused(host: str, address: Address, port: int, reason: str) -> str:
+    named = f"{host} is at {address}, which" if host != str(address) else host
+    example = f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
+    return (
+        f"{named} may not be reached: it is {reason}. If documents should reach it, add it to the settings: "
+        f'private_networks = ["{example}"], or name it as a service'
+    )
+
+
+class CheckedTransport(httpx.AsyncBaseTransport):
+    """The transport of httpx over connections that were checked; for one exchange, its redirects included."""
+
+    def __init__(self, access: Access, own: tuple[str, int] | None = None) -> None:
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=_ssl_context(), network_backend=CheckedBackend(access, own), max_connections=1, retries=0
+        )
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        url = request.url
+        asked = httpcore.Request(
+            method=request.method,
+            url=httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
+        answer = await self._pool.handle_async_request(asked)
+        return httpx.Response(
+            answer.status, headers=answer.headers, stream=_Stream(answer), extensions=answer.extensions
+        )
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
+
+class _Stream(httpx.AsyncByteStream):
+    def __init__(self, answer: httpcore.Response) -> None:
+        self._answer = answer
+
+    async def __aiter__(self) -> Any:
+        async for chunk in self._answer.aiter_stream():
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._answer.aclose()
+
+
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    """Made once: reading all authorities takes longer than most requests."""
+    return httpx.create_ssl_context()

@@ -1,0 +1,149 @@
+"""What `ctx` stands on: what a body is told of its attempt, and whom it asks for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from ...codec import decode
+from ...define import Bodies
+from ...graph import NodeSpec
+from ...ids import NodeId, RunId
+from ...model.outputs import output_of
+from ...replay.effects.recorder import Recorder
+from ...replay.effects.repeatable import Outside
+from .held import Held
+from .log_lines import AttemptOutput, BodyOutput, Lines
+from .outputs import Outputs, StoredOutputs
+from .recording import AttemptSink, Ledger
+from .visible_state import ReadOutputs, Seen
+
+
+class Told(NamedTuple):
+    """What a body is told of its attempt. It is plain data: a process of its own is sent it as it is."""
+
+    run_id: RunId
+    workflow: str
+    input: Mapping[str, Any]
+    node_id: NodeId
+    node_name: str
+    attempt: int
+    generation: int
+    identity: str
+    """What the node is called for ever, also when it is renamed."""
+    seed: int
+    order_key: int
+
+
+class Host(Protocol):
+    """Whom `ctx` asks: the engine of this process, that of the parent process, or in a replay the record."""
+
+    @property
+    def told(self) -> Told: ...
+
+    @property
+    def spec(self) -> NodeSpec: ...
+
+    @property
+    def bodies(self) -> Bodies:
+        """Where the body is found, and the state of its workflow is declared."""
+
+    def arguments(self) -> tuple[Mapping[str, Any], dict[str, Any]]:
+        """The input of the run, and the outputs that the body takes, by node."""
+
+    def outputs(self) -> Outputs:
+        """Those of all ancestors."""
+
+    def state(self) -> Mapping[str, Any]:
+        """The values of the state that the node sees."""
+
+    @property
+    def replays(self) -> bool:
+        """Whether the body is run again, answered from its record."""
+
+    def outside(self) -> Outside:
+        """Who answers for the clock, and calls or answers effects."""
+
+    def output(self) -> BodyOutput | None:
+        """Where the body logs and prints; None when that is not kept."""
+
+    def stopping(self) -> bool:
+        """Whether the attempt was asked to stop, or its result would no longer be recorded."""
+
+
+class Services(NamedTuple):
+    """What the attempts of one worker need of it."""
+
+    read: ReadOutputs
+    lines: Lines
+    ledger: Ledger | None = None
+
+
+class EngineHost:
+    """The engine of this process."""
+
+    __slots__ = ("_services", "_told", "held", "spec")
+    replays = False
+
+    def __init__(self, held: Held, services: Services) -> None:
+        self.held = held
+        self.spec = held.facts.specs[held.index]
+        self._services = services
+        self._told: Told | None = None
+
+    @property
+    def told(self) -> Told:
+        if self._told is None:
+            held, facts = self.held, self.held.facts
+            graph, index = facts.graph, held.index
+            node = graph.order[index]
+            self._told = Told(
+                facts.run_id,
+                facts.workflow,
+                facts.input,
+                node,
+                graph.in_order[index].name,
+                held.number,
+                held.generation,
+                graph.identity(index),
+                facts.seed,
+                0 if index in graph.removed else graph.order_key(node),
+            )
+        return self._told
+
+    @property
+    def bodies(self) -> Bodies:
+        return self.held.facts.bodies
+
+    def arguments(self) -> tuple[Mapping[str, Any], dict[str, Any]]:
+        held = self.held
+        facts, needs = held.facts, self.spec.needs
+        outputs: dict[str, Any] = {}
+        if needs:
+            specs = facts.specs
+            outputs = dict.fromkeys(needs)
+            for index, output in held.inputs:
+                outputs[specs[index].id] = decode(output_of(output))
+        return facts.input, outputs
+
+    def outputs(self) -> Outputs:
+        return StoredOutputs(self.held, self._services.read)
+
+    def state(self) -> Mapping[str, Any]:
+        facts = self.held.facts
+        if facts.seen is None:
+            assert facts.bodies.state is not None, "ctx has looked"
+            facts.seen = Seen(facts.run_id, facts.graph, facts.bodies.state, self._services.read)
+        return facts.seen.by(self.held.index, self.held.number)
+
+    def outside(self) -> Outside:
+        return Recorder(self.told.node_name, self.told.attempt, self.sink())
+
+    def sink(self) -> AttemptSink:
+        return AttemptSink(self.held, self._services.lines, self._services.ledger)
+
+    def output(self) -> AttemptOutput | None:
+        return self.held.printed or self._services.lines.of(self.held)
+
+    def stopping(self) -> bool:
+        return self.held.stop or self.held.over

@@ -1,0 +1,133 @@
+"""Stored documents: saved as immutable versions, found by name, one version of each active."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from ..clock import SECOND
+from ..define.document import Document
+from ..errors import InputError, StoreCorrupt
+from ..handlers import Handlers
+from ..model import ActivateVersion, Refused, SaveVersion, VersionActivated, VersionRow, VersionSaved
+from ..store import Store, reader
+from ..words import shown
+from .recent import Recent
+
+_NAMED = re.compile(r"(.+)@([0-9]{1,9})\Z", re.DOTALL)
+
+
+class SavedDocument(NamedTuple):
+    """What saving a document gave: `summarise@3`."""
+
+    name: str
+    version: int
+    digest: str
+    is_new: bool
+    """False: this content was stored before, as this version."""
+    active: int
+    """The version that is started by the name alone."""
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+class StoredWorkflow(NamedTuple):
+    """A workflow that is stored as a document."""
+
+    name: str
+    version: int
+    """The active one."""
+    versions: int
+    digest: str
+    saved_at: float
+    """When the newest version was saved, in seconds since 1970."""
+
+
+class Documents:
+    """The documents of one store."""
+
+    def __init__(self, store: Store, handlers: Handlers) -> None:
+        self._store = store
+        self._handlers = handlers
+        self._read: Recent[str, Document] = Recent(64)
+        """By digest: a version never changes."""
+
+    def save(self, document: Document) -> SavedDocument:
+        """Store a document. The same content is the same version; anything else is a new one."""
+        if not isinstance(document, Document):
+            raise InputError(f"{shown(document)} cannot be saved: give a Document, as of Document.load(file)")
+        save = SaveVersion("document", document.name, document.digest, document.content)
+        (receipt,) = self._store.commit([save])
+        assert isinstance(receipt, VersionSaved)
+        return SavedDocument(document.name, receipt.number, document.digest, not receipt.existed, receipt.active)
+
+    def activate(self, text: str) -> SavedDocument:
+        """Make `summarise@2` the version that `summarise` starts; `summarise` alone makes the newest active again."""
+        name, number = parted(text)
+        (receipt,) = self._store.commit([ActivateVersion("document", name, number)])
+        if isinstance(receipt, Refused):
+            raise self._unknown(name, number)
+        assert isinstance(receipt, VersionActivated)
+        row = self.row(f"{name}@{receipt.number}")
+        return SavedDocument(name, row.number, row.digest, False, receipt.number)
+
+    def all(self) -> Iterator[StoredWorkflow]:
+        for row in reader.all_names(self._store, "document"):
+            yield StoredWorkflow(row.name, row.active, row.newest, row.digest, row.stored_at / SECOND)
+
+    def versions(self, name: str) -> list[VersionRow]:
+        found = list(reader.all_versions(self._store, "document", name))
+        if not found:
+            raise self._unknown(name, None)
+        return found
+
+    def row(self, text: str) -> VersionRow:
+        """The version that `summarise`, the active one, or `summarise@3` means; InputError says what there is."""
+        name, number = parted(text)
+        found = reader.get_version(self._store, "document", name, number)
+        if found is None:
+            raise self._unknown(name, number)
+        return found
+
+    def find(self, text: str) -> Document:
+        """The document that a name means, checked against the handlers of today."""
+        row = self.row(text)
+        known = self._read.get(row.digest)
+        if known is None:
+            known = self._read[row.digest] = self.document(row)
+        return known
+
+    def document(self, row: VersionRow) -> Document:
+        document = Document.parse(row.body or b"", self._handlers, form="json", source=f"{row.name}@{row.number}")
+        if document.digest != row.digest:
+            raise StoreCorrupt(f"{row.name}@{row.number} is not what was stored: its digest is {document.digest}")
+        return document
+
+    def version_of(self, name: str, digest: str) -> int | None:
+        """The number of the version with this content; None if it was never saved."""
+        row = reader.get_version(self._store, "document", name, digest=digest)
+        return None if row is None else row.number
+
+    def _unknown(self, name: str, number: int | None) -> InputError:
+        rows = list(reader.all_versions(self._store, "document", name))
+        if rows and number is not None:
+            return InputError(f"there is no version {number} of {name!r}: there are 1 to {rows[-1].number}")
+        names = [row.name for row in reader.all_names(self._store, "document")]
+        close = get_close_matches(name, names, n=1)
+        if close:
+            rest = f"; did you mean {close[0]!r}?"
+        else:
+            rest = f"; there are {', '.join(names[:20])}" if names else "; `stepwell save FILE` stores one"
+        return InputError(f"no document {name!r} is stored here{rest}")
+
+
+def parted(text: str) -> tuple[str, int | None]:
+    """`summarise@3` as name and number; without a number None."""
+    found = _NAMED.match(text)
+    return (text, None) if found is None else (found[1], int(found[2]))
+
+
+__all__ = ["Documents", "SavedDocument", "StoredWorkflow", "parted"]

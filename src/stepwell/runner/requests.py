@@ -1,0 +1,170 @@
+"""What is asked of runs: adopt, cancel, retry, fork and the like. Each waits its turn at the gate of the run."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar
+
+from ..clock import SECOND
+from ..codec import decode, encode
+from ..errors import DefinitionError, RunBusy, RunConflict
+from ..graph import Graph
+from ..ids import RunId, checked_run_id, new_run_id
+from ..model import Create, Gate, RunNews, RunRow, RunStatus
+from ..store import Store, reader
+from .bodies.held import RunFacts
+from .code.code import Code
+from .code.versions import Versions, unfit
+from .procedures.begin_fork import begin_fork
+from .procedures.forking import below
+from .procedures.gates import GATE_LEASE, ask, delete, enact, switch_graph
+from .procedures.procedure import carry_out
+from .starting import kept_input
+from .waiting import Waiting
+from .worker.local_runner import LocalRunner
+
+log = logging.getLogger("stepwell")
+
+Answer = TypeVar("Answer")
+
+
+class Requests:
+    """What may be asked of runs, for one engine."""
+
+    def __init__(
+        self,
+        store: Store,
+        code: Code,
+        versions: Versions,
+        waiting: Waiting,
+        *,
+        works: bool,
+        runner: Callable[[], LocalRunner | None],
+        take_up: Callable[[RunRow, RunFacts], None],
+    ) -> None:
+        self._store, self._code, self._versions, self._waiting = store, code, versions, waiting
+        self._works = works
+        """The engine has a runner; `runner` finds it once it has begun to work."""
+        self._runner = runner
+        self._take_up = take_up
+
+    def adopt(self, run_id: str) -> RunRow:
+        """Work on an unfinished run that another process started and left."""
+        row = self._waiting.once_it_goes_on(run_id)
+        if not row.status.terminal:
+            row = self._in_turn(lambda: self._versions.up_to_date(reader.require_run(self._store, run_id)))
+            self._take_up(row, self._code.facts(row))
+        return row
+
+    def ask(self, gate: Gate) -> RunNews | None:
+        """Have done what somebody asks of a run; None when the run is not in a status for it."""
+        news = self._in_turn(lambda: carry_out(self._store, enact(gate), self._code.known_graph))
+        runner = self._runner()
+        if news is not None and runner is not None:
+            if gate.stop:
+                runner.stop_run(gate.run_id)
+            runner.handle_news([news])
+            if gate.purpose == "cancel":
+                runner.sweep_in(decode(gate.arguments)["grace"] + 1_000)
+        return news
+
+    def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> RunNews | None:
+        """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner.
+
+        `input` has values that the class asks for and the run has not.
+        """
+        row = reader.require_run(self._store, gate.run_id)
+        if row.status in gate.allowed or (input and not row.status.terminal):
+            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept, check_input=not input))
+        if input:
+            filled = self._code.filled_input(row, input)
+            gate = gate._replace(arguments=encode({"input": filled}))
+            if row.status in (RunStatus.PENDING, RunStatus.RUNNING):  # nobody has noticed yet
+                self.ask(ask(row.id, "pause", reason=unfit(self._code.misfits(row))))
+            row = row._replace(input=encode(filled))
+        facts = self._facts_if_here(row, gate)
+        news = self.ask(gate)
+        if news is None and gate.purpose != "resume":
+            return None  # what was refused must not make this engine work on the run
+        row = self._waiting.once_it_goes_on(row.id)  # somebody else may be finishing it, because this engine was late
+        if facts is not None and not row.status.terminal:
+            facts.since = row.seq if news is None else news.seq
+            self._take_up(row, facts)
+        return news
+
+    def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None:
+        """Have a run switch to another graph and keep it."""
+
+        def ask() -> RunNews | None:
+            now = reader.require_run(self._store, row.id)  # who was in turn before may have changed it
+            current = self._code.graph_of(now)
+            trusted = current.trusted if purpose == "freeze" else self._code.may_trust(current, new)
+            news = carry_out(
+                self._store, switch_graph(now, current, new, purpose=purpose, pinned=True, trusted=trusted)
+            )
+            if news is not None and current.trusted and not trusted:
+                log.warning(
+                    "run %s now names code that it did not name before; it is worked on where that is registered: jobs=[...]",
+                    row.id,
+                )
+            return news
+
+        news = self._in_turn(ask)
+        after = reader.require_run(self._store, row.id)
+        if news is None and after.digest == row.digest and self._code.graph_of(row).follows is not None:
+            raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
+
+    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
+        """Create a fork of a run, let it share what its origin has done, and work on it if this engine does."""
+        chosen = new_run_id() if run_id is None else checked_run_id(run_id)
+        given = kept_input(self._code.input_for(row, input)) if input else row.input
+        create = Create(
+            chosen, row.workflow, row.target, row.digest, given, row.seed, row.on_failure, row.priority, fork=arguments
+        )
+        made = begin_fork(self._store, create)
+        if self._works:
+            try:
+                self.adopt(made)
+            except DefinitionError:
+                if run_id is None:  # its code is not here: nobody knows of it yet, and nobody has asked for it to stay
+                    self.ask(ask(made, "cancel", grace=0))
+                    carry_out(self._store, delete(made))
+                raise
+        return made
+
+    def delete(self, run_id: RunId) -> None:
+        reader.require_run(self._store, run_id)
+        carry_out(self._store, delete(run_id))
+
+    def _in_turn(self, ask: Callable[[], Answer]) -> Answer:
+        """What is asked of a run whose gate is held waits for that; if the holder has died, until the gate may be taken."""
+        until = time.monotonic() + GATE_LEASE / SECOND + 5
+        while True:
+            try:
+                return ask()
+            except RunBusy:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(0.01)
+
+    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool, check_input: bool) -> RunRow:
+        """Healed, if the class is here: who only steers runs need not have it."""
+        row = reader.require_run(self._store, run_id)
+        try:
+            return self._versions.up_to_date(row, accept=accept, check_input=check_input)
+        except DefinitionError:
+            if self._works:
+                raise
+            return row
+
+    def _facts_if_here(self, row: RunRow, gate: Gate) -> RunFacts | None:
+        """Before anything is asked of the run: when code of it is not here, it stays as it is."""
+        if not self._works:
+            return None
+        graph, again = self._code.graph_of(row), set()
+        if gate.purpose == "reattempt":
+            first = decode(gate.arguments)["node"]
+            again = {first, *below(first, graph)} if first < len(graph.order) else set()
+        return self._code.facts(row, again)

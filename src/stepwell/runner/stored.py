@@ -1,0 +1,176 @@
+"""A run as it is stored: what `Run` and every command read. It needs a store and no engine, so that looking is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..clock import SECOND
+from ..codec import decode
+from ..errors import RunNotFound, StoreCorrupt
+from ..graph import Graph
+from ..ids import Digest
+from ..kernel.ancestry import STANDING, Ancestry, ancestors
+from ..kernel.measuring import RunMetrics, measure
+from ..model import AttemptRow, NodeRow, NodeStatus, Query, RunRow, queries
+from ..model.lines import Mark, latest_progress
+from ..store import Store, reader
+from ..words import shown
+from .views import AttemptView, NodeView
+
+if TYPE_CHECKING:
+    from ..kernel.why import Why
+
+_ALL = 2**40
+_FEW = 5
+_TELLING = (NodeStatus.FAILED, NodeStatus.INTERRUPTED, NodeStatus.RUNNING, NodeStatus.WAITING)
+
+
+class StoredRun:
+    """A run: its row as it was read, and what is read when it is asked for."""
+
+    def __init__(self, store: Store, row: RunRow, load: Callable[[Digest], Graph] | None = None) -> None:
+        """`load` finds graphs that are known already."""
+        self.store = store
+        self.row = row
+        self._load = load or self._load_stored
+
+    @cached_property
+    def graph(self) -> Graph:
+        return self._load(self.row.digest)
+
+    def _load_stored(self, digest: Digest) -> Graph:
+        document = reader.get_graph(self.store, digest)
+        if document is None:
+            raise StoreCorrupt(f"the graph {digest} of run {self.row.id} is missing from the store")
+        return Graph.load(document)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, or None before its end."""
+        row = self.row
+        return None if row.ended_at is None else (row.ended_at - (row.started_at or row.created_at)) / SECOND
+
+    @property
+    def size(self) -> int:
+        """How many nodes it has, without those that a heal removed."""
+        return len(self.graph) if self.row.heals else self.row.nodes
+
+    def counts(self) -> dict[NodeStatus, int]:
+        return reader.count_nodes(self.store, self.row.id, self.graph.removed)
+
+    def metrics(self) -> RunMetrics:
+        """The run in numbers. Reads its whole journal."""
+        history = reader.get_history(self.store, self.row.id)
+        return measure(history.row, self._load, history.counts, history.journal, history.now)
+
+    def why(self, node: str | None = None) -> Why:
+        """Why the run, or one of its nodes, stands as it does."""
+        from .reports import explain
+
+        if node is None:
+            return explain.why_run(self.store, self.row.id, self.graph)
+        return explain.why_node(self.store, self.row.id, self.graph, self.index_of(node))
+
+    def index_of(self, node: str) -> int:
+        """The index of the node with this id or name; raises KeyError."""
+        graph = self.graph
+        if node in graph.index:
+            return graph.index[node]
+        named = [index for index, spec in enumerate(graph.in_order) if spec.name == node]
+        if len(named) == 1:
+            return named[0]
+        if named:
+            ids = ", ".join(graph.order[index] for index in named[:_FEW])
+            more = " ..." if len(named) > _FEW else ""
+            raise KeyError(f"run {self.row.id} has {len(named):,} nodes named {shown(node)}; give an id: {ids}{more}")
+        renamed = [
+            graph.index[now] for now, names in graph.former_names.items() if node in names and now in graph.index
+        ]
+        if len(renamed) == 1:
+            return renamed[0]
+        first = list(graph)[: 2 * _FEW]
+        known = ", ".join(spec.name if spec.name == spec.id else f"{spec.name} ({spec.id})" for spec in first)
+        more = " ..." if len(graph) > len(first) else ""
+        raise KeyError(f"run {self.row.id} has no node {shown(node)}: there are: {known}{more}")
+
+    def result(self) -> Any:
+        """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat)."""
+        graph = self.graph
+        last = [index for index, own in enumerate(graph.children) if not own and index not in graph.removed]
+        outputs = reader.get_outputs(self.store, self.row.id, tuple(last))
+        found = {index: decode(output) for index, output in outputs.items() if output is not None}
+        if len(last) == 1:
+            return found.get(last[0])
+        specs = graph.in_order
+        unique = len({specs[index].name for index in last}) == len(last)
+        return {specs[index].name if unique else specs[index].id: found.get(index) for index in last}
+
+    def nodes(self, only: int | None = None, *, ancestry: bool = False) -> list[NodeView]:
+        """Every node, or one, with its attempts, in order; also those that only earlier versions of its graph had.
+
+        All of it is read at one moment. If the run has switched to another graph, `row` and `graph` are the later ones.
+        """
+        while True:
+            own = None if only is None else (only, *ancestors(self.graph, only)) if ancestry else (only,)
+            run, rows, attempts, lines, journal = self._read(only, own, ancestry=ancestry)
+            if run.digest == self.row.digest:
+                break
+            self.row, self.graph = run, self._load(run.digest)
+        known, marks, ranks = {row.index: row for row in rows}, latest_progress(lines), self.graph.ranks
+        hashes = Ancestry(self.graph, known, journal) if ancestry else None
+        tries: dict[int, list[AttemptRow]] = {}
+        for attempt in attempts:
+            tries.setdefault(attempt.index, []).append(attempt)
+        wanted = rows if only is None else [known[only]]
+        ordered = sorted(wanted, key=lambda row: ranks[row.index])
+        return [self._view(row, tries.get(row.index, ()), marks, hashes) for row in ordered]
+
+    def _read(self, only: int | None, own: tuple[int, ...] | None, *, ancestry: bool) -> Sequence[Any]:
+        """The run, nodes, attempts, progress marks, and the journal where ancestry hashes depend on it."""
+        run_id = self.row.id
+        asked: list[Query] = [
+            queries.GetRun(run_id),
+            queries.ListNodes(run_id, limit=_ALL, indexes=own),
+            queries.ListAttempts(run_id, only, limit=_ALL),
+            queries.ListMarks(run_id, None if only is None else (only,)),
+        ]
+        found = [*self.store.read(asked), ()]
+        if ancestry and any(node.generation for node in found[1]):
+            history = queries.ListJournal(run_id, limit=_ALL, kinds=STANDING, indexes=own)
+            found = self.store.read([*asked, history])
+        if found[0] is None:
+            raise RunNotFound(run_id, store=self.store.url)
+        return found
+
+    def telling_nodes(self, limit: int) -> list[NodeView]:
+        """All nodes of a run that has no more than `limit`; of a larger one those that failed or are at work."""
+        if self.row.nodes <= limit:
+            return self.declared(self.nodes())
+        (rows,) = self.store.read([queries.ListNodes(self.row.id, limit=limit, statuses=_TELLING)])
+        marks = latest_progress(reader.list_marks(self.store, self.row.id, tuple(row.index for row in rows)))
+        return self.declared(
+            self._view(row, reader.list_attempts(self.store, self.row.id, row.index), marks) for row in rows
+        )
+
+    def declared(self, nodes: Iterable[NodeView]) -> list[NodeView]:
+        """As people read them: those of its graph, level by level, and within a level as they were declared."""
+        graph = self.graph
+        place = {spec.id: place for place, spec in enumerate(graph)}
+        own = (node for node in nodes if node.row.index not in graph.removed)
+        return sorted(own, key=lambda node: (graph.level(node.id), place[node.id]))
+
+    def removed(self, nodes: Iterable[NodeView]) -> list[NodeView]:
+        """Those that only earlier versions of its graph had."""
+        return [node for node in nodes if node.row.index in self.graph.removed]
+
+    def _view(
+        self, row: NodeRow, attempts: Iterable[AttemptRow], marks: Mapping[int, Mark], hashes: Ancestry | None = None
+    ) -> NodeView:
+        mark = marks.get(row.index)
+        progress = mark.progress if mark is not None and mark.attempt == row.attempt else None
+        views = tuple(
+            AttemptView(each, None if hashes is None else hashes.of(each.index, each.number)) for each in attempts
+        )
+        return NodeView(row, self.graph.in_order[row.index].name, views, progress)

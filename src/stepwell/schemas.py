@@ -1,0 +1,364 @@
+"""JSON Schema, the part that describes inputs and answers. What it does not know is refused in a schema, not ignored.
+
+>>> schema = {"type": "object", "properties": {"n": {"type": "integer", "default": 3}}}
+>>> with_defaults(schema, {}), problems_of(schema, {"n": "x"})
+({'n': 3}, [Misfit(path=('n',), message="an integer is needed, not 'x'")])
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, time
+from functools import cache
+from typing import Any, NamedTuple
+
+from .codec import encode_checked
+from .words import briefly
+
+Path = tuple[str | int, ...]
+MAX_MATCHED = 10_000
+"""Characters of a text that a pattern is held against."""
+MAX_MISFITS = 100
+
+
+class Misfit(NamedTuple):
+    """What does not fit, and where in the value; in a schema, where in the schema."""
+
+    path: Path
+    message: str
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_KINDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "string": ("a string", lambda value: isinstance(value, str)),
+    "integer": ("an integer", lambda value: _is_number(value) and value == int(value)),
+    "number": ("a number", _is_number),
+    "boolean": ("true or false", lambda value: isinstance(value, bool)),
+    "object": ("an object", lambda value: isinstance(value, dict)),
+    "array": ("a list", lambda value: isinstance(value, list)),
+    "null": ("null", lambda value: value is None),
+}
+_WORDS = ("title", "description", "$comment", "$schema", "$id", "examples", "deprecated", "readOnly", "writeOnly")
+_SCHEMAS = ("items", "additionalProperties", "not")
+_LISTS = ("anyOf", "oneOf", "allOf")
+_TABLES = ("properties", "$defs", "definitions")
+_COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_OTHER = ("type", "required", "enum", "const", "default", "pattern", "format", "uniqueItems", "$ref")
+KEYWORDS = frozenset((*_WORDS, *_SCHEMAS, *_LISTS, *_TABLES, *_COUNTS, *_NUMBERS, *_OTHER))
+
+
+# Of a schema
+
+
+def check_schema(schema: Any) -> list[Misfit]:
+    """What is wrong with a schema, or more than is understood here."""
+    found = list(_schema_misfits(schema, (), schema))
+    return found or list(_default_misfits(schema, (), schema))
+
+
+def _schema_misfits(schema: Any, path: Path, root: Any) -> Iterator[Misfit]:
+    if isinstance(schema, bool):
+        return
+    if not isinstance(schema, dict):
+        yield Misfit(path, f"a schema is an object, or true or false, not {briefly(schema)}")
+        return
+    for word, value in schema.items():
+        at = (*path, word)
+        if word not in KEYWORDS:
+            close = difflib.get_close_matches(word, KEYWORDS, n=1)
+            yield Misfit(at, f"this keyword is not known{f'; did you mean {close[0]!r}?' if close else ''}")
+        elif word in _SCHEMAS:
+            yield from _schema_misfits(value, at, root)
+        elif word in _LISTS:
+            if not isinstance(value, list) or not value:
+                yield Misfit(at, "a list of schemas is needed")
+            else:
+                for place, each in enumerate(value):
+                    yield from _schema_misfits(each, (*at, place), root)
+        elif word in _TABLES:
+            if not isinstance(value, dict):
+                yield Misfit(at, "an object of schemas is needed")
+            else:
+                for name, each in value.items():
+                    yield from _schema_misfits(each, (*at, name), root)
+        else:
+            message = _wrong_keyword(word, value, root)
+            if message:
+                yield Misfit(at, message)
+
+
+def _wrong_keyword(word: str, value: Any, root: Any) -> str | None:
+    if word in _COUNTS and (type(value) is not int or value < 0):
+        return "a whole number from 0 is needed"
+    if word in _NUMBERS and not _is_number(value):
+        return "a number is needed"
+    if word == "multipleOf" and value <= 0:
+        return "a number above 0 is needed"
+    if word == "type":
+        names = value if isinstance(value, list) else [value]
+        wrong = [each for each in names if not isinstance(each, str) or each not in _KINDS]
+        if wrong or not names:
+            return f"{briefly(wrong[0] if wrong else value)} is no type; there are {', '.join(_KINDS)}"
+    if word == "required" and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+        return "a list of names is needed"
+    if word == "enum" and (not isinstance(value, list) or not value):
+        return "a list of values is needed"
+    if word == "pattern":
+        return _wrong_pattern(value)
+    if word == "$ref":
+        return _wrong_reference(value, root)
+    return None
+
+
+_REPEATED_GROUP = re.compile(r"\)(?:[*+]|\{\d*,?\d*\})")
+
+
+def _wrong_pattern(pattern: Any) -> str | None:
+    """A pattern that may take for ever on some text is refused: a repeated group that itself repeats or chooses."""
+    if not isinstance(pattern, str) or len(pattern) > 1_000:
+        return "a pattern of at most 1,000 characters is needed"
+    bare = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "x", pattern)
+    if _REPEATED_GROUP.search(bare) and re.search(r"\([^()]*[*+{|][^()]*\)+(?:[*+]|\{)", bare):
+        return "a repeated group that itself repeats or chooses may take for ever: write it without"
+    if bare.count("*") + bare.count("+") > 10:
+        return "at most ten repetitions are allowed"
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"it is no pattern: {error}"
+    return None
+
+
+def _wrong_reference(reference: Any, root: Any) -> str | None:
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return 'a reference inside the schema is needed, as "#/$defs/address"'
+    seen: set[str] = set()
+    while isinstance(reference, str):
+        if reference in seen:
+            return "it refers to itself"
+        seen.add(reference)
+        found = _referred(reference, root)
+        if found is None:
+            return f"there is nothing at {reference}"
+        reference = found.get("$ref") if isinstance(found, dict) else None
+    return None
+
+
+def _referred(reference: str, root: Any) -> Any:
+    found = root
+    for part in reference[2:].split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(found, dict) or name not in found:
+            return None
+        found = found[name]
+    return found
+
+
+def _default_misfits(schema: Any, path: Path, root: Any) -> Iterator[Misfit]:
+    """Defaults that the schema itself would refuse."""
+    if not isinstance(schema, dict):
+        return
+    if "default" in schema:
+        for path_in, message in _misfits(schema, schema["default"], (), root, 0):
+            yield Misfit((*path, "default", *path_in), message)
+    for name, each in (schema.get("properties") or {}).items():
+        yield from _default_misfits(each, (*path, "properties", name), root)
+
+
+# Of a value
+
+
+def problems_of(schema: Any, value: Any) -> list[Misfit]:
+    """Everything about a value that does not fit its schema, 100 at most."""
+    found = []
+    for misfit in _misfits(schema, value, (), schema, 0):
+        found.append(misfit)
+        if len(found) >= MAX_MISFITS:
+            break
+    return found
+
+
+def with_defaults(schema: Any, value: Any) -> Any:
+    """The same value with the defaults of the schema for what is not there, in objects and lists inside it too."""
+    return _filled(schema, value, schema, 0)
+
+
+def _filled(schema: Any, value: Any, root: Any, depth: int) -> Any:
+    schema = _without_references(schema, root)
+    if not isinstance(schema, dict) or depth > 100:
+        return value
+    if isinstance(value, dict):
+        made = dict(value)
+        for name, each in (schema.get("properties") or {}).items():
+            known = _without_references(each, root)
+            if name in made:
+                made[name] = _filled(each, made[name], root, depth + 1)
+            elif isinstance(known, dict) and "default" in known:
+                made[name] = known["default"]
+        return made
+    if isinstance(value, list) and "items" in schema:
+        return [_filled(schema["items"], each, root, depth + 1) for each in value]
+    return value
+
+
+def _without_references(schema: Any, root: Any) -> Any:
+    while isinstance(schema, dict) and "$ref" in schema:
+        schema = _referred(schema["$ref"], root)
+    return schema
+
+
+def _misfits(schema: Any, value: Any, path: Path, root: Any, depth: int) -> Iterator[Misfit]:
+    schema = _without_references(schema, root)
+    if schema is True or schema is None:
+        return
+    if schema is False:
+        yield Misfit(path, "nothing is allowed here")
+        return
+    if depth > 100:
+        yield Misfit(path, "it is nested too deeply")
+        return
+    kinds = schema.get("type")
+    if kinds is not None:
+        names = kinds if isinstance(kinds, list) else [kinds]
+        if not any(_KINDS[name][1](value) for name in names):
+            needed = " or ".join(_KINDS[name][0] for name in names)
+            yield Misfit(path, f"{needed} is needed, not {_told(value)}")
+            return
+    if "const" in schema and not _same(schema["const"], value):
+        yield Misfit(path, f"{_told(schema['const'])} is needed, not {_told(value)}")
+    if "enum" in schema and not any(_same(each, value) for each in schema["enum"]):
+        allowed = ", ".join(map(_told, schema["enum"][:10]))
+        yield Misfit(path, f"one of {allowed} is needed, not {_told(value)}")
+    if isinstance(value, str):
+        yield from _text_misfits(schema, value, path)
+    elif isinstance(value, list):
+        yield from _list_misfits(schema, value, path, root, depth)
+    elif isinstance(value, dict):
+        yield from _object_misfits(schema, value, path, root, depth)
+    elif _is_number(value):
+        yield from _number_misfits(schema, value, path)
+    yield from _combined_misfits(schema, value, path, root, depth)
+
+
+def _combined_misfits(schema: dict[str, Any], value: Any, path: Path, root: Any, depth: int) -> Iterator[Misfit]:
+    def fits(each: Any) -> bool:
+        return next(_misfits(each, value, path, root, depth + 1), None) is None
+
+    for each in schema.get("allOf", ()):
+        yield from _misfits(each, value, path, root, depth + 1)
+    if "anyOf" in schema and not any(map(fits, schema["anyOf"])):
+        yield Misfit(path, "it fits none of what anyOf allows")
+    if "oneOf" in schema:
+        count = sum(map(fits, schema["oneOf"]))
+        if count != 1:
+            yield Misfit(path, f"it fits {count or 'none'} of what oneOf allows, and must fit one")
+    if "not" in schema and fits(schema["not"]):
+        yield Misfit(path, "it fits what it must not")
+
+
+def _text_misfits(schema: dict[str, Any], value: str, path: Path) -> Iterator[Misfit]:
+    if len(value) < schema.get("minLength", 0):
+        yield Misfit(path, f"at least {schema['minLength']} characters are needed")
+    if len(value) > schema.get("maxLength", math.inf):
+        yield Misfit(path, f"at most {schema['maxLength']} characters are allowed")
+    if "pattern" in schema and (len(value) > MAX_MATCHED or not _pattern(schema["pattern"]).search(value)):
+        yield Misfit(path, f"it does not match {schema['pattern']}")
+    check = _FORMATS.get(schema.get("format", ""))
+    if check is not None and not check(value):
+        yield Misfit(path, f"it is no {schema['format']}")
+
+
+def _list_misfits(schema: dict[str, Any], value: list[Any], path: Path, root: Any, depth: int) -> Iterator[Misfit]:
+    if len(value) < schema.get("minItems", 0):
+        yield Misfit(path, f"at least {schema['minItems']} items are needed")
+    if len(value) > schema.get("maxItems", math.inf):
+        yield Misfit(path, f"at most {schema['maxItems']} items are allowed")
+    if schema.get("uniqueItems") is True and len({encode_checked(each) for each in value}) < len(value):
+        yield Misfit(path, "an item is there more than once")
+    if "items" in schema:
+        for place, each in enumerate(value):
+            yield from _misfits(schema["items"], each, (*path, place), root, depth + 1)
+
+
+def _object_misfits(
+    schema: dict[str, Any], value: dict[str, Any], path: Path, root: Any, depth: int
+) -> Iterator[Misfit]:
+    known = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield Misfit((*path, name), "it is needed")
+    if len(value) < schema.get("minProperties", 0):
+        yield Misfit(path, f"at least {schema['minProperties']} fields are needed")
+    if len(value) > schema.get("maxProperties", math.inf):
+        yield Misfit(path, f"at most {schema['maxProperties']} fields are allowed")
+    more = schema.get("additionalProperties", True)
+    for name, each in value.items():
+        if name in known:
+            yield from _misfits(known[name], each, (*path, name), root, depth + 1)
+        elif more is False:
+            close = difflib.get_close_matches(name, known, n=1) if len(name) < 100 else []
+            there = f"; there are {', '.join(list(known)[:20])}" if known else ""
+            rest = f"; did you mean {close[0]!r}?" if close else there
+            yield Misfit((*path, name), f"there is no such field{rest}")
+        elif more is not True:
+            yield from _misfits(more, each, (*path, name), root, depth + 1)
+
+
+def _number_misfits(schema: dict[str, Any], value: float, path: Path) -> Iterator[Misfit]:
+    if value < schema.get("minimum", -math.inf):
+        yield Misfit(path, f"at least {schema['minimum']} is needed, not {value}")
+    if value > schema.get("maximum", math.inf):
+        yield Misfit(path, f"at most {schema['maximum']} is allowed, not {value}")
+    if value <= schema.get("exclusiveMinimum", -math.inf):
+        yield Misfit(path, f"more than {schema['exclusiveMinimum']} is needed, not {value}")
+    if value >= schema.get("exclusiveMaximum", math.inf):
+        yield Misfit(path, f"less than {schema['exclusiveMaximum']} is needed, not {value}")
+    step = schema.get("multipleOf")
+    if step is not None and abs(value / step - round(value / step)) > 1e-9:
+        yield Misfit(path, f"a multiple of {step} is needed, not {value}")
+
+
+@cache
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _reads(read: Callable[[str], Any]) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        try:
+            read(text)
+        except ValueError:
+            return False
+        return True
+
+    return check
+
+
+_FORMATS: Mapping[str, Callable[[str], bool]] = {
+    "date": _reads(date.fromisoformat),
+    "date-time": lambda text: "T" in text.upper() and _reads(datetime.fromisoformat)(text),
+    "time": _reads(time.fromisoformat),
+    "email": lambda text: re.fullmatch(r"[^@\s]{1,64}@[^@\s]{1,255}", text) is not None,
+    "uri": lambda text: re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:\S+", text) is not None,
+}
+
+
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    return bool(left == right)
+
+
+def _told(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict):
+        return "an object"
+    return f"a list of {len(value)}" if isinstance(value, list) else briefly(value)

@@ -1,0 +1,113 @@
+"""All templates of one node's config, compiled together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..codec import json_path
+from .errors import TemplateError
+from .frames import Reference, Scope
+from .template import Expression, Template, compile_expression, compile_template, is_template
+
+Path = tuple[str | int, ...]
+MakeSecret = Callable[[str], Any]
+
+_SECRET = re.compile(r"secret:([A-Za-z_][A-Za-z0-9_.\-]*)\Z")
+_PLAIN = frozenset({int, float, bool, type(None)})
+
+
+class Dynamic(NamedTuple):
+    """A place in a config that is not what it says: a template, or an expression."""
+
+    path: Path
+    compiled: Template | Expression
+
+
+class Config:
+    """The config of a node, with its templates compiled. Keys are never templates.
+
+    >>> compile_config({"url": "{{ input.url }}", "retries": 3}).render({"input": {"url": "https://example.com"}})
+    {'url': 'https://example.com', 'retries': 3}
+    """
+
+    __slots__ = ("_build", "dynamic")
+
+    def __init__(self, build: Callable[[Scope, MakeSecret], Any], dynamic: tuple[Dynamic, ...]) -> None:
+        self._build = build
+        self.dynamic = dynamic
+        """Its templates and expressions, each with its place."""
+
+    @property
+    def references(self) -> Iterator[tuple[Path, Reference]]:
+        for path, compiled in self.dynamic:
+            for reference in compiled.references:
+                yield path, reference
+
+    def render(self, scope: Scope, make_secret: MakeSecret = str) -> Any:
+        """The config with every template rendered: a value of its own, which shares only what templates gave.
+
+        Where the text itself is exactly `secret:NAME` it is what `make_secret("NAME")` gives. What a template gave is never
+        looked at again: neither as a template nor as a secret.
+        """
+        return self._build(scope, make_secret)
+
+
+def compile_config(
+    config: Any, expressions: Collection[str] = (), problems: list[tuple[Path, TemplateError]] | None = None
+) -> Config:
+    """Compile every template of a config. `expressions` names fields at its top whose text is an expression by itself.
+
+    With `problems`, what is written wrongly is added there and left out; else the first raises its TemplateError.
+    """
+    compiling = _Compiling(frozenset(expressions), problems)
+    build = compiling.value(config, ())
+    return Config(build, tuple(compiling.dynamic))
+
+
+class _Compiling:
+    def __init__(self, expressions: frozenset[str], problems: list[tuple[Path, TemplateError]] | None) -> None:
+        self.dynamic: list[Dynamic] = []
+        self._expressions = expressions
+        self._problems = problems
+
+    def value(self, value: Any, path: Path) -> Callable[[Scope, MakeSecret], Any]:
+        if isinstance(value, str):
+            return self._text(value, path)
+        if isinstance(value, Mapping):
+            fields = [(key, self.value(each, (*path, key))) for key, each in value.items()]
+            return lambda scope, secret: {key: build(scope, secret) for key, build in fields}
+        if isinstance(value, list | tuple):
+            items = [self.value(each, (*path, place)) for place, each in enumerate(value)]
+            return lambda scope, secret: [build(scope, secret) for build in items]
+        assert type(value) in _PLAIN, value
+        return lambda scope, secret: value
+
+    def _text(self, text: str, path: Path) -> Callable[[Scope, MakeSecret], Any]:
+        found = _SECRET.match(text)
+        if found:
+            name = found[1]
+            return lambda scope, secret: secret(name)
+        is_expression = len(path) == 1 and path[0] in self._expressions
+        if not is_expression and not is_template(text):
+            return lambda scope, secret: text
+        try:
+            compiled = compile_expression(text) if is_expression else compile_template(text)
+        except TemplateError as error:
+            error.path = json_path(path)
+            if self._problems is None:
+                raise
+            self._problems.append((path, error))
+            return lambda scope, secret: text
+        self.dynamic.append(Dynamic(path, compiled))
+        evaluate = compiled.evaluate if isinstance(compiled, Expression) else compiled.render
+
+        def build(scope: Scope, secret: MakeSecret) -> Any:
+            try:
+                return evaluate(scope)
+            except TemplateError as error:
+                error.path = json_path(path)
+                raise
+
+        return build

@@ -1,0 +1,66 @@
+"""What an expression may cost. The limits are counts, not times: a thread cannot be interrupted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import TemplateError
+
+MAX_TEMPLATE = 100_000
+"""Characters of one template or expression."""
+MAX_NESTING = 100
+"""Levels of brackets, operators and statements in one template."""
+MAX_WORK = 1_000_000
+"""Evaluated parts of one rendering: a loop costs its body with every turn, a filter what it looks at. About half a second."""
+MAX_CHARACTERS = 10_000_000
+"""Of any text that a rendering makes."""
+MAX_ITEMS = 100_000
+"""Of any list that a rendering makes."""
+MAX_BITS = 128
+"""Of a whole number that is calculated: 38 digits."""
+
+_CHARACTERS_PER_UNIT = 16
+"""Making or searching this much text takes about as long as one evaluated part."""
+
+
+class Budget:
+    """What is left for one rendering."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_WORK
+
+    def spend(self, work: int) -> None:
+        self.left -= work
+        if self.left < 0:
+            raise TemplateError(
+                f"it takes more than {MAX_WORK:,} steps: loop over less, or let a node of its own do this in code"
+            )
+
+    def for_text(self, length: int) -> None:
+        """Text of this length is about to be made, or searched."""
+        if length > MAX_CHARACTERS:
+            raise TemplateError(f"a text of {length:,} characters; at most {MAX_CHARACTERS:,} are allowed")
+        self.spend(length // _CHARACTERS_PER_UNIT)
+
+    def for_items(self, count: int) -> None:
+        """A list of this length is about to be made."""
+        if count > MAX_ITEMS:
+            raise TemplateError(f"a list of {count:,} items; at most {MAX_ITEMS:,} are allowed")
+        self.spend(count)
+
+    def for_all_of(self, value: Any) -> None:
+        """All of a value is about to be looked at."""
+        waiting = [value]
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, str):
+                self.spend(1 + len(each) // _CHARACTERS_PER_UNIT)
+            elif isinstance(each, list):
+                self.spend(1 + len(each))
+                waiting += each
+            elif isinstance(each, dict):
+                self.spend(1 + 2 * len(each))
+                waiting += each
+                waiting += each.values()

@@ -1,0 +1,219 @@
+"""Templates and expressions, compiled once and rendered as often as needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .errors import Missing, TemplateError
+from .frames import Evaluate, Frame, Reference, Scope
+from .limits import MAX_CHARACTERS, MAX_NESTING, MAX_TEMPLATE, Budget
+from .values import field, plain, written
+
+_MARKS = ("{{", "{%", "{#")
+_SIMPLE = re.compile(r"(?<!\{)\{\{ *+([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z_][A-Za-z0-9_]*+)*+) *+\}\}")
+_EXACTLY_ONE = re.compile(r"\{\{.*\}\}\Z", re.DOTALL)
+_WORDS = frozenset({"true", "false", "none", "True", "False", "None", "not", "and", "or", "in", "is", "if", "else"})
+
+
+def is_template(text: str) -> bool:
+    """Whether a text holds anything to be rendered."""
+    return any(mark in text for mark in _MARKS)
+
+
+class Template:
+    """A compiled template. A string that is exactly one `{{ expression }}` keeps the type of its value.
+
+    >>> compile_template("{{ order.items }}").render({"order": {"items": [1, 2]}})
+    [1, 2]
+    >>> compile_template("Items: {{ order.items }}").render({"order": {"items": [1, 2]}})
+    'Items: [1,2]'
+    """
+
+    __slots__ = ("_render", "references", "text")
+
+    def __init__(self, text: str, references: tuple[Reference, ...], render: Callable[[Scope], Any]) -> None:
+        self.text = text
+        self.references = references
+        """The names it reads, in the order of writing."""
+        self._render = render
+
+    def render(self, scope: Scope) -> Any:
+        """The JSON value it gives; TemplateError says what is wrong with it or with what it reads."""
+        return _guarded(self._render, scope, self.text)
+
+
+class Expression:
+    """A compiled expression.
+
+    >>> compile_expression("price * count").evaluate({"price": 3, "count": 4})
+    12
+    """
+
+    __slots__ = ("_evaluate", "references", "text")
+
+    def __init__(self, text: str, references: tuple[Reference, ...], evaluate: Callable[[Scope], Any]) -> None:
+        self.text = text
+        self.references = references
+        self._evaluate = evaluate
+
+    def evaluate(self, scope: Scope) -> Any:
+        """The JSON value it gives, which may be null."""
+        return _guarded(self._evaluate, scope, self.text)
+
+
+def compile_template(text: str) -> Template:
+    """The template that a text is; TemplateError, with its position, if it is written wrongly."""
+    simple = _simple(text)
+    if simple is not None:
+        return simple
+    from .parsing import parse_template
+    from .statements import Statements
+
+    try:
+        tree = parse_template(text)
+        compiler = Statements(text)
+        only = _only_expression(text, tree)
+        if only is not None:
+            evaluate = compiler.expression(only)
+            return Template(text, tuple(compiler.references), _typed(evaluate, may_be_null=_says_null(only)))
+        write = compiler.statements(tree.body)
+    except TemplateError as error:
+        error.template = text
+        raise
+
+    def render(scope: Scope) -> str:
+        out: list[str] = []
+        write(Frame(scope, Budget(), {}), out)
+        made = "".join(out)
+        if len(made) > MAX_CHARACTERS:
+            raise TemplateError(f"it gives {len(made):,} characters; at most {MAX_CHARACTERS:,} are allowed")
+        return made
+
+    return Template(text, tuple(compiler.references), render)
+
+
+def compile_expression(text: str) -> Expression:
+    """The expression that a text is, without `{{ }}`; TemplateError if it is written wrongly."""
+    from .expressions import Expressions
+    from .parsing import parse_expression
+
+    try:
+        tree = parse_expression(text)
+        compiler = Expressions("{{ " + text, shift=3)
+        evaluate = compiler.expression(tree)
+    except TemplateError as error:
+        error.template = text
+        raise
+    return Expression(text, tuple(compiler.references), lambda scope: _evaluated(evaluate, scope))
+
+
+def _evaluated(evaluate: Evaluate, scope: Scope) -> Any:
+    found = evaluate(Frame(scope, Budget(), {}))
+    if type(found) is list or type(found) is dict:
+        Budget().for_all_of(found)  # a few characters can name the same large list many times
+    return found
+
+
+def _typed(evaluate: Evaluate, *, may_be_null: bool) -> Callable[[Scope], Any]:
+    def render(scope: Scope) -> Any:
+        found = _evaluated(evaluate, scope)
+        if found is None and not may_be_null:
+            raise Missing("it is null: say what stands for it with default(...), for null itself default(none)")
+        return found
+
+    return render
+
+
+def _says_null(only: Any) -> bool:
+    """Whether who wrote it has said what stands for null."""
+    from jinja2 import nodes
+
+    if isinstance(only, nodes.Const | nodes.CondExpr):
+        return True
+    return isinstance(only, nodes.Filter) and only.name in ("default", "d")
+
+
+def _only_expression(text: str, tree: Any) -> Any:
+    """The expression that is all there is to a template, or None."""
+    from jinja2 import nodes
+
+    if not _EXACTLY_ONE.match(text) or len(tree.body) != 1 or not isinstance(tree.body[0], nodes.Output):
+        return None
+    found = tree.body[0].nodes
+    return found[0] if len(found) == 1 and not isinstance(found[0], nodes.TemplateData) else None
+
+
+def _guarded(render: Callable[[Scope], Any], scope: Scope, text: str) -> Any:
+    try:
+        return render(scope)
+    except TemplateError as error:
+        if error.template is None:
+            error.template = text
+        raise
+    except RecursionError:
+        raise TemplateError("its values are nested too deeply") from None
+
+
+# Most templates are names with fields, alone or inside text. They need no parser.
+
+
+def _simple(text: str) -> Template | None:
+    parts = _SIMPLE.split(text)
+    if len(parts) == 1:
+        return None if is_template(text) else Template(text, (), lambda scope: text)
+    if any(is_template(data) for data in parts[::2]):
+        return None
+    paths = [tuple(path.split(".")) for path in parts[1::2]]
+    if any(not _WORDS.isdisjoint(path) or len(path) > MAX_NESTING for path in paths):
+        return None
+    if len(text) > MAX_TEMPLATE:
+        return None  # the parser says so
+    references = tuple(_references(text, paths))
+    if parts[::2] == ["", ""]:
+        return Template(text, references, _path(paths[0]))
+    return Template(text, references, _text_of(parts[::2], [(_path(path)) for path in paths]))
+
+
+def _references(text: str, paths: list[tuple[str, ...]]) -> list[Reference]:
+    found = []
+    for path, match in zip(paths, _SIMPLE.finditer(text), strict=True):
+        before = text[: match.start(1)]
+        line = before.count("\n") + 1
+        column = len(before) - before.rfind("\n")
+        found.append(Reference(path[0], path[1] if len(path) > 1 else None, line, column))
+    return found
+
+
+def _path(path: tuple[str, ...]) -> Callable[[Scope], Any]:
+    name, fields, words = path[0], path[1:], ".".join(path)
+
+    def find(scope: Scope) -> Any:
+        try:
+            value = scope[name]
+        except KeyError:
+            raise Missing(f"there is nothing called {name!r} here") from None
+        if not fields:
+            value = plain(value, name)
+        for each in fields:
+            value = field(value, each, words)
+        if value is None:
+            raise Missing(
+                f"{words} is null: say what stands for it with {words} | default(...), for null itself default(none)"
+            )
+        return value
+
+    return find
+
+
+def _text_of(data: list[str], values: list[Callable[[Scope], Any]]) -> Callable[[Scope], str]:
+    def render(scope: Scope) -> str:
+        budget = Budget()
+        made = [data[0]]
+        for value, after in zip(values, data[1:], strict=True):
+            made.append(written(value(scope), budget))
+            made.append(after)
+        return "".join(made)
+
+    return render

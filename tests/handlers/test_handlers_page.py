@@ -1,0 +1,62 @@
+"""docs/handlers.md says what the handlers say."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stepwell.handlers import Handlers
+from stepwell.secrets import SecretRef, sources_of
+from stepwell.services import services_of
+from stepwell.templates import is_template
+from tests.handlers.page import tables
+
+PAGE = (Path(__file__).parents[2] / "docs" / "handlers.md").read_text("utf-8")
+SECTIONS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")}
+
+
+def blocks(section: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+
+
+@pytest.mark.parametrize("name", list(Handlers()))
+def test_every_field_of_config_and_output_is_on_the_page(name):
+    handler = Handlers()[name]
+    assert "\n".join(tables(handler)) in SECTIONS[name]
+    assert all(line.rsplit("|", 2)[1].strip() for line in tables(handler) if line.startswith("| `"))
+    assert "`result`" in "\n".join(tables(handler))
+    assert PAGE.count(f"[`{name}`](#{name})") == 1
+
+
+@pytest.mark.parametrize("name", list(Handlers()))
+def test_the_examples_are_configs_that_the_handler_takes(name):
+    handler = Handlers()[name]
+    assert handler.check_config(dict(handler.example), is_template) == []
+    for block in blocks(SECTIONS[name], "yaml"):
+        for node in yaml.safe_load(block):
+            assert node["handler"] == name
+            assert handler.check_config(node.get("config", {}), is_template) == []
+
+
+def test_the_settings_are_read_as_they_stand():
+    for name in ("call_external_service", "llm_service", "shell"):
+        for block in blocks(SECTIONS[name], "toml"):
+            table = tomllib.loads(block)
+            assert services_of(table.get("services", {}))[1] == []
+            assert sources_of(table.get("secrets", {}))[1] == []
+
+
+def test_the_handler_of_ones_own_works():
+    [code] = blocks(SECTIONS["Your own"], "python")
+    made: dict[str, Any] = {"__name__": "page"}
+    exec(code.replace('Engine("memory://", handlers=', "("), made)
+    handlers, geocode = made["engine"], made["geocode"]
+    assert handlers["geocode"] is geocode
+    assert geocode.output_fields() == {"result"}
+    config = {"address": "Alexanderplatz 1", "key": SecretRef("MAPS_KEY")}
+    assert handlers.call(geocode, None, config) == {"result": [52.52, 13.41]}
