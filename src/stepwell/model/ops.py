@@ -177,9 +177,16 @@ class Dismiss(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Find what time has changed: expired leases, due nodes, passed deadlines, gates left held."""
+    """Find what time has changed: expired leases, due nodes, passed deadlines, gates left held; `limit` of each at most.
+
+    A gate that it reports is left to whoever asked for HAND_OUT microseconds: no other sweep reports it meanwhile. If nobody
+    has swept for OUTAGE, the store could not be reached: leases that ran out since are given once more, so that workers that
+    live can renew them.
+    """
 
     limit: int = 1_000
+    run: RunId | None = None
+    """Only what concerns this run, and the workers that hold nodes of it. Its gate is reported whoever has it."""
 
 
 class Gate(NamedTuple):
@@ -282,6 +289,8 @@ MAX_LOSSES = SUSPECT_AFTER + 3
 """At this many losses the node is FAILED, reason `worker_lost`."""
 NODE_FAILED = "node_failed"
 """Why a run with `on_failure="pause"` is PAUSED."""
+HAND_OUT = 5_000_000
+OUTAGE = 10_000_000
 LOAD_LEASE = 30_000_000
 """Microseconds after which a run that is still not loaded is reported, so that anybody can finish it."""
 

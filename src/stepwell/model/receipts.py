@@ -149,6 +149,8 @@ class Swept(NamedTuple):
     gates: tuple[HeldGate, ...]
     next_due: int | None
     """When the next sweep will find something, as far as the rows say now."""
+    workers: int = 0
+    """How many workers have a lease: together they sweep often enough."""
 
 
 class GateTaken(NamedTuple):

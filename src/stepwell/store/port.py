@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
-from ..model import Answer, Batch, Query, StoreLimits
+from ..ids import RunId, WorkerId
+from ..model import Answer, Batch, Hint, Query, StoreLimits
 
 
 class Store(Protocol):
@@ -40,8 +41,20 @@ class Store(Protocol):
         """The store's clock: microseconds since 1970."""
         ...
 
-    def version(self) -> int:
-        """A number that differs from an earlier one when any run was changed in between, by anybody. Cheap."""
+    @property
+    def needs_hints(self) -> bool:
+        """Whether others hear of a commit only when a hint is sent after it."""
+        ...
+
+    def send_hint(self, hint: Hint) -> None:
+        """Tell whoever waits. Never raises: a hint that is lost costs only time."""
+        ...
+
+    def wait_for_hint(
+        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
+    ) -> bool:
+        """Wait until something may have happened: in these queues (None: in any), with these runs, or that this worker should
+        know; at most `timeout` seconds. True may mean nothing, and a hint may be lost, so look now and then all the same."""
         ...
 
     def close(self) -> None: ...

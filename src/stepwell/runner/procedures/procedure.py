@@ -36,11 +36,7 @@ class AskLimits(NamedTuple):
     """How much the store takes at once, in a list."""
 
 
-class Version(NamedTuple):
-    """The store's version, in a list."""
-
-
-Wish: TypeAlias = Commit | Read | LoadGraph | AskLimits | Version
+Wish: TypeAlias = Commit | Read | LoadGraph | AskLimits
 Procedure: TypeAlias = Generator[Wish, list[Any], Result]
 
 
@@ -77,7 +73,5 @@ def perform(store: Store, wish: Wish) -> list[Any]:
             return [None if document is None else Graph.load(document)]
         case AskLimits():
             return [store.limits]
-        case Version():
-            return [store.version()]
         case _:
             assert_never(wish)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from ...clock import LONGEST_WAIT, SECOND, microseconds
 from ...codec import encode
 from ...errors import StoreError
-from ...ids import AttemptId, Digest, WorkerId
+from ...ids import AttemptId, Digest, WorkerId, machine
 from ...model import Enlist, Enlisted, Receipt, Refused, Renew, Renewed
 from ...store import Store
 
@@ -129,7 +129,9 @@ class Lease:
 
     def _info(self) -> bytes:
         queues = {} if self._queues is None else {"queues": self._queues}
-        return encode({"pid": os.getpid(), "host": platform.node(), "serves": self._versions()} | queues)
+        return encode(
+            {"pid": os.getpid(), "host": platform.node(), "machine": machine(), "serves": self._versions()} | queues
+        )
 
     def close(self) -> None:
         self._closed = True

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, assert_never, cast
 
 from ...clock import Clock, WallClock
 from ...errors import StoreError
-from ...ids import AttemptId
+from ...ids import AttemptId, RunId, WorkerId
 from ...model import (
     ActivateVersion,
     AddGraph,
@@ -25,6 +25,7 @@ from ...model import (
     Enlist,
     Enlisted,
     Gate,
+    Hint,
     Op,
     Query,
     Receipt,
@@ -57,13 +58,18 @@ class MemoryStore:
 
     url = "memory://"
     embedded = True
+    needs_hints = False
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or WallClock()
         self.limits = LIMITS
         self._state = State()
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._version = 0
+        """How many commits have changed a run."""
+        self._heard: dict[WorkerId, int] = {}
+        """What each worker was last told of it."""
         self._closed = False
 
     def commit(self, batch: Batch) -> Answer:
@@ -73,7 +79,9 @@ class MemoryStore:
             receipts: list[Receipt] = []
             for kind, members in groups(batch):
                 receipts += self._judge(kind, [batch[position] for position in members], now)
-            self._version += any(map(_changed_something, receipts))
+            if any(map(_changed_something, receipts)):
+                self._version += 1
+                self._changed.notify_all()
             return Answer(receipts, now, self._stops(batch))
 
     def _judge(self, kind: type[Op], ops: list[Op], now: int) -> list[Receipt]:
@@ -140,12 +148,23 @@ class MemoryStore:
     def now(self) -> int:
         return self._clock.now()
 
-    def version(self) -> int:
-        self._check_open()
-        return self._version
+    def send_hint(self, hint: Hint) -> None:
+        """Commits tell themselves."""
+
+    def wait_for_hint(
+        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
+    ) -> bool:
+        with self._lock:
+            self._check_open()
+            before = self._heard.get(worker, -1)
+            self._changed.wait_for(lambda: self._version != before or self._closed, timeout)
+            self._heard[worker] = self._version
+            return self._version != before
 
     def close(self) -> None:
-        self._closed = True
+        with self._lock:
+            self._closed = True
+            self._changed.notify_all()
 
     def _check_open(self) -> None:
         if self._closed:

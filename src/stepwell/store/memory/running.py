@@ -8,8 +8,10 @@ from ...ids import AttemptId, RunId, attempt_id, split_attempt_id
 from ...model import (
     ACTIVE_NODES,
     FAILED_NODES,
+    HAND_OUT,
     MAX_LOSSES,
     NODE_FAILED,
+    OUTAGE,
     RECORDED,
     SATISFIED_NODES,
     SUSPECT_AFTER,
@@ -156,7 +158,7 @@ def conclude(run: RunRecord, now: int) -> None:
 def close_gate(run: RunRecord, purpose: str, now: int, arguments: bytes = b"") -> None:
     """The gate is held by nobody: whoever sees it first finishes what it is held for."""
     run.gate, run.token, run.purpose, run.arguments, run.expires_at = GateState.HELD, None, purpose, arguments, now
-    run.stopping = purpose == "failed"
+    run.stopping, run.reported_until = purpose == "failed", 0
     run.note(now, "gate", None, None, purpose)
 
 
@@ -242,7 +244,7 @@ def output_of(run: RunRecord, index: int) -> bytes | None:
 
 
 def enlist(state: State, op: Enlist, now: int) -> Receipt:
-    state.workers[op.worker] = WorkerRecord(op.worker, now + op.lease, now, op.info)
+    state.workers[op.worker] = WorkerRecord(op.worker, now + op.lease, now, op.info, op.lease)
     return Enlisted(now + op.lease)
 
 
@@ -262,7 +264,7 @@ def renew(state: State, op: Renew, now: int) -> Receipt:
     hold_back(stray)
     for run in {attempt.run.id: attempt.run for attempt in stray}.values():
         conclude(run, now)
-    worker.lease_until, worker.renewed_at = now + op.lease, now
+    worker.lease_until, worker.renewed_at, worker.lease = now + op.lease, now, op.lease
     return Renewed(worker.lease_until, stops(state, op.worker), len(stray))
 
 
@@ -313,57 +315,73 @@ def _running_under(state: State, worker: str) -> list[AttemptRecord]:
 
 
 def sweep(state: State, op: Sweep, now: int) -> Receipt:
-    lost = _lose_expired(state, op.limit, now)
+    if op.run is None:
+        _forgive_an_outage(state, now)
+    runs = [run for run in state.runs.values() if op.run in (None, run.id)]
+    lost = _lose_expired(state, op, now)
     hold_back(lost)
     touched = {attempt.run.id: attempt.run for attempt in lost}
-    touched |= {run.id: run for run in _fence_cancelled(state, now)}
+    touched |= {run.id: run for run in _fence_cancelled(runs, op.limit, now)}
     for run in touched.values():
         conclude(run, now)
-    woken = _wake_due(state, op.limit, now)
+    woken = _wake_due(runs, op.limit, now)
     touched |= {run.id: run for run in woken}
-    for run in state.runs.values():
-        if run.gate is GateState.OPEN and run.deadline_at is not None and run.deadline_at <= now:
-            run.reason = "deadline"
-            close_gate(run, "failed", now)
-            touched[run.id] = run
+    overdue = [run for run in runs if run.gate is GateState.OPEN and (run.deadline_at or NEVER) <= now]
+    for run in sorted(overdue, key=lambda run: (run.deadline_at, run.admission))[: op.limit]:
+        run.reason = "deadline"
+        close_gate(run, "failed", now)
+        touched[run.id] = run
     news = tuple(run.news() for run in sorted(touched.values(), key=lambda run: run.admission))
-    return Swept(len(lost), len(woken), news, _left_held(state, now), _next_due(state))
+    alive = sum(worker.lease_until > now for worker in state.workers.values())
+    return Swept(len(lost), len(woken), news, _left_held(runs, op, now), _next_due(state), alive)
 
 
-def _lose_expired(state: State, limit: int, now: int) -> list[AttemptRecord]:
+NEVER = 2**63
+
+
+def _forgive_an_outage(state: State, now: int) -> None:
+    """Nobody could renew or sweep for a while: leases that ran out meanwhile are given once more."""
+    before, state.swept_at = state.swept_at, now
+    if before is not None and now - before > OUTAGE:
+        for worker in state.workers.values():
+            if before < worker.lease_until <= now:
+                worker.lease_until = now + worker.lease
+
+
+def _lose_expired(state: State, op: Sweep, now: int) -> list[AttemptRecord]:
     """Attempts of workers whose lease ran out; a worker with none left is forgotten."""
     lost: list[AttemptRecord] = []
     for worker in sorted(state.workers.values(), key=lambda worker: (worker.lease_until, worker.id)):
         if worker.lease_until > now:
             break
         held = _running_under(state, worker.id)
-        taken = held[: limit - len(lost)]
+        taken = [attempt for attempt in held if op.run in (None, attempt.run.id)][: op.limit - len(lost)]
         for attempt in taken:
             lose(attempt, now)
         lost += taken
-        if len(taken) == len(held):
+        if len(taken) == len(held) and op.run is None:
             del state.workers[worker.id]
     return lost
 
 
-def _fence_cancelled(state: State, now: int) -> list[RunRecord]:
+def _fence_cancelled(runs: list[RunRecord], limit: int, now: int) -> list[RunRecord]:
     """Cancelled runs whose attempts had time enough to stop: what still runs can no longer write."""
     fenced = [
         attempt
-        for run in state.runs.values()
+        for run in sorted(runs, key=lambda run: run.admission)
         if run.cancel_at is not None and run.cancel_at <= now
         for attempt in run.attempts
         if attempt.status is AttemptStatus.RUNNING
-    ]
+    ][:limit]
     for attempt in fenced:
         end(attempt, AttemptStatus.CANCELLED, NodeStatus.CANCELLED, now)
     return [attempt.run for attempt in fenced]
 
 
-def _wake_due(state: State, limit: int, now: int) -> list[RunRecord]:
+def _wake_due(runs: list[RunRecord], limit: int, now: int) -> list[RunRecord]:
     due = sorted(
         (node.due_at, run.admission, node.index, run, node)
-        for run in state.runs.values()
+        for run in runs
         if run.gate is GateState.OPEN
         for node in run.nodes
         if node.status is NodeStatus.WAITING and node.due_at is not None and node.due_at <= now
@@ -375,12 +393,17 @@ def _wake_due(state: State, limit: int, now: int) -> list[RunRecord]:
     return [run for _, _, _, run, _ in due]
 
 
-def _left_held(state: State, now: int) -> tuple[HeldGate, ...]:
-    return tuple(
-        HeldGate(run.id, run.purpose or "", run.arguments)
-        for run in state.runs.values()
-        if run.gate is GateState.HELD and run.expires_at is not None and run.expires_at <= now
-    )
+def _left_held(runs: list[RunRecord], op: Sweep, now: int) -> tuple[HeldGate, ...]:
+    left = [
+        run
+        for run in sorted(runs, key=lambda run: run.admission)
+        if run.gate is GateState.HELD
+        and (run.expires_at if run.expires_at is not None else NEVER) <= now
+        and (op.run is not None or run.reported_until <= now)
+    ][: op.limit]
+    for run in left:
+        run.reported_until = now + HAND_OUT
+    return tuple(HeldGate(run.id, run.purpose or "", run.arguments) for run in left)
 
 
 def _next_due(state: State) -> int | None:
@@ -392,7 +415,7 @@ def _next_due(state: State) -> int | None:
             ]
             times += [] if run.deadline_at is None else [run.deadline_at]
         elif run.gate is GateState.HELD and run.expires_at is not None:
-            times.append(run.expires_at)
+            times.append(max(run.expires_at, run.reported_until))
         if run.cancel_at is not None:
             times.append(run.cancel_at)
     return min(times, default=None)

@@ -184,7 +184,7 @@ def gate(state: State, op: Gate, now: int) -> Receipt:
     if facts.held_by(op.token):
         return GateTaken(run.news())
     run.gate, run.token, run.purpose, run.arguments = GateState.HELD, op.token, op.purpose, op.arguments
-    run.expires_at = now + op.lease
+    run.expires_at, run.reported_until = now + op.lease, 0
     run.stopping = run.stopping or op.stop
     run.note(now, "gate", None, None, op.purpose)
     return GateTaken(run.news())

@@ -124,6 +124,7 @@ class RunRecord:
     gate: GateState = GateState.HELD
     token: GateToken | None = None
     last_token: str | None = None
+    reported_until: int = 0
     purpose: str | None = "load"
     arguments: bytes = b""
     expires_at: int | None = None
@@ -204,6 +205,7 @@ class WorkerRecord:
     lease_until: int
     renewed_at: int
     info: bytes
+    lease: int
 
     def row(self) -> WorkerRow:
         return WorkerRow(self.id, self.lease_until, self.renewed_at, self.info)  # type: ignore[arg-type]
@@ -218,6 +220,7 @@ class State:
     versions: Versions = field(default_factory=dict)
     admissions: int = 0
     graphs_stored: int = 0
+    swept_at: int | None = None
 
     def attempt(self, claim: str, ordinal: int) -> AttemptRecord | None:
         return self.claims.get(claim, {}).get(ordinal)

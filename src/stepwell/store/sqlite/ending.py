@@ -208,6 +208,7 @@ UPDATE run SET status = {R_PAUSED}, gate = {G_SHUT}, reason = ?, seq = seq + 1 W
 """
 _CLOSE = f"""
 UPDATE run SET gate = {G_HELD}, token = NULL, purpose = :purpose, arguments = x'', expires_at = :now, stopping = 1,
+               reported_until = 0,
                reason = coalesce(:reason, reason), seq = seq + 1
  WHERE key IN (SELECT value FROM json_each(:runs))
 """

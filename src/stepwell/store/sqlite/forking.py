@@ -22,7 +22,8 @@ from .ending import Transaction, note_gates
 from .payloads import share_references
 
 _HOLD = f"""
-UPDATE run SET gate = {G_HELD}, token = NULL, purpose = 'fork', arguments = fork, expires_at = :now, seq = seq + 1
+UPDATE run SET gate = {G_HELD}, token = NULL, purpose = 'fork', arguments = fork, expires_at = :now, seq = seq + 1,
+               reported_until = 0
  WHERE fork IS NOT NULL AND gate = {G_OPEN} AND loaded = total AND id IN (SELECT value FROM json_each(:runs))
 RETURNING key
 """

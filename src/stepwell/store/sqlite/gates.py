@@ -40,6 +40,7 @@ from .payloads import keep
 
 _HOLD = f"""
 UPDATE run SET gate = {G_HELD}, token = :token, purpose = :purpose, arguments = :arguments, expires_at = :expires,
+               reported_until = 0,
                stopping = max(stopping, :stop), seq = seq + 1, derived = 0
  WHERE key = :run
 """

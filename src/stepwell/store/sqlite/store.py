@@ -7,7 +7,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, assert_never, cast
@@ -17,7 +17,7 @@ import apsw
 
 from ...clock import BootClock, Clock, WallClock, boot_id, has_boot_clock, since_boot
 from ...errors import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
-from ...ids import AttemptId
+from ...ids import AttemptId, RunId, WorkerId
 from ...model import (
     ActivateVersion,
     AddGraph,
@@ -32,6 +32,7 @@ from ...model import (
     Dismiss,
     Enlist,
     Gate,
+    Hint,
     Op,
     Query,
     Receipt,
@@ -70,6 +71,8 @@ Synchronous = Literal["full", "normal"]
 
 
 FILE_CHECK_SECONDS = 1.0
+LOOK_SOONEST, LOOK_LATEST = 0.02, 0.5
+"""Seconds between two looks whether the file has changed."""
 _TROUBLE = (
     apsw.BusyError,
     apsw.LockedError,
@@ -103,6 +106,7 @@ class SqliteStore:
     """
 
     embedded = True
+    needs_hints = False
     limits = LIMITS
 
     def __init__(
@@ -120,6 +124,9 @@ class SqliteStore:
         self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
         self._closed = False
         self._lanes = Lanes()
+        self._ends = threading.Event()
+        self._heard: dict[WorkerId, int] = {}
+        """What each worker that waits for hints was last told of the file."""
         try:
             self._open(clock, synchronous)
         except _TROUBLE as error:
@@ -287,7 +294,24 @@ class SqliteStore:
     def now(self) -> int:
         return self._clock.now()
 
-    def version(self) -> int:
+    def send_hint(self, hint: Hint) -> None:
+        """Every commit can be seen by all that have the file open."""
+
+    def wait_for_hint(
+        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
+    ) -> bool:
+        """Looks whether the file has changed: often at first, then more and more seldom."""
+        give_up_at, pause = time.monotonic() + timeout, LOOK_SOONEST
+        while (version := self._version()) == self._heard.get(worker):
+            left = give_up_at - time.monotonic()
+            if left <= 0 or self._ends.wait(min(pause, left)):
+                return False
+            pause = min(2 * pause, LOOK_LATEST)
+        self._heard[worker] = version
+        return True
+
+    def _version(self) -> int:
+        """A number that differs from an earlier one when anything was committed in between, by anybody."""
         self._check_process()
         with self._read_lock:
             self._check_open()
@@ -302,6 +326,7 @@ class SqliteStore:
         with self._write_lock, self._read_lock:
             if not self._closed:
                 self._closed = True
+                self._ends.set()
                 self._log.close()
                 self._reader.close()
                 self._writer.close()
@@ -398,7 +423,7 @@ class SqliteStore:
     def _expire(self, tx: Transaction, dead: Sequence[str]) -> None:
         """End the leases of workers whose process is known to be gone."""
         for worker in dead:
-            tx.db.execute("UPDATE worker SET lease_until = min(lease_until, ?) WHERE id = ?", (tx.now, worker))
+            tx.db.execute("UPDATE worker SET lease_until = 0 WHERE id = ?", (worker,))
 
     def _check_process(self) -> None:
         """Asked before any lock is taken: a forked child inherits locks that nobody will ever release."""
