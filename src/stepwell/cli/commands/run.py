@@ -88,8 +88,8 @@ def fork(
 
 def _say_what_is_shared(store: Store, fork: Run) -> None:
     row = fork.row
-    (shared,) = store.read([ListJournal(row.id, limit=row.nodes, kinds=("shared",))])
-    typer.echo(f"forked from {origin_of(row)}: {len(shared):,} of {count(len(fork.graph), 'node')} shared", err=True)
+    shared = sum(1 for _ in reader.rows(store, ListJournal(row.id, kinds=("shared",))))
+    typer.echo(f"forked from {origin_of(row)}: {shared:,} of {count(len(fork.graph), 'node')} shared", err=True)
 
 
 @advised

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ...clock import SECOND
 from ...codec import sha256
 from ...graph import Graph
 from ...kernel.comparing import Comparison, NodeFacts, Pair, Side, compare, json_changes
-from ...model import AttemptRow, AttemptStatus, ListAttempts, RunRow
+from ...model import AttemptStatus, ListAttempts, RunRow
 from ...model.outputs import delta_of, output_of
 from ...store import Store, reader
 
@@ -62,19 +62,14 @@ def _attempts(store: Store, row: RunRow) -> tuple[dict[int, tuple[str, str | Non
     """By node: hashes of its output and of its delta, and how long its ended attempts took together."""
     hashes: dict[int, tuple[str, str | None]] = {}
     seconds: dict[int, float] = {}
-    query = ListAttempts(row.id, limit=_PAGE)
-    while True:
-        page = cast("tuple[AttemptRow, ...]", store.read([query])[0])
-        for attempt in page:
-            if attempt.ended_at is not None:
-                taken = (attempt.ended_at - attempt.started_at) / SECOND
-                seconds[attempt.index] = seconds.get(attempt.index, 0.0) + taken
-            if attempt.status is AttemptStatus.COMPLETED:
-                output, delta = _parts(attempt.output)
-                hashes[attempt.index] = sha256(output), None if delta is None else sha256(delta)
-        if len(page) < _PAGE:
-            return hashes, seconds
-        query = query._replace(after=(page[-1].index, page[-1].number))
+    for attempt in reader.rows(store, ListAttempts(row.id, limit=_PAGE)):
+        if attempt.ended_at is not None:
+            taken = (attempt.ended_at - attempt.started_at) / SECOND
+            seconds[attempt.index] = seconds.get(attempt.index, 0.0) + taken
+        if attempt.status is AttemptStatus.COMPLETED:
+            output, delta = _parts(attempt.output)
+            hashes[attempt.index] = sha256(output), None if delta is None else sha256(delta)
+    return hashes, seconds
 
 
 def _parts(stored: bytes | None) -> tuple[bytes, bytes | None]:

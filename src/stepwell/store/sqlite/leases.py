@@ -85,12 +85,12 @@ def renew(tx: Transaction, op: Renew) -> Receipt:
     return Renewed(until, stops(tx, op.worker), released)
 
 
-def stops(tx: Transaction, worker: str) -> tuple[AttemptId, ...]:
+def stops(tx: Transaction, worker: str, limit: int = 10_000) -> tuple[AttemptId, ...]:
     rows = tx.all(
         f"SELECT c.id, a.key % {ORDINALS} FROM attempt a INDEXED BY attempt_held CROSS JOIN run r ON r.key = a.run"
         f" CROSS JOIN claim c ON c.key = a.key / {ORDINALS}"
-        f" WHERE a.status = {A_RUNNING} AND a.worker = ? AND r.stopping ORDER BY a.key",
-        (worker,),
+        f" WHERE a.status = {A_RUNNING} AND a.worker = ? AND r.stopping ORDER BY a.key LIMIT ?",
+        (worker, limit),
     )
     return tuple(attempt_id(claim, ordinal) for claim, ordinal in rows)
 

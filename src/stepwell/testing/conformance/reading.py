@@ -35,7 +35,7 @@ def test_an_empty_store_answers_every_question(store: Store) -> None:
             ListUnfinished(),
             ListUnusedGraphs(),
         ]
-    ) == [None, RunPage((), None), (), (), {}, None, (), (), (), (), (), {}, (), (), ()]
+    ) == [None, RunPage((), None), (), (), (), None, (), (), (), (), (), {}, (), (), ()]
 
 
 def test_runs_are_found_by_how_their_ids_begin(store: Store) -> None:
