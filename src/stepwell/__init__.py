@@ -12,6 +12,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
+    from .define.document import Document, DocumentError
     from .errors import (
         DefinitionError,
         GraphError,
@@ -35,11 +36,13 @@ if TYPE_CHECKING:
     from .handlers import Handlers, handler
     from .masking import secret
     from .model import AttemptStatus, NodeStatus, RunStatus
+    from .pipeline import Entity, Pipeline
     from .replay import effect
     from .runner import Context, Engine, Run
 
 _HOMES = {
     "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
+    "define.document": ("Document", "DocumentError"),
     "errors": (
         "DefinitionError",
         "GraphError",
@@ -63,6 +66,7 @@ _HOMES = {
     "handlers": ("Handlers", "handler"),
     "masking": ("secret",),
     "model": ("AttemptStatus", "NodeStatus", "RunStatus"),
+    "pipeline": ("Entity", "Pipeline"),
     "replay": ("effect",),
     "runner": ("Context", "Engine", "Run"),
 }
@@ -75,7 +79,10 @@ __all__ = [
     "Context",
     "DefinitionError",
     "Delta",
+    "Document",
+    "DocumentError",
     "Engine",
+    "Entity",
     "Graph",
     "GraphError",
     "Handlers",
@@ -84,6 +91,7 @@ __all__ = [
     "NodeSpec",
     "NodeStatus",
     "PermanentError",
+    "Pipeline",
     "ReplayMismatch",
     "Retry",
     "RetryLater",

@@ -23,6 +23,13 @@ StepwellError
 │   ├── RunPaused              the run waits for somebody to decide
 │   ├── RunStillActive         waiting ended before the run did
 │   └── ReplayMismatch         a replay differs from what was recorded; names node, attempt, effect and the difference
+├── PipelineError              something about one pipeline; has `pipeline`
+│   ├── PipelineBusy           another process is scanning it
+│   ├── OtherRoot              the root of the pipeline is not the one that the work was planned for
+│   ├── ManifestError          a manifest cannot be read
+│   ├── InvalidOutput          a stage produced what its validation refuses
+│   └── InputChanged           an input changed while a stage was reading it
+├── UnsafePath                 a path would lead out of its root, or other systems could not keep it
 ├── StateError                 a delta is refused, or cannot be folded into the state of a run
 ├── MaskedResponse             a durable effect is not served again, because a secret in its response is not stored
 ├── EngineClosed               the engine no longer takes work
@@ -56,15 +63,15 @@ class StepwellError(Exception):
 class DefinitionError(StepwellError):
     """A workflow is written wrongly. `where` is the file and line of the definition, if it is known."""
 
-    def __init__(self, message: str, *, where: str | None = None) -> None:
+    def __init__(self, message: str, *, where: object = None) -> None:
         super().__init__(f"{message}\n  defined at {where}" if where else message)
-        self.where = where
+        self.where = str(where) if where else None
 
 
 class GraphError(DefinitionError):
     """A graph has problems. `problems` lists all of them, each with the place it was found at."""
 
-    def __init__(self, problems: Sequence[object], *, where: str | None = None) -> None:
+    def __init__(self, problems: Sequence[object], *, where: object = None) -> None:
         self.problems = tuple(problems)
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         lines = "\n".join(f"  - {problem}" for problem in self.problems[:MAX_SHOWN])
@@ -283,6 +290,47 @@ class ReplayMismatch(RunError):
         self.attempt = attempt
         self.effect = effect
         self.diff = tuple(diff)
+
+
+class UnsafePath(StepwellError):
+    """A path, or the value of a variable in one, is refused. `path` is what was given."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"the path {shown(path)} is refused: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+class PipelineError(StepwellError):
+    """Something about one pipeline."""
+
+    def __init__(self, message: str, *, pipeline: str) -> None:
+        super().__init__(message)
+        self.pipeline = pipeline
+
+
+class PipelineBusy(PipelineError):
+    """Another process is scanning the pipeline, and did not end in time."""
+
+
+class OtherRoot(PipelineError):
+    """What is at the root of a pipeline is not what the work was planned for."""
+
+
+class ManifestError(PipelineError):
+    """A manifest is no JSON of ours. `path` says which."""
+
+    def __init__(self, message: str, *, pipeline: str, path: str) -> None:
+        super().__init__(message, pipeline=pipeline)
+        self.path = path
+
+
+class InvalidOutput(PipelineError):
+    """A stage produced what its validation refuses. Nothing was recorded."""
+
+
+class InputChanged(PipelineError):
+    """An input changed while a stage was reading it. Nothing was recorded; the stage runs again."""
 
 
 class StateError(StepwellError):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FrameType
 from typing import Any
 
-_ROOMS = tuple(f"{__package__}.{room}" for room in ("define.", "graph.", "place", "replay."))
+_ROOMS = tuple(f"{__package__}.{room}" for room in ("define.", "graph.", "pipeline.", "place", "replay."))
 
 
 class SourceLine:

@@ -230,6 +230,15 @@ def references(value: object) -> Iterator[SecretRef]:
             yield from references(item)
 
 
+def references_of(value: Any) -> Any:
+    """What somebody wrote, references where it says exactly `secret:NAME`. Never for what a template or a server gave."""
+    if isinstance(value, str):
+        return SecretRef.of(value) or value
+    if isinstance(value, Mapping):
+        return {key: references_of(item) for key, item in value.items()}
+    return [references_of(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def has_references(value: object) -> bool:
     """Whether there is one, without much ado: it is asked of every config."""
     kind = type(value)

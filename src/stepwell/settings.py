@@ -47,6 +47,8 @@ class Settings:
     lease_seconds: float | None = None
     close_seconds: float | None = None
     """How long bodies may go on when a worker is asked to end."""
+    pipelines: tuple[str, ...] = ()
+    """What `stepwell pipeline` works on when none is named: module:name, or files."""
     jobs: tuple[str, ...] = ()
     """Modules whose functions may run for what came from elsewhere."""
     handlers: tuple[str, ...] = ()
@@ -201,6 +203,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "lease_seconds": _number(float),
     "close_seconds": _number(float),
     "jobs": _names,
+    "pipelines": _list,
     "handlers": _names,
     "secrets_folder": _text,
     "private_networks": _networks,
@@ -213,6 +216,7 @@ _NEEDED = {
     "lease_seconds": "a number of seconds",
     "close_seconds": "a number of seconds",
     "jobs": "a list of names of modules",
+    "pipelines": "a list of pipelines (module:name, or a file)",
     "handlers": "a list of names of modules",
     "secrets_folder": "the path of a folder",
     "private_networks": "a list of networks, as 10.0.0.0/8 or 127.0.0.1:8080",

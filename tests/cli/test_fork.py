@@ -37,6 +37,13 @@ def test_a_fork_at_a_point_of_the_history_is_left_to_others(ordered: Shop) -> No
     assert "every invariant holds" in ordered("audit", "f").out
 
 
+def test_who_only_records_a_fork_needs_no_code_of_it(ordered: Shop) -> None:
+    """Unless the input changes: then the class says what it may be."""
+    (ordered.folder / "shop.py").unlink()
+    assert "is PENDING: " in ordered("fork", "order-7", "--at", "1", "--no-wait").out
+    ordered("fork", "order-7", "--at", "1", "--no-wait", "--input", "express=true", code=2)
+
+
 def test_a_failed_run_goes_on_with_other_input(shop: Shop) -> None:
     shop("run", "shop:Order", "-i", "order_id=-1", "--run-id", "bad", code=1)
     assert shop("fork", "bad", "-i", "order_id=1").json["shipped"]["order_id"] == 1

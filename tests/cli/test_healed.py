@@ -93,7 +93,7 @@ def test_why_says_what_healing_did_to_a_node(failed: Shop) -> None:
     failed("retry", "r", code=1)
     late = failed("why", "r", "late").out
     assert "late was skipped: it joined the run when nodes after it had already started" in late
-    assert "the code of the workflow changed and the run went over to it at" in late
+    assert "the code of the workflow changed and the run switched to it at" in late
     gone = failed("why", "r", "pack").out
     assert "pack was cancelled before it began, because the workflow no longer has it" in gone
     assert "retry" not in gone, "a retry does not run what is gone"

@@ -458,9 +458,9 @@ class SameAsMemory(RuleBasedStateMachine):
         start = len(current.order) + (new % 7 == 0)
         self.ask(SwitchGraph(run.id, token, graph.digest if new % 13 else Digest("unknown"), start), True)
         if part is None:
-            self.finish_going_over(run.id, token, current, graph)
+            self.finish_switching(run.id, token, current, graph)
 
-    def finish_going_over(self, run_id: RunId, token: GateToken, before: Graph, graph: Graph) -> None:
+    def finish_switching(self, run_id: RunId, token: GateToken, before: Graph, graph: Graph) -> None:
         run, rows = reader.get_run(self.memory, run_id), self.rows(run_id)
         if run is None:  # deleted by what stood before it in the batch
             return

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
+from stepwell.define.document import Document
 from stepwell.handlers import Handlers
-from stepwell.secrets import SecretRef, sources_of
+from stepwell.secrets import sources_of
 from stepwell.services import services_of
 from stepwell.templates import is_template
 from tests.handlers.page import tables
+from tests.runner.waiting import eventually
 
 PAGE = (Path(__file__).parents[2] / "docs" / "handlers.md").read_text("utf-8")
 SECTIONS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")}
@@ -54,9 +56,18 @@ def test_the_settings_are_read_as_they_stand():
 def test_the_handler_of_ones_own_works():
     [code] = blocks(SECTIONS["Your own"], "python")
     made: dict[str, Any] = {"__name__": "page"}
-    exec(code.replace('Engine("memory://", handlers=', "("), made)
-    handlers, geocode = made["engine"], made["geocode"]
-    assert handlers["geocode"] is geocode
+    exec(code, made)
+    geocode, handlers = made["geocode"], made["engine"].code.handlers
     assert geocode.output_fields() == {"result"}
-    config = {"address": "Alexanderplatz 1", "key": SecretRef("MAPS_KEY")}
-    assert handlers.call(geocode, None, config) == {"result": [52.52, 13.41]}
+
+    def document(address: str) -> Document:
+        place = {"id": "place", "handler": "geocode", "config": {"address": address, "key": "secret:MAPS_KEY"}}
+        return Document({"name": "places", "nodes": [{**place, "dependencies": []}]}, handlers=handlers)
+
+    with made["engine"] as engine:
+        assert engine.run(document("Alexanderplatz 1")).output("place") == {"result": [52.52, 13.41]}
+        nowhere = engine.run(document("Nowhere"), check=False).node("place")
+        assert [str(each.status) for each in nowhere.attempts] == ["FAILED"]
+        busy = engine.start(document("busy"))
+        eventually(lambda: len(busy.node("place").attempts) > 1)
+        busy.cancel()

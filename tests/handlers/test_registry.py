@@ -79,6 +79,21 @@ def test_what_is_known_only_later_is_not_judged():
     assert geocode.check_config({"address": "x", "zoom": "{{ a.zoom }}"}) != []
 
 
+def test_a_secret_is_refused_at_check_where_none_can_be():
+    handlers = Handlers()
+    url = {"url": "secret:URL", "headers": {"X": "secret:X"}, "method": "secret:M", "bearer": "secret:T"}
+    assert handlers["http_request"].check_config(url, is_template) == [
+        Problem(("url",), "no secret can be used here"),
+        Problem(("method",), "no secret can be used here"),
+    ]
+    told = "transform takes no secrets: what it is given it returns"
+    config = {"template": {"a": ["x", "secret:DB"]}}
+    assert handlers["transform"].check_config(config, is_template) == [Problem(("template", "a", 1), told)]
+    assert handlers["shell"].check_config({"args": ["x", "secret:DB"], "env": {"K": "secret:DB"}}) == [
+        Problem(("args", 1), "no secret can be used here")
+    ]
+
+
 def test_a_config_that_is_no_object_is_one_problem():
     assert geocode.check_config(["x"]) == [Problem((), "an object is needed, not a list")]
     assert geocode.check_config(None) == [Problem((), "an object is needed, not null")]

@@ -299,7 +299,7 @@ def test_a_long_history_is_told_back_to_a_few_attempts() -> None:
     [
         ("retry", attempt("FAILED", 400, "ValueError"), "asked for what did not complete to run again (run.retry())"),
         ("reattempt", attempt("SUPERSEDED", 400), "somebody asked for it to run again (run.reattempt())"),
-        ("heal", attempt("CANCELLED", 400), "the code of the workflow changed and the run went over to it"),
+        ("heal", attempt("CANCELLED", 400), "the code of the workflow changed and the run switched to it"),
         ("mend", attempt("LOST", 400), "the run was changed: mend"),
     ],
 )
@@ -398,7 +398,7 @@ def test_interrupted_says_that_it_may_be_half_done() -> None:
         (
             "removed",
             "before it began, because the workflow no longer has it",
-            "the code of the workflow changed and the run went over to it at 11:53:00",
+            "the code of the workflow changed and the run switched to it at 11:53:00",
         ),
         ("floods", "before it began, reason: floods", None),
     ],

@@ -145,7 +145,7 @@ def test_a_completed_run_tells_what_was_asked_of_it() -> None:
     told = text(why(WIDE, None, run=run_row(WIDE, "COMPLETED"), gates=gates, counts={N.COMPLETED: 8}))
     assert told == [
         "run r-1 of Order completed at 11:59:55: 8 nodes, all completed",
-        "  the code of the workflow changed and the run went over to it at 11:53:00",
+        "  the code of the workflow changed and the run switched to it at 11:53:00",
         "  somebody asked for what did not complete to run again (run.retry()) at 11:52:00",
     ]
 

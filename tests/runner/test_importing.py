@@ -127,7 +127,7 @@ def test_the_same_graph_again_changes_nothing(engine: Engine) -> None:
     assert run.audit() == []
 
 
-def test_a_run_that_is_being_worked_on_goes_over(open_engine: OpenEngine) -> None:
+def test_a_run_that_is_being_worked_on_switches_graphs(open_engine: OpenEngine) -> None:
     engine = open_engine(jobs=["tests.runner.jobs"])
     play = Play(held="a")
     run = engine.start(play.workflow(a=None, b="a"))
@@ -147,7 +147,7 @@ def test_a_run_that_is_being_worked_on_goes_over(open_engine: OpenEngine) -> Non
     assert run.audit() == []
 
 
-def test_a_paused_run_goes_over_and_stays_paused(engine: Engine) -> None:
+def test_a_paused_run_switches_graphs_and_stays_paused(engine: Engine) -> None:
     play = Play(held="a")
     run = engine.start(play.workflow(a=None, b="a"))
     play.begins("a")

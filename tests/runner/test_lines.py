@@ -181,7 +181,7 @@ def test_after_the_end_nothing_is_kept() -> None:
     said.progress(1)
     said.relay("line", b"late")
     said.drop(1)
-    lines.ripen()
+    lines.mark_due()
     assert lines.due() == []
 
 
@@ -195,11 +195,11 @@ def test_of_progress_only_the_latest_is_given() -> None:
     lines, said = made()
     for number in range(100):
         said.progress(number, 100, "rows")
-    lines.ripen()
+    lines.mark_due()
     (op,) = lines.due()
     assert (op.index, op.kind, Progress.of(op.data)) == (MARK, "progress", (99, 100, "rows"))
-    assert not lines.ripe
-    lines.ripen()
+    assert not lines.is_due
+    lines.mark_due()
     assert lines.due() == []
     said.progress(100, 100)
     assert [Progress.of(op.data) for op in said.rest()] == [(100, 100, None)]
@@ -248,8 +248,8 @@ def test_whoever_waits_wakes_the_pulse_once_and_is_taken_when_ripe() -> None:
     for _ in range(3):
         said.log(1, "INFO", 20, "x", "y")
     assert woken == [1]
-    assert not lines.ripe
-    lines.ripen()
+    assert not lines.is_due
+    lines.mark_due()
     assert len(lines.due()) == 3
     said.log(1, "INFO", 20, "x", "y")
     assert woken == [1, 1]
@@ -262,9 +262,9 @@ def test_one_commit_takes_a_part_and_the_next_ones_the_rest() -> None:
         assert said is not None
         for _ in range(700):
             said.log(1, "INFO", 20, "x", "y")
-    lines.ripen()
+    lines.mark_due()
     sizes = []
-    while lines.ripe:
+    while lines.is_due:
         sizes.append(len(lines.due()))
     assert sizes == [TAKEN_UP_TO, TAKEN_UP_TO, 800]
     assert lines._bytes == 0
@@ -275,6 +275,6 @@ def test_what_a_process_sends_is_kept_as_it_is() -> None:
     said.relay("line", LogLine(1, "INFO", 20, "stdout", "one").encoded())
     said.relay("mark", Progress(1, 2).encoded())
     said.relay("dropped", (17, 5))
-    lines.ripen()
+    lines.mark_due()
     assert [op.index for op in lines.due()] == [0, MARK]
     assert texts(said.rest()) == ["17 more lines were not kept: of an attempt 1,000 lines and 1,024 KiB are"]

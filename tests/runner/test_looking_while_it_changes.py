@@ -1,4 +1,4 @@
-"""Whoever looks at a run while it goes over to another graph sees nodes of either, and no error."""
+"""Whoever looks at a run while it switches to another graph sees nodes of either, and no error."""
 
 from __future__ import annotations
 

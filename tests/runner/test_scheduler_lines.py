@@ -47,7 +47,7 @@ def test_lines_wait_until_they_are_ripe() -> None:
     (held,) = at_work(scheduler, 1)
     say(scheduler, held)
     assert "Append" not in kinds(scheduler.next_batch(1))
-    scheduler.lines.ripen()
+    scheduler.lines.mark_due()
     assert kinds(scheduler.next_batch(1)) == ["Append"]
 
 

@@ -170,7 +170,7 @@ def test_paused_healed_and_removed(store: Store, clock: ManualClock) -> None:
     switch_graph(store, old, graph(clean="", load="clean", ship="load"))
     assert lines(store, "clean")[:2] == [
         "clean was skipped: it joined the run when nodes after it had already started",
-        "  the code of the workflow changed and the run went over to it at 22:13:20",
+        "  the code of the workflow changed and the run switched to it at 22:13:20",
     ]
     assert lines(store, "report")[0] == "report was cancelled before it began, because the workflow no longer has it"
     clock.advance(1)

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
-from . import completion, options
+from . import completion, document_commands, options
 from .command import declare
 from .exits import MEANINGS, forgiving_streams, report
+from .pipeline import pipelines
 
 app = typer.Typer(
     name="stepwell",
@@ -22,6 +23,9 @@ app = typer.Typer(
     epilog="\b\nExit codes:\n" + "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in MEANINGS.items()),
     context_settings={"help_option_names": ["--help", "-h"]},
 )
+
+
+app.add_typer(pipelines, name="pipeline")
 
 
 def _show_version(wanted: bool) -> None:
@@ -68,7 +72,7 @@ def run(
     """
 
 
-@declare(app, "look")
+@declare(app, "ls")
 def ls(
     workflow: Annotated[
         str | None,
@@ -88,14 +92,22 @@ def ls(
     """List runs, the newest first."""
 
 
-@declare(app, "look")
+@declare(app, "show")
 def show(
-    run: options.RunArgument,
+    run: options.Shown,
+    node: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NODE]",
+            help="A node by id or name: its attempts, its config as written and as rendered, what it returned.",
+            autocompletion=completion.nodes,
+        ),
+    ] = None,
     traceback: Annotated[bool, typer.Option("--traceback", help="With the tracebacks of failed nodes.")] = False,
     whole: Annotated[bool, typer.Option("--all", help="Every node one by one, however many there are.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show a run: its nodes as a tree, and when they were at work."""
+    """Show a run: its nodes as a tree, and when they were at work; one node of it; or a document."""
 
 
 @declare(app, "why")
@@ -127,7 +139,7 @@ def logs(
     """Show what the nodes of a run logged and printed."""
 
 
-@declare(app, "look")
+@declare(app, "show")
 def audit(run: options.RunArgument, as_json: options.AsJson = False) -> None:
     """Recompute every invariant of a run from its rows; exit code 1 if one of them does not hold."""
 
@@ -138,6 +150,9 @@ def handlers(
     as_json: options.AsJson = False,
 ) -> None:
     """List what nodes of documents can do, or show the config of a handler, its output and an example."""
+
+
+document_commands.add_to(app)
 
 
 @declare(app, "checkpoints")
@@ -182,7 +197,7 @@ def export(
     """Write what is recorded of a run into a file that can be replayed anywhere, without the secrets that its code names."""
 
 
-@declare(app, "look")
+@declare(app, "graph")
 def graph(
     what: Annotated[
         str,

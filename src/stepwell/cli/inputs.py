@@ -91,8 +91,6 @@ def make_startable(target: str, pairs: Pairs, file: str | None) -> Workflow | Bu
 
 def changed_input(run_id: str, found: Target | None, pairs: Pairs) -> dict[str, Any]:
     """What `--input` changes of the input of a run of this class; the rest of it stays."""
-    if not pairs:
-        return {}
     if not isinstance(found, type):
         raise InputError(f"--input: run {run_id} is of a workflow that takes no input")
     problems: list[str] = []
@@ -117,7 +115,7 @@ def _built(target: str, function: Callable[..., Any], values: Mapping[str, Any])
     except BaseException as error:  # also SystemExit: it is code of the user, and no end of this command
         raise DefinitionError(f"{target} raised {_shown(error)}") from error
     if not isinstance(built, Builder):
-        raise DefinitionError(f"{target} returned {built!r}, but a Builder is needed", where=str(place_of(function)))
+        raise DefinitionError(f"{target} returned {built!r}, but a Builder is needed", where=place_of(function))
     return built
 
 
@@ -183,10 +181,10 @@ def coerced(text: str, shape: Shape) -> Any:
     >>> coerced("7", shape_of(int)), coerced("7", shape_of(str)), coerced("[7]", shape_of(list[int]))
     (7, '7', [7])
     """
-    return next((value for value in _meanings(text) if not shape.problems(value, "")), text)
+    return next((value for value in meanings(text) if not shape.problems(value, "")), text)
 
 
-def _meanings(text: str) -> Iterator[Any]:
+def meanings(text: str) -> Iterator[Any]:
     """Everything a text could mean. A string stays what it is, so JSON's strings and null come after it."""
     try:
         parsed = json.loads(text)

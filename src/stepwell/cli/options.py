@@ -25,7 +25,7 @@ Target = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="module:Workflow, or module:function that returns a Builder.",
+        help="module:Workflow, module:function that returns a Builder, a document (JSON, YAML), or the name of a stored one.",
         autocompletion=targets,
     ),
 ]
@@ -34,6 +34,14 @@ RunArgument = Annotated[
     typer.Argument(
         metavar="RUN",
         help="The id of a run, or its beginning (at least 4 characters).",
+        autocompletion=runs,
+    ),
+]
+Shown = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN|FILE|NAME",
+        help="The id of a run, or its beginning; a document, or the name of a stored one.",
         autocompletion=runs,
     ),
 ]

@@ -113,10 +113,10 @@ class Builder:
         known = self._job(job, place)
         if args is not None and not callable(args):
             raise DefinitionError(
-                f"args={shown(args)}: a function is needed that makes the args of one item", where=str(place)
+                f"args={shown(args)}: a function is needed that makes the args of one item", where=place
             )
         if not isinstance(items, Iterable):
-            raise DefinitionError(f"fan_out({shown(items)}): items are needed, one for each node", where=str(place))
+            raise DefinitionError(f"fan_out({shown(items)}): items are needed, one for each node", where=place)
         naming: Callable[[Item], str] | None = name if callable(name) else None
         prefix = known.short_name if name is None else name
         members = FanOut(
@@ -145,7 +145,7 @@ class Builder:
                 state = None if self.state is None else address_of(self.state.declared)
                 self._graph = Graph(self._specs, state=state)
             except GraphError as error:
-                raise GraphError(self._explained(error.problems), where=str(self.place)) from None
+                raise GraphError(self._explained(error.problems), where=self.place) from None
         return self._graph
 
     def _job(self, job: Job, place: SourceLine) -> NamedJob:
@@ -154,7 +154,7 @@ class Builder:
             try:
                 known = self._jobs[job] = named_job(job)
             except DefinitionError as error:
-                raise DefinitionError(str(error), where=str(place)) from None
+                raise DefinitionError(str(error), where=place) from None
         return known
 
     def _add(
@@ -202,14 +202,13 @@ class Builder:
             return NodeId(text)
         if text not in self._named:
             raise DefinitionError(
-                f"depends_on={text!r}: {self.workflow_name} has no node of this name yet; add it first",
-                where=str(place),
+                f"depends_on={text!r}: {self.workflow_name} has no node of this name yet; add it first", where=place
             )
         if self._same_name[text] > 1:
             raise DefinitionError(
                 f"depends_on={text!r}: {self._same_name[text]} nodes have this name; use the id that node() or "
                 f"fan_out() returned",
-                where=str(place),
+                where=place,
             )
         return self._named[text]
 
@@ -228,7 +227,7 @@ class Builder:
             else:
                 raise DefinitionError(
                     f"depends_on={shown(each)}: names, ids, what fan_out returned, or a list of these is needed",
-                    where=str(place),
+                    where=place,
                 )
         return tuple(found)
 
@@ -252,12 +251,12 @@ class Builder:
 
 def _checked_state(declared: object, place: SourceLine) -> StateType:
     if not isinstance(declared, type):
-        raise DefinitionError(f"state={shown(declared)}: a class that declares a state is needed", where=str(place))
+        raise DefinitionError(f"state={shown(declared)}: a class that declares a state is needed", where=place)
     if not is_address(address_of(declared)):
         raise DefinitionError(
             f"state={declared.__qualname__}: only its name is stored, and no other process finds a class inside a function "
             f"by its name; move it to the top level of its module",
-            where=str(place),
+            where=place,
         )
     return checked_state(declared, f"state={declared.__qualname__}", str(place))
 
@@ -265,11 +264,11 @@ def _checked_state(declared: object, place: SourceLine) -> StateType:
 def _checked_args(name: str, args: Mapping[str, Any], place: SourceLine, own: tuple[str, ...]) -> Mapping[str, Any]:
     """A copy of the args, so that what the caller does to them later changes nothing."""
     if not isinstance(args, Mapping):
-        raise DefinitionError(f"the args of {name!r} are {shown(args)}, but a dict is needed", where=str(place))
+        raise DefinitionError(f"the args of {name!r} are {shown(args)}, but a dict is needed", where=place)
     for word in own:
         if word in args:
             raise DefinitionError(
                 f"the args of {name!r} contain {word!r}, which is the {_OWN[word]} that a job gets by itself",
-                where=str(place),
+                where=place,
             )
     return dict(args)

@@ -59,7 +59,7 @@ def checked_options(place: SourceLine, given: JobOptions, allowed: type = JobOpt
     unknown = given.keys() - allowed.__annotations__.keys() - JobOptions.__annotations__.keys()
     if unknown:
         known = ", ".join(sorted({*allowed.__annotations__, *JobOptions.__annotations__}))
-        raise DefinitionError(f"there is no option {min(unknown)!r}; there are {known}", where=str(place))
+        raise DefinitionError(f"there is no option {min(unknown)!r}; there are {known}", where=place)
     options = Options(**given)  # type: ignore[arg-type]  # checked now
     _check_choice("on_lost", options.on_lost, get_args(OnLost), place)
     _check_choice("isolation", options.isolation, get_args(Isolation), place)
@@ -68,10 +68,10 @@ def checked_options(place: SourceLine, given: JobOptions, allowed: type = JobOpt
         raise DefinitionError(
             f"idempotency_key={options.idempotency_key!r}: a function of self is needed, as in "
             f'lambda self: f"order-{{self.order_id}}"',
-            where=str(place),
+            where=place,
         )
     if not _is_text(options.queue) or "/" in options.queue:
-        raise DefinitionError(f"queue={options.queue!r}: a name without '/' is needed", where=str(place))
+        raise DefinitionError(f"queue={options.queue!r}: a name without '/' is needed", where=place)
     return options._replace(
         retry=_checked_retry(Retry.of(options.retry), place),
         timeout=_checked_timeout(options.timeout, place),
@@ -94,11 +94,11 @@ def checked_run_options(on_failure: OnFailure, timeout: float | None, place: Sou
 def checked_name(name: str, place: SourceLine) -> str:
     """A name that any terminal can show: one that holds control characters could command it."""
     if not _is_text(name):
-        raise DefinitionError(f"{shown(name)} cannot be a name: some text is needed", where=str(place))
+        raise DefinitionError(f"{shown(name)} cannot be a name: some text is needed", where=place)
     if len(name) > MAX_NAME or not name.isprintable():
         raise DefinitionError(
             f"{reprlib.repr(name)} cannot be a name: 1 to {MAX_NAME} printable characters are needed, and no line ends",
-            where=str(place),
+            where=place,
         )
     return name
 
@@ -110,7 +110,7 @@ def _checked_former_names(was: Any, place: SourceLine) -> tuple[str, ...]:
         if not _is_text(each):
             raise DefinitionError(
                 f"was={each!r}: the name this node had in an earlier version is needed, or a list of such names",
-                where=str(place),
+                where=place,
             )
     return tuple(dict.fromkeys(given))
 
@@ -120,7 +120,7 @@ def _checked_timeout(seconds: float | None, place: SourceLine) -> float | None:
     if seconds is None:
         return None
     if not is_seconds(seconds, positive=True):
-        raise DefinitionError(f"timeout={shown(seconds)}: {POSITIVE_SECONDS_NEEDED} is needed", where=str(place))
+        raise DefinitionError(f"timeout={shown(seconds)}: {POSITIVE_SECONDS_NEEDED} is needed", where=place)
     return float(seconds)
 
 
@@ -131,7 +131,7 @@ def _checked_retry(retry: Retry | None, place: SourceLine) -> Retry | None:
     try:
         return retry.with_classes({name: find_exception(name) for name in retry.unchecked})
     except DefinitionError as error:
-        raise DefinitionError(f"retry_on={error}", where=str(place)) from error
+        raise DefinitionError(f"retry_on={error}", where=place) from error
 
 
 def _is_text(value: object) -> bool:
@@ -146,4 +146,4 @@ def _is_text(value: object) -> bool:
 
 def _check_choice(option: str, value: str, choices: tuple[str, ...], place: SourceLine) -> None:
     if value not in choices:
-        raise DefinitionError(f"{option}={shown(value)}: one of {', '.join(choices)} is needed", where=str(place))
+        raise DefinitionError(f"{option}={shown(value)}: one of {', '.join(choices)} is needed", where=place)

@@ -87,7 +87,7 @@ def _exception_name(item: type[BaseException] | str) -> str:
 
 
 def _wrong(what: str, needed: str) -> DefinitionError:
-    return DefinitionError(f"Retry({what}): {needed}", where=str(caller()))
+    return DefinitionError(f"Retry({what}): {needed}", where=caller())
 
 
 class NodeSpec(NamedTuple):

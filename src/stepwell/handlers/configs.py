@@ -46,7 +46,9 @@ def problems_of(model: Any, config: object, later: Later | None = None) -> list[
     found = [*_unknown_keys(model, config)]
     for path, message, is_certain in _refusals(model, config):
         if is_certain or not _known_later(config, path, wait):
-            problem = Problem(_existing(config, path), message)
+            place = _existing(config, path)
+            is_secret = isinstance(_at(config, place), SecretRef)
+            problem = Problem(place, "no secret can be used here" if is_secret else message)
             if problem not in found:
                 found.append(problem)
     return found
@@ -109,9 +111,7 @@ def _known_later(config: object, path: Path, later: Later) -> bool:
 
 
 def _waits(value: object, later: Later) -> bool:
-    return isinstance(value, SecretRef) or (
-        isinstance(value, str) and (SecretRef.of(value) is not None or later(value))
-    )
+    return isinstance(value, str) and (SecretRef.of(value) is not None or later(value))
 
 
 def _leaves(value: object) -> Iterator[object]:
@@ -137,6 +137,27 @@ def _existing(config: Any, path: Path) -> Path:
                 continue
         found.append(step)
     return tuple(found)
+
+
+def _at(config: Any, path: Path) -> Any:
+    for step in path:
+        try:
+            config = config[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return config
+
+
+def places_of_references(config: Any, path: Path = ()) -> Iterator[Path]:
+    """Where secrets are in a config."""
+    if isinstance(config, SecretRef):
+        yield path
+    elif isinstance(config, Mapping):
+        for key, item in config.items():
+            yield from places_of_references(item, (*path, key))
+    elif isinstance(config, list | tuple):
+        for place, item in enumerate(config):
+            yield from places_of_references(item, (*path, place))
 
 
 def _never(text: str) -> bool:

@@ -32,12 +32,12 @@ from ..errors import DefinitionError, PermanentError
 from ..graph import Retry, SideEffects
 from ..networks import allowed_networks
 from ..place import caller
-from ..secrets import NO_SECRETS, Provider, SecretRef, Secrets, has_references, references, resolved
+from ..secrets import NO_SECRETS, Provider, Secrets, has_references, references, references_of, resolved
 from ..services import checked_services
 from ..settings import Settings
 from ..words import shown
 from .access import Access
-from .configs import Later, Problem, fields_of, problems_of, schema_of, validated
+from .configs import Later, Problem, fields_of, places_of_references, problems_of, schema_of, validated
 
 ENTRY_POINTS = "stepwell.handlers"
 DEFAULT_TIMEOUT = 30.0
@@ -94,10 +94,13 @@ class Handler:
         return fields_of(self.output)
 
     def check_config(self, config: object, later: Later | None = None) -> list[Problem]:
-        """What is wrong with a config. What is `later` known, a text that holds a template, is not judged, nor is a secret."""
-        problems = problems_of(self.config, config, later)
-        if not self.takes_secrets and any(references(config)):
-            problems.append(Problem((), f"{self.name} takes no secrets: what it is given it returns"))
+        """What is wrong with a config as somebody wrote it. What is `later` known, a text that holds a template, is not judged,
+        nor is a secret that the handler gets the value of."""
+        written = references_of(config)
+        problems = problems_of(self.config, written if self.keeps_secrets else config, later)
+        if not self.takes_secrets:
+            told = f"{self.name} takes no secrets: what it is given it returns"
+            problems += [Problem(path, told) for path in places_of_references(written)]
         return problems
 
     def validated(self, config: Mapping[str, Any]) -> Any:
@@ -264,7 +267,7 @@ class Handlers(Mapping[str, Handler]):
 
     def missing(self, name: str, config: Mapping[str, Any]) -> list[str]:
         """Why a node of this handler could not run here: the handler, a service or a secret is not here."""
-        if name not in self:
+        if ":" not in name and name not in self:
             return [f"there is no handler {name!r} here; give it to the engine: Engine(handlers=[...]), or in settings"]
         named = config.get("service")
         found: list[str] = []
@@ -274,7 +277,7 @@ class Handlers(Mapping[str, Handler]):
             found.append(
                 f"there is no service {named!r} here; there are {known}: add [services.{named}] to the settings"
             )
-        used = [*_written_references(config), *(service.references if service is not None else ())]
+        used = [*references(references_of(config)), *(service.references if service is not None else ())]
         for ref in dict.fromkeys(used):
             problem = self.access.secrets.problem(ref, named if isinstance(named, str) else None)
             if problem is not None:
@@ -339,20 +342,6 @@ def _loaded_point(name: str, point: Any) -> Handler:
     if not isinstance(found, Handler) or found.name != name:
         raise DefinitionError(f'{point.value} is no handler {name!r}: a function with @handler("{name}") is needed')
     return found
-
-
-def _written_references(config: object) -> Iterator[SecretRef]:
-    """The secrets that a config names, whether read as references or still as text."""
-    if isinstance(config, Mapping):
-        for item in config.values():
-            yield from _written_references(item)
-    elif isinstance(config, list | tuple):
-        for item in config:
-            yield from _written_references(item)
-    else:
-        ref = config if isinstance(config, SecretRef) else SecretRef.of(config)
-        if ref is not None:
-            yield ref
 
 
 def _masked(result: Any) -> Any:

@@ -77,7 +77,7 @@ class RunMetrics(NamedTuple):
     released: int
     """Attempts given back before their body began."""
     heals: int
-    """How often the run went over to another graph."""
+    """How often the run switched to another graph."""
     wall_seconds: float
     """From its first claim to its end, or until now."""
     average_active: float

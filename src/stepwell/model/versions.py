@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, NamedTuple, TypeAlias
 
+_NAMED = re.compile(r"(.+)@([0-9]{1,9})\Z", re.DOTALL)
 VersionKind: TypeAlias = Literal["document", "pipeline", "trigger"]
 
 
@@ -88,3 +90,12 @@ class ListNames(NamedTuple):
     kind: VersionKind
     after: str | None = None
     limit: int = 1_000
+
+
+def parted(text: str) -> tuple[str, int | None]:
+    """
+    >>> parted("summarise@3"), parted("summarise")
+    (('summarise', 3), ('summarise', None))
+    """
+    found = _NAMED.match(text)
+    return (text, None) if found is None else (found[1], int(found[2]))

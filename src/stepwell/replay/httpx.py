@@ -26,7 +26,7 @@ from .effects.recorder import Call
 
 EFFECT_NAME = "http"
 SECRET_HEADERS = frozenset(
-    {
+    [
         "authorization",
         "proxy-authorization",
         "cookie",
@@ -35,7 +35,7 @@ SECRET_HEADERS = frozenset(
         "api-key",
         "x-auth-token",
         "x-csrf-token",
-    }
+    ]
 )
 """Never stored, neither of requests nor of responses."""
 # They describe how the body was carried; what is recorded is the body itself.

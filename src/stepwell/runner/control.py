@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Self = TypeVar("Self", bound="Controls")
 
 
-class Home(Protocol):
+class EnginePort(Protocol):
     """What a run needs of the engine it was got from."""
 
     store: Store
@@ -51,7 +51,7 @@ class Controls:
     """The verbs of a run. `Run` has them; what it is told of the run is in `Run` itself."""
 
     id: RunId
-    _engine: Home
+    _engine: EnginePort
 
     def index_of(self, node: str) -> int:
         raise NotImplementedError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -11,12 +10,10 @@ from ..clock import SECOND
 from ..define.document import Document
 from ..errors import InputError, StoreCorrupt
 from ..handlers import Handlers
-from ..model import ActivateVersion, Refused, SaveVersion, VersionActivated, VersionRow, VersionSaved
+from ..model import ActivateVersion, Refused, SaveVersion, VersionActivated, VersionRow, VersionSaved, parted
 from ..store import Store, reader
 from ..words import shown
 from .recent import Recent
-
-_NAMED = re.compile(r"(.+)@([0-9]{1,9})\Z", re.DOTALL)
 
 
 class SavedDocument(NamedTuple):
@@ -122,12 +119,3 @@ class Documents:
         else:
             rest = f"; there are {', '.join(names[:20])}" if names else "; `stepwell save FILE` stores one"
         return InputError(f"no document {name!r} is stored here{rest}")
-
-
-def parted(text: str) -> tuple[str, int | None]:
-    """`summarise@3` as name and number; without a number None."""
-    found = _NAMED.match(text)
-    return (text, None) if found is None else (found[1], int(found[2]))
-
-
-__all__ = ["Documents", "SavedDocument", "StoredWorkflow", "parted"]

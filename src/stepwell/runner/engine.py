@@ -16,7 +16,7 @@ from ..errors import EngineClosed, InputError, RunStillActive
 from ..handlers import Handler, Handlers
 from ..ids import RunId, new_worker_id
 from ..kernel.comparing import Comparison
-from ..model import ListRuns, RunRow, RunStatus, Unfinished
+from ..model import Create, ListRuns, RunRow, RunStatus, Unfinished
 from ..store import Store, open_store, reader
 from . import checking
 from .bodies.held import RunFacts
@@ -106,7 +106,7 @@ class Engine:
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
         """The steps of checkpoints that were met while one was looked for by its key."""
         self._versions = Versions(self.store, self.code, worker)
-        self.serving = Serving(self.store, self.code, self._versions, take_up=self._take_up, announce=self._announce)
+        self.serving = Serving(self.store, self.code, self._versions, work_on=self._work_on, announce=self._announce)
         self._discovering = Debounce(self._serve, "stepwell-serving", 0)
         self._close_seconds = close_seconds
         self._closed = False
@@ -120,6 +120,7 @@ class Engine:
                 limits,
                 lease_seconds,
                 versions=self.code.versions,
+                lacks=self.serving.lacks,
                 find_facts=self._find_facts,
                 on_news=self._on_news,
                 on_trouble=self._watch.trouble,
@@ -141,7 +142,7 @@ class Engine:
             self.waiting,
             works=worker is not None,
             runner=lambda: self._runner if self._started else None,
-            take_up=self._take_up,
+            work_on=self._work_on,
         )
         self._starting = Starting(
             self.store, self.code, self._runner, begin=self._work, announce=self._announce, adopt=self.requests.adopt
@@ -202,7 +203,11 @@ class Engine:
         """
         definition = self._definition_of(workflow, input)
         create = create_op(definition, run_id, idempotency_key, priority, timeout, seed)
-        (started,) = self._starting.start([(definition, create)], fresh=run_id is None and idempotency_key is None)
+        return self.start_definition(definition, create, fresh=run_id is None and idempotency_key is None)
+
+    def start_definition(self, definition: Definition, create: Create, *, fresh: bool = True) -> Run:
+        """Start a run of what was compiled. `fresh`: no run of its id or key can exist."""
+        (started,) = self._starting.start([(definition, create)], fresh=fresh)
         return Run(self, started)
 
     def _definition_of(self, workflow: Startable, input: Mapping[str, Any] | None = None) -> Definition:
@@ -304,7 +309,7 @@ class Engine:
         """Work on an unfinished run that another process started and left."""
         return Run(self, self.requests.adopt(run_id).id)
 
-    def _take_up(self, row: RunRow, facts: RunFacts) -> None:
+    def _work_on(self, row: RunRow, facts: RunFacts) -> None:
         runner = self._require_runner()
         runner.know(facts)
         if row.deadline_at is not None:

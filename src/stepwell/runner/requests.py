@@ -42,20 +42,20 @@ class Requests:
         *,
         works: bool,
         runner: Callable[[], LocalRunner | None],
-        take_up: Callable[[RunRow, RunFacts], None],
+        work_on: Callable[[RunRow, RunFacts], None],
     ) -> None:
         self._store, self._code, self._versions, self._waiting = store, code, versions, waiting
         self._works = works
         """The engine has a runner; `runner` finds it once it has begun to work."""
         self._runner = runner
-        self._take_up = take_up
+        self._work_on = work_on
 
     def adopt(self, run_id: str) -> RunRow:
         """Work on an unfinished run that another process started and left."""
         row = self._waiting.once_it_goes_on(run_id)
         if not row.status.terminal:
             row = self._in_turn(lambda: self._versions.up_to_date(reader.require_run(self._store, run_id)))
-            self._take_up(row, self._code.facts(row))
+            self._work_on(row, self._code.facts(row))
         return row
 
     def ask(self, gate: Gate) -> RunNews | None:
@@ -91,7 +91,7 @@ class Requests:
         row = self._waiting.once_it_goes_on(row.id)  # somebody else may be finishing it, because this engine was late
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
-            self._take_up(row, facts)
+            self._work_on(row, facts)
         return news
 
     def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None:

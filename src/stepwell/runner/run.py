@@ -22,7 +22,7 @@ from ..store import reader
 from ..words import shown
 from .bodies.visible_state import final_state
 from .checking import check_attempt, check_node_name, check_step
-from .control import Controls, Home
+from .control import Controls, EnginePort
 from .reports.audit import audit_run
 from .reports.compare import Source, compare_runs
 from .stored import StoredRun
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 class Run(Controls):
     """A run in a store. It holds no state of its own: every property reads what is stored now."""
 
-    _engine: Home
+    _engine: EnginePort
 
-    def __init__(self, engine: Home, run_id: RunId) -> None:
+    def __init__(self, engine: EnginePort, run_id: RunId) -> None:
         self._engine = engine
         self.id = run_id
 
@@ -84,7 +84,7 @@ class Run(Controls):
     def outputs(self) -> dict[str, Any]:
         """The outputs of all completed nodes, by node id, in order."""
         found = reader.get_outputs(self._engine.store, self.id)
-        graph = self.graph  # After the rows: the run may go over to another graph meanwhile, which only adds numbers.
+        graph = self.graph  # After the rows: the run may switch to another graph meanwhile, which only adds numbers.
         return {graph.order[index]: decode(found[index]) for index in in_order(graph, found)}
 
     def output(self, node: str) -> Any:
@@ -296,7 +296,7 @@ class Run(Controls):
         )
 
 
-def as_run(engine: Home, given: Run | str) -> Run:
+def as_run(engine: EnginePort, given: Run | str) -> Run:
     """A run that somebody named by its id, or has."""
     if isinstance(given, str):
         return Run(engine, RunId(given))

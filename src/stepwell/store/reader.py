@@ -152,7 +152,14 @@ def get_node(store: Store, run_id: str, index: int) -> NodeRow:
 
 
 def list_attempts(store: Store, run_id: str, index: int | None = None) -> list[AttemptRow]:
-    return list(rows(store, ListAttempts(RunId(run_id), index)))
+    return list(each_attempt(store, run_id, index))
+
+
+def each_attempt(
+    store: Store, run_id: str, index: int | None = None, limit: int = ListAttempts(RunId("")).limit
+) -> Iterator[AttemptRow]:
+    """So many at a time: their outputs need not all be held at once."""
+    return rows(store, ListAttempts(RunId(run_id), index, limit=limit))
 
 
 def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:

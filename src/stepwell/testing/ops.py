@@ -86,9 +86,9 @@ def start(store: Store, of: Graph, run: str = RUN, **options: Any) -> Graph:
     return of
 
 
-def serve(store: Store, of: Graph, run: str = RUN, **options: Any) -> Graph:
-    """Start a run, and have a worker for it."""
-    enlist(store)
+def serve(store: Store, of: Graph, run: str = RUN, *, seconds: float = 30, **options: Any) -> Graph:
+    """Start a run, and have a worker for it whose lease ends after so many seconds."""
+    enlist(store, seconds=seconds)
     return start(store, of, run, **options)
 
 

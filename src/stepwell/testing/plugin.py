@@ -11,6 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from ..define import Workflow
     from ..runner.reports.replay import Replayed
+    from ..settings import Settings
 
 # The suite for authors of stores; it has to be named before it is imported, to say what was compared.
 pytest.register_assert_rewrite("stepwell.testing.conformance")
@@ -24,17 +25,25 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
             stepwell_replay("orders.cassette.json")
 
     A relative name is looked for beside the test, then below pytest's root. Only what is registered is run: `workflow=` gives
-    the class of a cassette, `jobs=["shop"]` the modules that it may name, by default `jobs` of the settings.
+    the class of a cassette, `jobs=["shop"]` the modules that it may name, by default `jobs` of the settings; documents may name
+    the `handlers` of the settings.
     """
 
     def replay(file: str | Path, *, workflow: type[Workflow] | None = None, jobs: Iterable[str] | None = None) -> Any:
         from ..errors import ReplayMismatch
+        from ..handlers import Handlers
         from ..replay.history.loading import load_cassette
         from ..runner.reports.replay import replay_cassette
 
         path = _found(Path(file), request)
         try:
-            report = replay_cassette(load_cassette(path), workflow, jobs=_allowed(request) if jobs is None else jobs)
+            settings = _settings(request)
+            report = replay_cassette(
+                load_cassette(path),
+                workflow,
+                jobs=settings.jobs if jobs is None else jobs,
+                handlers=Handlers.of_settings(settings),
+            )
         except ReplayMismatch as error:
             pytest.fail(f"{path}: {error}", pytrace=False)
         if not report.executed:
@@ -48,12 +57,12 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
     return replay
 
 
-def _allowed(request: pytest.FixtureRequest) -> tuple[str, ...]:
+def _settings(request: pytest.FixtureRequest) -> Settings:
     import os
 
     from ..settings import read_settings
 
-    return read_settings({}, os.environ, request.config.rootpath).jobs
+    return read_settings({}, os.environ, request.config.rootpath)
 
 
 def _found(file: Path, request: pytest.FixtureRequest) -> Path:

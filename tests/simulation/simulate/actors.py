@@ -240,7 +240,7 @@ class Worker(Actor):
             if not held.over:
                 self.scheduler.finished(held, self._attempts[held].timed_out(), self.now())
                 self.world.saw("a body times out")
-        self.scheduler.lines.ripen()
+        self.scheduler.lines.mark_due()
         self.perform("house", self.house.do(due), lambda _: None)
 
     def _finish_gate(self) -> None:

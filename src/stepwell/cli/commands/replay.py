@@ -47,7 +47,7 @@ def _modules(run: Run) -> list[str]:
 
 def _replayed(connection: Connection, what: str) -> Replayed:
     if isfile(what) or what.endswith(".json"):
-        return replay_cassette(load_cassette(what), jobs=connection.settings.jobs)
+        return replay_cassette(load_cassette(what), jobs=connection.settings.jobs, handlers=connection.handlers())
     with connection.store() as store:
         return connection.engine(store).get(find_run(store, what).id).replay()
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import typer
 
-from ...define import Workflow
+from ...define import Builder, Workflow
+from ...define.document import Document
 from ...errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
 from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus, Unfinished
 from ...model.origin import origin_of
@@ -22,6 +23,7 @@ from ...runner.events import RunEvent
 from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
+from ..documents import document_input, is_file, load_file, names_document
 from ..exits import ExitCode, complain, report
 from ..find import find_node, find_run, find_step
 from ..inputs import Pairs, changed_input, import_module, make_startable, workflows_in
@@ -37,8 +39,16 @@ STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to o
 def run(
     connection: Connection, target: str, *, inputs: Pairs, input_file: str | None, key: str | None, **options: Any
 ) -> None:
-    workflow = make_startable(target, inputs, input_file)
+    workflow: Workflow | Builder | Document | None = None
+    if is_file(target):
+        workflow = load_file(connection, target)
+    elif not names_document(target):
+        workflow = make_startable(target, inputs, input_file)
     with _kept(connection) as begun, connection.worker() as engine:
+        if workflow is None:
+            workflow = engine.documents.find(target)
+        if isinstance(workflow, Document):
+            options["input"] = document_input(workflow, inputs, input_file)
         started = engine.start(workflow, idempotency_key=key, **options)
         begun.append(started)
         _work_to_the_end(connection, engine, started.row)
@@ -48,7 +58,7 @@ def run(
 def retry(connection: Connection, text: str, *, accept: bool, no_wait: bool) -> None:
     with connection.store() as store:
         row = find_run(store, text)
-    _go_on(connection, row, lambda engine: engine.get(row.id).retry(accept=accept), wait=not no_wait)
+    _go_on(connection, lambda engine: engine.get(row.id).retry(accept=accept), wait=not no_wait)
 
 
 @advised
@@ -56,7 +66,7 @@ def reattempt(connection: Connection, text: str, node: str, *, cascade: bool, no
     with connection.store() as store:
         row = find_run(store, text)
         find_node(Engine(store, runner=None).get(row.id), node)
-    _go_on(connection, row, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=not no_wait)
+    _go_on(connection, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=not no_wait)
 
 
 @advised
@@ -71,19 +81,14 @@ def fork(
         where = find_step(run, at)
         if isinstance(where, str) and run.step_of(where) is None:
             find_node(run, where)
-        changes = changed_input(row.id, engine.code.target_of(row), inputs)
-    if no_wait:
-        with connection.store() as store:
-            made = connection.engine(store).get(row.id).fork(where, input=changes, run_id=run_id)
-            _say_what_is_shared(store, made)
-            now = made.row
-        say(f"run {made.id} is {now.status}: {count(now.open, 'node')} to run, when somebody works on it")
-        say(f"  {connection.command(f'resume {made.id}')}")
-        return
-    with _kept(connection) as begun, connection.worker() as engine:
-        begun.append(engine.get(row.id).fork(where, input=changes, run_id=run_id))
-        _say_what_is_shared(engine.store, begun[0])
-        _work_to_the_end(connection, engine, begun[0].row)
+        changes = changed_input(row.id, engine.code.target_of(row), inputs) if inputs else {}
+
+    def begin(engine: Engine) -> Run:
+        made = engine.get(row.id).fork(where, input=changes, run_id=run_id)
+        _say_what_is_shared(engine.store, made)
+        return made
+
+    _go_on(connection, begin, wait=not no_wait, status="{}")
 
 
 def _say_what_is_shared(store: Store, fork: Run) -> None:
@@ -97,14 +102,14 @@ def resume(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no
     """Un-pause a paused run, and work on any that has not ended."""
     with connection.store() as store:
         row = find_run(store, text)
-        given = changed_input(row.id, connection.engine(store).code.target_of(row), inputs)
+        given = changed_input(row.id, connection.engine(store).code.target_of(row), inputs) if inputs else {}
     if row.status.terminal:
         raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume", run_id=row.id)
     if no_wait and row.status is not RunStatus.PAUSED and not given:
         say(f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker")
         say(f"  {connection.command(f'resume {row.id}')}    or, for all runs, {connection.command('work MODULE')}")
         return
-    _go_on(connection, row, lambda engine: _resumed(engine, row, given, accept=accept), wait=not no_wait)
+    _go_on(connection, lambda engine: _resumed(engine, row, given, accept=accept), wait=not no_wait)
 
 
 def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: bool) -> Run:
@@ -118,7 +123,7 @@ def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: b
     return run.resume(accept=accept, input=given)
 
 
-def _go_on(connection: Connection, row: RunRow, ask: Callable[[Engine], Run], *, wait: bool) -> None:
+def _go_on(connection: Connection, ask: Callable[[Engine], Run], *, wait: bool, status: str = "{} again") -> None:
     """Have a run go on: here, to its end, or only on record."""
     if wait:
         with _kept(connection) as begun, connection.worker() as engine:
@@ -127,8 +132,8 @@ def _go_on(connection: Connection, row: RunRow, ask: Callable[[Engine], Run], *,
         return
     with connection.store() as store:
         now = ask(connection.engine(store)).row
-    say(f"run {row.id} is {now.status} again: {count(now.open, 'node')} to run, when somebody works on it")
-    say(f"  {connection.command(f'resume {row.id}')}")
+    say(f"run {now.id} is {status.format(now.status)}: {count(now.open, 'node')} to run, when somebody works on it")
+    say(f"  {connection.command(f'resume {now.id}')}")
 
 
 def work(connection: Connection, modules: Sequence[str], *, queues: str | None, once: bool) -> None:

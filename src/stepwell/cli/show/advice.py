@@ -29,10 +29,10 @@ def advise(connection: Connection, advice: Mapping[str, str]) -> None:
 _ACCEPTED = "goes on: what is new is no other under a new name"
 
 
-def next_steps(row: RunRow, *, doubted: bool = False) -> dict[str, str]:
-    """What can be done with a run as it stands; `doubted`: a heal of it was refused, because it might be a rename."""
+def next_steps(row: RunRow, *, possible_rename: bool = False) -> dict[str, str]:
+    """What can be done with a run as it stands; `possible_rename`: a heal of it was refused, because it might be a rename."""
     match row.status:
-        case RunStatus.FAILED | RunStatus.CANCELLED if doubted:
+        case RunStatus.FAILED | RunStatus.CANCELLED if possible_rename:
             return {f"retry {row.id} --accept": _ACCEPTED, f"freeze {row.id}": "keeps the graph it has"}
         case RunStatus.PENDING | RunStatus.RUNNING:
             return {
@@ -91,7 +91,7 @@ def advised(
             with connection.store() as store:
                 row = reader.get_run(store, conflict.run_id)
             if row is not None:
-                advise(connection, next_steps(row, doubted=POSSIBLE_RENAME in str(conflict)))
+                advise(connection, next_steps(row, possible_rename=POSSIBLE_RENAME in str(conflict)))
             raise typer.Exit(code) from None
 
     return advising

@@ -60,7 +60,7 @@ def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: Ru
     if specs:
         problems += [_with_place(problem, found) for problem in check(specs)]
     if problems:
-        raise GraphError(problems, where=str(place))
+        raise GraphError(problems, where=place)
     defaults = {name: each.default for name, each in inputs.items() if not each.required}
     methods: dict[str, MethodBody] = {
         spec.id: MethodBody(

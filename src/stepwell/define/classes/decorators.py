@@ -56,13 +56,13 @@ class Declaration:
     def __call__(self, method: Method, /) -> Method:
         if not isinstance(method, FunctionType):
             raise DefinitionError(
-                f"@{self.kind} goes on a method (def or async def), not on {method!r}", where=str(self.place)
+                f"@{self.kind} goes on a method (def or async def), not on {method!r}", where=self.place
             )
         first = _written_on(method)
         if first is not None:
             raise DefinitionError(
                 f"{method.__qualname__} is a {first.kind} already; a method is one node, so one @step or @task goes on it",
-                where=str(place_of(method)),
+                where=place_of(method),
             )
         setattr(method, _ATTRIBUTE, replace(self, place=place_of(method)))
         return method
@@ -133,16 +133,14 @@ def step(
     """
     place = caller()
     if before_step is not None and after_step is not None:
-        raise DefinitionError(
-            "a step is inserted at one place: name before_step or after_step, not both", where=str(place)
-        )
+        raise DefinitionError("a step is inserted at one place: name before_step or after_step, not both", where=place)
     if also_depends_on is not None and depends_on is not PREVIOUS:
         raise DefinitionError(
-            "also_depends_on adds to the previous step; with depends_on, name everything there", where=str(place)
+            "also_depends_on adds to the previous step; with depends_on, name everything there", where=place
         )
     for option, anchor in (("before_step", before_step), ("after_step", after_step)):
         if anchor is not None and not isinstance(anchor, str) and not callable(anchor):
-            raise DefinitionError(f"{option}={anchor!r}: one step is needed, its name or its method", where=str(place))
+            raise DefinitionError(f"{option}={anchor!r}: one step is needed, its name or its method", where=place)
     depends = _dependencies(depends_on, place)
     if also_depends_on is not None:
         depends += _dependencies(also_depends_on, place)
@@ -170,7 +168,7 @@ def task(
         raise DefinitionError(
             "a task is not in the chain, so nothing is previous to it: name what it runs after with "
             "@task(depends_on=...), or None for an entry point",
-            where=str(place),
+            where=place,
         )
     return Declaration("task", depends, None, None, job, checked_options(place, options, MethodOptions), place)
 
@@ -184,6 +182,6 @@ def _dependencies(given: Dependencies, place: SourceLine) -> tuple[Dependency, .
     for each in found:
         if not isinstance(each, str | Previous) and not callable(each):
             raise DefinitionError(
-                f"{each!r} cannot be a dependency: give names, methods, or a list of them", where=str(place)
+                f"{each!r} cannot be a dependency: give names, methods, or a list of them", where=place
             )
     return found

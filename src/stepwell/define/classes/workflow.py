@@ -27,7 +27,7 @@ class _ClassBody(dict[str, Any]):
             first = f" (first at {old.place})" if old is not None else ""
             raise DefinitionError(
                 f"{name!r} is defined twice in one class{first}; steps, tasks and methods share one namespace",
-                where=str(new.place if new is not None else caller()),
+                where=new.place if new is not None else caller(),
             )
         super().__setitem__(name, value)
 
@@ -78,13 +78,13 @@ class Workflow(metaclass=WorkflowType):
             raise DefinitionError(
                 f"{cls.__name__}: {next(iter(unknown))}= is no keyword of a workflow class; there are name, on_failure "
                 f"and timeout, and every other option goes on a step or task",
-                where=str(place),
+                where=place,
             )
         if "__init__" in vars(cls):
             raise DefinitionError(
                 f"{cls.__name__} defines __init__, but instances are also made from stored inputs; "
                 f"annotate the class instead: order_id: int",
-                where=str(place),
+                where=place,
             )
         known_as = checked_name(cls.__name__ if name is None else name, place)
         cls._compiled = compiled(cls, place, _RESERVED, _run_options(cls, on_failure, timeout, place))
@@ -140,7 +140,7 @@ def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:
         raise DefinitionError(
             f"two workflows are named {cls.workflow_name!r}: {cls.target} and {other.target} ({other._compiled.place}); "
             f"give one of them another name: class {cls.__name__}(Workflow, name=...)",
-            where=str(cls._compiled.place),
+            where=cls._compiled.place,
         )
 
 

@@ -158,7 +158,7 @@ class Bodies:
                 self._found(spec, name)
         elif name not in self.handlers:
             raise _missing(spec, self.handlers.missing(name, {})[0])
-        reasons = self.handlers.missing(name, spec.args) if configured and ":" not in name else []
+        reasons = self.handlers.missing(name, spec.args) if configured else []
         if reasons:
             raise _missing(spec, "; ".join(reasons))
 

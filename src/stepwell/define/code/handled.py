@@ -34,6 +34,11 @@ class HandledBody:
         self.is_async = handler.is_async
         self.is_function = is_function
 
+    @classmethod
+    def of_function(cls, spec: NodeSpec) -> HandledBody:
+        """Of a node whose function nobody has imported: it can be rendered, and not be invoked."""
+        return cls(spec, Handler(spec.job or spec.name, _not_here), Handlers(), is_function=True)
+
     def render(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """The config as the body gets it, its secrets references. It is kept with the attempt if it is not what was written."""
         scope: dict[str, Any] = {name: NodeOutput(outputs[name]) for name in self.needs}
@@ -47,6 +52,10 @@ class HandledBody:
     def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the handler, or a coroutine that gives it when `is_async`."""
         return self._handlers.call(self._handler, ctx, self.render(input, ctx, outputs))
+
+
+def _not_here(ctx: Any, config: Any) -> Any:
+    raise NotImplementedError
 
 
 def function_handler(address: str, job: Job) -> Handler:

@@ -11,7 +11,7 @@ from ...handlers import Handler, Handlers
 from ...ids import NodeId
 from ...templates import Config, Reference, TemplateError, compile_config, is_template
 from ..code.address import is_address
-from .nodes import Node
+from .nodes import UNREADABLE, Node
 from .problems import Collected, Path, nearest_to
 
 ALWAYS = ("input", "run")
@@ -29,10 +29,7 @@ def check_nodes(
     """
     known = _check_ids(nodes, problems)
     _check_dependencies(nodes, known, problems)
-    found: dict[str, Handler | None] = {}
-    for node in nodes:
-        if node.handler and node.handler not in found:
-            found[node.handler] = _find_handler(node, handlers, problems)
+    found = _find_handlers(nodes, handlers, problems)
     reading = _References(known, found, schema, problems)
     needs: dict[str, tuple[NodeId, ...]] = {}
     for node in nodes:
@@ -77,15 +74,18 @@ def _shape(node: Node, known: Mapping[str, Node]) -> NodeSpec:
     return NodeSpec(NodeId(node.id), node.id, parents)
 
 
-def _find_handler(node: Node, handlers: Handlers, problems: Collected) -> Handler | None:
-    """A handler by its name; an address is a function, about which nothing is known without importing it."""
-    name = node.handler
-    if is_address(name):
-        return None
-    if name not in handlers:
-        problems.unknown(node.path("handler"), f"there is no handler {name!r}", name, list(handlers))
-        return None
-    return handlers[name]
+def _find_handlers(nodes: Sequence[Node], handlers: Handlers, problems: Collected) -> dict[str, Handler | None]:
+    """Handlers by their names; an address is a function, about which nothing is known without importing it."""
+    found: dict[str, Handler | None] = {}
+    for node in nodes:
+        name = node.handler
+        if not name or is_address(name):
+            continue
+        if name not in found:
+            found[name] = handlers.get(name)
+        if found[name] is None:
+            problems.unknown(node.path("handler"), f"there is no handler {name!r}", name, handlers)
+    return found
 
 
 def _check_config(node: Node, handler: Handler | None, problems: Collected) -> Config:
@@ -97,7 +97,7 @@ def _check_config(node: Node, handler: Handler | None, problems: Collected) -> C
         problems.add(node.path("config", *path), f"the template is wrong: {error.problem}{where}")
     for path in _templates_in_keys(node.config, ()):
         problems.add(node.path("config", *path), "a key is never a template")
-    if handler is not None:
+    if handler is not None and node.config is not UNREADABLE:
         for problem in handler.check_config(node.config, is_template):
             problems.add(node.path("config", *problem.path), problem.message)
         for name in expressions & node.config.keys():

@@ -103,7 +103,7 @@ class Document:
         if "input" in data:
             self.input = read_schema(data["input"], ("input",), problems)
         self.nodes: tuple[Node, ...] = tuple(_nodes(data, problems))
-        self._handlers = handlers
+        self.handlers = handlers
         self._needs: dict[str, tuple[NodeId, ...]] = check_nodes(self.nodes, handlers, self.input, problems)
 
     def __repr__(self) -> str:
@@ -156,7 +156,7 @@ class Document:
 
     def _spec(self, node: Node) -> NodeSpec:
         """A node of the graph. What the document does not say is said by the handler."""
-        handler: Handler | None = self._handlers.get(node.handler) if ":" not in node.handler else None
+        handler: Handler | None = self.handlers.get(node.handler) if ":" not in node.handler else None
         retry = node.retry
         if retry is None and handler is not None and node.on_lost == "rerun":
             retry = handler.retry

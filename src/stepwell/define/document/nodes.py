@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 from ...clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, is_seconds
@@ -31,6 +32,10 @@ RESERVED = frozenset(
     }
 )
 """Words that mean something else in a template, or would be taken for a method of an object."""
+
+
+UNREADABLE: Mapping[str, Any] = MappingProxyType({})
+"""Stands for a config that is no object, so that nobody complains about what it does not have."""
 
 
 class Node(NamedTuple):
@@ -84,7 +89,7 @@ def read_node(data: Any, place: int, problems: Collected) -> Node | None:
     return Node(
         read.get("id", ""),
         read.get("handler", ""),
-        read.get("config", {}),
+        read.get("config", UNREADABLE if "config" in fields else {}),
         read.get("dependencies", ()),
         read.get("timeout_seconds"),
         read.get("name"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...codec import json_path
@@ -84,8 +85,12 @@ class Collected:
 
 
 def nearest_to(name: str, known: Sequence[str]) -> str | None:
-    if len(name) > 100 or len(known) > 5_000:
-        return None
+    return None if len(name) > 100 or len(known) > 5_000 else _nearest(name, tuple(known))
+
+
+@lru_cache(maxsize=256)
+def _nearest(name: str, known: tuple[str, ...]) -> str | None:
+    """Many nodes may make the same mistake."""
     close = get_close_matches(name, known, n=1, cutoff=0.6)
     return close[0] if close else None
 

@@ -5,18 +5,3 @@ from .nodes import Wanted, wanted
 from .paths import above
 from .records import Cause, CauseKind, Facts, Known, Worker
 from .runs import GROUPS, most_telling
-
-__all__ = [
-    "GROUPS",
-    "Cause",
-    "CauseKind",
-    "Facts",
-    "Known",
-    "Wanted",
-    "Why",
-    "Worker",
-    "above",
-    "explain",
-    "most_telling",
-    "wanted",
-]

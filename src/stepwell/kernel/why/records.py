@@ -42,6 +42,7 @@ class CauseKind(StrEnum):
     NO_WORKER = "no_worker"
     NOT_SERVED = "not_served"
     QUEUE_NOT_SERVED = "queue_not_served"
+    LACKING = "lacking"
     BUSY = "busy"
     ALONE = "alone"
     WORKER_GONE = "worker_gone"
@@ -104,6 +105,8 @@ class Worker(NamedTuple):
     """The (workflow, digest) pairs it works for; None when it does not say."""
     queues: frozenset[str] | None = None
     """The queues it takes nodes from; None: all of them."""
+    lacks: Mapping[tuple[str, str], str] = {}
+    """By workflow and digest: what is missing there to work on such runs."""
 
     @classmethod
     def of(cls, worker: WorkerId, info: bytes) -> Worker:
@@ -127,7 +130,14 @@ class Worker(NamedTuple):
             pid if isinstance(pid, int) else None,
             pairs,
             frozenset(map(str, queues)) if isinstance(queues, list) else None,
+            _lacks(said.get("lacks")),
         )
+
+
+def _lacks(said: object) -> dict[tuple[str, str], str]:
+    given = said if isinstance(said, list) else []
+    triples = [each for each in given if isinstance(each, list) and len(each) == 3]
+    return {(str(workflow), str(digest)): str(reason) for workflow, digest, reason in triples}
 
 
 @dataclass(frozen=True, slots=True)

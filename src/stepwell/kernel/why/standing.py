@@ -31,6 +31,10 @@ def nobody_works(facts: Facts) -> Cause | None:
     run = facts.run
     if not facts.workers:
         return _no_worker(facts)
+    lacking = [worker.lacks.get((run.workflow, run.digest)) for worker in facts.workers]
+    if all(lacking):
+        reasons = sorted({str(reason).partition("\n")[0] for reason in lacking})
+        return Cause(CauseKind.LACKING, detail={"workers": len(lacking), "reasons": reasons[:5]})
     offers = [worker.serves for worker in facts.workers]
     if (
         run.target is None

@@ -17,7 +17,7 @@ K = CauseKind
 _PURPOSES = {
     "retry": "somebody asked for what did not complete to run again (run.retry())",
     "reattempt": "somebody asked for it to run again (run.reattempt())",
-    "heal": "the code of the workflow changed and the run went over to it",
+    "heal": "the code of the workflow changed and the run switched to it",
     "cancel": "somebody cancelled the run",
     "pause": "somebody paused the run",
     "resume": "somebody resumed the run",
@@ -31,7 +31,7 @@ _HELD_FOR = {
     "cancel": "it is being cancelled",
     "retry": "it is being retried",
     "reattempt": "a node is being asked for again",
-    "heal": "it goes over to changed code",
+    "heal": "it switches to changed code",
     "import": "it is given another graph",
     "freeze": "its graph is being frozen",
     "fork": "it waits for what it shares with the run it was forked from",
@@ -135,12 +135,10 @@ def sentence(cause: Cause, times: Times) -> str:
             return f"{name} was cancelled {'' if number else 'before it began, '}{reason}"
         case K.INTERRUPTED:
             return f"{name} was interrupted: it may have done part of its work, and is not run again by itself"
-        case K.ATTEMPT_FAILED | K.ATTEMPT_TIMED_OUT | K.ATTEMPT_LOST | K.ATTEMPT_RELEASED:
+        case K.ATTEMPT_FAILED | K.ATTEMPT_TIMED_OUT | K.ATTEMPT_LOST:
             return _attempt(cause, times)
-        case K.ATTEMPT_CANCELLED:
-            return f"attempt {number} was stopped{times.past(cause.at)}"
-        case K.ATTEMPT_SUPERSEDED:
-            return f"attempt {number} had completed{times.past(cause.at)}"
+        case K.ATTEMPT_RELEASED | K.ATTEMPT_CANCELLED | K.ATTEMPT_SUPERSEDED:
+            return _attempt(cause, times)
         case K.PARENTS_DONE:
             parents = said["parents"]
             last = "" if parents == 1 else f", the last of its {parents:,} parents,"
@@ -156,10 +154,12 @@ def sentence(cause: Cause, times: Times) -> str:
             return _not_served(said)
         case K.QUEUE_NOT_SERVED:
             return _queue_not_served(said)
-        case K.BUSY:
+        case K.LACKING:
             workers = said["workers"]
-            alive = "1 worker is alive and takes" if workers == 1 else f"{workers} workers are alive and take"
-            return f"{alive} it when there is room"
+            alive = "the 1 worker that is alive" if workers == 1 else f"none of the {workers:,} workers that are alive"
+            return f"{alive} {'cannot' if workers == 1 else 'can'} run it: {'; '.join(said['reasons'])}"
+        case K.BUSY:
+            return _busy(said["workers"])
         case K.ALONE:
             return (
                 f"{count(said['losses'], 'worker')} died while running it, so it runs when its worker has nothing else"
@@ -255,10 +255,19 @@ def _attempt(cause: Cause, times: Times) -> str:
             return f"attempt {number} was lost{at}: its worker died or did not answer in time"
         case K.ATTEMPT_RELEASED:
             return f"attempt {number} was given back{at} before it began"
+        case K.ATTEMPT_CANCELLED:
+            return f"attempt {number} was stopped{at}"
+        case K.ATTEMPT_SUPERSEDED:
+            return f"attempt {number} had completed{at}"
         case K.ATTEMPT_TIMED_OUT:
             return f"attempt {number} took too long{at}: {one_line(message)}"
         case _:
             return f"attempt {number} failed{at}: {error_line(error, message) if error else 'its error cannot be read'}"
+
+
+def _busy(workers: int) -> str:
+    alive = "1 worker is alive and takes" if workers == 1 else f"{workers} workers are alive and take"
+    return f"{alive} it when there is room"
 
 
 def _not_served(said: Mapping[str, Any]) -> str:

@@ -166,7 +166,7 @@ def _bare(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
 def _remembered(kind: type[BaseException], error: EffectError) -> type[BaseException]:
     """The same class for those who catch it, for an exception that its own `__init__` could not make again."""
 
-    def said(self: BaseException) -> str:
+    def message(self: BaseException) -> str:
         return error.message
 
     def missing(self: BaseException, name: str) -> Any:
@@ -177,4 +177,4 @@ def _remembered(kind: type[BaseException], error: EffectError) -> type[BaseExcep
             "exception that are JSON"
         )
 
-    return type(kind.__name__, (kind,), {"__str__": said, "__getattr__": missing, "__module__": kind.__module__})
+    return type(kind.__name__, (kind,), {"__str__": message, "__getattr__": missing, "__module__": kind.__module__})

@@ -254,7 +254,7 @@ class Recorder(Asking):
         Then the effect has two records: what a later attempt is given, and after it what the body saw.
         """
         storing = asyncio.ensure_future(asyncio.to_thread(self._sink.append, lines))
-        storing.add_done_callback(_hear)
+        storing.add_done_callback(_take_note)
         try:
             await asyncio.shield(storing)
         except asyncio.CancelledError:
@@ -376,7 +376,7 @@ async def _given(value: Any) -> Any:
     return value
 
 
-def _hear(storing: asyncio.Future[None]) -> None:
+def _take_note(storing: asyncio.Future[None]) -> None:
     """Or asyncio would complain that nobody looked at the error, when the body was cancelled."""
     if not storing.cancelled():
         storing.exception()

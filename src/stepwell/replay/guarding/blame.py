@@ -19,7 +19,7 @@ _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")
 _SITES = ("site-packages", "dist-packages")
 
 
-class Culprit(NamedTuple):
+class Blame(NamedTuple):
     where: str
     called: str | None
     """The function of the standard library that it called, which called what is refused."""
@@ -27,7 +27,7 @@ class Culprit(NamedTuple):
     """The library it went through."""
 
 
-def culprit(frame: FrameType, exempt: tuple[str, ...]) -> Culprit | None:
+def blame(frame: FrameType, exempt: tuple[str, ...]) -> Blame | None:
     """Who tried; None when it is the business of somebody exempt."""
     at: FrameType | None = frame
     where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
@@ -36,7 +36,7 @@ def culprit(frame: FrameType, exempt: tuple[str, ...]) -> Culprit | None:
         module, file = at.f_globals.get("__name__", ""), at.f_code.co_filename
         handed_by = at.f_locals.get(HANDED_BY) if module == _GUARD else None
         if handed_by is not None:
-            return Culprit(handed_by.where, called, through or handed_by.through)
+            return Blame(handed_by.where, called, through or handed_by.through)
         if belongs(module, _OURS):
             if not _calls_the_body(at):
                 return None
@@ -47,11 +47,11 @@ def culprit(frame: FrameType, exempt: tuple[str, ...]) -> Culprit | None:
         if any(site in file for site in _SITES):
             through, library = through or module.partition(".")[0], library or where
         elif not file.startswith((*_STANDARD, "<frozen")):
-            return Culprit(where, called, through)
+            return Blame(where, called, through)
         elif through is None:
             called = _shown(module, at)
         at = at.f_back
-    return Culprit(library or where, called, through)
+    return Blame(library or where, called, through)
 
 
 def _shown(module: str, frame: FrameType) -> str:

@@ -29,7 +29,7 @@ from typing import Any
 from ...errors import UnrecordedCall
 from ..effects.inside import inside
 from .arguments import arguments_of
-from .blame import Culprit, culprit
+from .blame import Blame, blame
 from .refusals import ALWAYS, BUILTINS, FUNCTIONS, Entry, RefusedCall
 
 _guarding: ContextVar[guard | None] = ContextVar("stepwell_guard", default=None)
@@ -74,7 +74,7 @@ class guard:
 
     def refuse(self, refused: RefusedCall, frame: FrameType) -> UnrecordedCall | None:
         """What to raise in this frame, which is about to call it; None when somebody exempt calls it."""
-        found = culprit(frame, refused.exempt)
+        found = blame(frame, refused.exempt)
         if found is None:
             return None
         error = UnrecordedCall(
@@ -165,16 +165,16 @@ def _see(frame: FrameType, event: str, called: Any) -> None:
         if check is not None:
             refused = check(called, functools.partial(arguments_of, frame))
             if refused is not None:
-                _meet(refused, frame, frame)
+                _refuse(refused, frame, frame)
     elif event == "call":
         entry = _ENTRIES.get(frame.f_code.co_name)
         if entry is not None:
             refused = entry(frame)
             if refused is not None and frame.f_back is not None:
-                _meet(refused, frame.f_back, frame)
+                _refuse(refused, frame.f_back, frame)
 
 
-def _meet(refused: RefusedCall, caller: FrameType, frame: FrameType) -> None:
+def _refuse(refused: RefusedCall, caller: FrameType, frame: FrameType) -> None:
     watching = _active()
     error = None if watching is None else watching.refuse(refused, caller)
     if error is not None:
@@ -203,7 +203,7 @@ gc.callbacks.append(_note_collection)
 class _Handed:
     """A function that a guarded body has another thread call: that is watched, too, while it does."""
 
-    def __init__(self, function: Callable[..., Any], watching: guard, handed_by: Culprit, *, carries: bool) -> None:
+    def __init__(self, function: Callable[..., Any], watching: guard, handed_by: Blame, *, carries: bool) -> None:
         self._function = function
         self._watching = watching
         self._handed_by = handed_by
@@ -248,7 +248,7 @@ def _behind(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]
     return function, args
 
 
-async def _handed(coroutine: Coroutine[Any, Any, Any], handed_by: Culprit) -> Any:
+async def _handed(coroutine: Coroutine[Any, Any, Any], handed_by: Blame) -> Any:
     """The same for a coroutine. The task that a loop makes of it has the body's context."""
     with watched_thread():
         return await coroutine
@@ -261,7 +261,7 @@ def _hands_over(module: str, argument: str) -> Callable[[FrameType], None]:
         if frame.f_globals.get("__name__") != module:
             return
         watching = _active()
-        handed_by = None if watching is None else culprit(frame, ALWAYS)
+        handed_by = None if watching is None else blame(frame, ALWAYS)
         if watching is None or handed_by is None or _goes_to_a_process(frame):
             return
         given = frame.f_locals
@@ -285,7 +285,7 @@ def _starts(frame: FrameType) -> None:
     watching = _active() if frame.f_code is threading.Thread.start.__code__ else None
     if watching is None or _serves_many(frame):
         return
-    handed_by, thread = culprit(frame, ALWAYS), frame.f_locals["self"]
+    handed_by, thread = blame(frame, ALWAYS), frame.f_locals["self"]
     if handed_by is not None:
         vars(thread)["run"] = _Handed(thread.run, watching, handed_by, carries=watching.everywhere)
 

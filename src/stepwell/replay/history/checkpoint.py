@@ -140,7 +140,7 @@ class Frontiers:
         return self._edges
 
 
-class MovingFrontier:
+class FrontierHistory:
     """A frontier that is followed through the journal, as far as it counts for keys: only what an entry touches changes."""
 
     def __init__(self, graph: Graph, folded: Folded) -> None:

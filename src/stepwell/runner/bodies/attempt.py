@@ -19,8 +19,9 @@ from ...kernel import settling
 from ...kernel.settling import Failure, Verdict
 from ...model import Settle
 from ...replay.effects.current import enter
+from ...replay.effects.record import masked
 from ...words import class_names
-from .capture import speak
+from .capture import capture_for
 from .context import Context, no_state
 from .held import Held
 from .host import EngineHost, Host, Services
@@ -58,10 +59,14 @@ class Course(ABC, Generic[End]):
         """Where its body says what it logs and prints; None when that is not recorded any more."""
         return self.host.output()
 
+    def enter(self) -> None:
+        """From now on this context belongs to the body: what it prints and what it asks."""
+        capture_for(self)
+        enter(self.context)
+
     def perform(self) -> End | AnyCoroutine:
         """Call the body, and keep what comes of it; a coroutine comes back, to be awaited on a loop."""
-        speak(self)
-        enter(self.context)
+        self.enter()
         try:
             result = self._call()
             if type(result) not in _DATA and isinstance(result, Coroutine):
@@ -127,6 +132,12 @@ class Course(ABC, Generic[End]):
 
     @abstractmethod
     def _failed(self, raised: Raised, outcome: bytes | None) -> End: ...
+
+
+def leave_body() -> None:
+    """From now on this context belongs to no body."""
+    capture_for(None)
+    enter(None)
 
 
 def _unknown(run_id: RunId) -> None:
@@ -238,7 +249,7 @@ def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:
     if not outcome:
         return None
     try:
-        kept = encode(outcome)
+        kept = masked(encode(outcome))
     except NotJson as error:
         raise NotJson(f"the ctx.outcome of node {node!r} cannot be stored: {error.message}", path=error.path) from None
     if len(kept) > MAX_OUTCOME:

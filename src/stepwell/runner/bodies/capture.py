@@ -1,10 +1,10 @@
-"""Hears what bodies log and print, wherever they run; all of it still goes where it went before.
+"""Captures what bodies log and print, wherever they run; all of it still goes where it went before.
 
-Which body speaks is a context variable, so bodies that take turns on one loop are told apart, and `asyncio.to_thread` and
-tasks belong to the body that made them. Nobody speaks while something is passed on: a log handler that prints, or a stream
-that writes to another, is not heard twice.
+Whose output it is tells a context variable, so bodies that take turns on one loop are told apart, and `asyncio.to_thread` and
+tasks belong to the body that made them. It is nobody's while something is passed on: a log handler that prints, or a stream
+that writes to another, is not captured twice.
 
-Logging is heard where a logger calls its handlers and not by a handler of our own: one on the root logger would keep
+Logging is captured where a logger calls its handlers and not by a handler of our own: one on the root logger would keep
 `logging.basicConfig` from doing anything, silence Python's last resort for warnings, and go with the next `dictConfig`.
 """
 
@@ -27,22 +27,22 @@ CallHandlers = Callable[[logging.Logger, logging.LogRecord], None]
 
 class OutputOwner(Protocol):
     def output(self) -> BodyOutput | None:
-        """Where to say it; None when nobody listens any more."""
+        """Where it goes; None when it is not kept any more."""
         ...
 
 
-_owner: ContextVar[OutputOwner | None] = ContextVar("stepwell_speaking", default=None)
-# A forked child has none of our threads, and perhaps their locks: what it says is not heard.
+_owner: ContextVar[OutputOwner | None] = ContextVar("stepwell_output_owner", default=None)
+# A forked child has none of our threads, and perhaps their locks: what it logs and prints is not captured.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _owner.set(None))
 
 
-speak: Callable[[OutputOwner | None], object] = _owner.set
-"""From now on this context speaks for this body, or for none. Not a function of ours: it is called for every body."""
+capture_for: Callable[[OutputOwner | None], object] = _owner.set
+"""From now on what this context prints is of this body, or of none. Not a function of ours: it is called for every body."""
 
 
 def start_capture() -> None:
-    """Listen until `stop_capture` has been called as often."""
+    """Capture until `stop_capture` has been called as often."""
     _capture.open()
 
 
@@ -51,13 +51,13 @@ def stop_capture() -> None:
 
 
 def refresh_capture() -> None:
-    """Bodies begin. Others replace the streams too (a live display, a test that captures): hear what they put there."""
+    """Bodies begin. Others replace the streams too (a live display, a test that captures): wrap what they put there."""
     if type(sys.stdout) is not Stream or type(sys.stderr) is not Stream:
-        _capture.put_on()
+        _capture.wrap_streams()
 
 
 class Stream:
-    """A text stream that passes everything on to another one, and tells whoever speaks what is written."""
+    """A text stream that passes everything on to another one, and tells the owner of the output what is written."""
 
     def __init__(self, name: str, stream: Any) -> None:
         self._name = name
@@ -70,7 +70,7 @@ class Stream:
         token = _owner.set(None)
         try:
             if isinstance(text, str):
-                _say(owner, lambda output: output.write(_now(), self._name, text))
+                _tell(owner, lambda output: output.write(_now(), self._name, text))
             return self._stream.write(text)
         finally:
             _owner.reset(token)
@@ -86,8 +86,8 @@ class Stream:
         return repr(self._stream)
 
 
-class _Ears:
-    """One pair for the process, as there is one stdout. It is on while some runner is open."""
+class _Capture:
+    """One for the process, as there is one stdout. It is on while some runner is open."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -99,11 +99,11 @@ class _Ears:
         with self._lock:
             self._users += 1
             if self._users == 1:
-                self._hear_loggers()
-        self.put_on()
+                self._hook_loggers()
+        self.wrap_streams()
 
     def close(self) -> None:
-        """What others have put over ours in the meantime stays, and ours below it, which is then silent."""
+        """What others have put over ours in the meantime stays, and ours below it, which then only passes on."""
         with self._lock:
             self._users -= 1
             if self._users:
@@ -114,14 +114,14 @@ class _Ears:
                 if type(stream := getattr(sys, name)) is Stream:
                     setattr(sys, name, stream._stream)
 
-    def put_on(self) -> None:
+    def wrap_streams(self) -> None:
         with self._lock:
             for name in ("stdout", "stderr") if self._users else ():
                 stream = getattr(sys, name)
                 if stream is not None and type(stream) is not Stream:
                     setattr(sys, name, Stream(name, stream))
 
-    def _hear_loggers(self) -> None:
+    def _hook_loggers(self) -> None:
         hooked = self._hooked = logging.Logger.callHandlers
 
         def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
@@ -130,7 +130,7 @@ class _Ears:
                 return hooked(logger, record)
             token = _owner.set(None)
             try:
-                _say(owner, lambda output: _log(output, record))
+                _tell(owner, lambda output: _log(output, record))
                 return hooked(logger, record)
             finally:
                 _owner.reset(token)
@@ -139,11 +139,11 @@ class _Ears:
         logging.Logger.callHandlers = call_handlers  # type: ignore[assignment, method-assign]
 
 
-_capture = _Ears()
+_capture = _Capture()
 
 
-def _say(owner: OutputOwner, what: Callable[[BodyOutput], None]) -> None:
-    """Whatever goes wrong with hearing a body is not for the body to suffer from."""
+def _tell(owner: OutputOwner, what: Callable[[BodyOutput], None]) -> None:
+    """Whatever goes wrong with capturing is not for the body to suffer from."""
     with contextlib.suppress(Exception):
         output = owner.output()
         if output is not None:
@@ -162,7 +162,7 @@ def _text(record: logging.LogRecord) -> str:
     """The message, and the traceback that goes with it."""
     try:
         text = record.getMessage()
-    except Exception as error:  # the arguments do not fit, or cannot say what they are; handlers will complain too
+    except Exception as error:  # the arguments do not fit, or have no text; handlers will complain too
         text = f"(no message: {type(error).__name__}) {record.msg if isinstance(record.msg, str) else ''}"
     if record.exc_info and record.exc_info[0] is not None:
         text += "\n" + logging.Formatter().formatException(record.exc_info)

@@ -23,7 +23,10 @@ class RunInfo(NamedTuple):
 
 
 class Context(Repeatable):
-    """`ctx`: a body that has a parameter of this name receives it. Wherever the body runs, its host answers."""
+    """`ctx`: a body that has a parameter of this name receives it. Wherever the body runs, its host answers.
+
+    There are many names because there is much that a body may be told; all but four are properties to read.
+    """
 
     __slots__ = ("_host", "_key", "_outputs", "_state", "outcome")
 

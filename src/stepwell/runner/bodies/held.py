@@ -15,7 +15,7 @@ from .log_lines import AttemptOutput
 from .run_queue import QueueKey
 
 if TYPE_CHECKING:
-    from .visible_state import Seen
+    from .visible_state import VisibleState
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +38,7 @@ class RunFacts:
     """Where it stands among the runs that this worker knows."""
     heals: int = 0
     """How often the run had switched to another graph when this was true of it."""
-    seen: Seen | None = None
+    visible_state: VisibleState | None = None
     """The states that nodes of this run have seen, once one has looked."""
     since: int = 0
     """The `seq` of the run when this worker took it up: news from before, of an end that was retried, are old."""

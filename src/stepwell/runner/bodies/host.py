@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ...codec import decode
 from ...define import Bodies
@@ -16,7 +17,7 @@ from .held import Held
 from .log_lines import AttemptOutput, BodyOutput, Lines
 from .outputs import Outputs, StoredOutputs
 from .recording import AttemptSink, Ledger
-from .visible_state import ReadOutputs, Seen
+from .visible_state import ReadOutputs, VisibleState
 
 
 class Told(NamedTuple):
@@ -35,38 +36,47 @@ class Told(NamedTuple):
     order_key: int
 
 
-class Host(Protocol):
+class Host(ABC):
     """Whom `ctx` asks: the engine of this process, that of the parent process, or in a replay the record."""
 
+    __slots__ = ()
+    replays = False
+    """Whether the body is run again, answered from its record."""
+
     @property
+    @abstractmethod
     def told(self) -> Told: ...
 
     @property
+    @abstractmethod
     def spec(self) -> NodeSpec: ...
 
     @property
+    @abstractmethod
     def bodies(self) -> Bodies:
         """Where the body is found, and the state of its workflow is declared."""
 
+    @abstractmethod
     def arguments(self) -> tuple[Mapping[str, Any], dict[str, Any]]:
         """The input of the run, and the outputs that the body takes, by node."""
 
+    @abstractmethod
     def outputs(self) -> Outputs:
         """Those of all ancestors."""
 
+    @abstractmethod
     def state(self) -> Mapping[str, Any]:
         """The values of the state that the node sees."""
 
-    @property
-    def replays(self) -> bool:
-        """Whether the body is run again, answered from its record."""
-
+    @abstractmethod
     def outside(self) -> Outside:
         """Who answers for the clock, and calls or answers effects."""
 
+    @abstractmethod
     def output(self) -> BodyOutput | None:
         """Where the body logs and prints; None when that is not kept."""
 
+    @abstractmethod
     def stopping(self) -> bool:
         """Whether the attempt was asked to stop, or its result would no longer be recorded."""
 
@@ -79,11 +89,11 @@ class Services(NamedTuple):
     ledger: Ledger | None = None
 
 
-class EngineHost:
+class EngineHost(Host):
     """The engine of this process."""
 
     __slots__ = ("_services", "_told", "held", "spec")
-    replays = False
+    spec: NodeSpec
 
     def __init__(self, held: Held, services: Services) -> None:
         self.held = held
@@ -131,10 +141,10 @@ class EngineHost:
 
     def state(self) -> Mapping[str, Any]:
         facts = self.held.facts
-        if facts.seen is None:
+        if facts.visible_state is None:
             assert facts.bodies.state is not None, "ctx has looked"
-            facts.seen = Seen(facts.run_id, facts.graph, facts.bodies.state, self._services.read)
-        return facts.seen.by(self.held.index, self.held.number)
+            facts.visible_state = VisibleState(facts.run_id, facts.graph, facts.bodies.state, self._services.read)
+        return facts.visible_state.by(self.held.index, self.held.number)
 
     def outside(self) -> Outside:
         return Recorder(self.told.node_name, self.told.attempt, self.sink())

@@ -1,7 +1,7 @@
-"""What bodies say: put together to lines, masked, cut, counted, and kept until it is stored.
+"""What bodies log and print: put together to lines, masked, cut, counted, and kept until it is stored.
 
-Plain decisions: no threads, clocks or stores. Bodies speak from many threads, so there are locks; whoever drives this says
-when lines are ripe (`pulse.py`), and takes them (`scheduler.py`).
+Plain decisions: no threads, clocks or stores. Bodies print from many threads, so there are locks; whoever drives this says
+when lines are due (`debounce.py`), and takes them (`scheduler.py`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _INFO = 20
 
 
 class BodyOutput:
-    """What one attempt says. Subclasses know where its lines go."""
+    """The output of one attempt. Subclasses know where its lines go."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,10 +48,10 @@ class BodyOutput:
         """By stream: what was written after the last end of a line."""
         self._lines = self._bytes = 0
         self._at = 0
-        """When it last said something."""
+        """When it last wrote something."""
         self._closed = False
         self.dropped = 0
-        """Lines that were said and are not kept."""
+        """Lines that were written and are not kept."""
         self._progress: tuple[Any, Any, Any] | None = None
 
     @property
@@ -63,7 +63,7 @@ class BodyOutput:
             self._line(LogLine(at, clean(level[:NAME_UP_TO]), severity, clean(logger[:NAME_UP_TO]), text))
 
     def drop(self, at: int) -> None:
-        """A line was said that cannot be kept."""
+        """A line was written that cannot be kept."""
         with self._lock:
             self._drop(at, 1)
 
@@ -89,12 +89,12 @@ class BodyOutput:
         if not _finite(done) or (total is not None and not _finite(total)):
             raise InputError(f"progress({shown(done)}, {shown(total)}): finite numbers are needed")
         # Whatever they are of, they are made plain here: who stores them is not to suffer from somebody's types.
-        said = message if message is None or type(message) is str else str(message)
-        self._progress = (_plain(done), None if total is None else _plain(total), said)
+        text = message if message is None or type(message) is str else str(message)
+        self._progress = (_plain(done), None if total is None else _plain(total), text)
         self._marked()
 
     def _finish(self) -> None:
-        """The body has ended: what it wrote last needs no end of line, and what is said from now on is not kept."""
+        """The body has ended: what it wrote last needs no end of line, and what is written from now on is not kept."""
         for stream, text in self._unfinished.items():
             self._line(LogLine(self._at, "INFO", _INFO, stream, _shown(text)))
         self._unfinished.clear()
@@ -173,7 +173,7 @@ class AttemptOutput(BodyOutput):
     def take(self, limit: int) -> list[Append]:
         """Up to so many lines, numbered, and the progress."""
         with self._lock:
-            self._listed = False  # before the progress is looked at: what is said from now on lists it again
+            self._listed = False  # before the progress is looked at: what comes from now on lists it again
             ops = self._take(limit)
             if self._waiting:
                 self._list()
@@ -235,23 +235,23 @@ class Lines:
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
         self.wake = wake
-        """Called when something begins to wait; `ripen` should follow soon."""
-        self.ripe = False
+        """Called when something begins to wait; `mark_due` should follow soon."""
+        self.is_due = False
         self._lock = threading.Lock()
         self._with_lines: deque[AttemptOutput] = deque()
         self._bytes = 0
 
     def of(self, held: HasOutput) -> AttemptOutput | None:
-        """The output of an attempt, made when it first says something; None when nobody listens any more."""
+        """The output of an attempt, made when it first writes something; None when it is over."""
         if held.printed is None and not held.over:
             with self._lock:
                 if held.printed is None:
                     held.printed = AttemptOutput(self, held.attempt)
         return held.printed
 
-    def ripen(self) -> None:
+    def mark_due(self) -> None:
         """What waits now should be in the next commit."""
-        self.ripe = bool(self._with_lines)
+        self.is_due = bool(self._with_lines)
 
     def due(self) -> list[Append]:
         """What should be stored now."""
@@ -261,7 +261,7 @@ class Lines:
             if len(ops) >= TAKEN_UP_TO:
                 return ops
             ops += self._with_lines.popleft().take(TAKEN_UP_TO - len(ops))
-        self.ripe = False
+        self.is_due = False
         return ops
 
     def listed(self, output: AttemptOutput) -> None:

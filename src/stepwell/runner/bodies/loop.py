@@ -12,9 +12,7 @@ from typing import Any
 
 from ...errors import Stopped
 from ...model import Settle
-from ...replay.effects.current import enter
-from .attempt import Attempt
-from .capture import speak
+from .attempt import Attempt, leave_body
 from .held import Held
 
 log = logging.getLogger("stepwell")
@@ -92,8 +90,7 @@ class LoopThread:
             if not self._begins(attempt):
                 continue
             ended = attempt.perform()
-            speak(None)
-            enter(None)
+            leave_body()
             if isinstance(ended, Settle):
                 self._settled(attempt.held, ended)
             else:
@@ -103,11 +100,9 @@ class LoopThread:
         if attempt.held.over:
             coroutine.close()
             return
-        speak(attempt)  # the task takes this context with it
-        enter(attempt.context)
+        attempt.enter()  # the task takes this context with it
         task = asyncio.get_running_loop().create_task(self._run(attempt, coroutine))
-        speak(None)
-        enter(None)
+        leave_body()
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         attempt.held.interrupt = partial(_cancel, asyncio.get_running_loop(), task)

@@ -1,7 +1,7 @@
 """`isolation="process"`: bodies in processes of their own, which can be killed when their time is up.
 
-Each place has one child process (`child.py`), started when it is first needed and used again. Parent and child speak through
-a pipe: the child says that it is ready, the parent sends what to run, the child may ask for outputs, says what its body logs
+Each place has one child process (`child.py`), started when it is first needed and used again. Parent and child use
+a pipe: the child says that it is ready, the parent sends what to run, the child may ask for outputs, tells what its body logs
 and prints as it does, and answers with a result or an error, all of it plain data.
 
 A child leads a process group: what a body has started is killed with it. It dies with its parent, however that dies.

@@ -85,8 +85,8 @@ class AttemptSink:
 
     def append(self, lines: list[Line]) -> None:
         held = self._held
-        said: AttemptOutput | None = self._lines.of(held)
-        start = None if said is None else said.numbers(len(lines))
+        output: AttemptOutput | None = self._lines.of(held)
+        start = None if output is None else output.numbers(len(lines))
         if start is None or self._ledger is None:
             _refuse(held)
         ops = [Append(held.attempt, start + place, kind, data) for place, (kind, data) in enumerate(lines)]

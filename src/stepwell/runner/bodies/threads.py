@@ -14,9 +14,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from ...model import Settle
-from ...replay.effects.current import enter
-from .attempt import Attempt
-from .capture import speak
+from .attempt import Attempt, leave_body
 from .held import Held
 
 
@@ -127,8 +125,7 @@ class BodyThreads:
         held = self.take()
         while not self._closed:
             if held is None:
-                speak(None)  # only here: between bodies it would cost as much again, and one that is over is not heard
-                enter(None)
+                leave_body()  # only here: between bodies it would cost as much again, and what is over is not recorded
                 self._calls.get()
                 held = self.take()
                 continue

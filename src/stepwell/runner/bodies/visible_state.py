@@ -31,7 +31,7 @@ class _View(NamedTuple):
     values: Mapping[str, Any]
 
 
-class Seen:
+class VisibleState:
     """What nodes of one run have seen, as long as the run keeps its graph.
 
     What an attempt saw never changes: when something above a node is attempted again, so is the node. So what is remembered

@@ -49,9 +49,9 @@ class Code:
         self._registry = define.Registry(jobs)
         self._rows: define.Finder = define.ANYTHING if store.embedded else self._registry
         """Who finds what rows of the store name."""
-        self._met: dict[str, type[define.Workflow]] = {}
+        self._added: dict[str, type[define.Workflow]] = {}
         """Every class that was started or is served here, by name: two of one name are refused."""
-        self.given = {workflow.workflow_name: self._meet(workflow) for workflow in workflows}
+        self.given = {workflow.workflow_name: self._add(workflow) for workflow in workflows}
         self._graphs: Recent[str, Graph] = Recent(128)
         self._found: Recent[tuple[str, str], define.Bodies] = Recent(1_000)
         """By workflow and digest: a class inside a function cannot be found by its address."""
@@ -70,7 +70,7 @@ class Code:
     def definition_of(self, workflow: define.Workflow | define.Builder) -> define.Definition:
         definition = define.definition_of(workflow)
         if isinstance(workflow, define.Workflow):
-            self._meet(type(workflow))
+            self._add(type(workflow))
         else:
             self._registry.add_functions(workflow.jobs)
             if workflow.state is not None:
@@ -81,8 +81,8 @@ class Code:
         self._refuse_if(bodies.missing(definition.graph))
         return definition._replace(bodies=bodies)
 
-    def _meet(self, workflow: type[define.Workflow]) -> type[define.Workflow]:
-        check_one_name(workflow, self._met.setdefault(workflow.workflow_name, workflow))
+    def _add(self, workflow: type[define.Workflow]) -> type[define.Workflow]:
+        check_one_name(workflow, self._added.setdefault(workflow.workflow_name, workflow))
         self._registry.add_workflow(workflow)
         return workflow
 
@@ -98,7 +98,7 @@ class Code:
     def introduce(self, workflows: Iterable[type[define.Workflow]]) -> None:
         """Classes that are here, whether there are runs of them or not."""
         for workflow in workflows:
-            self._latest[workflow.workflow_name] = self._meet(workflow).graph()
+            self._latest[workflow.workflow_name] = self._add(workflow).graph()
 
     def has_version_of(self, workflow: str, target: str | None) -> bool:
         """The class of a workflow is here; True if that, or that it has changed, was not known."""
@@ -170,9 +170,9 @@ class Code:
         try:
             return self._load(row.target)
         except DefinitionError:  # a class inside a function is known to who started it
-            if row.workflow not in self._met:
+            if row.workflow not in self._added:
                 raise
-            return self._met[row.workflow]
+            return self._added[row.workflow]
 
     def _load(self, target: str) -> define.Target:
         """The class that a row names; MissingJob if it is not registered and the store is a server."""
@@ -218,8 +218,8 @@ class Code:
             return define.bodies_for(known, graph.state, finder, self.handlers)
         except DefinitionError:
             # A run that was frozen, or got an edited graph, follows no class any more: its methods are still those.
-            if found is None and workflow in self._met:
-                return define.bodies_for(self._met[workflow], finder=finder)
+            if found is None and workflow in self._added:
+                return define.bodies_for(self._added[workflow], finder=finder)
             if found is None:
                 raise
             return found

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from ...errors import DefinitionError, RunConflict, RunError, RunNotFound, StepwellError, StoreError
+from ...graph import Graph
 from ...ids import RunId
 from ...model import Lane, RunRow, Unfinished
 from ...store import Store, reader
@@ -19,6 +20,10 @@ log = logging.getLogger("stepwell")
 
 HEALING_SECONDS = 0.2
 """How long runs are healed between two other duties."""
+LACKS = 20
+"""Graphs of which others are told what is missing here."""
+LACKING_SECONDS = 5.0
+"""How often one looks whether something that handlers need is here now: a secret, a service."""
 LOOK_AGAIN_SECONDS = 1.0
 """How often one looks whether the newer version that one yielded to is still alive."""
 
@@ -32,18 +37,20 @@ class Serving:
         code: Code,
         versions: Versions,
         *,
-        take_up: Callable[[RunRow, RunFacts], None],
+        work_on: Callable[[RunRow, RunFacts], None],
         announce: Callable[[], None],
     ) -> None:
         self._store = store
         self._code = code
         self._versions = versions
-        self._take_up = take_up
+        self._work_on = work_on
         self._announce = announce
         self._lock = threading.Lock()
         self.everything = False
         self._known: dict[Unfinished, frozenset[Lane] | None] = {}
         self._look_again: dict[Unfinished, float] = {}
+        self._lacks: dict[Unfinished, str] = {}
+        """What is missing here to work on such runs."""
         self._left: dict[RunId, float] = {}
         """Runs of this engine that it left to a newer version, and when to look at them again."""
 
@@ -63,6 +70,11 @@ class Serving:
     def why_not(self, needed: Unfinished) -> str | None:
         """What is missing here to work on such runs; None: nothing is."""
         return self._code.absent(needed.workflow, needed.target, self._code.graph(needed.digest))
+
+    def lacks(self) -> list[tuple[str, str, str]]:
+        """What is missing here, for others to know: workflow, digest and what it is."""
+        found = list(self._lacks.items())[:LACKS]
+        return [(item.workflow, item.digest, reason[:500]) for item, reason in found]
 
     def leave(self, run_id: RunId) -> None:
         """A run this engine worked on follows another version now."""
@@ -86,9 +98,14 @@ class Serving:
         # What has ended is forgotten: every graph that was built at run time would stay for ever.
         self._look_again = {item: self._look_again[item] for item in unfinished if item in self._look_again}
         self._known = {item: self._known[item] for item in unfinished if item in self._known}
+        before = self.lacks()
+        self._lacks = {item: self._lacks[item] for item in unfinished if item in self._lacks}
         for item in unfinished:
-            if item not in self._known and self._look_again.get(item, 0) <= time.monotonic():
+            unknown = item not in self._known or item in self._look_again
+            if unknown and self._look_again.get(item, 0) <= time.monotonic():
                 self._judge(item)
+        if self.lacks() != before:
+            self._announce()
         return {(item.workflow, item.digest): lanes for item, lanes in self._known.items() if lanes}
 
     def _judge(self, item: Unfinished) -> None:
@@ -105,7 +122,8 @@ class Serving:
             verdict = self._versions.judge(item.workflow, item.target, graph)
             if verdict == "serve":
                 self._known[item] = self._code.lanes_if_complete(item.workflow, item.target, graph)
-                del self._look_again[item]
+                if not self._is_lacking(item, graph):
+                    del self._look_again[item]
             elif verdict != "yield" and self._versions.heal_all(item, verdict, now + HEALING_SECONDS):
                 self._look_again[item] = now
         except (StoreError, RunError):  # which say nothing about the code
@@ -113,6 +131,17 @@ class Serving:
         except StepwellError:
             self._known[item] = None  # its code is not here
             del self._look_again[item]
+
+    def _is_lacking(self, item: Unfinished, graph: Graph) -> bool:
+        """Whether something is missing that may be here soon: what handlers need is looked up each time anew."""
+        self._lacks.pop(item, None)
+        if self._known[item] is not None:
+            return False
+        reason = self.why_not(item)
+        if reason is not None:
+            self._lacks[item] = reason
+        self._look_again[item] = time.monotonic() + LACKING_SECONDS
+        return any(spec.templated for spec in graph)
 
     def _return_to_left(self) -> None:
         now = time.monotonic()
@@ -123,7 +152,7 @@ class Serving:
                 continue
             try:
                 row = self._versions.up_to_date(row)
-                self._take_up(row, self._code.facts(row))
+                self._work_on(row, self._code.facts(row))
                 del self._left[run_id]
             except RunNotFound:
                 del self._left[run_id]

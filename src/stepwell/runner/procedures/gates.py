@@ -60,7 +60,7 @@ def switch_graph(
     accept: bool = False,
     trusted: bool = True,
 ) -> Procedure[RunNews | None]:
-    """Have a run go over to another graph; None when it is not in a status for it.
+    """Have a run switch to another graph; None when it is not in a status for it.
 
     A heal that might do the work of a renamed node twice pauses the run instead, unless somebody accepts it.
     """
@@ -209,7 +209,7 @@ def _plan(gate: ops.Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan
 
 
 def _plan_switch(gate: ops.Gate, run: RunRow, arguments: Mapping[str, Any]) -> Procedure[Plan | NotNow]:
-    """Let the run go over, unless it has, and see what becomes of its nodes."""
+    """Let the run switch, unless it has, and see what becomes of its nodes."""
     before = yield from load_graph(run.id, arguments["base"])
     graph = yield from load_graph(run.id, arguments["digest"])
     if run.digest not in (arguments["base"], graph.digest):

@@ -19,9 +19,9 @@ from ...replay.effects.record import Effect, effects_by_attempt
 from ...replay.history.checkpoint import (
     VERSION,
     Checkpoint,
+    FrontierHistory,
     Frontiers,
     Label,
-    MovingFrontier,
     WorkItem,
     idempotency_key,
     joined_key,
@@ -30,7 +30,7 @@ from ...store import Store
 from ...store.reader import at_one_moment
 from ..bodies.visible_state import final_state
 from ..recent import Recent
-from .state_history import MovingState
+from .state_history import StateHistory
 
 _COMPLETING = ("completed", "shared")
 
@@ -112,15 +112,15 @@ class _History:
         return self.at(self._step_with(key, known))
 
     def _step_with(self, key: str, known: KnownKeys) -> int:
-        states: MovingState | None = None
-        frontier: MovingFrontier | None = None
+        states: StateHistory | None = None
+        frontier: FrontierHistory | None = None
         for entry, graph, folded in self._walk():
             if states is None or entry.kind == "healed":
-                states = MovingState(self.run.id, graph, self._state, self._attempts, folded)
+                states = StateHistory(self.run.id, graph, self._state, self._attempts, folded)
             else:
                 states.follow(entry, folded)
             if frontier is None or entry.kind in ("healed", "run"):  # when a gate opens, any node may have become READY
-                frontier = MovingFrontier(graph, folded)
+                frontier = FrontierHistory(graph, folded)
             else:
                 frontier.follow(entry, folded)
             found = joined_key(self.run.id, entry.seq, frontier.items, states.text())

@@ -9,7 +9,7 @@ from ...clock import SECOND
 from ...codec import sha256
 from ...graph import Graph
 from ...kernel.comparing import Comparison, NodeFacts, Pair, Side, compare, json_changes
-from ...model import AttemptStatus, ListAttempts, RunRow
+from ...model import AttemptStatus, RunRow
 from ...model.outputs import delta_of, output_of
 from ...store import Store, reader
 
@@ -48,7 +48,7 @@ def _side(source: Source) -> Side:
     row = reader.require_run(store, run_id)
     hashes, seconds = _attempts(store, row)
     nodes = reader.all_nodes(store, run_id)
-    graph = graph_of(reader.require_run(store, run_id))  # after the rows: going over to another graph only adds numbers
+    graph = graph_of(reader.require_run(store, run_id))  # after the rows: switching to another graph only adds numbers
     facts = {
         node.id: NodeFacts(node.status, node.attempt, seconds.get(node.index), *hashes.get(node.index, (None, None)))
         for node in sorted(nodes, key=lambda node: graph.ranks[node.index])
@@ -62,7 +62,7 @@ def _attempts(store: Store, row: RunRow) -> tuple[dict[int, tuple[str, str | Non
     """By node: hashes of its output and of its delta, and how long its ended attempts took together."""
     hashes: dict[int, tuple[str, str | None]] = {}
     seconds: dict[int, float] = {}
-    for attempt in reader.rows(store, ListAttempts(row.id, limit=_PAGE)):
+    for attempt in reader.each_attempt(store, row.id, limit=_PAGE):
         if attempt.ended_at is not None:
             taken = (attempt.ended_at - attempt.started_at) / SECOND
             seconds[attempt.index] = seconds.get(attempt.index, 0.0) + taken

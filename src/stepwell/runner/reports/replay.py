@@ -18,10 +18,10 @@ from ...codec import decode
 from ...define import Bodies, NotRegistered, Registry, Workflow, bodies_for, load_target
 from ...errors import DefinitionError, MissingJob, ReplayMismatch, UnrecordedCall
 from ...graph import Graph, NodeSpec
+from ...handlers import Handlers
 from ...ids import AttemptId, Digest, RunId
 from ...masking import mask
 from ...model.outputs import Completion
-from ...replay.effects.current import enter
 from ...replay.effects.inside import inside
 from ...replay.effects.record import masked_asking
 from ...replay.effects.repeatable import Outside
@@ -31,7 +31,7 @@ from ...replay.history.player import Player, Subject
 from ...replay.history.recorded import RecordedNode, RecordedRun, read_recorded
 from ...replay.history.superseded import Given
 from ...store import Store
-from ..bodies.attempt import AnyCoroutine, Course
+from ..bodies.attempt import AnyCoroutine, Course, leave_body
 from ..bodies.held import Held, RunFacts
 from ..bodies.host import EngineHost, Services
 from ..bodies.log_lines import Lines
@@ -85,9 +85,15 @@ def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
 
 
 def replay_cassette(
-    recorded: RecordedRun, workflow: type[Workflow] | None = None, *, jobs: Iterable[str] = ()
+    recorded: RecordedRun,
+    workflow: type[Workflow] | None = None,
+    *,
+    jobs: Iterable[str] = (),
+    handlers: Handlers | None = None,
 ) -> Replayed:
     """Replay what was read from a cassette, with a class, or with what it names in modules that are allowed.
+
+    `handlers` are those that its nodes may name beside the built-in ones. Services and secrets are not needed.
 
     Whoever wrote a cassette chose what it names: MissingJob says what is not registered, before anything is imported or run.
     """
@@ -97,7 +103,7 @@ def replay_cassette(
         cls = _class_at(recorded.target, recorded.run_id, registry)
     if cls is not None:
         registry.add_workflow(cls)
-    bodies = bodies_for(cls, recorded.graph.state, registry)
+    bodies = bodies_for(cls, recorded.graph.state, registry, handlers)
     _check_registered(recorded, bodies)
     return replay(recorded, Today(None if cls is None else cls.graph(), bodies))
 
@@ -182,7 +188,7 @@ class _Replay:
                 effects += self._execute(node, spec)
                 executed.append(spec.id)
         finally:
-            enter(None)
+            leave_body()
             self._loop.close()
         seconds = time.perf_counter() - started
         return Replayed(self._recorded.run_id, tuple(executed), stubbed, effects, seconds)

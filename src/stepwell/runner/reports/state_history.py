@@ -20,7 +20,7 @@ AHEAD = 256
 """Deltas that are folded anew for each that comes. Nodes complete about in order, so what comes later seldom belongs before."""
 
 
-class MovingState:
+class StateHistory:
     """What nodes have made of the state so far, as canonical JSON: only what an entry touches is folded again.
 
     Deltas are folded in the order of the graph, whoever completed first. So the state before the last few is kept, and the

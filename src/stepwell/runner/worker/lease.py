@@ -8,6 +8,7 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from ...clock import LONGEST_WAIT, SECOND, microseconds
 from ...codec import encode
@@ -79,12 +80,14 @@ class Lease:
         on_held: Callable[[], None],
         on_stop: Callable[[Iterable[AttemptId]], None],
         versions: Callable[[], list[tuple[str, Digest]]],
+        lacks: Callable[[], list[tuple[str, str, str]]] = list,
         queues: frozenset[str] | None = None,
     ) -> None:
         self._store = store
         self._queues = None if queues is None else sorted(queues)
         self._seconds = seconds
         self._versions = versions
+        self._lacks = lacks
         self._state = LeaseState(worker, microseconds(seconds))
         self._holding = holding
         self._on_held = on_held
@@ -128,10 +131,17 @@ class Lease:
         self._renew_if_due()
 
     def _info(self) -> bytes:
-        queues = {} if self._queues is None else {"queues": self._queues}
-        return encode(
-            {"pid": os.getpid(), "host": platform.node(), "machine": machine(), "serves": self._versions()} | queues
-        )
+        said: dict[str, Any] = {
+            "pid": os.getpid(),
+            "host": platform.node(),
+            "machine": machine(),
+            "serves": self._versions(),
+        }
+        if self._queues is not None:
+            said["queues"] = self._queues
+        if lacks := self._lacks():
+            said["lacks"] = lacks
+        return encode(said)
 
     def close(self) -> None:
         self._closed = True

@@ -65,6 +65,7 @@ class LocalRunner:
         follower: Callable[[], Follower],
         waited: Callable[[], Iterable[RunId]],
         graphs: Callable[[Digest], Graph | None],
+        lacks: Callable[[], list[tuple[str, str, str]]] = list,
         queues: frozenset[str] | None = None,
         guarded: bool = False,
     ) -> None:
@@ -97,6 +98,7 @@ class LocalRunner:
             on_held=self._leased,
             on_stop=self.stop,
             versions=versions,
+            lacks=lacks,
             queues=queues,
         )
         self._house = Housekeeper(
@@ -293,7 +295,7 @@ class LocalRunner:
 
     def _store_lines(self) -> None:
         with self._lock:
-            self.scheduler.lines.ripen()
+            self.scheduler.lines.mark_due()
         self.pump()
 
     def _begins(self, attempt: Attempt) -> bool:

@@ -236,7 +236,7 @@ class Scheduler:
         return not (
             self._submissions
             or self._settlements
-            or self.lines.ripe
+            or self.lines.is_due
             or self._windows
             or (self._suspect_scopes and (self._drained or not self.held))
             or any(self._ready_runs.values())
@@ -371,7 +371,7 @@ class Scheduler:
             for facts in submission.facts:
                 self._remember(facts)
         settles: list[Op] = []
-        lines, riding, size = self.lines.due() if self.lines.ripe else [], 0, 0
+        lines, riding, size = self.lines.due() if self.lines.is_due else [], 0, 0
         while (
             self._settlements
             and len(settles) < self._takes.settlements

@@ -1,4 +1,4 @@
-"""Runs that go over to another graph."""
+"""Runs that switch to another graph."""
 
 from __future__ import annotations
 

@@ -36,8 +36,7 @@ def test_a_line_is_appended_once(store: Store) -> None:
 
 
 def test_a_late_worker_cannot_append(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a="", b=""))
-    enlist(store, seconds=10)
+    serve(store, graph(a="", b=""), seconds=10)
     done, lost = claim(store)
     store.commit([line(lost.attempt, 0), line(done.attempt, 0), completed(done)])
     clock.advance(10)
@@ -103,8 +102,7 @@ def test_lines_that_come_with_a_settlement_are_the_last_of_their_attempt(store: 
 
 
 def test_a_settlement_that_is_refused_brings_no_lines(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a="", b=""))
-    enlist(store, seconds=10)
+    serve(store, graph(a="", b=""), seconds=10)
     a, b = claim(store)
     effect = (("effect", b"1"),)
     store.commit([completed(a, lines=effect)])

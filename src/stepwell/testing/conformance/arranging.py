@@ -1,4 +1,4 @@
-"""Runs that go over to another graph, that pause, and nodes that are asked for again although they had completed."""
+"""Runs that switch to another graph, that pause, and nodes that are asked for again although they had completed."""
 
 from __future__ import annotations
 
@@ -75,8 +75,7 @@ def test_a_node_that_loses_all_its_parents_is_ready(store: Store) -> None:
 
 def test_what_is_to_run_again_waits_for_a_parent_it_was_given_while_it_ran(store: Store, clock: ManualClock) -> None:
     """However that came about: given back, lost, or tried again later; and whatever else is in the same batch."""
-    old = start(store, graph(a="", b="", c="", d=""))
-    enlist(store, seconds=10)
+    old = serve(store, graph(a="", b="", c="", d=""), seconds=10)
     held = by_name(old, claim(store))
     switch_graph(store, old, graph(a="", b="a", c="a", d="a"))
     store.commit([retried(held["b"], 5)])
@@ -162,7 +161,7 @@ def test_a_suspect_is_looked_for_in_the_queue_it_is_in_now(store: Store, clock: 
     assert node(store, 0).lane == lane("large/thread?")
 
 
-def test_going_over_is_repeated_without_harm(store: Store) -> None:
+def test_switching_is_repeated_without_harm(store: Store) -> None:
     old = start(store, graph(a=""))
     new = arrange(old, graph(a="", b="a"))
     store.commit(add_graph(new))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...clock import ManualClock
 from ...graph import Graph
 from ...model import *
@@ -11,7 +13,7 @@ from ..ops import *
 PAIR = {"a": "", "b": "", "after_a": "a", "after_b": "b"}
 
 
-def fail_one_of_two(store: Store, **options: str) -> tuple[Graph, Grant]:
+def fail_one_of_two(store: Store, **options: Any) -> tuple[Graph, Grant]:
     """Two roots run; the first fails for good. (the graph, the grant that still runs)"""
     of = serve(store, graph(**PAIR), **options)
     grants = by_name(of, claim(store))

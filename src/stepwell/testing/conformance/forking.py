@@ -40,6 +40,14 @@ def done(store: Store, of: Graph, output: bytes = b'"done"') -> None:
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
 
 
+def forked(store: Store, of: Graph, *shared: tuple[int, int]) -> None:
+    """A fork of a run of this graph that was worked to its end, and shares this much of it."""
+    done(store, of)
+    fork(store, of)
+    store.commit([share(*shared)])
+    begin(store)
+
+
 def test_a_fork_waits_behind_its_gate_until_it_has_what_it_shares(store: Store) -> None:
     of = graph(a="", b="a")
     done(store, of)
@@ -62,10 +70,7 @@ def test_a_fork_waits_behind_its_gate_until_it_has_what_it_shares(store: Store) 
 
 def test_a_fork_is_created_once_and_not_held_again(store: Store) -> None:
     of = graph(a="", b="a")
-    done(store, of)
-    fork(store, of)
-    store.commit([share((0, 1))])
-    begin(store)
+    forked(store, of, (0, 1))
     seq = reader.require_run(store, FORK).seq
     receipts = store.commit([create(of, FORK, fork=PLACE), create(of, "fork-2", fork=b"\x00")])
     assert receipts == [Created(FORK, True, 2, 2), Created(RunId("fork-2"), False, 2, 2)]
@@ -105,10 +110,7 @@ def test_what_bodies_below_need_of_shared_nodes_they_are_given(store: Store) -> 
 
 def test_a_fork_of_all_completes_at_once(store: Store) -> None:
     of = graph(a="", b="a")
-    done(store, of)
-    fork(store, of)
-    store.commit([share((0, 1), (1, 1))])
-    begin(store)
+    forked(store, of, (0, 1), (1, 1))
     row = reader.require_run(store, FORK)
     assert (row.status, row.gate, row.open, row.active) == (RunStatus.COMPLETED, GateState.SHUT, 0, 0)
     assert (row.started_at, row.ended_at is None) == (None, False)
@@ -193,10 +195,7 @@ def test_what_has_begun_in_a_run_is_not_shared_any_more(store: Store) -> None:
 def test_a_share_is_granted_to_nobody(store: Store) -> None:
     """Its id is one of claims, because attempts are named by it; who claims under it gets nothing."""
     of = graph(a="", b="a")
-    done(store, of)
-    fork(store, of)
-    store.commit([share((0, 1), claim="s1")])
-    begin(store)
+    forked(store, of, (0, 1))
     assert claim(store, claim="s1") == ()
     (b,) = claim(store)
     assert refused(store, completed(b._replace(attempt=reader.list_attempts(store, FORK, 0)[0].id), b"1")) is (
@@ -284,10 +283,7 @@ def test_a_large_fork_is_loaded_and_shares_in_chunks(store: Store) -> None:
 
 def test_the_history_of_a_fork_tells_what_it_shares(store: Store) -> None:
     of = graph(a="", b="a", c="b")
-    done(store, of)
-    fork(store, of)
-    store.commit([share((0, 1), (1, 1))])
-    begin(store)
+    forked(store, of, (0, 1), (1, 1))
     entries = reader.list_journal(store, FORK)
     kinds = [(entry.kind, entry.index, entry.attempt, entry.status) for entry in entries]
     assert kinds == [
@@ -321,10 +317,7 @@ def test_the_forks_of_a_run_are_found(store: Store) -> None:
 
 def test_a_fork_is_forked_cancelled_and_deleted_like_any_run(store: Store) -> None:
     of = graph(a="", b="a")
-    done(store, of)
-    fork(store, of)
-    store.commit([share((0, 1))])
-    begin(store)
+    forked(store, of, (0, 1))
     fork(store, of, "fork-2")
     assert one(store, share((0, 1), run="fork-2", origin=FORK, claim="s2"), Shared) == Shared(1)
     begin(store, "fork-2")

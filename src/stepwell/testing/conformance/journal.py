@@ -32,8 +32,7 @@ def test_the_life_of_a_run_is_told_from_its_creation_to_its_end(store: Store, cl
 
 
 def test_retries_losses_releases_and_wakings_are_told(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a=""))
-    enlist(store, seconds=60)
+    serve(store, graph(a=""), seconds=60)
     store.commit([retried(grant, 5) for grant in claim(store)])
     clock.advance(5)
     sweep(store)
@@ -55,8 +54,7 @@ def test_retries_losses_releases_and_wakings_are_told(store: Store, clock: Manua
 
 
 def test_gates_rewrites_and_fences_are_told(store: Store, clock: ManualClock) -> None:
-    of = start(store, graph(a="", b="", c="b"), on_failure="finish")
-    enlist(store, seconds=60)
+    of = serve(store, graph(a="", b="", c="b"), on_failure="finish", seconds=60)
     a, b = claim(store)
     store.commit([failed(a)])
     child = changed(node(store, of.index["c"]), NodeStatus.CANCELLED)
@@ -91,9 +89,7 @@ def test_what_happens_in_one_batch_is_told_in_order(store: Store) -> None:
 
 
 def test_what_is_refused_or_repeated_is_not_told(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a="", b="a"))
-    enlist(store, seconds=1)
-    (late,) = claim(store)
+    late = claim_first(store, graph(a="", b="a"), seconds=1)
     clock.advance(1)
     sweep(store)
     enlist(store)

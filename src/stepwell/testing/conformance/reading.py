@@ -126,8 +126,7 @@ def test_nodes_are_listed_in_order_page_by_page(store: Store) -> None:
 
 
 def test_attempts_are_listed_by_node_and_number(store: Store, clock: ManualClock) -> None:
-    start(store, patient("a", "b", "c"))
-    enlist(store, seconds=600)
+    serve(store, patient("a", "b", "c"), seconds=600)
     for _ in range(3):
         store.commit([retried(grant, 1) for grant in reversed(claim(store))])
         clock.advance(1)

@@ -149,9 +149,7 @@ def test_an_attempt_named_twice_in_a_batch_ends_once(store: Store) -> None:
 
 
 def test_a_retry_waits_until_it_is_due_and_holds_no_worker(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a="", b="a"))
-    enlist(store, seconds=600)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a="", b="a"), seconds=600)
     (first,), (second,) = twice(store, [retried(grant, 5)])
     assert isinstance(first, Settled)
     assert second == first._replace(repeated=True)
@@ -186,8 +184,7 @@ def test_an_attempt_that_its_worker_gives_up_is_lost_and_ready_again(store: Stor
 
 
 def test_failures_and_timeouts_are_counted(store: Store, clock: ManualClock) -> None:
-    start(store, patient("a"))
-    enlist(store, seconds=600)
+    serve(store, patient("a"), seconds=600)
     for count, status in enumerate((AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.FAILED), 1):
         (grant,) = claim(store)
         one(store, Settle(grant.attempt, status, NodeStatus.WAITING, error=b"{}", delay=None), Settled)
@@ -203,8 +200,7 @@ def test_what_asked_to_be_tried_later_is_counted_apart_from_failures(
     store: Store, clock: ManualClock, beside: bool
 ) -> None:
     """Settled alone, or together with others, which a store may do in another way."""
-    start(store, patient("a", "b"))
-    enlist(store, seconds=600)
+    serve(store, patient("a", "b"), seconds=600)
     for count in range(1, 4):
         grants = {grant.index: grant for grant in claim(store)}
         later = retried(grants[0], 5)._replace(postponed=True)

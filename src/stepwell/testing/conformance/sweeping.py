@@ -136,8 +136,7 @@ def test_an_expired_worker_with_nothing_left_is_forgotten(store: Store, clock: M
 
 
 def test_a_due_node_wakes_and_never_early(store: Store, clock: ManualClock) -> None:
-    of = start(store, graph(soon="", later=""))
-    enlist(store, seconds=600)
+    of = serve(store, graph(soon="", later=""), seconds=600)
     grants = by_name(of, claim(store))
     store.commit([retried(grants["soon"], 5), retried(grants["later"], 7)])
     due = clock.now() + 5 * SECOND
@@ -156,8 +155,7 @@ def test_a_due_node_wakes_and_never_early(store: Store, clock: ManualClock) -> N
 def test_the_longest_due_wake_first(store: Store, clock: ManualClock) -> None:
     of = graph(a="", b="", c="")
     start(store, of, "one")
-    start(store, of, "two")
-    enlist(store, seconds=600)
+    serve(store, of, "two", seconds=600)
     grants = claim(store)
     store.commit([retried(grant, 9 - place) for place, grant in enumerate(grants)])
     clock.advance(9)
@@ -168,9 +166,7 @@ def test_the_longest_due_wake_first(store: Store, clock: ManualClock) -> None:
 
 
 def test_nothing_wakes_behind_a_closed_gate(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a=""))
-    enlist(store, seconds=600)
-    (grant,) = claim(store)
+    grant = claim_first(store, graph(a=""), seconds=600)
     store.commit([retried(grant, 5)])
     enact(store, "pause", RunStatus.PAUSED)
     lease = reader.list_workers(store)[0].lease_until
@@ -183,8 +179,7 @@ def test_nothing_wakes_behind_a_closed_gate(store: Store, clock: ManualClock) ->
 
 def test_a_deadline_closes_the_gate(store: Store, clock: ManualClock) -> None:
     start(store, graph(a="", b="a"), timeout=60 * SECOND, on_failure="finish")
-    start(store, graph(a="", b="a"), "done", timeout=60 * SECOND)
-    enlist(store, seconds=600)
+    serve(store, graph(a="", b="a"), "done", timeout=60 * SECOND, seconds=600)
     work(store, runs=("done",))
     (grant,) = claim(store)
     assert sweep(store).next_due == clock.now() + 60 * SECOND
@@ -213,8 +208,7 @@ def test_a_retry_gets_the_whole_time_again(store: Store, clock: ManualClock) -> 
 
 
 def test_a_cancelled_run_is_fenced_when_its_grace_is_over(store: Store, clock: ManualClock) -> None:
-    of = start(store, graph(a="", b="", c="a"))
-    enlist(store, seconds=600)
+    of = serve(store, graph(a="", b="", c="a"), seconds=600)
     a, b = claim(store)
     child = changed(node(store, of.index["c"]), NodeStatus.CANCELLED)
     news = enact(store, "cancel", RunStatus.CANCELLING, child, grace=5 * SECOND, stop=True)
@@ -345,8 +339,7 @@ def test_deadlines_and_losses_of_many_runs_come_in_one_sweep(store: Store, clock
 
 def test_a_lost_worker_and_a_passed_deadline_come_in_one_sweep(store: Store, clock: ManualClock) -> None:
     start(store, graph(a="", b=""), timeout=30 * SECOND)
-    start(store, graph(a="", b=""), "other")
-    enlist(store, seconds=30)
+    serve(store, graph(a="", b=""), "other", seconds=30)
     grants = claim(store, limit=3)
     store.commit([retried(grants[0], 30)])
     clock.advance(30)

@@ -17,8 +17,8 @@ from stepwell.ids import RunId
 from stepwell.kernel.healing import arrange
 from stepwell.model.outputs import Completion, with_delta
 from stepwell.reducers import add, append, extend, maximum, merge, minimum, union
-from stepwell.runner.bodies import visible_state as seeing
-from stepwell.runner.bodies.visible_state import Seen, final_state
+from stepwell.runner.bodies import visible_state
+from stepwell.runner.bodies.visible_state import VisibleState, final_state
 from tests.graph.dags import dags
 
 RUN = RunId("r-1")
@@ -125,9 +125,9 @@ def test_what_nodes_see_and_the_final_state_are_the_naive_folds(specs: list[Node
     graph = Graph(specs)
     deltas = {node: data.draw(some_delta | st.none(), label=node) for node in graph.nodes}
     stored = Stored(graph, deltas)
-    seen = Seen(RUN, graph, STATE, stored)
+    visible = VisibleState(RUN, graph, STATE, stored)
     for node in data.draw(st.lists(st.sampled_from(sorted(graph.nodes)), max_size=20), label="asked"):
-        found = seen.by(graph.index[node], 1)
+        found = visible.by(graph.index[node], 1)
         assert encode(dict(found)) == encode(naive_fold(graph, above(graph, node), deltas))
     final = final_state(RUN, graph, STATE, stored.outputs)
     assert encode(final) == encode(naive_fold(graph, set(graph.nodes), deltas))
@@ -138,7 +138,7 @@ def test_nothing_but_the_ancestors_is_even_read(specs: list[NodeSpec], data: st.
     graph = Graph(specs)
     stored = Stored(graph, {key: {"own": 1} for key in graph.nodes})
     node = data.draw(st.sampled_from(sorted(graph.nodes)))
-    Seen(RUN, graph, STATE, stored).by(graph.index[node], 1)
+    VisibleState(RUN, graph, STATE, stored).by(graph.index[node], 1)
     assert {graph.order[index] for read in stored.reads for index in read} == above(graph, node)
 
 
@@ -149,9 +149,9 @@ def chain(length: int) -> Graph:
 def test_in_a_chain_every_node_folds_one_delta() -> None:
     graph = chain(2_000)
     stored = Stored(graph, {key: {"added": 1} for key in graph.nodes})
-    seen = Seen(RUN, graph, STATE, stored)
+    visible = VisibleState(RUN, graph, STATE, stored)
     for index in range(len(graph)):
-        assert seen.by(index, 1)["added"] == 1.5 + index
+        assert visible.by(index, 1)["added"] == 1.5 + index
     assert sum(map(len, stored.reads)) == len(graph) - 1
 
 
@@ -161,57 +161,57 @@ def test_a_join_folds_its_ancestors_once_whoever_is_below() -> None:
     below = [NodeSpec(f"c{i}", f"c{i}", depends_on=("join",)) for i in range(100)]
     graph = Graph([*branches, join, *below])
     stored = Stored(graph, {key: {"own": 1} for key in graph.nodes})
-    seen = Seen(RUN, graph, STATE, stored)
+    visible = VisibleState(RUN, graph, STATE, stored)
     for spec in below:
-        assert len(seen.by(graph.index[spec.id], 1)["own"]) == 101
+        assert len(visible.by(graph.index[spec.id], 1)["own"]) == 101
     assert sum(map(len, stored.reads)) == 100 + 100
 
 
 def test_the_children_of_a_node_that_did_not_look_share_what_it_would_have_seen() -> None:
     graph = Graph([*chain(50), *(NodeSpec(f"c{i}", f"c{i}", depends_on=("n49",)) for i in range(50))])
     stored = Stored(graph, {key: {"own": 1} for key in graph.nodes})
-    seen = Seen(RUN, graph, STATE, stored)
+    visible = VisibleState(RUN, graph, STATE, stored)
     for i in range(50):
-        assert len(seen.by(graph.index[f"c{i}"], 1)["own"]) == 50
+        assert len(visible.by(graph.index[f"c{i}"], 1)["own"]) == 50
     assert sum(map(len, stored.reads)) == 50 + 49
 
 
 def test_a_bounded_number_of_states_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seeing, "REMEMBERED", 4)
+    monkeypatch.setattr(visible_state, "REMEMBERED", 4)
     graph = chain(100)
     stored = Stored(graph, {key: {"added": 1} for key in graph.nodes})
-    seen = Seen(RUN, graph, STATE, stored)
+    visible = VisibleState(RUN, graph, STATE, stored)
     for index in [*range(100), *reversed(range(100))]:
-        assert seen.by(index, 1)["added"] == 1.5 + index
-    assert len(seen._known) <= 4
+        assert visible.by(index, 1)["added"] == 1.5 + index
+    assert len(visible._known) <= 4
 
 
 def test_an_attempt_sees_what_it_stands_on_whatever_was_remembered_of_those_before() -> None:
     """Everything from `n1` on goes again, in another process, and here only what comes after."""
     graph = chain(5)
     stored = Stored(graph, {f"n{i}": {"own": i} for i in range(4)})
-    seen = Seen(RUN, graph, STATE, stored)
-    assert seen.by(3, 1)["own"] == [[0, 0], [1, 1], [2, 2]]
+    visible = VisibleState(RUN, graph, STATE, stored)
+    assert visible.by(3, 1)["own"] == [[0, 0], [1, 1], [2, 2]]
     anew = Stored(graph, {f"n{i}": {"own": 10 * i} for i in range(4)})
     stored.outputs |= {index: anew.outputs[index] for index in (1, 2, 3)}
     stored.numbers |= dict.fromkeys((1, 2, 3), 2)
-    assert seen.by(4, 1)["own"] == [[0, 0], [1, 10], [2, 20], [3, 30]]
-    assert seen.by(3, 2)["own"] == [[0, 0], [1, 10], [2, 20]]
+    assert visible.by(4, 1)["own"] == [[0, 0], [1, 10], [2, 20], [3, 30]]
+    assert visible.by(3, 2)["own"] == [[0, 0], [1, 10], [2, 20]]
 
 
 def test_below_a_skipped_node_nothing_that_was_superseded_is_remembered() -> None:
     graph = chain(4)
     stored = Stored(graph, {"n0": {"own": 1}, "n2": {"own": 3}})
-    seen = Seen(RUN, graph, STATE, stored)
-    assert seen.by(2, 1)["own"] == [[0, 1]]
+    visible = VisibleState(RUN, graph, STATE, stored)
+    assert visible.by(2, 1)["own"] == [[0, 1]]
     stored.outputs[0], stored.numbers[0] = Stored(graph, {"n0": {"own": 5}}).outputs[0], 2
-    assert seen.by(2, 2)["own"] == [[0, 5]]
+    assert visible.by(2, 2)["own"] == [[0, 5]]
 
 
 def test_a_skipped_node_contributes_nothing() -> None:
     graph = chain(3)
-    seen = Seen(RUN, graph, STATE, Stored(graph, {"n0": {"own": 1}, "n2": {"own": 3}}))
-    assert seen.by(2, 1)["own"] == [[0, 1]]
+    visible = VisibleState(RUN, graph, STATE, Stored(graph, {"n0": {"own": 1}, "n2": {"own": 3}}))
+    assert visible.by(2, 1)["own"] == [[0, 1]]
 
 
 def test_a_node_that_was_removed_contributes_nothing_and_the_new_order_counts() -> None:
@@ -219,7 +219,7 @@ def test_a_node_that_was_removed_contributes_nothing_and_the_new_order_counts() 
     new = Graph([NodeSpec("c", "c"), NodeSpec("a", "a", depends_on=("c",)), NodeSpec("d", "d", depends_on=("a",))])
     healed = arrange(old, new)
     stored = Stored(healed, {"a": {"own": 1}, "b": {"own": 2}, "c": {"own": 3}})
-    assert Seen(RUN, healed, STATE, stored).by(healed.index["d"], 1)["own"] == [[0, 3], [1, 1]]
+    assert VisibleState(RUN, healed, STATE, stored).by(healed.index["d"], 1)["own"] == [[0, 3], [1, 1]]
     assert final_state(RUN, healed, STATE, stored.outputs)["own"] == [[0, 3], [1, 1]]
 
 
@@ -251,7 +251,7 @@ class Fragile:
 @pytest.mark.parametrize(
     ("field", "problem"),
     [
-        ("fussy", r"raised ValueError: three is too many \(.*test_seeing.py:\d+\)"),
+        ("fussy", r"raised ValueError: three is too many \(.*test_visible_state.py:\d+\)"),
         ("forgetful", r"gave what the field cannot be: forgetful: int is needed, got None \(NoneType\)"),
     ],
 )
@@ -260,9 +260,9 @@ def test_a_reducer_that_breaks_is_named_with_the_delta_it_broke_on(field: str, p
     fragile: StateType = checked_state(Fragile, "Fragile")
     stored = Stored(graph, {f"n{i}": {field: i} for i in range(5)})
     with pytest.raises(StateError, match=problem) as caught:
-        Seen(RUN, graph, fragile, stored).by(4, 1)
+        VisibleState(RUN, graph, fragile, stored).by(4, 1)
     message = str(caught.value)
-    assert f"the reducer of Fragile.{field}, tests.runner.test_seeing:{field}, " in message
+    assert f"the reducer of Fragile.{field}, tests.runner.test_visible_state:{field}, " in message
     assert f"at the delta of node 'n3': {field}=3\n" in message
     assert "run r-1" in message
     assert "run.retry()" in message

@@ -1,0 +1,1 @@
+"""Workflows as documents, and stand-ins for the services that they call."""

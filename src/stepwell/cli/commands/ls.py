@@ -1,0 +1,79 @@
+"""`stepwell ls`: runs, the newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from ...errors import InputError
+from ...model import ListRuns, RunRow, RunStatus
+from ...runner.records import run_record
+from ...runner.stored import StoredRun
+from ...store import Store, reader
+from ..connect import Connection
+from ..show.advice import pause_told
+from ..show.words import ago, duration, plain
+from ..streams import json_text, say
+
+PAGE = 1_000
+SHORT_ID = 12
+"""Hex digits of a run id that stand for its time; two runs of one millisecond are shown with more."""
+
+
+def ls(connection: Connection, *, workflow: str | None, status: str | None, limit: int, as_json: bool) -> None:
+    statuses = () if status is None else (_status(status),)
+    with connection.store() as store:
+        runs = [StoredRun(store, row) for row in _newest(store, workflow, statuses, limit)]
+        if as_json:
+            say(json_text([run_record(run) for run in runs]))
+        elif runs:
+            _print_runs(runs, store.now())
+        else:
+            chosen = " like that" if workflow or status else ""
+            typer.echo(f"no runs{chosen} in {connection.settings.store}", err=True)
+
+
+def _status(given: str) -> RunStatus:
+    try:
+        return RunStatus(given.upper())
+    except ValueError:
+        raise InputError(f"--status {given}: there are {', '.join(RunStatus)}") from None
+
+
+def _newest(store: Store, workflow: str | None, statuses: tuple[RunStatus, ...], limit: int) -> list[RunRow]:
+    rows: list[RunRow] = []
+    before: int | None = None
+    while len(rows) < limit:
+        page = reader.list_runs(store, ListRuns(min(PAGE, limit - len(rows)), before, workflow, statuses))
+        rows += page.runs
+        before = page.cursor
+        if before is None:
+            break
+    return rows
+
+
+def _print_runs(runs: Sequence[StoredRun], now: int) -> None:
+    from ..show.screen import coloured, console, table
+
+    length = SHORT_ID
+    while len({run.row.id[:length] for run in runs}) < len(runs):
+        length += 1
+    made = table("run", "workflow", "status", "nodes", "began", "took", right=("took",), wrapped=("workflow",))
+    for run in runs:
+        row = run.row
+        # An id that a person chose is shown whole.
+        shown = row.id[:length] if len(row.id) == 32 else row.id
+        began = ago(row.started_at or row.created_at, now)
+        status = coloured(row.status)
+        if row.status is RunStatus.PAUSED:
+            status.append(f": {pause_told(row)}")
+        made.add_row(plain(shown), plain(row.workflow), status, _nodes(run), began, duration(run.seconds))
+    console().print(made)
+
+
+def _nodes(run: StoredRun) -> str:
+    row, size = run.row, run.size
+    if row.failed:
+        return f"{row.failed:,} of {size:,} failed"
+    return f"{size:,}" if row.status is RunStatus.COMPLETED else f"{max(0, size - row.open):,} of {size:,} ended"

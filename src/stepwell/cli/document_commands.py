@@ -1,0 +1,79 @@
+"""The commands for documents, as `app.py` declares the others."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import options
+from .command import declare
+
+Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="JSON or YAML.")]
+Source = Annotated[str, typer.Argument(metavar="FILE|NAME", help="A file, or a stored document.")]
+Node = Annotated[str, typer.Argument(metavar="NODE", help="The id of a node.")]
+Outputs = Annotated[
+    str | None,
+    typer.Option(
+        "--outputs", metavar="FILE", help="What its ancestors returned: a JSON object by node; - reads stdin."
+    ),
+]
+InputFile = Annotated[
+    str | None, typer.Option("--input-file", metavar="FILE", help="A JSON object of inputs; - reads stdin.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    @declare(app, "documents")
+    def check(files: Files, as_json: options.AsJson = False) -> None:
+        """Check documents: every problem at once, with its line. Nothing is run; exit code 2 if anything is wrong."""
+
+    @declare(app, "documents")
+    def schema() -> None:
+        """Print the JSON Schema of documents, for editors: with the config of every handler there is here."""
+
+    @declare(app, "documents")
+    def render(
+        file: Source,
+        node: Node,
+        outputs: Outputs = None,
+        inputs: options.Inputs = None,
+        input_file: InputFile = None,
+    ) -> None:
+        """Show the config of a node as it would be rendered. Secrets stay references."""
+
+    @declare(app, "documents", "try")
+    def try_(
+        file: Source,
+        node: Node,
+        outputs: Outputs = None,
+        inputs: options.Inputs = None,
+        input_file: InputFile = None,
+        jobs: options.Jobs = None,
+    ) -> None:
+        """Run one node of a document alone, really, and print what it returns. Nothing is stored."""
+
+    @declare(app, "documents")
+    def save(files: Files, as_json: options.AsJson = False) -> None:
+        """Store documents, each as an immutable version; the same content is the same version."""
+
+    @declare(app, "documents")
+    def activate(
+        name: Annotated[str, typer.Argument(metavar="NAME[@N]", help="A version; without @N the newest again.")],
+    ) -> None:
+        """Choose the version of a stored document that its name starts."""
+
+    @declare(app, "documents")
+    def workflows(as_json: options.AsJson = False) -> None:
+        """List the stored documents."""
+
+    @declare(app, "documents")
+    def workflow(
+        name: Annotated[str, typer.Argument(metavar="NAME", help="A stored document.")],
+        version: Annotated[int | None, typer.Option("--version", metavar="N", help="This version.")] = None,
+        diff: Annotated[
+            tuple[int, int] | None, typer.Option("--diff", metavar="N N", help="What changed from one to the other.")
+        ] = None,
+        as_json: options.AsJson = False,
+    ) -> None:
+        """Show a stored document: its versions, and the content of the active one or of another."""

@@ -1,0 +1,180 @@
+"""How pipelines are shown: tables, a matrix, plans, explanations, the progress of a build."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ...words import count, duration
+from .words import plain
+
+if TYPE_CHECKING:
+    from ...pipeline.building.build import BuildReport
+    from ...pipeline.building.report import Tally
+    from ...pipeline.looking import Explanation, Plan, StateView, View
+
+SHOWN_UP_TO = 50
+STYLES = {
+    "fresh": "green",
+    "stale": "yellow",
+    "failed": "bold red",
+    "blocked": "dark_orange",
+    "waiting": "cyan",
+    "unrecorded": "magenta",
+    "orphan": "dim",
+}
+_LETTERS = {"fresh": "✓", "stale": "~", "failed": "✗", "blocked": "⊘", "waiting": "…", "unrecorded": "?", "orphan": "-"}
+
+
+def show_status(told: Mapping[str, Any]) -> None:
+    from rich.text import Text
+
+    from .screen import console, table
+
+    screen = console()
+    screen.print(f"{plain(told['pipeline'])}: {count(told['entities'], 'entity').replace('entitys', 'entities')}")
+    used = [status for status in STYLES if told.get(status) or status in ("fresh", "stale")]
+    stages = table("stage", *used, right=used)
+    for name, counts in told["stages"].items():
+        stages.add_row(
+            name,
+            *(Text(f"{counts.get(each, 0):,}", style=STYLES[each] if counts.get(each) else "dim") for each in used),
+        )
+    screen.print(stages)
+    if told["states"]:
+        listed = table("status", "state", "cause", wrapped=("cause",))
+        for state in told["states"][:SHOWN_UP_TO]:
+            causes = "; ".join(f"{cause['cause']}: {cause['text']}" for cause in state["causes"])
+            listed.add_row(
+                Text(state["status"], style=STYLES[state["status"]]), plain(", ".join(state["outputs"])), plain(causes)
+            )
+        screen.print(listed)
+        if len(told["states"]) > SHOWN_UP_TO:
+            screen.print(f"and {len(told['states']) - SHOWN_UP_TO:,} more; --json has all of them", style="dim")
+    for problem in told["problems"][:SHOWN_UP_TO]:
+        screen.print(Text(f"left out: {plain(problem['path'])}: {plain(problem['problem'])}", style="yellow"))
+
+
+def show_matrix(view: View) -> None:
+    """Entities and stages: a letter for each status."""
+    from rich.text import Text
+
+    from .screen import console, table
+
+    stages = list(view.pipeline.stages)
+    rows: dict[str, dict[str, str]] = {}
+    for state in (*view.states(), *view.orphans()):
+        rows.setdefault(state.entity, {})[state.stage] = state.standing.status
+    shown = table("entity", *stages)
+    for entity in sorted(rows):
+        cells = [rows[entity].get(stage) for stage in stages]
+        shown.add_row(
+            plain(entity) or "(all)", *(Text(_LETTERS[each], style=STYLES[each]) if each else "" for each in cells)
+        )
+    screen = console()
+    screen.print(shown)
+    screen.print(Text("  ".join(f"{letter} {status}" for status, letter in _LETTERS.items()), style="dim"))
+
+
+def plan_text(plan: Plan) -> str:
+    lines = []
+    for title, states in (("will run", plan.will_run), ("may run", plan.may_run)):
+        lines.append(f"{title}: {count(len(states), 'state') if states else 'nothing'}")
+        lines += [f"  {_named(state)}  {_causes(state)}" for state in states[:SHOWN_UP_TO]]
+        if len(states) > SHOWN_UP_TO:
+            lines.append(f"  and {len(states) - SHOWN_UP_TO:,} more; --json has all of them")
+    if plan.may_appear:
+        lines.append(f"  and whatever may appear for {', '.join(plan.may_appear)}")
+    return plain("\n".join(lines))
+
+
+def _named(state: StateView) -> str:
+    return f"{state.stage} {state.entity}".rstrip()
+
+
+def _causes(state: StateView) -> str:
+    return "; ".join(cause.text for cause in state.standing.causes)
+
+
+def explanation(answer: Explanation) -> str:
+    stage = f"made by {answer.stage} {answer.entity}".rstrip() if answer.stage else "a source: no stage makes it"
+    lines = [f"{answer.address} is {answer.standing.status} ({stage})"]
+    for cause in answer.standing.causes:
+        lines.append(f"  {cause.code}: {cause.text}")
+        if cause.code == "code_changed":
+            lines += [f"    {part}" for part in answer.changed_code]
+    lines += [f"  above it: {_named(state)} is {state.standing.status}: {_causes(state)}" for state in answer.upstream]
+    if answer.record is not None:
+        lines.append(f"  produced at {answer.record.produced_at} from {count(len(answer.record.inputs), 'input')}:")
+        lines += [f"    {path}" for path in list(answer.record.inputs)[:10]]
+    if answer.unknown_code:
+        lines.append("  changes of this are not noticed, unless it is declared (uses=, version=):")
+        lines += [f"    {what}{f' ({where})' if where else ''}" for what, where in answer.unknown_code.items()]
+    return plain("\n".join(lines))
+
+
+def report_text(report: BuildReport) -> str:
+    parts = [f"{len(report.produced):,} produced"]
+    if report.unchanged:
+        parts.append(f"{len(report.unchanged):,} of them unchanged")
+    if report.failed:
+        parts.append(f"{len(report.failed):,} failed")
+    if not report.produced and not report.failed:
+        parts = ["nothing to do" if not report.left else "nothing ran"]
+    lines = [f"{report.pipeline}: {', '.join(parts)} in {duration(report.seconds)}"]
+    lines += [f"  failed: {unit}: {error}" for unit, error in list(report.failed.items())[:SHOWN_UP_TO]]
+    kinds: dict[str, int] = {}
+    for status in report.left.values():
+        kinds[status] = kinds.get(status, 0) + 1
+    if kinds:
+        told = ", ".join(f"{number:,} {status}" for status, number in kinds.items())
+        lines.append(f"  left: {told}; `stepwell pipeline status` says why")
+    return plain("\n".join(lines))
+
+
+class BuildProgress:
+    """A bar with rate and remaining time, on a terminal."""
+
+    def __init__(self, name: str, *, quiet: bool) -> None:
+        self._name = name
+        self._quiet = quiet
+        self._bar: Any = None
+        self._task: Any = None
+        self._began = time.monotonic()
+
+    def __enter__(self) -> BuildProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, tally: Tally) -> None:
+        total = tally.done + tally.failed + tally.running + tally.ready
+        if self._quiet or not total:
+            return
+        if self._bar is None:
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            from .screen import console
+
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]}"),
+                TimeRemainingColumn(),
+            )
+            self._bar = Progress(
+                *columns, console=console(err=True), transient=True, redirect_stdout=sys.stdout.isatty()
+            )
+            self._task = self._bar.add_task(self._name, total=total, rate="")
+            self._bar.start()
+        done = tally.done + tally.failed
+        rate = done / max(time.monotonic() - self._began, 0.001)
+        self._bar.update(self._task, completed=done, total=total, rate=f"{rate:,.0f}/s")

@@ -1,0 +1,127 @@
+"""The JSON Schema of documents, for editors: which fields there are, and the config of every handler."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from ...graph import OnLost, SideEffects
+from ...handlers import Handlers
+from ...schemas import KEYWORDS
+from ..options import OnFailure
+from .nodes import MAX_ID
+
+_SECONDS = {"type": "number", "exclusiveMinimum": 0}
+_TEMPLATE = {"type": "string", "pattern": r"\{[{%]|^secret:", "description": "a template, or a secret"}
+
+
+def document_schema(handlers: Handlers) -> dict[str, Any]:
+    """The schema of a document whose nodes name these handlers, or functions."""
+    names = list(handlers)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Stepwell document",
+        "type": "object",
+        "required": ["name", "nodes"],
+        "additionalProperties": False,
+        "properties": {
+            "mode": {"enum": ["workflow"], "default": "workflow"},
+            "name": {"type": "string", "minLength": 1, "description": "what it is started by"},
+            "description": {"type": "string"},
+            "input": {
+                "$ref": "#/$defs/input",
+                "description": "JSON Schema of the input of a run; defaults are applied",
+            },
+            "on_failure": {"enum": list(get_args(OnFailure)), "default": "fail_fast"},
+            "timeout": {**_SECONDS, "description": "seconds that a whole run may take"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "nodes": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/node"}},
+        },
+        "$defs": {"node": _node(names, handlers), "retry": _RETRY, "input": _INPUT},
+    }
+
+
+_INPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"type": {"const": "object"}, "properties": {"type": "object"}},
+    "propertyNames": {"enum": sorted(KEYWORDS)},
+}
+_RETRY: dict[str, Any] = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "description": "attempts"},
+        {
+            "type": "object",
+            "required": ["max_attempts"],
+            "additionalProperties": False,
+            "properties": {
+                "max_attempts": {"type": "integer", "minimum": 1},
+                "base_delay": {"type": "number", "minimum": 0, "default": 1},
+                "max_delay": {"type": "number", "minimum": 0, "default": 60},
+                "retry_on": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            },
+        },
+    ]
+}
+
+
+def _node(names: list[str], handlers: Handlers) -> dict[str, Any]:
+    job = {"anyOf": [{"enum": names}, {"type": "string", "pattern": "^[^:]+:[^:]+$"}]}
+    config = {"type": "object", "description": "what the handler is to do; strings may be templates"}
+    dependencies = {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "ids of nodes that must complete first",
+    }
+    return {
+        "type": "object",
+        "required": ["id"],
+        "additionalProperties": False,
+        "properties": {
+            "id": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": MAX_ID},
+            "handler": job,
+            "job": job,
+            "config": config,
+            "args": config,
+            "dependencies": dependencies,
+            "depends_on": dependencies,
+            "timeout_seconds": _SECONDS,
+            "timeout": _SECONDS,
+            "name": {"type": "string", "minLength": 1},
+            "description": {"type": "string"},
+            "retry": {"$ref": "#/$defs/retry"},
+            "on_lost": {"enum": list(get_args(OnLost)), "default": "rerun"},
+            "queue": {"type": "string", "minLength": 1},
+            "side_effects": {"enum": list(get_args(SideEffects))},
+        },
+        "allOf": [
+            {
+                "if": {"required": ["handler"], "properties": {"handler": {"const": name}}},
+                "then": {"properties": {"config": _with_templates(handlers[name].config_schema())}},
+            }
+            for name in names
+        ],
+    }
+
+
+def _with_templates(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a config in which any field may be a template instead. References into it are put in their place."""
+    defined = schema.get("$defs", {})
+
+    def inlined(each: Any, depth: int = 0) -> Any:
+        if isinstance(each, list):
+            return [inlined(item, depth) for item in each]
+        if not isinstance(each, dict):
+            return each
+        if "$ref" in each and depth < 5:
+            return inlined(defined.get(str(each["$ref"]).rpartition("/")[2], {}), depth + 1)
+        if "$ref" in each:
+            return {}
+        return {key: inlined(value, depth) for key, value in each.items() if key != "$defs"}
+
+    made: dict[str, Any] = inlined(schema)
+    fields = made.get("properties", {})
+    made["properties"] = {name: {"anyOf": [field, _TEMPLATE]} | _about(field) for name, field in fields.items()}
+    return made
+
+
+def _about(field: dict[str, Any]) -> dict[str, Any]:
+    return {"description": field["description"]} if "description" in field else {}

@@ -1,0 +1,1 @@
+"""Producing what is stale, as runs on the engine."""

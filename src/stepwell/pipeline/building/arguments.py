@@ -1,0 +1,135 @@
+"""What the body of a stage receives: inputs in the form that its annotations ask for, and where to write."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...define.types.shapes import Unsupported, shape_of
+from ...errors import DefinitionError, InputError
+from ..entity import Entity
+from ..stage import RESERVED, SOLE, Stage
+
+
+class Taken(NamedTuple):
+    """How one parameter takes an input."""
+
+    input: str
+    many: bool
+    form: Any
+    """Path, str, bytes, or the annotation of JSON."""
+
+
+class Signature(NamedTuple):
+    """What a body asks for, by parameter."""
+
+    inputs: Mapping[str, Taken]
+    special: frozenset[str]
+    """Of `RESERVED`: entity, entities, out, ctx, config."""
+    is_async: bool
+
+
+def signature_of(stage: Stage) -> Signature:
+    """What the function of a stage asks for, or a DefinitionError: checked when the stage is written."""
+    function = stage.function
+    assert function is not None
+    where = None if stage.place is None else str(stage.place)
+    parameters = inspect.signature(function).parameters
+    hints = _hints(function)
+    special = frozenset(name for name in parameters if name in RESERVED)
+    named = [name for name, each in parameters.items() if name not in RESERVED and each.kind not in _VARIABLE]
+    inputs: dict[str, Taken] = {}
+    sole = stage.inputs.get(SOLE)
+    for name in named:
+        if sole is not None and len(named) == 1:
+            source = SOLE
+        elif name in stage.inputs:
+            source = name
+        elif parameters[name].default is not inspect.Parameter.empty:
+            continue
+        else:
+            has = ", ".join(sorted([key for key in stage.inputs if key] or ["the input"]))
+            raise DefinitionError(
+                f"stage {stage.name!r}: the parameter {name!r} of {function.__name__} is no input; there are {has}, and "
+                f"{', '.join(sorted(RESERVED))}",
+                where=where,
+            )
+        inputs[name] = _taken(stage, source, name, hints.get(name), where)
+    return Signature(inputs, special, inspect.iscoroutinefunction(function))
+
+
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except Exception:  # names that are not there at run time, as below TYPE_CHECKING
+        return {}
+
+
+def _taken(stage: Stage, source: str, name: str, annotation: Any, where: str | None) -> Taken:
+    pattern = stage.inputs[source]
+    collected = any(variable in stage.collect for variable in pattern.variables)
+    many = (pattern.has_glob and not pattern.is_directory) or collected
+    if annotation is None:
+        return Taken(source, many, Path)
+    form = annotation
+    if many:
+        if typing.get_origin(annotation) in (list, Sequence) or annotation is list:
+            form = (*typing.get_args(annotation), Path)[0]
+        else:
+            raise DefinitionError(
+                f"stage {stage.name!r}: {name}: {annotation} is one thing, but {pattern.text} gives many; list[...] is needed",
+                where=where,
+            )
+    if form in (Path, str, bytes):
+        if pattern.is_directory and form is not Path:
+            raise DefinitionError(f"stage {stage.name!r}: {name}: a directory is given as Path", where=where)
+        return Taken(source, many, form)
+    try:
+        shape_of(form)
+    except Unsupported as problem:
+        raise DefinitionError(
+            f"stage {stage.name!r}: {name}: Path, str and bytes, or JSON: {problem}", where=where
+        ) from None
+    return Taken(source, many, form)
+
+
+def converted(content: bytes, form: Any, path: str) -> Any:
+    """The content of a file in the form that a parameter asks for."""
+    if form is bytes:
+        return content
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no UTF-8 text ({error}); take it as bytes, or as Path") from None
+    if form is str:
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON: {error}") from None
+    problems = shape_of(form).problems(value, path)
+    if problems:
+        raise InputError("; ".join(problems[:5]))
+    return value
+
+
+def entities_of(stage: Stage, paths: Mapping[str, Sequence[str]]) -> list[Entity]:
+    """Of a stage that collects: the entities it collects, each with the path of its input."""
+    found: dict[str, Entity] = {}
+    for name, pattern in stage.inputs.items():
+        if any(variable in stage.collect for variable in pattern.variables):
+            for path in paths.get(name, ()):
+                values = pattern.match(path)
+                if values is not None:
+                    entity = Entity(
+                        {variable: values[variable] for variable in stage.collect if variable in values}, path
+                    )
+                    found.setdefault(entity.id, entity)
+    return list(found.values())

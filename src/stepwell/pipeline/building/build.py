@@ -1,0 +1,223 @@
+"""`Scanner`: looks for what is stale and has it produced, one process at a time for each pipeline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from ..looking import View
+from ..staleness.units import Unit
+from ..states.listing import MANIFEST_FILES, Folder
+from .report import BuildReport, Outcome, StateEvent, Tally
+from .wave import Progress, Wave
+from .work import Runs
+
+if TYPE_CHECKING:
+    from ...runner import Engine
+    from ..pipeline import Pipeline
+
+__all__ = ["BuildReport", "Scanner", "StateEvent", "Tally", "build", "known_status"]
+
+
+def build(
+    pipeline: Pipeline,
+    targets: Iterable[str] = (),
+    *,
+    engine: Engine | str | None = None,
+    force: bool = False,
+    patience: float = 3_600.0,
+    progress: Progress | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> BuildReport:
+    """Produce what is missing or stale."""
+    with Scanner(pipeline, engine, patience=patience, progress=progress, options=options) as scanner:
+        return scanner.scan(targets, force=force)
+
+
+class Scanner:
+    """Keeps the states of one pipeline up to date: by full scans, and after single paths changed."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        engine: Engine | str | None = None,
+        *,
+        patience: float = 3_600.0,
+        progress: Progress | None = None,
+        options: Mapping[str, Any] | None = None,
+        on_state: Callable[[StateEvent], None] | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.view: View | None = None
+        """How everything stood when it was last looked at."""
+        self._stack = ExitStack()
+        self._runs = Runs(pipeline, engine, self._stack, options or {})
+        self._patience = patience
+        self._progress = progress
+        self._on_state = on_state
+
+    def __enter__(self) -> Scanner:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def scan(self, targets: Iterable[str] = (), *, force: bool = False) -> BuildReport:
+        """Look at everything there is, and produce what is stale."""
+        began = time.monotonic()
+        pipeline, given = self.pipeline, tuple(targets)
+        number = pipeline.store.lease_number(pipeline.name)
+        folders = pipeline.store.walk(pipeline.wanted)
+        if not given and not force and self.view is None and nothing_to_do(pipeline, folders):
+            left = {_id(state): state["status"] for state in pipeline.store.cached().verdict["status"]["states"]}
+            return BuildReport(pipeline.name, (), (), {}, left, (), time.monotonic() - began)
+        with pipeline.store.lease(pipeline.name, self._patience) as holds:
+            if number % 2 or pipeline.store.lease_number(pipeline.name) != number + 1:  # somebody else was scanning
+                folders = pipeline.store.walk(pipeline.wanted)
+            folders = self._recovered(folders)
+            self.view = View(pipeline, folders=folders)
+            outcome = self._work(holds, given, force=force)
+            if not given:
+                save_verdict(pipeline, self.view)
+        return self._report(outcome, began)
+
+    def _recovered(self, folders: list[Folder]) -> list[Folder]:
+        """What is there after what a crash interrupted was finished."""
+        store = self.pipeline.store
+        drafts = [f"{folder.path}/{name}" for folder in folders for name in folder.temporary]
+        finished = store.finish(folders) if drafts else []
+        published = self._runs.recover(drafts)
+        return store.walk(self.pipeline.wanted) if finished or published else folders
+
+    def changed(self, paths: Iterable[str]) -> BuildReport:
+        """Some paths changed: look at these, and produce what is stale because of them."""
+        began = time.monotonic()
+        if self.view is None:
+            return self.scan()
+        touched = self._take_in(paths)
+        stale = touched is None or any(self.view.model.standing(unit).status == "stale" for unit in touched)
+        outcome = Outcome()
+        if stale:
+            with self.pipeline.store.lease(self.pipeline.name, self._patience) as holds:
+                outcome = self._work(holds, (), units=touched)
+                save_verdict(self.pipeline, self.view)
+        return self._report(outcome, began, units=touched)
+
+    def _take_in(self, paths: Iterable[str]) -> list[Unit] | None:
+        """Take what changed into the view; the units that may stand otherwise now, or None when all may."""
+        assert self.view is not None
+        snapshot, store = self.view.snapshot, self.pipeline.store
+        same: list[str] = []
+        structural = False
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            if name in MANIFEST_FILES:
+                structural = self.view.reload_records(folder) or structural
+            elif name[:1] == "." or not self.pipeline.concerns(path):
+                continue
+            else:
+                before = snapshot.tree.get(folder, {}).get(name)
+                now = store.stamp(path)
+                if before == now:
+                    continue
+                snapshot.changed(path, now)
+                structural = structural or before is None or now is None
+                same.append(path)
+        if structural:
+            self.view.model = self.view.make_model()
+            return None
+        return self.view.model.touch(same)
+
+    def _work(
+        self,
+        holds: Callable[[], bool],
+        targets: tuple[str, ...],
+        *,
+        force: bool = False,
+        units: Sequence[Unit] | None = None,
+    ) -> Outcome:
+        assert self.view is not None
+        wave = Wave(self.pipeline, self.view, self._runs, holds, targets, force=force, progress=self._progress)
+        wave.work(units)
+        if self._on_state is not None:
+            for event in wave.outcome.events:
+                self._on_state(event)
+        return wave.outcome
+
+    def _report(self, outcome: Outcome, began: float, *, units: Sequence[Unit] | None = None) -> BuildReport:
+        assert self.view is not None
+        model = self.view.model
+        left = {
+            unit.id: standing.status
+            for unit in (model.all_units() if units is None else units)
+            if (standing := model.standing(unit)).status != "fresh"
+        }
+        runs = tuple(self._runs.started)
+        self._runs.started.clear()
+        return BuildReport(
+            self.pipeline.name,
+            tuple(outcome.produced),
+            tuple(outcome.unchanged),
+            outcome.failed,
+            left,
+            runs,
+            time.monotonic() - began,
+        )
+
+    def due_at(self) -> float | None:
+        """When time alone makes something stale: a back-off ends, or a file was quiet for long enough."""
+        if self.view is None:
+            return None
+        model = self.view.model
+        return min(
+            (due for unit in model.all_units() if (due := model.standing(unit).due_at) is not None), default=None
+        )
+
+
+def nothing_to_do(pipeline: Pipeline, folders: list[Folder]) -> bool:
+    """Whether nothing changed since a scan that left nothing to do: told by the cache, without a look at any state."""
+    verdict = pipeline.store.cached().verdict
+    return not verdict.get("stale", True) and _holds(pipeline, folders, verdict)
+
+
+def known_status(pipeline: Pipeline) -> dict[str, Any] | None:
+    """How everything stood when it was last looked at, if nothing has changed since."""
+    verdict = pipeline.store.cached().verdict
+    if not _holds(pipeline, pipeline.store.walk(pipeline.wanted), verdict):
+        return None
+    found = dict(verdict["status"])
+    return {**found, "stages": {name: found["stages"].get(name, {}) for name in pipeline.stages}}
+
+
+def _holds(pipeline: Pipeline, folders: list[Folder], verdict: Mapping[str, Any]) -> bool:
+    if not verdict or any(stage.entities is not None for stage in pipeline.stages.values()):
+        return False
+    due = verdict.get("dueAt")
+    if due is not None and pipeline.clock() >= due:
+        return False
+    return bool(verdict.get("fingerprint") == pipeline.fingerprint() and pipeline.store.unchanged(folders))
+
+
+def _id(state: Mapping[str, Any]) -> str:
+    return f"{state['stage']} {state['entity']}".rstrip()
+
+
+def save_verdict(pipeline: Pipeline, view: View) -> None:
+    """Write the cache: hashes, and how everything stands."""
+    status = view.status()
+    due = [each.standing.due_at for each in status.states if each.standing.due_at is not None]
+    pipeline.store.save_cache(
+        view.snapshot,
+        {
+            "fingerprint": pipeline.fingerprint(),
+            "stale": status.counts.get("stale", 0),
+            "dueAt": min(due, default=None),
+            "status": status.to_json(),
+            "code": pipeline.code_stamps(),
+        },
+    )

@@ -1,0 +1,177 @@
+"""What a body returns or writes, as drafts: checked, hashed, not yet seen by anybody."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ...codec import check
+from ...errors import InvalidOutput, NotJson, UnsafePath
+from ...words import count, shown
+from ..patterns.paths import checked_path
+from ..stage import SOLE, Output, Stage
+from ..states.manifests import split_address
+from ..states.port import Draft
+from ..states.records import members_hash
+
+
+def as_bytes(value: Any, what: str) -> bytes:
+    """The content of a file: text as UTF-8, bytes as they are, data as JSON."""
+    if isinstance(value, str):
+        return value.encode("utf-8")
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    try:
+        check(value)
+    except NotJson as error:
+        raise InvalidOutputValue(f"{what}: text, bytes or JSON is needed, got {shown(value)} ({error})") from None
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False).encode("utf-8") + b"\n"
+
+
+class InvalidOutputValue(InvalidOutput):
+    """A body returned what cannot be the content of a file."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, pipeline="")
+
+
+def write_file(place: str, content: bytes) -> None:
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        done = os.write(descriptor, content)
+        while done < len(content):
+            done += os.write(descriptor, content[done:])
+    finally:
+        os.close(descriptor)
+
+
+def store_result(stage: Stage, result: Any, drafts: Mapping[str, Draft]) -> dict[str, bytes]:
+    """Write what a body returned into its drafts; what it wrote itself stays. The contents of single files are returned."""
+    if result is None:
+        return {}
+    if SOLE in drafts:
+        return _store(stage, stage.outputs[SOLE], drafts[SOLE], result)
+    if not isinstance(result, Mapping) or not set(result) <= set(drafts):
+        raise InvalidOutputValue(
+            f"stage {stage.name!r} has several outputs, so a dict of {', '.join(drafts)} is needed; it returned {shown(result)}"
+        )
+    written: dict[str, bytes] = {}
+    for name, value in result.items():
+        if value is not None:
+            written |= _store(stage, stage.outputs[name], drafts[name], value)
+    return written
+
+
+def _store(stage: Stage, output: Output, draft: Draft, value: Any) -> dict[str, bytes]:
+    what = f"stage {stage.name!r}"
+    if output.kind == "file":
+        content = as_bytes(value, what)
+        write_file(draft.place, content)
+        return {draft.address: content}
+    pairs = value.items() if isinstance(value, Mapping) else value
+    if isinstance(value, str | bytes) or not isinstance(pairs, Iterable):
+        raise InvalidOutputValue(
+            f"{what} makes several files, so it returns a dict of names and contents, not {shown(value)}"
+        )
+    _, key = split_address(draft.address)
+    for name, content in pairs:
+        relative = str(name) if output.kind == "directory" else _member_name(output, key, name, what)
+        path = os.path.join(draft.place, *checked_path(relative).split("/"))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_file(path, as_bytes(content, what))
+    return {}
+
+
+def _member_name(output: Output, key: str, name: Any, what: str) -> str:
+    """The file of a member: `{number}.txt` and 7 make `7.txt`; several variables are given as a tuple, or joined by `/`."""
+    values = name if isinstance(name, tuple) else str(name).split("/") if len(output.extra) > 1 else (name,)
+    if len(values) != len(output.extra):
+        raise InvalidOutputValue(f"{what} returned the name {shown(name)}; {'/'.join(output.extra)} is needed")
+    made = key
+    for variable, each in zip(output.extra, values, strict=True):
+        if "/" in str(each) or "{" in str(each):
+            raise UnsafePath(str(each), f"it is the value of {{{variable}}}, which is one name")
+        made = made.replace(f"{{{variable}}}", checked_path(str(each)))
+    return made
+
+
+def described(
+    stage: Stage, output: Output, draft: Draft, content: bytes | None = None
+) -> tuple[str, dict[str, str] | None]:
+    """The content hash of a draft, and of several files that of each; InvalidOutput if it must not be recorded. `content` is
+    what was just written to it, if it was not the body that did.
+    """
+    if output.kind == "file":
+        try:
+            if content is None:
+                content = _written_by_body(stage, draft)
+        except FileNotFoundError:
+            raise _refused(stage, draft, "the body neither returned it nor wrote `out`") from None
+        _check_size(stage, draft, len(content))
+        _validate(stage, draft, Path(draft.place), content)
+        return sha256(content).hexdigest(), None
+    members: dict[str, str] = {}
+    for folder, _, names in os.walk(draft.place):
+        for name in names:
+            path = os.path.join(folder, name)
+            relative = os.path.relpath(path, draft.place).replace(os.sep, "/")
+            checked_path(relative)
+            if os.path.islink(path):
+                raise _refused(stage, draft, f"{relative} is a symbolic link")
+            with open(path, "rb") as file:
+                content = file.read()
+            if output.kind == "members":
+                _check_size(stage, draft, len(content))
+                _validate(stage, draft, Path(path), content)
+            members[relative] = sha256(content).hexdigest()
+    if output.kind == "directory":
+        _check_size(stage, draft, sum(os.path.getsize(os.path.join(draft.place, each)) for each in members))
+        _validate(stage, draft, Path(draft.place), b"")
+    return members_hash(members), members
+
+
+def _written_by_body(stage: Stage, draft: Draft) -> bytes:
+    if os.path.islink(draft.place):
+        raise _refused(stage, draft, "it is a symbolic link")
+    with open(draft.place, "rb") as file:
+        return file.read()
+
+
+def _check_size(stage: Stage, draft: Draft, size: int) -> None:
+    if size < stage.min_size:
+        raise _refused(stage, draft, f"it has {count(size, 'byte')}, and at least {stage.min_size:,} are needed")
+
+
+def _validate(stage: Stage, draft: Draft, path: Path, content: bytes) -> None:
+    if stage.validate is None:
+        return
+    problem = run_validation(stage.validate, path, content)
+    if problem is not None:
+        raise _refused(stage, draft, problem)
+
+
+def run_validation(validate: Callable[..., Any], path: Path, content: bytes) -> str | None:
+    """What a custom validation says: it takes a Path, str or bytes, and raises, returns False, or says what is wrong."""
+    parameter = next(iter(inspect.signature(validate).parameters.values()), None)
+    annotation = None if parameter is None else parameter.annotation
+    given: Any = path
+    if annotation in (str, "str"):
+        given = content.decode("utf-8", "replace")
+    elif annotation in (bytes, "bytes"):
+        given = content
+    try:
+        answer = validate(given)
+    except Exception as error:
+        return f"its validation raised {type(error).__name__}: {error}"
+    if answer is False:
+        return "its validation refuses it"
+    return answer if isinstance(answer, str) and answer else None
+
+
+def _refused(stage: Stage, draft: Draft, problem: str) -> InvalidOutput:
+    return InvalidOutput(f"{draft.address} (stage {stage.name}) was not recorded: {problem}", pipeline="")

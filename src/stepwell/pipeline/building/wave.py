@@ -1,0 +1,157 @@
+"""One pass over what is ready: runs are started, settled, and what became ready by that is started, until nothing is.
+
+A run has independent nodes, one for each stage of an entity whose inputs are all at hand. How many follows from how long the
+one before took.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ...errors import PipelineBusy
+from ..looking import View
+from ..staleness.units import Unit
+from .report import Outcome, Tally
+from .work import Runs
+
+if TYPE_CHECKING:
+    from ..pipeline import Pipeline
+
+FIRST_CHUNK = 16
+LARGEST_CHUNK = 2_000
+CHUNK_SECONDS = 0.5
+"""A run should take about as long: its outputs are published together."""
+IN_FLIGHT = 3
+"""Runs at once, so that one slow entity does not keep the engine idle."""
+
+Progress = Callable[[Tally], None]
+
+
+class Wave:
+    """One pass: until nothing is ready."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        view: View,
+        runs: Runs,
+        holds: Callable[[], bool],
+        targets: tuple[str, ...],
+        *,
+        force: bool,
+        progress: Progress | None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.view = view
+        self.runs = runs
+        self.holds = holds
+        self.targets = targets
+        self.outcome = Outcome()
+        self.progress = progress
+        self._forced = {unit.id for target in targets for unit in view.find(target)} if force else set()
+        if force and not targets:
+            self._forced = {unit.id for unit in view.model.all_units()}
+        self._chosen = view.chosen(targets)
+        self._ready: dict[str, dict[str, Unit]] = {}
+        self._tried: set[str] = set()
+        self._chunk = FIRST_CHUNK
+        self._last = time.monotonic()
+
+    def work(self, units: Iterable[Unit] | None = None) -> None:
+        """Build what is stale among these units, or among all, and what follows from it."""
+        self._look(self.view.model.all_units() if units is None else units)
+        while True:
+            self._start()
+            self._tell()
+            if not self.runs.open:
+                return
+            ended = self.runs.next()
+            self._check_lease()
+            self._adapt(len(ended.units))
+            touched = self.runs.settle(ended, self.view, self.outcome, self._forced)
+            if touched is None:
+                self.view.model = self.view.make_model()
+                self._ready.clear()
+                self._chosen = self.view.chosen(self.targets)
+                self._look(self.view.model.all_units())
+            else:
+                self._look(
+                    [*touched, *(unit for path in _outputs(ended.units) for unit in self.view.model.readers(path))]
+                )
+
+    def _check_lease(self) -> None:
+        """What ended is settled by whoever has the lease."""
+        if not self.holds():
+            raise PipelineBusy(
+                f"pipeline {self.pipeline.name!r}: another process has taken over the scan, because this one was silent",
+                pipeline=self.pipeline.name,
+            )
+
+    def _start(self) -> None:
+        """Start runs of what is ready, by priority."""
+        while len(self.runs.open) < IN_FLIGHT:
+            limited = {
+                run.units[0].stage.name for run in self.runs.open if run.units[0].stage.limit or self.pipeline.limit
+            }
+            free = [name for name, units in self._ready.items() if units and name not in limited]
+            if not free:
+                return
+            name = max(free, key=lambda each: self.pipeline.stages[each].priority)
+            ready = self._ready[name]
+            chunk = (
+                sorted(ready.values(), key=lambda unit: unit.key)[: self._chunk]
+                if len(ready) > self._chunk
+                else list(ready.values())
+            )
+            for unit in chunk:
+                del ready[unit.id]
+                self._tried.add(unit.id)
+            self.runs.start(chunk)
+
+    def _adapt(self, units: int) -> None:
+        """The size of the next run: what was done in the time that one should take."""
+        now = time.monotonic()
+        rate = units / max(now - self._last, 0.001)
+        self._last = now
+        self._chunk = int(max(FIRST_CHUNK // 2, min(LARGEST_CHUNK, self._chunk * 4, rate * CHUNK_SECONDS)))
+
+    def _look(self, units: Iterable[Unit]) -> None:
+        """Find what is ready: stale, wanted, not tried yet, and nothing above it is stale or being made."""
+        model = self.view.model
+        for unit in units:
+            if unit.id in self._tried or (self._chosen is not None and id(unit) not in self._chosen):
+                continue
+            standing = model.standing(unit)
+            ready = self._ready.setdefault(unit.stage.name, {})
+            forced = unit.id in self._forced and standing.status != "blocked"
+            if (
+                (standing.status == "stale" or forced)
+                and not any(cause.code == "upstream_stale" for cause in standing.causes)
+                and not self._waits(unit)
+            ):
+                ready[unit.id] = unit
+            else:
+                ready.pop(unit.id, None)
+
+    def _waits(self, unit: Unit) -> bool:
+        """Whether something above it is being made, or will be because it is forced."""
+        open_units = self.runs.open_ids
+        for path in unit.input_paths():
+            maker = self.view.model.producer.get(path)
+            if maker is not None and (
+                maker.id in open_units or (maker.id in self._forced and maker.id not in self._tried)
+            ):
+                return True
+        return False
+
+    def _tell(self) -> None:
+        if self.progress is not None:
+            waiting = sum(len(run.units) for run in self.runs.open)
+            ready = sum(map(len, self._ready.values()))
+            self.progress(Tally(len(self.outcome.produced), len(self.outcome.failed), waiting, ready))
+
+
+def _outputs(units: Iterable[Unit]) -> list[str]:
+    return [address for unit in units for address in unit.outputs.values()]

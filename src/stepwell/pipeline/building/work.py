@@ -1,0 +1,300 @@
+"""Runs of a pipeline: started from units, and settled into the store of states when they have ended."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...define import Builder
+from ...errors import StepwellError
+from ...model import NodeStatus
+from ..staleness.judge import identity
+from ..staleness.units import Unit
+from ..states.manifests import split_address
+from ..states.port import Publication
+from ..states.records import Failure, Record, record_from
+from .jobs import produce, produce_async
+from .report import Outcome, StateEvent
+
+if TYPE_CHECKING:
+    from ...runner import Engine, Run
+    from ..looking import View
+    from ..pipeline import Pipeline
+
+TOKEN_RUN = 32
+"""Digits of a run id, which the token of a draft begins with."""
+
+
+class Open(NamedTuple):
+    """A run that was started for some units."""
+
+    run: Run
+    units: Sequence[Unit]
+    began: float
+    seconds: float = 0.0
+
+
+class Runs:
+    """The runs of one build. An engine is opened with the first thing there is to run."""
+
+    def __init__(
+        self, pipeline: Pipeline, engine: Engine | str | None, stack: ExitStack, options: Mapping[str, Any]
+    ) -> None:
+        self.pipeline = pipeline
+        self.workflow = f"pipeline:{pipeline.name}"
+        self.open: list[Open] = []
+        self.open_ids: set[str] = set()
+        self.started: list[str] = []
+        self._given = engine
+        self._stack = stack
+        self._options = options
+        self._engine: Engine | None = None
+        self._ended: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            from ...runner import Engine
+
+            if isinstance(self._given, Engine):
+                self._engine = self._given
+            else:
+                self._engine = self._stack.enter_context(Engine(self._given, **self._options))
+        return self._engine
+
+    def start(self, units: Sequence[Unit]) -> None:
+        """Start a run with one node for each unit."""
+        stage = units[0].stage
+        pipeline = self.pipeline
+        builder = Builder(self.workflow, on_failure="finish")
+        alike = {"home": pipeline.home, "pipeline": pipeline.name, "root": pipeline.store.root_id, "stage": stage.name}
+        job = produce_async if pipeline.signature(stage.name).is_async else produce
+        limit = min(stage.limit or len(units), pipeline.limit or len(units))
+
+        def args(unit: Unit) -> dict[str, Any]:
+            return {
+                **alike,
+                "key": list(unit.key),
+                "inputs": {name: list(paths) for name, paths in unit.inputs.items()},
+            }
+
+        before: Sequence[str] = ()
+        for start in range(0, len(units), limit):
+            # With a limit the nodes are in lanes, each of which runs one after the other.
+            members = units[start : start + limit]
+            if not before:
+                before = builder.fan_out(members, job=job, name=_id_of, args=args, depends_on=None, **stage.options)
+                continue
+            before = [
+                builder.node(unit.id, job=job, args=args(unit), depends_on=above, **stage.options)
+                for unit, above in zip(members, before, strict=False)
+            ]
+        pipeline.keep_code(stage.name)
+        run = self.engine.start(builder, priority=stage.priority)
+        self.started.append(run.id)
+        self.open.append(Open(run, units, time.monotonic()))
+        self.open_ids |= {unit.id for unit in units}
+        threading.Thread(target=self._wait, args=(run,), name="stepwell-pipeline-run", daemon=True).start()
+
+    def _wait(self, run: Run) -> None:
+        try:
+            run.wait()
+            self._ended.put((run.id, None))
+        except BaseException as error:
+            self._ended.put((run.id, error))
+
+    def next(self) -> Open:
+        """The next run that has ended."""
+        run_id, error = self._ended.get()
+        ended = next(each for each in self.open if each.run.id == run_id)
+        self.open.remove(ended)
+        self.open_ids -= {unit.id for unit in ended.units}
+        if error is not None:
+            raise error
+        return ended._replace(seconds=time.monotonic() - ended.began)
+
+    def settle(self, ended: Open, view: View, outcome: Outcome, forced: set[str]) -> list[Unit] | None:
+        """Publish what was made, write down what failed. The units that may stand otherwise now; None: all of them may, and
+        the model has to be made anew.
+        """
+        before = {
+            address: view.snapshot.records.get(address) for unit in ended.units for address in unit.outputs.values()
+        }
+        replace = {address for unit in ended.units if unit.id in forced for address in unit.outputs.values()}
+        made, failed = results_of(ended.run)
+        published = self._publish(
+            made, {key: None if each is None else each.content_hash for key, each in before.items()}, replace
+        )
+        failures: dict[str, Failure | None] = {}
+        structural = False
+        touched: list[str] = []
+        for unit in ended.units:
+            touched += unit.outputs.values()
+            if unit.id in failed:
+                failures[unit.id] = self._failure(unit, view, failed[unit.id], ended.run.id)
+                outcome.failed[unit.id] = failed[unit.id][1]
+            elif unit.id in made:
+                if unit.id in view.snapshot.failures:
+                    failures[unit.id] = None
+                if self._enter(unit, published, view):
+                    outcome.produced.append(unit.id)
+                    outcome.events += self._events(unit, published)
+                    same = [
+                        (former := before[address]) is not None
+                        and former.content_hash == view.snapshot.records[address].content_hash
+                        for address in unit.outputs.values()
+                    ]
+                    if all(same):
+                        outcome.unchanged.append(unit.id)
+                structural = structural or any(output.kind != "file" for output in unit.stage.outputs.values())
+        if failures:
+            self.pipeline.store.change_failures(failures)
+            for key, failure in failures.items():
+                if failure is None:
+                    view.snapshot.failures.pop(key, None)
+                else:
+                    view.snapshot.failures[key] = failure
+        return None if structural else view.model.touch(touched)
+
+    def _publish(
+        self, made: Mapping[str, Mapping[str, Any]], expected: Mapping[str, str | None], replace: set[str]
+    ) -> dict[str, Record]:
+        """Publish what nodes made; the records of what is seen now, by address."""
+        store = self.pipeline.store
+        publications = [
+            Publication(
+                store.drafted(address, each["place"], each["token"]),
+                record_from(each["record"]),
+                expected.get(address),
+                address in replace,
+            )
+            for outputs in made.values()
+            for address, each in outputs.items()
+        ]
+        answers = store.publish(publications)
+        return {
+            each.draft.address: each.record for each, answer in zip(publications, answers, strict=True) if answer.done
+        }
+
+    def _events(self, unit: Unit, published: Mapping[str, Record]) -> list[StateEvent]:
+        return [
+            StateEvent(self.pipeline.name, unit.stage.name, unit.entity, address, record.code_hash, record.content_hash)
+            for address in unit.outputs.values()
+            if (record := published.get(address)) is not None
+        ]
+
+    def _enter(self, unit: Unit, published: Mapping[str, Record], view: View) -> bool:
+        """Enter what was published into the snapshot; whether all of the unit was."""
+        store, snapshot = self.pipeline.store, view.snapshot
+        for address in unit.outputs.values():
+            record = published.get(address)
+            if record is None:
+                snapshot.changed(address, store.stamp(address)) if address[-1] != "/" and "{" not in address else None
+                continue
+            former = snapshot.records.get(address)
+            snapshot.records[address] = record
+            if record.members is None:
+                snapshot.changed(address, store.stamp(address), record.content_hash)
+                continue
+            base = address if address.endswith("/") else split_address(address)[0]
+            for member in former.members if former is not None and former.members else ():
+                snapshot.changed(base + member, store.stamp(base + member))
+            for member, digest in record.members.items():
+                snapshot.changed(base + member, store.stamp(base + member), digest)
+            snapshot.tree.setdefault(base.removesuffix("/"), {})
+        return all(address in published for address in unit.outputs.values())
+
+    def _failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> Failure:
+        """One failure more, and when it is tried again: by the schedule, as long as nothing else changed."""
+        facts = view.model.facts(unit)
+        what = identity(facts.current, facts.inputs)
+        former = view.snapshot.failures.get(unit.id)
+        again = former is not None and former.identity == what
+        now = self.pipeline.clock()
+        attempts = former.attempts + 1 if former is not None and again else 1
+        schedule = unit.stage.back_off
+        due = now + schedule[attempts - 1] if attempts <= len(schedule) else None
+        first = former.first_failed_at if former is not None and again else now
+        return Failure(error[1], error[0], attempts, first, now, due, what, run_id)
+
+    # After a crash
+
+    def recover(self, drafts: Iterable[str]) -> bool:
+        """Go on with runs that another process left, and publish what was settled and not published; whether there was any."""
+        wanted: dict[str, list[str]] = {}
+        for path in drafts:
+            name = path.rpartition("/")[2]
+            run_id = name.partition("-")[2][:TOKEN_RUN]
+            if len(run_id) == TOKEN_RUN and name.partition("-")[2][TOKEN_RUN : TOKEN_RUN + 1] == ".":
+                wanted.setdefault(run_id, []).append(path.lstrip("/"))
+        if self._given is None and not wanted and not _has_default_store():
+            return False
+        left = self._left_runs()
+        for run in left:
+            try:
+                self.engine.adopt(run.id).wait()
+            except StepwellError:
+                run.cancel()  # its code is gone, or it was planned for another root: what is still stale is planned anew
+                run.wait()
+        for run_id in dict.fromkeys([*wanted, *(run.id for run in left)]):
+            self._publish_left(run_id, wanted.get(run_id, []))
+        return bool(left or wanted)
+
+    def _left_runs(self) -> list[Run]:
+        return [
+            run
+            for status in ("PENDING", "RUNNING", "CANCELLING")
+            for run in self.engine.runs(workflow=self.workflow, status=status, limit=1_000)
+        ]
+
+    def _publish_left(self, run_id: str, drafts: Sequence[str]) -> None:
+        """Publish what a run settled, unless it was published, or nobody knows the run any more. Its other drafts are of
+        attempts that were lost.
+        """
+        try:
+            run = self.engine.get(run_id)
+        except StepwellError:
+            return
+        made, failed = results_of(run)
+        store = self.pipeline.store
+        addresses = [address for outputs in made.values() for address in outputs]
+        known = store.records(addresses)
+        self._publish(made, {address: known[address].content_hash for address in known}, set())
+        for name in drafts:
+            store.discard(store.drafted("", name, ""))
+        del failed  # they are tried again at once: when they failed, nobody wrote it down
+
+
+def _id_of(unit: Unit) -> str:
+    return unit.id
+
+
+def results_of(run: Run) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
+    """What the nodes of a run made, and what failed, by the name of the node."""
+    outputs = run.outputs
+    graph = run.graph
+    made = {
+        graph.nodes[node].name: output["made"]
+        for node, output in outputs.items()
+        if isinstance(output, dict) and "made" in output
+    }
+    failed: dict[str, tuple[str, str]] = {}
+    if len(outputs) < len(graph):
+        for view in run.nodes():
+            if view.status in (NodeStatus.FAILED, NodeStatus.INTERRUPTED):
+                error = view.error
+                told = ("Interrupted", "its worker was lost") if error is None else (error.type, error.message)
+                failed[view.name] = told
+    return made, failed
+
+
+def _has_default_store() -> bool:
+    import os
+
+    from ...commands import DEFAULT_STORE
+
+    return os.path.exists(DEFAULT_STORE.removeprefix("sqlite:///"))

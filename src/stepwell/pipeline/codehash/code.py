@@ -1,0 +1,63 @@
+"""`Code`: the hash of what a stage runs, what it is made of, and what could not be followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from ...codec import encode_checked
+
+
+class Code(NamedTuple):
+    hash: str
+    parts: Mapping[str, tuple[str, str]]
+    """The hash of each function, class and constant, and `file:line`, by `module:name`."""
+    unknown: Mapping[str, str]
+    """What could not be followed, and where: a change of it is not noticed unless it is declared (`uses`, `version`)."""
+    files: tuple[str, ...]
+    is_static: bool
+
+
+def code_of(
+    function: Any, *, version: str | None = None, uses: Iterable[Any] = (), skipped: Iterable[type] = ()
+) -> Code:
+    """The code of a function and of everything of the project that it uses; with `version`, that version."""
+    if version is not None:
+        return Code(f"v:{version}", {"version": (version, "")}, {}, (), False)
+    from .follow import Follower
+
+    follower = Follower(skipped)
+    follower.add(function)
+    for used in uses:
+        if isinstance(used, str):
+            follower.package(used)
+        else:
+            follower.add(used)
+    return Code(
+        _digest({name: part[0] for name, part in follower.parts.items()}),
+        follower.parts,
+        follower.unknown,
+        tuple(sorted(follower.files)),
+        follower.is_static,
+    )
+
+
+def config_hash(config: Mapping[str, Any], handler: str | None = None) -> str:
+    return _digest({"config": config, "handler": handler}) if config or handler else ""
+
+
+def changed_parts(before: Mapping[str, str], now: Mapping[str, tuple[str, str]]) -> list[str]:
+    """What changed between two versions of a stage, each with its place, for people."""
+    told = []
+    for name, (digest, where) in now.items():
+        at = f" ({where})" if where else ""
+        if name not in before:
+            told.append(f"{name} is new{at}")
+        elif before[name] != digest:
+            told.append(f"{name} changed{at}")
+    return told + [f"{name} is no longer used" for name in before if name not in now]
+
+
+def _digest(value: Any) -> str:
+    return sha256(encode_checked(value)).hexdigest()[:32]

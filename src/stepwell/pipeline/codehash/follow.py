@@ -1,0 +1,382 @@
+"""Following what a function uses: the project's own functions, classes and constants, as far as they can be found."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from ...importable import importable_name, module_of
+from .syntax import (
+    assignments,
+    attributes_of,
+    find_class,
+    find_definition,
+    global_names,
+    module_syntax,
+    written,
+)
+
+_PURE_CALLS = frozenset(
+    {
+        *(
+            "bool",
+            "bytes",
+            "compile",
+            "date",
+            "datetime",
+            "Decimal",
+            "dict",
+            "float",
+            "Fraction",
+            "frozenset",
+            "int",
+            "len",
+        ),
+        *("list", "max", "min", "namedtuple", "NewType", "Path", "PurePath", "PurePosixPath", "range", "round", "set"),
+        *("sorted", "str", "sum", "timedelta", "timezone", "tuple", "TypeVar"),
+    }
+)
+"""Calls whose value follows from what is written: nothing of the machine is in it."""
+_BUILT_IN: tuple[type, ...] = (types.BuiltinFunctionType, types.MethodWrapperType)
+_BLIND = {"getattr", "globals", "eval", "exec", "__import__", "import_module", "vars", "locals"}
+_PLAIN = (str, bytes, int, float, bool, complex, type(None), type(...))
+_ELSEWHERE = tuple(
+    os.path.normcase(path) + os.sep
+    for key in ("stdlib", "platstdlib", "purelib", "platlib")
+    if (path := sysconfig.get_paths().get(key))
+)
+_OWN = os.path.normcase(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))) + os.sep
+
+
+class Follower:
+    """Collects the parts that a function is made of: a hash and a place for each, by name."""
+
+    def __init__(self, skipped: Iterable[type]) -> None:
+        self.parts: dict[str, tuple[str, str]] = {}
+        """The hash of each part, and `file:line`, by `module:name`."""
+        self.unknown: dict[str, str] = {}
+        """What could not be followed, and where."""
+        self.files: set[str] = set()
+        self.is_static = True
+        """Whether all of it stands in files: nothing was taken from values that only this process has."""
+        self._modules: dict[str, ast.Module | None] = {}
+        self._skipped = tuple(skipped)
+
+    def add(self, thing: object, label: str = "") -> None:
+        """Follow a function, method, partial, class, module, or a value."""
+        if isinstance(thing, functools.partial):
+            self._runtime(f"{label or 'partial'}:arguments", (thing.args, thing.keywords))
+            self.add(thing.func)
+        elif inspect.ismethod(thing):
+            self.add(thing.__func__)
+            self._instance(thing.__self__)
+        elif isinstance(thing, types.FunctionType):
+            self._function(thing)
+        elif isinstance(thing, type):
+            self._class(thing)
+        elif isinstance(thing, types.ModuleType):
+            self._whole_module(thing)
+        elif isinstance(thing, staticmethod | classmethod):
+            self.add(thing.__func__)
+        elif callable(thing) and not isinstance(thing, _BUILT_IN):
+            wrapped = getattr(thing, "__wrapped__", None)  # functools.cache and its like
+            if isinstance(wrapped, types.FunctionType):
+                self.add(wrapped)
+            else:
+                self._instance(thing)
+
+    def package(self, name: str) -> None:
+        """Another package, by its version."""
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            version = "not installed"
+        self.parts[f"package {name}"] = (_hash(version), version)
+
+    def _syntax(self, file: str) -> ast.Module | None:
+        if file not in self._modules:
+            self._modules[file] = module_syntax(file)
+            self.files.add(file)
+        return self._modules[file]
+
+    def _function(self, function: types.FunctionType) -> None:
+        code = function.__code__
+        name = f"{_module_name(function)}:{code.co_qualname}"
+        if name.endswith("<lambda>"):
+            name += f"@{code.co_firstlineno}"
+        if name in self.parts or not is_project(function):
+            return
+        tree = self._syntax(code.co_filename)
+        node = None if tree is None else find_definition(tree, code)
+        where = f"{code.co_filename}:{code.co_firstlineno}"
+        if node is None:
+            self.parts[name] = (_hash(repr((code.co_code, code.co_names, _constants(code)))), where)
+            self._not_followed(
+                name, f"{where}: its source is not there; its bytecode was hashed, which every Python writes otherwise"
+            )
+            self.is_static = False
+            return
+        cells = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
+        if not isinstance(node, ast.Lambda | ast.ClassDef) and node.decorator_list:
+            kept = [each for each in node.decorator_list if not self._is_skipped(each, function.__globals__, cells)]
+            node = type(node)(**{**{field: getattr(node, field) for field in node._fields}, "decorator_list": kept})
+            ast.copy_location(node, node.body[0])
+        self.parts[name] = (_hash(written(node)), where)
+        self._used(node, name, {**function.__globals__, **cells}, cells, code.co_filename)
+        if "__wrapped__" in function.__dict__:
+            self.add(function.__wrapped__)  # type: ignore[attr-defined]
+
+    def _is_skipped(self, decorator: ast.expr, around: Mapping[str, Any], cells: Mapping[str, Any]) -> bool:
+        """`@blog.stage(...)` is no part of the code: what it says is compared on its own."""
+        inner: ast.AST = decorator
+        while isinstance(inner, ast.Call | ast.Attribute):
+            inner = inner.func if isinstance(inner, ast.Call) else inner.value
+        if not isinstance(inner, ast.Name):
+            return False
+        found = cells.get(inner.id, around.get(inner.id))
+        if found is None and isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Attribute):
+            return decorator.func.attr == "stage"  # the variable of a function that has returned
+        return isinstance(found, self._skipped)
+
+    def _class(self, kind: type) -> None:
+        name = f"{_module_name(kind)}:{kind.__qualname__}"
+        if name in self.parts or not is_project(kind):
+            return
+        module = sys.modules.get(kind.__module__)
+        file = getattr(module, "__file__", None)
+        tree = self._syntax(file) if file else None
+        node = None if tree is None else find_class(tree, kind.__qualname__)
+        if node is None or module is None:
+            self.parts[name] = (_hash(kind.__qualname__), "")
+            self._not_followed(name, "its source was not found")
+            for each in vars(kind).values():
+                self.add(each)
+            return
+        self.parts[name] = (_hash(written(node)), f"{file}:{node.lineno}")
+        self._used(node, name, vars(module), {}, file or "")
+
+    def _used(self, node: ast.AST, name: str, around: Mapping[str, Any], cells: Mapping[str, Any], file: str) -> None:
+        """Everything that a definition takes from around it."""
+        for used in sorted(global_names(node)):
+            if used.startswith("__") and used.endswith("__") and used not in ("__file__", "__import__"):
+                continue
+            if used in _BLIND and used not in around:
+                self._not_followed(f"{name}: {used}()", f"{file}:{getattr(node, 'lineno', 0)}")
+            elif used in cells:
+                self._value(f"{name}.{used}", cells[used])
+            elif used in around:
+                self._global(used, around, node, file, name)
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.ImportFrom | ast.Import):
+                self._import(inner, node, around.get("__package__"))
+
+    def _global(self, used: str, around: Mapping[str, Any], node: ast.AST, file: str, name: str) -> None:
+        value = around[used]
+        if isinstance(value, self._skipped):
+            return
+        if isinstance(value, types.ModuleType):
+            for chain in attributes_of(node, used):
+                self._attribute(value, chain, name)
+        elif isinstance(value, types.FunctionType | type) or inspect.ismethod(value):
+            if used not in _BLIND:
+                self.add(value)
+            if (
+                is_project(value)
+                and _module_of(value) == around.get("__name__")
+                and getattr(value, "__name__", used) != used
+            ):
+                self._assigned(used, value, around, file)  # another name for it, or made by a call
+        elif not isinstance(value, types.BuiltinFunctionType):
+            self._assigned(used, value, around, file)
+
+    def _attribute(self, module: types.ModuleType, chain: tuple[str, ...], name: str) -> None:
+        """`helpers.text.clean`: through the modules to what is used of them."""
+        if module.__name__ == "importlib" and chain[0] == "import_module":
+            self._not_followed(f"{name}: importlib.import_module", "")
+        found: object = module
+        for position, part in enumerate(chain):
+            if not isinstance(found, types.ModuleType):
+                return
+            owner, found = found, getattr(found, part, None)
+            if not isinstance(found, types.ModuleType):
+                if not is_project_file(getattr(owner, "__file__", None)):
+                    return
+                holder = ast.Expr(ast.Name(part, ast.Load()))
+                del position
+                self._global(part, {**vars(owner), part: found}, holder, owner.__file__ or "", name)
+                return
+
+    def _import(self, node: ast.Import | ast.ImportFrom, inside: ast.AST, package: str | None) -> None:
+        """An import inside a body: of the project's own modules what is named."""
+        names = (
+            [each.name for each in node.names]
+            if isinstance(node, ast.Import)
+            else ["." * node.level + (node.module or "")]
+        )
+        for name in names:
+            try:
+                full = importlib.util.resolve_name(name, package)
+                spec = importlib.util.find_spec(full)
+                if spec is None or not is_project_file(spec.origin):
+                    continue
+                module = importlib.import_module(full)
+            except (ImportError, ValueError):
+                continue
+            if isinstance(node, ast.Import):
+                for chain in attributes_of(inside, name.partition(".")[0]):
+                    self._attribute(sys.modules[name.partition(".")[0]], chain, full)
+            else:
+                for each in node.names:
+                    self._attribute(module, (each.name,), full)
+
+    def _assigned(self, name: str, value: object, around: Mapping[str, Any], file: str) -> None:
+        """A constant of a module: what is written, and what that uses; of a literal also what it is now."""
+        home = around.get("__name__", "")
+        label = f"{importable_name(sys.modules[home]) if home == '__main__' else home}:{name}"
+        if label in self.parts:
+            return
+        source = getattr(sys.modules.get(home), "__file__", None) or file
+        tree = self._syntax(source)
+        statements = [] if tree is None else assignments(tree, name)
+        if not statements:
+            self.parts[label] = ("", "")
+            self._value(label, value, imported=True)
+            return
+        where = f"{source}:{statements[0].lineno}"
+        text = "".join(map(written, statements))
+        plain = plain_text(value)
+        if plain is not None and len(statements) == 1 and _is_literal(statements[0]):
+            text = plain
+        elif len(statements) > 1:
+            self._not_followed(label, f"{where}: it is assigned several times")
+        elif call := _impure(statements[0]):
+            self._not_followed(label, f"{where}: it is computed when the module is imported ({call})")
+        self.parts[label] = (_hash(text), where)
+        for statement in statements:
+            self._used(statement, label, {key: each for key, each in around.items() if key != name}, {}, source)
+
+    def _value(self, label: str, value: object, *, imported: bool = False) -> None:
+        """A value that is not written anywhere we can read: from a closure, or another module."""
+        if isinstance(value, self._skipped):
+            return
+        if isinstance(value, types.FunctionType | type | functools.partial) or inspect.ismethod(value):
+            self.add(value, label)
+        elif isinstance(value, types.ModuleType | types.BuiltinFunctionType):
+            return
+        elif (text := plain_text(value)) is not None:
+            self.parts[label] = (_hash(text), "")
+            self.is_static = False
+        elif callable(value) and is_project(type(value)):
+            self._instance(value)
+        elif is_project(type(value)) or not imported:
+            self._not_followed(label, f"a value of type {type(value).__name__}")
+
+    def _runtime(self, label: str, value: object) -> None:
+        text = plain_text(value)
+        self.is_static = False
+        if text is None:
+            self._not_followed(label, "values that are not plain data")
+        else:
+            self.parts[label] = (_hash(text), "")
+
+    def _instance(self, thing: object) -> None:
+        kind = type(thing)
+        self.add(kind)
+        if is_project(kind):
+            self._runtime(f"{_module_name(kind)}:{kind.__qualname__}()", getattr(thing, "__dict__", {}))
+
+    def _whole_module(self, module: types.ModuleType) -> None:
+        file = module.__file__
+        tree = self._syntax(file) if file else None
+        if tree is not None:
+            self.parts[f"module {module.__name__}"] = (_hash(written(tree)), f"{file}:1")
+
+    def _not_followed(self, what: str, where: str) -> None:
+        self.unknown.setdefault(what, where)
+
+
+def is_project(thing: object) -> bool:
+    """Whether a function or class is the project's own: not of Python, of an installed package, or of Stepwell."""
+    code = getattr(thing, "__code__", None)
+    file = code.co_filename if code is not None else getattr(sys.modules.get(_module_of(thing) or ""), "__file__", None)
+    return is_project_file(file)
+
+
+def is_project_file(file: str | None) -> bool:
+    if not file or file.startswith("<frozen"):
+        return False
+    normal = os.path.normcase(os.path.abspath(file))
+    return not normal.startswith((*_ELSEWHERE, _OWN)) and f"{os.sep}site-packages{os.sep}" not in normal
+
+
+def _module_of(thing: object) -> str | None:
+    found = getattr(thing, "__module__", None)
+    return found if isinstance(found, str) else None
+
+
+def _module_name(thing: Callable[..., Any] | type) -> str:
+    return module_of(thing) if thing.__module__ in sys.modules else str(thing.__module__)
+
+
+def plain_text(value: object, depth: int = 0) -> str | None:
+    """Plain data as a text, the same on every machine; None for anything else."""
+    if isinstance(value, _PLAIN):
+        return f"{type(value).__name__}:{value!r}"
+    if depth > 20:
+        return None
+    if isinstance(value, tuple | list | set | frozenset):
+        inner = [plain_text(each, depth + 1) for each in value]
+        if None in inner:
+            return None
+        ordered = sorted(map(str, inner)) if isinstance(value, set | frozenset) else inner
+        return f"{type(value).__name__}[{','.join(map(str, ordered))}]"
+    if isinstance(value, dict):
+        pairs = [(plain_text(key, depth + 1), plain_text(each, depth + 1)) for key, each in value.items()]
+        if any(None in pair for pair in pairs):
+            return None
+        return "dict{" + ",".join(f"{key}={each}" for key, each in sorted(pairs, key=str)) + "}"
+    return None
+
+
+def _is_literal(statement: ast.stmt) -> bool:
+    """Whether a statement assigns what is written, with nothing to look up or to call."""
+    value = getattr(statement, "value", None)
+    return value is not None and not any(
+        isinstance(each, ast.Name | ast.Call | ast.Attribute | ast.Await) for each in ast.walk(value)
+    )
+
+
+def _impure(statement: ast.stmt) -> str | None:
+    """A call, or a look at the machine, in what a module assigns when it is imported."""
+    value = getattr(statement, "value", None) or statement
+    for each in ast.walk(value):
+        if isinstance(each, ast.Lambda | ast.FunctionDef):
+            continue
+        if isinstance(each, ast.Call):
+            called = each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "?")
+            if called not in _PURE_CALLS:
+                return f"{called}()"
+        if isinstance(each, ast.Attribute) and each.attr in ("environ", "argv"):
+            return each.attr
+        if isinstance(each, ast.Name) and each.id == "__file__":
+            return each.id
+    return None
+
+
+def _constants(code: types.CodeType) -> list[str]:
+    return [repr(each) if not isinstance(each, types.CodeType) else repr(each.co_code) for each in code.co_consts]
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,159 @@
+"""Source text as syntax, and syntax as a text that only a change of meaning changes.
+
+`ast.dump` differs from one Python to the next, so the text is written here: names of nodes, and the fields that are not
+empty. Docstrings, positions, comments and layout are not in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import linecache
+from types import CodeType
+from typing import TypeAlias
+
+Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+_SKIPPED = frozenset({"ctx", "kind", "type_comment", "lineno", "col_offset", "end_lineno", "end_col_offset"})
+_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+
+
+def module_syntax(file: str) -> ast.Module | None:
+    """The syntax of a file as it is now; None if there is no such text, or it is no Python."""
+    linecache.checkcache(file)
+    lines = linecache.getlines(file)
+    if not lines:
+        return None
+    try:
+        return ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return None
+
+
+def find_definition(module: ast.Module, code: CodeType) -> Definition | None:
+    """Where a function was written: by its name and first line; a lambda also by where its body stands."""
+    if code.co_name == "<lambda>":
+        return _find_lambda(module, code)
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            if first == code.co_firstlineno:
+                return node
+    return None
+
+
+def _find_lambda(module: ast.Module, code: CodeType) -> ast.Lambda | None:
+    alike = [node for node in ast.walk(module) if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno]
+    if len(alike) <= 1:
+        return alike[0] if alike else None
+    spots = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column]
+    inside = [node for node in alike if spots and _holds(node, min(spots))]
+    # Of lambdas inside each other, the innermost that holds the first instruction.
+    return max(inside, key=lambda node: (node.lineno, node.col_offset), default=None)
+
+
+def _holds(node: ast.Lambda, spot: tuple[int, int]) -> bool:
+    end = (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    return (node.body.lineno, node.body.col_offset) <= spot <= end
+
+
+def find_class(module: ast.Module, qualname: str) -> ast.ClassDef | None:
+    """A class by its name, `Outer.Inner`; of several, the last that is written."""
+    body: list[ast.stmt] = module.body
+    found: ast.ClassDef | None = None
+    for part in qualname.split("."):
+        if part == "<locals>":
+            return None
+        found = next((node for node in reversed(body) if isinstance(node, ast.ClassDef) and node.name == part), None)
+        if found is None:
+            return None
+        body = found.body
+    return found
+
+
+def assignments(module: ast.Module, name: str) -> list[ast.stmt]:
+    """The statements of a module, also below `if` and `try`, that give a name its value."""
+    found: list[ast.stmt] = []
+    waiting: list[ast.stmt] = list(module.body)
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        targets = (
+            node.targets if isinstance(node, ast.Assign)
+            else [node.target] if isinstance(node, ast.AnnAssign | ast.AugAssign | ast.For)
+            else []
+        )  # fmt: skip
+        if any(isinstance(each, ast.Name) and each.id == name for target in targets for each in ast.walk(target)):
+            found.append(node)
+        for field in ("body", "orelse", "finalbody", "handlers"):
+            for below in getattr(node, field, None) or []:
+                waiting += below.body if isinstance(below, ast.ExceptHandler) else [below]
+    return found
+
+
+def written(node: ast.AST) -> str:
+    """The text of a piece of syntax: the same for the same meaning, on every Python."""
+    parts: list[str] = []
+    _write(node, parts)
+    return "".join(parts)
+
+
+def _write(value: object, parts: list[str]) -> None:
+    if isinstance(value, ast.AST):
+        parts.append(f"({type(value).__name__}")
+        for name in sorted(value._fields):
+            field = getattr(value, name, None)
+            if name in _SKIPPED or field is None or field == []:
+                continue
+            if name == "body" and isinstance(value, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+                field = without_docstring(value.body)
+            parts.append(f" {name}=")
+            _write(field, parts)
+        parts.append(")")
+    elif isinstance(value, list):
+        parts.append("[")
+        for each in value:
+            _write(each, parts)
+            parts.append(",")
+        parts.append("]")
+    else:
+        parts.append(f"{type(value).__name__}:{value!r}")
+
+
+def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0] if body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return body[1:] or [ast.Pass()]
+    return body
+
+
+def global_names(node: ast.AST) -> set[str]:
+    """The names that a definition takes from around it: of its module, or of the functions that it is in."""
+    if isinstance(node, ast.expr):
+        code = compile(ast.Expression(node), "<definition>", "eval", dont_inherit=True)
+    else:
+        assert isinstance(node, ast.stmt)
+        code = compile(ast.Module([node], []), "<definition>", "exec", dont_inherit=True)
+    names: set[str] = set()
+    waiting = [code]
+    while waiting:
+        each = waiting.pop()
+        names |= {step.argval for step in dis.get_instructions(each) if step.opname in _GLOBAL}
+        waiting += [constant for constant in each.co_consts if isinstance(constant, CodeType)]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        names.discard(node.name)
+    return names
+
+
+def attributes_of(node: ast.AST, name: str) -> set[tuple[str, ...]]:
+    """What is asked of a name: for `helpers.text.clean(x)` of `helpers`, ("text", "clean")."""
+    found: set[tuple[str, ...]] = set()
+    for each in ast.walk(node):
+        chain: list[str] = []
+        inner: ast.AST = each
+        while isinstance(inner, ast.Attribute):
+            chain.append(inner.attr)
+            inner = inner.value
+        if chain and isinstance(inner, ast.Name) and inner.id == name:
+            found.add(tuple(reversed(chain)))
+    return found

@@ -1,0 +1,31 @@
+"""Pipelines by name: `module:name`, a module that has one, or the file of a document."""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+from ..define.code.address import find
+from ..errors import DefinitionError
+from ..words import shown
+from .pipeline import Pipeline
+
+
+def find_target(target: str) -> Pipeline:
+    """The pipeline that a command line or a setting names."""
+    if ":" in target:
+        found = find(target)
+        if not isinstance(found, Pipeline):
+            raise DefinitionError(f"{target} is {shown(found)}, and no Pipeline")
+        return found
+    try:
+        module = importlib.import_module(target)
+    except ModuleNotFoundError as error:
+        raise DefinitionError(
+            f"{target}: there is no module {error.name!r} to import from here ({os.getcwd()})"
+        ) from None
+    alike = {id(each): (name, each) for name, each in vars(module).items() if isinstance(each, Pipeline)}
+    if len(alike) == 1:
+        return next(iter(alike.values()))[1]
+    names = ", ".join(f"{target}:{name}" for name, _ in alike.values()) or "none"
+    raise DefinitionError(f"{target} has {len(alike)} pipelines ({names}); name one")

@@ -1,0 +1,42 @@
+"""Which pipelines this process has, so that a node that only names one finds it.
+
+A pipeline enters when it is made and leaves when nobody holds it any more. A worker that has not got it imports the module it
+was written in, which makes it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import weakref
+from typing import TYPE_CHECKING
+
+from ..errors import DefinitionError, OtherRoot
+from ..importable import loaded_module
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
+_living: dict[tuple[str, str], weakref.WeakSet[Pipeline]] = {}
+
+
+def enter(pipeline: Pipeline) -> None:
+    _living.setdefault((pipeline.home, pipeline.name), weakref.WeakSet()).add(pipeline)
+
+
+def find_pipeline(home: str, name: str, root_id: str) -> Pipeline:
+    """The pipeline of this name, written in the module `home`, whose root is the one that is meant."""
+    if (home, name) not in _living and loaded_module(home) is None:
+        importlib.import_module(home)
+    alike = list(_living.get((home, name), ()))
+    if not alike:
+        raise DefinitionError(
+            f"there is no pipeline {name!r} in {home}; was it renamed, or is it made only when {home} is run as a program?"
+        )
+    for pipeline in alike:
+        if pipeline.store.root_id == root_id:
+            return pipeline
+    raise OtherRoot(
+        f"pipeline {name!r}: the root here, {alike[0].store.url}, is not the one that the work was planned for; mount the same "
+        f"folder at the root, or plan the work here",
+        pipeline=name,
+    )

@@ -1,0 +1,1 @@
+"""What is stale, and why. Pure: facts in, standings out."""

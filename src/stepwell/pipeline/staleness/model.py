@@ -1,0 +1,389 @@
+"""The model of a pipeline at one moment: its units, who makes what for whom, and the standing of each."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from ..patterns.paths import folded
+from ..patterns.pattern import Pattern
+from ..states.listing import Stamp
+from ..states.records import Record, members_hash
+from ..states.snapshot import Snapshot
+from .connections import Connections, Reading
+from .judge import Current, OutputFacts, UnitFacts, Upstream, judge
+from .standing import FRESH, Cause, Standing
+from .units import Found, Key, Unit, key_variables, units_of
+
+
+class Model:
+    """Units and their standings. A standing is judged when it is first asked for."""
+
+    def __init__(
+        self,
+        name: str,
+        connections: Connections,
+        snapshot: Snapshot,
+        current: Callable[[str], Current],
+        now: Callable[[], float],
+        is_valid: Callable[[Unit, str, Record], bool],
+    ) -> None:
+        self.name = name
+        self.connections = connections
+        self.snapshot = snapshot
+        self.current = current
+        self._now = now
+        self._is_valid = is_valid
+        self.units: dict[str, dict[Key, Unit]] = {}
+        self.producer: dict[str, Unit] = {}
+        """By the path of a file, the directory, or the member that a unit makes."""
+        self.consumers: dict[str, list[Unit]] = {}
+        self.orphans: dict[str, Record] = {}
+        self.ambiguous: list[tuple[str, str]] = []
+        """Paths that match a pattern in more than one way, and that pattern."""
+        self._folders: list[str] = []
+        self._build()
+
+    # Structure
+
+    def _build(self) -> None:
+        self._folders = sorted(self.snapshot.tree)
+        mine = f"{self.name}#"
+        owned: dict[str, str] = {}  # files of states that this pipeline made, whoever asks for them now
+        stages = {stage.name for stage in self.connections.order}
+        for address, record in self.snapshot.records.items():
+            by = record.produced_by
+            if by.startswith(mine) and by[len(mine) :] in stages:
+                if record.members is None:
+                    owned[address] = address
+                else:
+                    owned.update(dict.fromkeys(member_paths(address, record.members), address))
+        found: dict[tuple[str, str], Found] = {
+            (reading.stage.name, reading.name): {}
+            for readings in self.connections.readings.values()
+            for reading in readings
+        }
+        self._match_sources(owned, found)
+        for each in found.values():
+            for paths in each.values():
+                paths.sort()
+        seen: dict[str, str] = {}
+        claimed: set[str] = set()
+        for stage in self.connections.order:
+            readings = self.connections.readings[stage.name]
+            units = units_of(stage, readings, {each.name: found[stage.name, each.name] for each in readings})
+            self.units[stage.name] = {unit.key: unit for unit in units}
+            feeding = [
+                _Feeding(each, found[each.stage.name, each.name]) for each in self.connections.readers_of(stage.name)
+            ]
+            for unit in units:
+                self._place(unit, seen, claimed)
+                for feed in feeding:
+                    feed.add(unit, self.paths_of(unit))
+        self.orphans = {
+            address: self.snapshot.records[address]
+            for address in dict.fromkeys(owned.values())
+            if address not in claimed
+        }
+
+    def _match_sources(self, owned: Mapping[str, str], found: Mapping[tuple[str, str], Found]) -> None:
+        readings = [each for stage in self.connections.order for each in self.connections.readings[stage.name]]
+        for folder, names in self.snapshot.tree.items():
+            components = folder.split("/") if folder else []
+            for reading in readings:
+                pattern, into = reading.pattern, found[reading.stage.name, reading.name]
+                if pattern.depth != len(components) + (not pattern.is_directory):
+                    continue
+                values = pattern.match_components(components)
+                if values is None:
+                    if folder and pattern.is_directory and pattern.is_ambiguous(folder):
+                        self.ambiguous.append((folder, pattern.text))
+                    continue
+                if pattern.is_directory:
+                    self._match_directory(reading, folder, values, into)
+                else:
+                    self._match_names(reading, folder, names, values, owned, into)
+
+    def _match_directory(self, reading: Reading, folder: str, values: Mapping[str, str], into: Found) -> None:
+        path = f"{folder}/"
+        if reading.stage.filters.get(reading.name) == "hasFiles" and not any(self.files_below(path, reading.excluded)):
+            return
+        into.setdefault(tuple(values[name] for name in key_variables(reading)), []).append(path)
+
+    def _match_names(
+        self,
+        reading: Reading,
+        folder: str,
+        names: Iterable[str],
+        values: Mapping[str, str],
+        owned: Mapping[str, str],
+        into: Found,
+    ) -> None:
+        component = reading.pattern.components[-1]
+        prefix = f"{folder}/" if folder else ""
+        variables = key_variables(reading)
+        excluded = [
+            pattern.components[-1]
+            for pattern in reading.excluded
+            if pattern.depth == reading.pattern.depth
+            and pattern.match_components(folder.split("/") if folder else []) is not None
+        ]
+        for name in names:
+            path = prefix + name
+            if path in owned or name[0] == ".":
+                continue
+            if component.literal is not None:
+                if name != component.literal:
+                    continue
+                own: Mapping[str, str] = values
+            else:
+                matched = component.match(name)
+                if matched is None:
+                    if component.is_ambiguous(name):
+                        self.ambiguous.append((path, reading.pattern.text))
+                    continue
+                if values and any(values.get(key, value) != value for key, value in matched.items()):
+                    continue
+                own = {**values, **matched} if values else matched
+            if excluded and any(
+                each.literal == name or (each.literal is None and each.match(name)) for each in excluded
+            ):
+                continue
+            into.setdefault(tuple([own[key] for key in variables]), []).append(path)
+
+    def _place(self, unit: Unit, seen: dict[str, str], claimed: set[str]) -> None:
+        """Give a unit the addresses of its outputs, and enter it where others look for it."""
+        stage = unit.stage
+        values = dict(zip(stage.variables, unit.key, strict=True))
+        for name, output in stage.outputs.items():
+            address = output.pattern.fill(values) if output.kind != "members" else output.pattern.partly_filled(values)
+            unit.outputs[name] = address
+            alike = folded(address)
+            if seen.setdefault(alike, address) != address:
+                unit.clash = seen[alike]
+            claimed.add(address)
+        for path in self.paths_of(unit):
+            self.producer[path] = unit
+        for path in unit.input_paths():
+            self.consumers.setdefault(path, []).append(unit)
+
+    def paths_of(self, unit: Unit) -> list[str]:
+        """What a unit makes, as far as it is known: of one that makes many, what it made last."""
+        paths = []
+        for name, address in unit.outputs.items():
+            record = self.snapshot.records.get(address) if unit.stage.outputs[name].kind == "members" else None
+            if unit.stage.outputs[name].kind != "members":
+                paths.append(address)
+            elif record is not None and record.members is not None:
+                paths += member_paths(address, record.members)
+        return paths
+
+    def all_units(self) -> Iterator[Unit]:
+        for stage in self.connections.order:
+            yield from self.units[stage.name].values()
+
+    # What is there
+
+    def stamp(self, path: str) -> Stamp | None:
+        folder, _, name = path.rpartition("/")
+        return self.snapshot.tree.get(folder, {}).get(name)
+
+    def files_below(self, directory: str, excluded: tuple[Pattern, ...] = ()) -> Iterator[str]:
+        """The files of a directory (`daily/2026-01-15/`) and below it, relative to it, but for excluded ones."""
+        position = bisect_left(self._folders, directory[:-1])
+        while position < len(self._folders):
+            folder = self._folders[position]
+            position += 1
+            if folder != directory[:-1] and not folder.startswith(directory):
+                if not folder.startswith(directory[:-1]):
+                    break
+                continue
+            for name in self.snapshot.tree[folder]:
+                path = f"{folder}/{name}"
+                if name[0] != "." and not any(each.covers(path) for each in excluded):
+                    yield path[len(directory) :]
+
+    def content_of(self, path: str, excluded: tuple[Pattern, ...] = ()) -> str | None:
+        """The content hash of a file or directory; None if it is not there."""
+        if not path.endswith("/"):
+            return self.snapshot.content_hash(path)
+        if path[:-1] not in self.snapshot.tree:
+            return None
+        return members_hash(
+            {name: self.snapshot.content_hash(path + name) or "" for name in self.files_below(path, excluded)}
+        )
+
+    def input_hashes(self, unit: Unit) -> dict[str, str | None]:
+        """The content hash of each input as it is now."""
+        content = self.snapshot.content_hash
+        hashes: dict[str, str | None] = {}
+        for name, paths in unit.inputs.items():
+            for path in paths:
+                if path[-1] == "/":
+                    hashes[path] = self.content_of(path, self.reading(unit, name).excluded)
+                else:
+                    hashes[path] = content(path)
+        return hashes
+
+    def reading(self, unit: Unit, name: str) -> Reading:
+        return next(each for each in self.connections.readings[unit.stage.name] if each.name == name)
+
+    # Standing
+
+    def standing(self, unit: Unit) -> Standing:
+        if unit.standing is None:
+            unit.standing = judge(self.facts(unit), self._now())
+        return unit.standing
+
+    def facts(self, unit: Unit) -> UnitFacts:
+        """Everything that the standing of a unit follows from."""
+        upstream = []
+        for path in unit.input_paths():
+            maker = self.producer.get(path) or self._maker_of_directory(path)
+            if maker is not None and maker is not unit and (standing := self.standing(maker)) is not FRESH:
+                upstream.append(Upstream(path, maker.id, standing))
+        quiet_until, newest = self._quiet(unit) if unit.stage.quiet else (None, "")
+        return UnitFacts(
+            self.current(unit.stage.name),
+            [self._output_facts(unit, name, address) for name, address in unit.outputs.items()],
+            self.input_hashes(unit),
+            unit.missing,
+            upstream,
+            self.snapshot.failures.get(unit.id),
+            quiet_until,
+            newest,
+            unit.clash,
+        )
+
+    def _maker_of_directory(self, path: str) -> Unit | None:
+        """Who makes the directory that a path is in."""
+        while "/" in path:
+            path = path.rstrip("/").rpartition("/")[0]
+            if (maker := self.producer.get(f"{path}/")) is not None:
+                return maker
+        return None
+
+    def _output_facts(self, unit: Unit, name: str, address: str) -> OutputFacts:
+        snapshot = self.snapshot
+        record = snapshot.records.get(address)
+        kind = unit.stage.outputs[name].kind
+        if kind == "file":
+            stamp = self.stamp(address)
+            digest, size = (None, 0) if stamp is None else (snapshot.content_hash(address), stamp[0])
+        elif kind == "directory":
+            digest = self.content_of(address)
+            size = sum((self.stamp(address + each) or (0,))[0] for each in self.files_below(address)) if digest else 0
+        elif record is None or record.members is None:
+            digest, size = None, 0
+        else:
+            there = {
+                member: snapshot.content_hash(path)
+                for member, path in zip(record.members, member_paths(address, record.members), strict=True)
+            }
+            digest = None if None in there.values() else members_hash(there)  # type: ignore[arg-type]
+            size = unit.stage.min_size  # each member was checked when it was written
+        checked = (
+            record is None
+            or digest is None
+            or record.check_hash == self.current(unit.stage.name).check_hash
+            or self._is_valid(unit, address, record)
+        )
+        return OutputFacts(address, record, digest, size, checked, address in snapshot.publishing)
+
+    def _quiet(self, unit: Unit) -> tuple[float | None, str]:
+        """Until when the inputs must not change for the unit to run, and the one that changed last."""
+        newest = max(
+            ((stamp[1], path) for path in self._source_files(unit) if (stamp := self.stamp(path)) is not None),
+            default=None,
+        )
+        return (None, "") if newest is None else (newest[0] / 1e9 + unit.stage.quiet, newest[1])
+
+    def _source_files(self, unit: Unit) -> Iterator[str]:
+        for path in unit.input_paths():
+            if path in self.producer:
+                continue
+            if path.endswith("/"):
+                yield from (path + name for name in self.files_below(path))
+            else:
+                yield path
+
+    def orphan_standing(self, address: str) -> Standing:
+        record = self.orphans[address]
+        text = f"what {record.produced_by.partition('#')[2]} made it from is gone; `clean` removes it"
+        return Standing("orphan", (Cause("orphan", text, address),))
+
+    # Change
+
+    def touch(self, paths: Iterable[str]) -> list[Unit]:
+        """What may stand otherwise now that these paths have other content or records."""
+        waiting = [unit for path in paths for unit in self._near(path)]
+        touched: dict[int, Unit] = {}
+        while waiting:
+            unit = waiting.pop()
+            if id(unit) not in touched:
+                touched[id(unit)] = unit
+                unit.standing = None
+                for path in self.paths_of(unit):
+                    waiting += self.readers(path)
+        return list(touched.values())
+
+    def _near(self, path: str) -> list[Unit]:
+        maker = self.producer.get(path) or self._maker_of_directory(path)
+        return [*self.readers(path), *([maker] if maker is not None else [])]
+
+    def readers(self, path: str) -> list[Unit]:
+        """The units that a file is an input of, by itself or in a directory."""
+        readers = list(self.consumers.get(path, ()))
+        above = path.rstrip("/")
+        while "/" in above:
+            above = above.rpartition("/")[0]
+            readers += self.consumers.get(f"{above}/", ())
+        return readers
+
+    def add_folder(self, folder: str) -> None:
+        if folder not in self.snapshot.tree:
+            self.snapshot.tree[folder] = {}
+            insort(self._folders, folder)
+
+
+class _Feeding:
+    """Hands what one stage makes to one input of another."""
+
+    def __init__(self, reading: Reading, found: Found) -> None:
+        self._reading = reading
+        self._found = found
+        self._variables = key_variables(reading)
+
+    def add(self, unit: Unit, paths: Iterable[str]) -> None:
+        pattern = self._reading.pattern
+        for name, address in unit.outputs.items():
+            output = unit.stage.outputs[name]
+            if output.kind != "members" and output.pattern.text == pattern.text:
+                values = dict(zip(unit.stage.variables, unit.key, strict=True))
+                self._add(tuple([values[key] for key in self._variables]), address)
+        for path in paths:
+            if any(
+                unit.stage.outputs[name].pattern.text == pattern.text and path == address
+                for name, address in unit.outputs.items()
+            ):
+                continue
+            matched = pattern.match(path)
+            if matched is not None:
+                self._add(tuple([matched[key] for key in self._variables]), path)
+
+    def _add(self, key: Key, path: str) -> None:
+        paths = self._found.setdefault(key, [])
+        if path not in paths[-1:]:
+            insort(paths, path)
+
+
+def member_paths(address: str, members: Iterable[str]) -> list[str]:
+    """The files of a state that is made of several: what follows the last directory without a variable, or the `/`."""
+    base = address if address.endswith("/") else members_base(address)
+    return [base + member for member in members]
+
+
+def members_base(address: str) -> str:
+    """The directory below which the members of `chapters/moby/{number}.txt` are: `chapters/moby/`."""
+    head = address.partition("{")[0]
+    return head[: head.rfind("/") + 1]

@@ -1,0 +1,145 @@
+"""Units: one stage of one entity each. Found by joining what inputs match, in the order of the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from ...errors import DefinitionError
+from ...words import shown
+from ..patterns.paths import name_problem
+from ..stage import Stage
+from .connections import Reading
+from .standing import Standing
+
+Key: TypeAlias = tuple[str, ...]
+Found: TypeAlias = dict[Key, list[str]]
+"""Paths that one input matches, by the values of the variables that tell entities apart."""
+
+
+class Unit:
+    """One stage of one entity: what it reads and what it writes."""
+
+    __slots__ = ("clash", "inputs", "key", "missing", "outputs", "stage", "standing")
+
+    def __init__(self, stage: Stage, key: Key, inputs: Mapping[str, list[str]], missing: tuple[str, ...]) -> None:
+        self.stage = stage
+        self.key = key
+        self.inputs = inputs
+        """Paths by the name of the input."""
+        self.missing = missing
+        """Patterns without variables that match nothing."""
+        self.outputs: dict[str, str] = {}
+        """The address of each state it writes, by the name of the output."""
+        self.clash: str | None = None
+        self.standing: Standing | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.id}>"
+
+    @property
+    def entity(self) -> str:
+        return "/".join(self.key)
+
+    @property
+    def id(self) -> str:
+        """The stage and the entity: `summary 2026-01-15`."""
+        return f"{self.stage.name} {'/'.join(self.key)}" if self.key else self.stage.name
+
+    def input_paths(self) -> list[str]:
+        if len(self.inputs) == 1:
+            (paths,) = self.inputs.values()
+            return paths
+        return [path for paths in self.inputs.values() for path in paths]
+
+
+def key_variables(reading: Reading) -> tuple[str, ...]:
+    """The variables of an input that tell entities apart."""
+    return tuple(name for name in reading.pattern.variables if name in reading.stage.variables)
+
+
+def units_of(stage: Stage, readings: Iterable[Reading], found: Mapping[str, Found]) -> list[Unit]:
+    """The units of a stage: one for each entity that every input with variables knows, or that `entities` gives."""
+    given = list(readings)
+    shared = {each.name: found[each.name].get((), []) for each in given if not key_variables(each)}
+    missing = tuple(
+        each.pattern.text
+        for each in given
+        if each.name in shared and not shared[each.name] and not each.pattern.variables
+    )
+    telling = [each for each in given if each.name not in shared]
+    if stage.entities is not None:
+        return [_with_entity(stage, key, telling, found, shared, missing) for key in _given_keys(stage)]
+    if not telling:  # one unit for all there is
+        empty = [each for each in given if each.pattern.variables and not shared[each.name]]
+        return [] if empty else [Unit(stage, (), shared, missing)]
+    if len(telling) == 1 and key_variables(telling[0]) == stage.variables:
+        name = telling[0].name
+        if not shared:
+            return [Unit(stage, key, {name: paths}, ()) for key, paths in found[name].items()]
+        return [Unit(stage, key, {name: paths, **shared}, missing) for key, paths in found[name].items()]
+    return [
+        Unit(stage, tuple(row[variable] for variable in stage.variables), inputs | shared, missing)
+        for row, inputs in _joined(telling, found)
+    ]
+
+
+def _joined(readings: list[Reading], found: Mapping[str, Found]) -> list[tuple[dict[str, str], dict[str, list[str]]]]:
+    """Every combination of entities that agree in the variables they share."""
+    rows: list[tuple[dict[str, str], dict[str, list[str]]]] = [({}, {})]
+    known: set[str] = set()
+    for reading in sorted(readings, key=lambda each: -len(key_variables(each))):
+        variables = key_variables(reading)
+        common = tuple(name for name in variables if name in known)
+        index: dict[Key, list[tuple[dict[str, str], list[str]]]] = {}
+        for key, paths in found[reading.name].items():
+            values = dict(zip(variables, key, strict=True))
+            index.setdefault(tuple(values[name] for name in common), []).append((values, paths))
+        rows = [
+            (row | values, inputs | {reading.name: paths})
+            for row, inputs in rows
+            for values, paths in index.get(tuple(row[name] for name in common), ())
+        ]
+        known |= set(variables)
+    return rows
+
+
+def _given_keys(stage: Stage) -> list[Key]:
+    """What the function of a stage gives: an id, `2026-01-15` or `moby/7`, or the values of the variables."""
+    assert stage.entities is not None
+    keys: dict[Key, None] = {}
+    for each in stage.entities():
+        if isinstance(each, Mapping):
+            key = tuple(str(each.get(name, "")) for name in stage.variables)
+        elif isinstance(each, str):
+            key = tuple(each.split("/")) if len(stage.variables) > 1 else (each,)
+        else:
+            raise DefinitionError(f"stage {stage.name!r}: entities() gave {shown(each)}; an id or a mapping is needed")
+        problem = next((told for value in key if (told := name_problem(value))), None)
+        if problem is not None or len(key) != len(stage.variables):
+            needed = "/".join(f"{{{name}}}" for name in stage.variables)
+            raise DefinitionError(
+                f"stage {stage.name!r}: entities() gave {shown(each)}, which is not of the form {needed}"
+                + (f": {problem}" if problem else "")
+            )
+        keys[key] = None
+    return list(keys)
+
+
+def _with_entity(
+    stage: Stage,
+    key: Key,
+    telling: list[Reading],
+    found: Mapping[str, Found],
+    shared: Mapping[str, list[str]],
+    missing: tuple[str, ...],
+) -> Unit:
+    values = stage.values(key)
+    inputs = dict(shared)
+    absent = list(missing)
+    for reading in telling:
+        paths = found[reading.name].get(tuple(values[name] for name in key_variables(reading)), [])
+        if not paths:
+            absent.append(reading.pattern.partly_filled(values))
+        inputs[reading.name] = paths
+    return Unit(stage, key, inputs, tuple(absent))

@@ -1,0 +1,1 @@
+"""Where states are kept: the port, files with manifests, a database."""

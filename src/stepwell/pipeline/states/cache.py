@@ -1,0 +1,120 @@
+"""The cache of content hashes, and of the last verdict: a file that may be deleted at any time.
+
+stepwell-cache 1 <length of header>\\n
+{"verdict": ..., "folders": [[path, names, recent, manifest, manifest hash], ...]}       canonical JSON
+for each folder: the stamps (4 x 8 bytes for each name), then the hashes (32 bytes each)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from array import array
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ...codec import encode_checked
+from .listing import Folder, Stamp
+from .syncing import remove_if_there
+
+_MAGIC = b"stepwell-cache 1 "
+UNKNOWN = b"\0" * 32
+
+
+class Cached(NamedTuple):
+    """What was known of one directory."""
+
+    names: list[str]
+    stamps: bytes
+    hashes: bytes
+    recent: list[int]
+    """Positions whose hash may be out of date."""
+    manifest: list[Any]
+    """The stamps of its manifest."""
+    manifest_hash: str
+    """Of a manifest that was written a moment before; otherwise empty."""
+
+    def known(self) -> dict[str, tuple[Stamp, str]]:
+        """The hash of each name that is sure to hold for its stamp."""
+        numbers = array("q", self.stamps)
+        doubtful = set(self.recent)
+        digests = self.hashes.hex()
+        found = {}
+        for position, name in enumerate(self.names):
+            digest = digests[position * 64 : position * 64 + 64]
+            if position not in doubtful and digest != _UNKNOWN_HEX:
+                at = position * 4
+                found[name] = ((numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]), digest)
+        return found
+
+    def same(self, folder: Folder) -> bool:
+        """Whether a directory is as it was."""
+        if self.manifest != [None if each is None else list(each) for each in folder.manifest]:
+            return False
+        if folder.names == self.names:
+            return folder.stamps.tobytes() == self.stamps
+        if len(folder.names) != len(self.names):
+            return False
+        numbers, known = folder.stamps.tobytes(), self.stamps
+        there = {name: numbers[at : at + 32] for name, at in zip(folder.names, range(0, len(numbers), 32), strict=True)}
+        return there == {
+            name: known[at : at + 32] for name, at in zip(self.names, range(0, len(known), 32), strict=True)
+        }
+
+
+_UNKNOWN_HEX = UNKNOWN.hex()
+
+
+class Cache(NamedTuple):
+    folders: dict[str, Cached]
+    verdict: dict[str, Any]
+
+
+EMPTY = Cache({}, {})
+
+
+def read_cache(path: str) -> Cache:
+    """What was cached; nothing if there is no such file, or it is damaged."""
+    try:
+        with open(path, "rb") as file:
+            whole = file.read()
+        if not whole.startswith(_MAGIC):
+            return EMPTY
+        line = whole.index(b"\n")
+        start = line + 1
+        end = start + int(whole[len(_MAGIC) : line])
+        header = json.loads(whole[start:end])
+        folders = {}
+        for name, names, recent, manifest, manifest_hash in header["folders"]:
+            stamps, hashes = end + 32 * len(names), end + 64 * len(names)
+            if hashes > len(whole):
+                return EMPTY
+            folders[name] = Cached(names, whole[end:stamps], whole[stamps:hashes], recent, manifest, manifest_hash)
+            end = hashes
+        return Cache(folders, header["verdict"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return EMPTY
+
+
+def write_cache(path: str, folders: Iterable[tuple[str, Cached]], verdict: dict[str, Any]) -> None:
+    """Best effort: a disk that is full must not stop a scan."""
+    given = list(folders)
+    header = encode_checked(
+        {
+            "verdict": verdict,
+            "folders": [[name, each.names, each.recent, each.manifest, each.manifest_hash] for name, each in given],
+        }
+    )
+    pieces = [_MAGIC + b"%d\n" % len(header), header]
+    for _, each in given:
+        pieces += (each.stamps, each.hashes)
+    temporary = f"{path}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        try:
+            with open(temporary, "wb") as file:
+                file.write(b"".join(pieces))
+            os.replace(temporary, path)
+        except OSError:
+            remove_if_there(temporary)
+            raise

@@ -1,0 +1,372 @@
+"""States as files below a root, with a `.manifest.json` beside them. Manifests are the truth: what else there is, in
+`.stepwell/` at the root, may be deleted without making anything stale.
+
+    .stepwell/root.json       what tells this root from others
+    .stepwell/failures.json   what failed, and when it is tried again
+    .stepwell/code.json       what stages were made of, so that `why` can name what changed
+    .stepwell/aside/          files that were replaced although somebody had changed them
+    .stepwell/*.cache, lock, *.lease      only of this machine
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ...errors import PipelineError
+from ...ids import time_ordered
+from ..patterns.paths import TEMPORARY, SafeRoot, checked_path
+from ..patterns.pattern import Pattern
+from .cache import UNKNOWN, Cache, Cached, read_cache, write_cache
+from .lease import hold_lease, lease_number
+from .listing import MANIFEST_FILES, Folder, Stamp, is_recent, stamp_of, walk
+from .locking import locked
+from .logged import Logged, store_changes
+from .manifests import Manifests, draft_name, split_address
+from .port import Draft, Publication, Published
+from .publishing import all_members, discard, finish, publish, remove_states
+from .records import Failure, Record, failure_from, members_hash
+from .snapshot import Snapshot
+from .syncing import write_durably
+
+HOME = ".stepwell"
+_IGNORED = "*\n!.gitignore\n!root.json\n!failures.json\n!code.json\n"
+FORGOTTEN_SECONDS = 86_400.0
+"""Drafts that are older belong to nobody any more."""
+
+
+class FileStates:
+    """The states of pipelines as files below `root`."""
+
+    def __init__(self, root: str, pipeline: str = "") -> None:
+        self.root = os.path.abspath(root)
+        self.url = self.root
+        self.pipeline = pipeline
+        self._safe = SafeRoot(self.root)
+        self._home = os.path.join(self.root, HOME)
+        self.manifests = Manifests(self.root, pipeline)
+        self._failures = Logged(os.path.join(self._home, "failures"), "failures", pipeline)
+        self._code = Logged(os.path.join(self._home, "code"), "code", pipeline)
+        self._known_code: set[str] = set()
+        self._root_id: str | None = None
+        self._cache: Cache | None = None
+        self._known: dict[str, dict[str, tuple[Stamp, str]]] = {}
+        self._recent: set[str] = set()
+
+    def close(self) -> None:
+        pass
+
+    @property
+    def root_id(self) -> str:
+        if self._root_id is None:
+            path = os.path.join(self._home, "root.json")
+            try:
+                with open(path, "rb") as file:
+                    self._root_id = str(json.loads(file.read())["id"])
+            except FileNotFoundError:
+                self._make_home()
+                with locked(os.path.join(self._home, "lock")):
+                    if not os.path.exists(path):
+                        write_durably(path, b'{"id": "%s"}\n' % time_ordered().encode())
+                return self.root_id
+            except (ValueError, KeyError, TypeError):
+                raise PipelineError(
+                    f"{path} cannot be read; remove it, and it is made anew", pipeline=self.pipeline
+                ) from None
+        return self._root_id
+
+    def _make_home(self) -> None:
+        os.makedirs(self._home, exist_ok=True)
+        ignore = os.path.join(self._home, ".gitignore")
+        if not os.path.exists(ignore):
+            write_durably(ignore, _IGNORED.encode())
+
+    def _lock(self) -> AbstractContextManager[None]:
+        os.makedirs(self._home, exist_ok=True)
+        return locked(os.path.join(self._home, "lock"))
+
+    def lease(self, name: str, patience: float) -> AbstractContextManager[Callable[[], bool]]:
+        self._make_home()
+        return hold_lease(self._lease_path(name), name, patience)
+
+    def lease_number(self, name: str) -> int:
+        """How often the lease has been taken and given back: odd while somebody has it."""
+        return lease_number(self._lease_path(name))
+
+    def _lease_path(self, name: str) -> str:
+        return os.path.join(self._home, f"{checked_path(name)}.lease")
+
+    # Looking
+
+    def exists(self, path: str) -> bool:
+        return os.path.isdir(self.file(path)) if path.endswith("/") else stamp_of(self.file(path)) is not None
+
+    def read(self, path: str) -> bytes:
+        with open(self.file(path), "rb") as file:
+            return file.read()
+
+    def local(self, path: str) -> Path:
+        return Path(self.file(path))
+
+    def file(self, path: str) -> str:
+        """The file of a path, which is below the root whatever it says."""
+        return self._safe.join(path)
+
+    def walk(self, wanted: Callable[[Sequence[str]], bool]) -> list[Folder]:
+        return list(walk(self.root, wanted))
+
+    def _cache_path(self) -> str:
+        return os.path.join(self._home, f"{self.pipeline or 'states'}.cache")
+
+    def cached(self) -> Cache:
+        if self._cache is None:
+            self._cache = read_cache(self._cache_path())
+        return self._cache
+
+    def failure_stamps(self) -> list[Stamp | None]:
+        return [stamp_of(path) for path in (self._failures.json_path, self._failures.log_path)]
+
+    def unchanged(self, folders: Sequence[Folder]) -> bool:
+        """Whether everything is as it was when the cache was written."""
+        cached = self.cached()
+        if not cached.verdict or len(folders) != len(cached.folders):
+            return False
+        for folder in folders:
+            known = cached.folders.get(folder.path)
+            if known is None or folder.temporary or not known.same(folder):
+                return False
+            if known.manifest_hash and known.manifest_hash != self._manifest_hash(folder.path):
+                return False
+            for position in known.recent:
+                path = f"{folder.path}/{known.names[position]}" if folder.path else known.names[position]
+                if self.hash_of(path) != known.hashes[position * 32 : position * 32 + 32].hex():
+                    return False
+        stamps = [None if each is None else list(each) for each in self.failure_stamps()]
+        return bool(stamps == cached.verdict.get("failureStamps"))
+
+    def _manifest_hash(self, folder: str) -> str:
+        return "".join(self.hash_of(f"{folder}/{name}" if folder else name) or "-" for name in MANIFEST_FILES)
+
+    def snapshot(self, wanted: Callable[[Sequence[str]], bool], folders: Sequence[Folder] | None = None) -> Snapshot:
+        given = self.walk(wanted) if folders is None else folders
+        cached = self.cached()
+        snapshot = Snapshot(self._find_hash)
+        for folder in given:
+            known = cached.folders.get(folder.path)
+            names = folder.names
+            numbers = folder.stamps
+            tree: dict[str, Stamp] = {
+                name: (numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3])
+                for name, at in zip(names, range(0, len(numbers), 4), strict=True)
+            }
+            prefix = f"{folder.path}/" if folder.path else ""
+            if known is not None:
+                if not known.recent and known.names == names and known.stamps == numbers.tobytes():
+                    digests = known.hashes.hex()
+                    snapshot.hashes.update(
+                        {
+                            prefix + name: digest
+                            for name, at in zip(names, range(0, len(digests), 64), strict=True)
+                            if (digest := digests[at : at + 64]) != _NO_HASH
+                        }
+                    )
+                else:
+                    self._known[folder.path] = known.known()
+            if folder.manifest != [None, None]:
+                records = self.manifests.read(folder.path)
+                snapshot.records.update(records)
+                if folder.temporary:
+                    drafts = {name[len(TEMPORARY) :].partition("-")[2] for name in folder.temporary}
+                    cut = len(prefix)
+                    snapshot.publishing |= {each for each in records if draft_name(each[cut:]) in drafts}
+            snapshot.tree[folder.path] = tree
+            snapshot.problems += [
+                (prefix + link, "it is a symbolic link, which is not followed") for link in folder.links
+            ]
+        snapshot.failures = self.failures()
+        return snapshot
+
+    def _find_hash(self, path: str, stamp: Stamp) -> tuple[str, Stamp] | None:
+        """The hash of a file: known for its stamp, or computed of what is read."""
+        folder, _, name = path.rpartition("/")
+        known = self._known.get(folder, {}).get(name)
+        if known is not None and known[0] == stamp:
+            return known[1], stamp
+        try:
+            descriptor = os.open(f"{self.root}/{path}", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        except OSError:
+            return None
+        try:
+            # Before it is read: what changes meanwhile is recent, and is read again the next time.
+            if is_recent(stamp, time.time_ns()):
+                self._recent.add(path)
+            found = os.fstat(descriptor)
+            if found.st_size < 1 << 20:
+                digest = sha256(os.read(descriptor, 1 << 20)).hexdigest()
+            else:
+                with os.fdopen(os.dup(descriptor), "rb") as file:
+                    digest = _hash_of_file(file)
+        finally:
+            os.close(descriptor)
+        return digest, (stamp_of(f"{self.root}/{path}") or stamp)
+
+    def save_cache(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None:
+        """Remember hashes and the verdict for the next scan."""
+        self._make_home()
+        now = time.time_ns()
+        told = {"failureStamps": [None if each is None else list(each) for each in self.failure_stamps()], **verdict}
+        written = []
+        with_records = {split_address(address)[0].removesuffix("/") for address in snapshot.records}
+        for folder, tree in snapshot.tree.items():
+            prefix = f"{folder}/" if folder else ""
+            numbers = array("q")
+            hashes, recent = [], []
+            for position, (name, stamp) in enumerate(tree.items()):
+                path = prefix + name
+                digest = snapshot.hashes.get(path)
+                numbers.extend(stamp)
+                if digest is not None and (path in self._recent or is_recent(stamp, now)):
+                    recent.append(position)
+                hashes.append(_NO_HASH if digest is None else digest)
+            manifest: list[Stamp | None] = [None, None]
+            if folder in with_records:
+                manifest = [stamp_of(f"{self.root}/{prefix}{name}") for name in MANIFEST_FILES]
+            doubtful = any(each is not None and is_recent(each, now) for each in manifest)
+            written.append(
+                (
+                    folder,
+                    Cached(
+                        list(tree), numbers.tobytes(), bytes.fromhex("".join(hashes)), recent, list(manifest),
+                        self._manifest_hash(folder) if doubtful else "",
+                    ),
+                )
+            )  # fmt: skip
+        write_cache(self._cache_path(), written, told)
+        self._cache = None
+
+    def hash_of(self, path: str) -> str | None:
+        """The hash of what a file holds now."""
+        try:
+            with open(f"{self.root}/{path}", "rb") as file:
+                return _hash_of_file(file)
+        except OSError:
+            return None
+
+    # Changing
+
+    def put(self, path: str, content: bytes) -> None:
+        file = self.file(checked_path(path))
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+        self.file(path)  # again: what was made may be a link by now
+        write_durably(file, content)
+
+    def records(self, addresses: Iterable[str]) -> dict[str, Record]:
+        return self.manifests.find(addresses)
+
+    def draft(self, address: str, token: str) -> Draft:
+        """A place beside the final one, so that renaming it is one step. It keeps the name, because suffixes say what it is."""
+        folder, key = split_address(address)
+        probe = folder + (key.removesuffix("/") if "{" not in key else "x")
+        home = os.path.dirname(self.file(probe))
+        if not os.path.isdir(home):
+            os.makedirs(home, exist_ok=True)
+            self.file(probe)
+        place = os.path.join(home, f"{TEMPORARY}{token}-{draft_name(key)}")
+        if address.endswith("/") or "{" in key:
+            os.mkdir(place)
+        return Draft(address, place, token)
+
+    def draft_name(self, draft: Draft) -> str:
+        """Where a draft is, for whoever sees the same root elsewhere."""
+        return os.path.relpath(draft.place, self.root).replace(os.sep, "/")
+
+    def drafted(self, address: str, name: str, token: str) -> Draft:
+        """The draft that `draft_name` named."""
+        return Draft(address, os.path.join(self.root, *name.split("/")), token)
+
+    def discard(self, draft: Draft) -> None:
+        discard(draft)
+
+    def stamp(self, path: str) -> Stamp | None:
+        return stamp_of(f"{self.root}/{path}")
+
+    def file_hash(self, path: str) -> str | None:
+        return self.hash_of(path)
+
+    def directory_hash(self, path: str, excluded: Sequence[Pattern]) -> str | None:
+        """The content hash of a directory, without the files that are excluded; None if it is not there."""
+        if not os.path.isdir(self.file(path)):
+            return None
+        members = all_members(self, path)
+        return members_hash(
+            {name: digest for name, digest in members.items() if not any(each.covers(path + name) for each in excluded)}
+        )
+
+    def publish(self, publications: Sequence[Publication]) -> list[Published]:
+        return publish(self, publications, self._lock)
+
+    def finish(self, folders: Iterable[Folder]) -> list[str]:
+        """Finish renames that were interrupted, and remove drafts that nobody will finish; addresses of what was finished."""
+        left = [folder for folder in folders if folder.temporary]
+        return finish(self, left, self._lock, FORGOTTEN_SECONDS) if left else []
+
+    def change_records(self, changes: Mapping[str, Record | None]) -> None:
+        with self._lock():
+            self.manifests.change(changes)
+
+    def remove(self, addresses: Iterable[str]) -> list[str]:
+        return remove_states(self, addresses, self._lock)
+
+    def keep_aside(self, path: str) -> str:
+        """Where a file that is about to be replaced is kept."""
+        aside = os.path.join(self._home, "aside", f"{time.strftime('%Y%m%dT%H%M%S')}-{time_ordered()[-6:]}")
+        target = os.path.join(aside, *path.removesuffix("/").split("/"))
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.rename(self.file(path), target)
+        return os.path.relpath(target, self.root)
+
+    def failures(self) -> dict[str, Failure]:
+        return {key: failure_from(value) for key, value in self._failures.read().items()}
+
+    def change_failures(self, changes: Mapping[str, Failure | None]) -> None:
+        self._make_home()
+        with self._lock():
+            known = self._failures.read()
+            needed = {
+                key: None if failure is None else failure.to_json()
+                for key, failure in changes.items()
+                if failure is not None or key in known
+            }
+            if needed:
+                store_changes([(self._failures, needed)])
+                self._failures.fold()
+
+    def keep_code(self, code_hash: str, parts: Mapping[str, str]) -> None:
+        if code_hash in self._known_code:
+            return
+        self._make_home()
+        with self._lock():
+            if code_hash not in self._code.read():
+                store_changes([(self._code, {code_hash: dict(parts)})])
+        self._known_code.add(code_hash)
+
+    def known_code(self, code_hash: str) -> Mapping[str, Any] | None:
+        found = self._code.read().get(code_hash)
+        return found if isinstance(found, dict) else None
+
+
+_NO_HASH = UNKNOWN.hex()
+
+
+def _hash_of_file(file: Any) -> str:
+    digest = sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,130 @@
+"""What is on disk: one pass over the directories that patterns can match in, and a cache of content hashes.
+
+A hash is looked up by size, both times and inode; a file that changed within the same tick of the clock as it was hashed
+would look the same, so what was hashed that soon after its change is hashed again.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from stat import S_ISDIR, S_ISREG
+from typing import NamedTuple, TypeAlias
+
+from ..patterns.paths import TEMPORARY
+
+Stamp: TypeAlias = tuple[int, int, int, int]
+"""Size, mtime_ns, ctime_ns, inode."""
+
+MANIFEST_FILES = (".manifest.json", ".manifest.log")
+TICK_NS = 100_000_000
+"""No clock of a file system that keeps fractions of a second ticks slower than this."""
+SLOW_TICK_NS = 2_000_000_000
+"""Those that keep whole seconds may be off by two."""
+_NUMBERS = 4
+
+
+class Folder(NamedTuple):
+    """One directory as it was found."""
+
+    path: str
+    """Relative to the root, without a final `/`; empty for the root itself."""
+    names: list[str]
+    """Of files; what begins with a dot is left out."""
+    stamps: array[int]
+    """Four numbers for each name."""
+    folders: list[str]
+    temporary: list[str]
+    """Names of outputs that are being written, or were."""
+    links: list[str]
+    """Symbolic links: not followed."""
+    manifest: list[Stamp | None]
+    """Of `.manifest.json` and `.manifest.log`."""
+
+    def stamp(self, position: int) -> Stamp:
+        at = position * _NUMBERS
+        size, changed, status_changed, inode = self.stamps[at : at + _NUMBERS]
+        return size, changed, status_changed, inode
+
+
+def list_folder(root: str, path: str) -> Folder | None:
+    """One directory; None if there is none."""
+    names: list[str] = []
+    stamps = array("q")
+    folders: list[str] = []
+    temporary: list[str] = []
+    links: list[str] = []
+    manifest: list[Stamp | None] = [None, None]
+    add, add_stamp = names.append, stamps.extend
+    try:
+        scanned = os.scandir(f"{root}/{path}" if path else root)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    with scanned:
+        for entry in scanned:
+            name = entry.name
+            if name[0] == ".":
+                if name.startswith(TEMPORARY):
+                    temporary.append(name)
+                elif name in MANIFEST_FILES:
+                    manifest[MANIFEST_FILES.index(name)] = stamp_of(entry.path)
+                continue
+            if entry.is_symlink():
+                links.append(name)
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(name)
+            else:
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if S_ISREG(found.st_mode):
+                    add(name)
+                    add_stamp((found.st_size, found.st_mtime_ns, found.st_ctime_ns, _inode(found.st_ino)))
+    return Folder(path, names, stamps, folders, temporary, links, manifest)
+
+
+def _inode(number: int) -> int:
+    """Some file systems use all 64 bits; an array keeps 63."""
+    return number if number < 1 << 63 else number - (1 << 64)
+
+
+def stamp_of(file: str) -> Stamp | None:
+    """The stamp of one file; None if there is none."""
+    try:
+        found = os.lstat(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not S_ISREG(found.st_mode):
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, _inode(found.st_ino)
+
+
+def is_folder(file: str) -> bool:
+    try:
+        return S_ISDIR(os.lstat(file).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def walk(root: str, wanted: Callable[[Sequence[str]], bool]) -> Iterator[Folder]:
+    """The directories below the root whose components are `wanted`, and the root itself."""
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting:
+        components = waiting.pop()
+        folder = list_folder(root, "/".join(components))
+        if folder is None:
+            continue
+        yield folder
+        for name in folder.folders:
+            below = (*components, name)
+            if wanted(below):
+                waiting.append(below)
+
+
+def is_recent(stamp: Stamp, now_ns: int) -> bool:
+    """Whether a file may change again and keep its stamp, because too little time has passed since it was changed."""
+    latest = max(stamp[1], stamp[2])
+    tick = TICK_NS if stamp[2] % 1_000_000 else SLOW_TICK_NS
+    return latest > now_ns - tick

@@ -1,0 +1,134 @@
+"""What is kept of a state and of a failure, and how both are written as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from ...codec import encode_checked
+
+MANY_INPUTS = 1_000
+"""Beyond so many inputs a record keeps their common hash only."""
+
+
+class Record(NamedTuple):
+    """How a state came to be. A state is a file, a directory (`audio/2026-01-15/`), or all the files that a stage made of
+    one entity (`chapters/moby/{number}.txt`); of the latter two, `members` has the files, relative to it.
+    """
+
+    code_hash: str
+    config_hash: str
+    content_hash: str
+    inputs_hash: str
+    produced_at: str
+    produced_by: str
+    """The pipeline and the stage: `auto-blog#summary`."""
+    entity: str
+    inputs: Mapping[str, str]
+    """Content hashes by path, without those of very many."""
+    members: Mapping[str, str] | None = None
+    check_hash: str = ""
+    """Of the function that found it valid."""
+    stale: str = ""
+    """What somebody who invalidated it said."""
+
+    def to_json(self) -> dict[str, Any]:
+        written: dict[str, Any] = {
+            "codeHash": self.code_hash,
+            "configHash": self.config_hash,
+            "contentHash": self.content_hash,
+            "inputsHash": self.inputs_hash,
+            "producedAt": self.produced_at,
+            "producedBy": self.produced_by,
+            "entity": self.entity,
+            "inputs": dict(self.inputs),
+        }
+        if self.members is not None:
+            written["members"] = dict(self.members)
+        if self.check_hash:
+            written["checkHash"] = self.check_hash
+        if self.stale:
+            written["stale"] = self.stale
+        return written
+
+
+def record_from(written: Mapping[str, Any]) -> Record:
+    """A record from its JSON; raises KeyError or TypeError when it is none."""
+    members = written.get("members")
+    if members is not None and not isinstance(members, dict):
+        raise TypeError("members")
+    inputs = written.get("inputs", {})
+    if not isinstance(inputs, dict):
+        raise TypeError("inputs")
+    return Record(
+        written["codeHash"],
+        written.get("configHash", ""),
+        written["contentHash"],
+        written.get("inputsHash") or inputs_hash(inputs),
+        written.get("producedAt", ""),
+        written.get("producedBy", ""),
+        written.get("entity", ""),
+        inputs,
+        members,
+        written.get("checkHash", ""),
+        written.get("stale", ""),
+    )
+
+
+class Failure(NamedTuple):
+    """What went wrong with one stage of one entity, and when it is tried again."""
+
+    error: str
+    error_type: str
+    attempts: int
+    first_failed_at: float
+    last_failed_at: float
+    next_retry_at: float | None
+    """None: not before somebody asks."""
+    identity: str
+    """Code, config and inputs it failed with: when they change, the back-off ends."""
+    run_id: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "error": self.error,
+            "errorType": self.error_type,
+            "attempts": self.attempts,
+            "firstFailedAt": self.first_failed_at,
+            "lastFailedAt": self.last_failed_at,
+            "nextRetryAt": self.next_retry_at,
+            "identity": self.identity,
+            "runId": self.run_id,
+        }
+
+
+def failure_from(written: Mapping[str, Any]) -> Failure:
+    return Failure(
+        written["error"],
+        written["errorType"],
+        int(written["attempts"]),
+        written["firstFailedAt"],
+        written["lastFailedAt"],
+        written["nextRetryAt"],
+        written["identity"],
+        written.get("runId", ""),
+    )
+
+
+def content_hash(content: bytes) -> str:
+    return sha256(content).hexdigest()
+
+
+def inputs_hash(inputs: Mapping[str, str]) -> str:
+    """Of the set of inputs and their contents: one more, one less or another name makes another hash."""
+    if len(inputs) == 1:
+        ((path, digest),) = inputs.items()
+        return sha256(f"{path}\0{digest}\n".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    text = "".join([f"{path}\0{inputs[path]}\n" for path in sorted(inputs)])
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def members_hash(members: Mapping[str, str]) -> str:
+    """The content hash of a state that is made of several files."""
+    return sha256(encode_checked(dict(members))).hexdigest()

@@ -1,0 +1,104 @@
+"""What people ask of a pipeline: accept, invalidate, retry, clean, put."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ..clock import utc_text
+from ..errors import InputError
+from .looking import View
+from .patterns.paths import checked_path
+from .staleness.units import Unit
+from .states.records import MANY_INPUTS, Failure, Record, inputs_hash
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
+
+def accept(pipeline: Pipeline, targets: Iterable[str]) -> list[str]:
+    """Take states as they are: what is there is recorded as made by the present code from the present inputs."""
+    view = View(pipeline)
+    changes: dict[str, Record | None] = {}
+    for unit in _found(view, targets):
+        for name, address in unit.outputs.items():
+            record = _as_it_is(pipeline, view, unit, name, address)
+            if record is not None and view.model.standing(unit).status != "fresh":
+                changes[address] = record
+    if changes:
+        pipeline.store.change_records(changes)
+        pipeline.store.change_failures({unit.id: None for unit in _found(view, targets)})
+    return list(changes)
+
+
+def _as_it_is(pipeline: Pipeline, view: View, unit: Unit, name: str, address: str) -> Record | None:
+    output = unit.stage.outputs[name]
+    digest = view.model.content_of(address) if output.kind != "members" else None
+    members = None
+    if output.kind == "directory" and digest is not None:
+        members = {each: view.snapshot.content_hash(address + each) or "" for each in view.model.files_below(address)}
+    if digest is None:
+        return None
+    current = pipeline.current(unit.stage.name)
+    inputs = {path: each or "" for path, each in view.model.input_hashes(unit).items()}
+    return Record(
+        current.code_hash, current.config_hash, digest, inputs_hash(inputs), utc_text(time.time()),
+        f"{pipeline.name}#{unit.stage.name}", unit.entity, inputs if len(inputs) <= MANY_INPUTS else {}, members,
+        current.check_hash,
+    )  # fmt: skip
+
+
+def invalidate(pipeline: Pipeline, targets: Iterable[str], *, stage: str | None = None) -> list[str]:
+    """Have states made again, whatever else says that they are fresh; also what nobody recorded may then be replaced."""
+    view = View(pipeline)
+    if stage is not None and stage not in pipeline.stages:
+        raise InputError(f"pipeline {pipeline.name!r} has no stage {stage!r}; it has {', '.join(pipeline.stages)}")
+    changes: dict[str, Record | None] = {}
+    told = f"somebody invalidated it at {utc_text(time.time())}"
+    for unit in _found(view, targets):
+        if stage is not None and unit.stage.name != stage:
+            continue
+        for name, address in unit.outputs.items():
+            record = view.snapshot.records.get(address) or _as_it_is(pipeline, view, unit, name, address)
+            if record is not None:
+                changes[address] = record._replace(stale=told)
+    if changes:
+        pipeline.store.change_records(changes)
+    return list(changes)
+
+
+def retry(pipeline: Pipeline, targets: Iterable[str] = ()) -> list[str]:
+    """Have what failed tried again by the next scan, whatever its back-off."""
+    given = list(targets)
+    failures = pipeline.store.failures()
+    wanted = {unit.id for unit in _found(View(pipeline), given)} if given else set(failures)
+    changed: dict[str, Failure | None] = {name: None for name in failures if name in wanted}
+    if changed:
+        pipeline.store.change_failures(changed)
+    return list(changed)
+
+
+def clean(pipeline: Pipeline, *, dry_run: bool = False) -> list[str]:
+    """Remove states whose source is gone."""
+    removed = list(View(pipeline).model.orphans)
+    if removed and not dry_run:
+        pipeline.store.remove(removed)
+    return removed
+
+
+def put(pipeline: Pipeline, path: str, content: bytes) -> None:
+    """Write a source into the store of states."""
+    checked_path(path)
+    for stage in pipeline.stages.values():
+        for output in stage.outputs.values():
+            if output.pattern.covers(path):
+                raise InputError(
+                    f"{path} is made by stage {stage.name!r}; put sources, and let the stages make the rest"
+                )
+    pipeline.store.put(path, content)
+
+
+def _found(view: View, targets: Iterable[str]) -> list[Unit]:
+    found = {unit.id: unit for target in targets for unit in view.find(target)}
+    return list(found.values())

@@ -1,0 +1,173 @@
+"""What becomes of a stage that fails: back-off by the schedule, and nothing but its own entity is stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stepwell import Engine, Pipeline
+from stepwell.pipeline.stage import BACK_OFF
+from tests.pipeline.blog import Clock, Ledger, causes, make_blog, statuses, write
+
+A, B = "2026-01-15", "2026-01-16"
+
+
+def test_a_failing_entity_stops_only_itself(root: Path, engine: Engine) -> None:
+    ledger = Ledger()
+    blog = make_blog(root, ledger)
+    write(root, f"daily/{A}/a.txt", "boom")
+    write(root, f"daily/{B}/a.txt", "Hello")
+    report = blog.build(engine=engine)
+    assert report.failed == {f"summary {A}": "boom"}
+    assert statuses(blog) == {
+        f"summary {A}": "failed",
+        f"digest {A}": "blocked",
+        f"summary {B}": "fresh",
+        f"digest {B}": "fresh",
+        "index": "blocked",
+    }
+    why = blog.why(f"final/{A}-digest.md")
+    assert "boom" in why.standing.causes[0].text
+    assert engine.get(report.runs[0]).status == "FAILED"  # a person who lists runs sees it, too
+
+
+def test_back_off_to_the_second_and_then_failed_until_asked(root: Path, engine: Engine) -> None:
+    clock, ledger = Clock(), Ledger()
+    blog = make_blog(root, ledger, clock=clock)
+    write(root, f"daily/{A}/a.txt", "boom")
+    blog.build(engine=engine)
+    assert ledger.take() == [f"summary {A}"]
+    for number, delay in enumerate(BACK_OFF, 1):
+        assert blog.store.failures()[f"summary {A}"].attempts == number
+        clock.now += delay - 1
+        assert statuses(blog)[f"summary {A}"] == "failed"
+        blog.build(engine=engine)
+        assert ledger.take() == []
+        clock.now += 1
+        assert causes(blog, f"daily/{A}/summary.txt")[-1] == "retry_due"
+        blog.build(engine=engine)
+        assert ledger.take() == [f"summary {A}"]
+    clock.now += 10 * 86_400
+    blog.build(engine=engine)
+    assert ledger.take() == []
+    assert blog.store.failures()[f"summary {A}"].next_retry_at is None
+    assert blog.retry() == [f"summary {A}"]
+    blog.build(engine=engine)
+    assert ledger.take() == [f"summary {A}"]
+    assert blog.store.failures()[f"summary {A}"].attempts == 1
+
+
+def test_a_clock_that_jumps_back_does_not_repeat_or_lose_a_retry(root: Path, engine: Engine) -> None:
+    clock, ledger = Clock(), Ledger()
+    blog = make_blog(root, ledger, clock=clock)
+    write(root, f"daily/{A}/a.txt", "boom")
+    blog.build(engine=engine)
+    ledger.take()
+    clock.now -= 365 * 86_400
+    blog.build(engine=engine)
+    assert ledger.take() == []
+    clock.now += 365 * 86_400 + 61
+    blog.build(engine=engine)
+    assert ledger.take() == [f"summary {A}"]
+
+
+def test_changed_input_ends_a_back_off(root: Path, engine: Engine) -> None:
+    ledger = Ledger()
+    blog = make_blog(root, ledger)
+    write(root, f"daily/{A}/a.txt", "boom")
+    blog.build(engine=engine)
+    write(root, f"daily/{A}/a.txt", "better")
+    assert statuses(blog)[f"summary {A}"] == "stale"
+    assert blog.build(engine=engine).ok
+    assert blog.store.failures() == {}
+
+
+def test_changed_code_and_config_end_a_back_off(root: Path, engine: Engine) -> None:
+    def make(version: str, word: str) -> Pipeline:
+        pipeline = Pipeline("p", root=root)
+        pipeline.stage("fail", input="in/{x}", output="out/{x}", version=version, config={"word": word})(_fail_if_bad)
+        return pipeline
+
+    write(root, "in/a", "text")
+    make("1", "bad").build(engine=engine)
+    assert statuses(make("1", "bad")) == {"fail a": "failed"}
+    assert statuses(make("2", "bad")) == {"fail a": "stale"}
+    assert statuses(make("1", "good")) == {"fail a": "stale"}
+
+
+def _fail_if_bad(text: str, config: dict[str, str]) -> str:
+    if config["word"] == "bad":
+        raise ValueError(text)
+    return text
+
+
+def test_a_stage_that_failed_and_has_an_old_output_keeps_it(root: Path, engine: Engine) -> None:
+    ledger = Ledger()
+    blog = make_blog(root, ledger)
+    write(root, f"daily/{A}/a.txt", "Hello")
+    blog.build(engine=engine)
+    write(root, f"daily/{A}/a.txt", "boom")
+    blog.build(engine=engine)
+    assert (root / f"daily/{A}/summary.txt").read_text() == "hello"
+    assert statuses(blog) == {f"summary {A}": "failed", f"digest {A}": "blocked", "index": "blocked"}
+
+
+def test_the_engine_retries_within_a_run(root: Path, engine: Engine) -> None:
+    tries: list[int] = []
+    pipeline = Pipeline("p", root=root)
+
+    @pipeline.stage(input="in/{x}", output="out/{x}", retry=3, version="1")
+    def flaky(text: str, ctx) -> str:
+        tries.append(ctx.attempt)
+        if len(tries) < 2:
+            raise ConnectionError("not now")
+        return text
+
+    write(root, "in/a", "text")
+    assert pipeline.build(engine=engine).ok
+    assert tries == [1, 2]
+    assert not list(root.rglob(".stepwell-*-a"))
+
+
+def test_a_body_that_takes_too_long_has_failed(root: Path, engine: Engine) -> None:
+    import time
+
+    pipeline = Pipeline("p", root=root)
+
+    @pipeline.stage(input="in/{x}", output="out/{x}", timeout=0.2, version="1")
+    def slow(text: str, entity) -> str:
+        if entity.id == "slow":
+            time.sleep(0.6)
+        return text
+
+    write(root, "in/slow", "text")
+    write(root, "in/fast", "text")
+    report = pipeline.build(engine=engine)
+    assert set(report.failed) == {"slow slow"}
+    assert report.produced == ("slow fast",)
+
+
+def test_a_full_disk_fails_the_entity_and_shows_nothing_half_written(root: Path, engine: Engine) -> None:
+    """A limit on the size of files is the disk that is full for large ones only."""
+    import resource
+    import signal
+
+    pipeline = Pipeline("p", root=root)
+
+    @pipeline.stage(input="in/{x}", output="out/{x}", version="1")
+    def grow(text: str, entity) -> bytes:
+        return b"x" * (200_000_000 if entity.id == "large" else 10)
+
+    write(root, "in/large", "1")
+    write(root, "in/small", "1")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000_000, before[1]))
+    try:
+        report = pipeline.build(engine=engine)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert set(report.failed) == {"grow large"}
+    assert report.produced == ("grow small",)
+    assert not (root / "out/large").exists()
+    assert not list(root.rglob(".stepwell-*"))

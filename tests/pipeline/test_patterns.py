@@ -1,0 +1,167 @@
+"""What patterns match, what they refuse, and which paths are safe."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepwell import Pipeline
+from stepwell.errors import DefinitionError, UnsafePath
+from stepwell.pipeline.patterns.paths import SafeRoot, name_problem, safe_join
+from stepwell.pipeline.patterns.pattern import Pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "values"),
+    [
+        ("daily/{date}/*.txt", "daily/2026-01-15/a.txt", {"date": "2026-01-15"}),
+        ("final/{date}-digest.md", "final/2026-01-15-digest.md", {"date": "2026-01-15"}),
+        ("{a}/{b}.json", "x/y.json", {"a": "x", "b": "y"}),
+        ("{a}/{a}.json", "x/x.json", {"a": "x"}),
+        ("{a}/{a}.json", "x/y.json", None),
+        ("{date:\\d{4}-\\d\\d}.txt", "2026-01.txt", {"date": "2026-01"}),
+        ("{date:\\d{4}-\\d\\d}.txt", "2026-1.txt", None),
+        ("daily/{date}/", "daily/x/", {"date": "x"}),
+        ("daily/{date}/", "daily/x", None),
+        ("{a}.txt", "a/b.txt", None),
+        ("{a}.txt", ".hidden.txt", None),
+        ("x/[ab]?.txt", "x/b1.txt", {}),
+        ("x/[ab]?.txt", "x/c1.txt", None),
+        ("{a}-{b}.txt", "x-y.txt", {"a": "x", "b": "y"}),
+        ("{a}-{b}.txt", "x-y-z.txt", None),
+    ],
+)
+def test_what_a_pattern_matches(pattern: str, path: str, values: dict[str, str] | None) -> None:
+    assert Pattern(pattern).match(path) == values
+
+
+def test_a_split_that_is_ambiguous_is_refused_and_said() -> None:
+    pattern = Pattern("{a}-{b}.txt")
+    assert pattern.is_ambiguous("x-y-z.txt")
+    assert not pattern.is_ambiguous("x-y.txt")
+    with pytest.raises(DefinitionError, match="nothing tells where one variable ends"):
+        Pattern("{a}{b}.txt")
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "/abs", "../x", "a/../b", "a//b", "{a", "a}", "{1a}", "{a:[}", "{a:(x)}", "**/x", "a/."]
+)
+def test_a_pattern_that_makes_no_sense_is_refused(bad: str) -> None:
+    with pytest.raises(DefinitionError):
+        Pattern(bad)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "overlap"),
+    [
+        ("daily/{date}/*.txt", "daily/{d}/summary.txt", True),
+        ("daily/{date}/*.txt", "daily/{d}/summary.md", False),
+        ("{a}-x", "{b}-y", False),
+        ("{a}-x*", "*y-{b}", True),
+        ("daily/{d}/", "daily/{d}/x/y.txt", True),
+        ("a/{x}", "b/{x}", False),
+        ("a/{x:\\d+}", "a/b", False),
+    ],
+)
+def test_which_patterns_could_match_one_path(one: str, other: str, overlap: bool) -> None:
+    assert Pattern(one).overlaps(Pattern(other)) is overlap
+    assert Pattern(other).overlaps(Pattern(one)) is overlap
+
+
+BAD_NAMES = [
+    "..",
+    ".",
+    "",
+    ".hidden",
+    "a/b",
+    "a\\b",
+    "a\0b",
+    "a:b",
+    "a\nb",
+    "x.",
+    " x",
+    "x ",
+    "e\u0301",
+    "é" * 101,
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("bad", BAD_NAMES)
+def test_names_that_no_variable_can_stand_for(bad: str, tmp_path: Path) -> None:
+    assert name_problem(bad) is not None
+    for path in (f"x/{bad}", f"{bad}/x", f"x/{bad}/y") if "/" not in bad and bad else (f"x/{bad}/../y", f"x//{bad}y"):
+        with pytest.raises(UnsafePath):
+            safe_join(str(tmp_path), path)
+
+
+@given(st.text(min_size=1, max_size=30))
+def test_no_value_escapes_from_the_root(value: str) -> None:
+    if name_problem(value) is None:
+        joined = os.path.normpath(f"/root/x/{value}")
+        assert os.path.dirname(joined) == "/root/x"
+
+
+def test_a_link_that_leads_out_of_the_root_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (tmp_path / "outside").mkdir()
+    root.mkdir()
+    (root / "inside").mkdir()
+    safe = SafeRoot(str(root))
+    assert safe.join("inside/x.txt") == str(root / "inside" / "x.txt")
+    (root / "link").symlink_to(tmp_path / "outside")
+    with pytest.raises(UnsafePath, match="symbolic link"):
+        safe_join(str(root), "link/x.txt")
+    (root / "inside").rmdir()  # replaced after it was looked at
+    (root / "inside").symlink_to(tmp_path / "outside")
+    with pytest.raises(UnsafePath, match="symbolic link"):
+        safe.join("inside/x.txt")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"input": "a/{x}", "output": "b/all"}, "several entities would write one state"),
+        ({"input": "a/{x}", "output": "b/*.txt"}, "a glob names no file"),
+        ({"input": "a/{x}", "output": "b/{x}", "collect": "x"}, "is collected"),
+        ({"input": "a/{x}", "output": "b", "collect": "y"}, "no input has this variable"),
+        ({"output": "b"}, "input= is needed"),
+        ({"input": "a/{x}", "output": "b/{x}", "min_size": -1}, "min_size=-1"),
+        ({"input": "a/{x}", "output": "b/{x}", "quiet": "soon"}, "quiet='soon'"),
+        ({"input": "a/{x}", "output": "b/{x}", "config": {"a": object()}}, "kept as JSON"),
+        ({"input": {"entity": "a/{x}"}, "output": "b/{x}"}, "a parameter can have"),
+        ({"input": "a/{x}", "output": "a/{x}"}, "need each other's outputs"),
+        ({"input": "../{x}", "output": "b/{x}"}, "begins with a dot"),
+    ],
+)
+def test_a_stage_that_makes_no_sense_is_refused_where_it_is_written(
+    root: Path, options: dict[str, object], problem: str
+) -> None:
+    pipeline = Pipeline("p", root=root)
+    with pytest.raises(DefinitionError, match=problem.replace("(", "\\(")) as raised:
+        pipeline.stage(**options)(_body)  # type: ignore[arg-type]
+    assert "need each other" in problem or "test_patterns.py:" in str(raised.value)
+
+
+def _body(it: bytes) -> bytes:
+    return it
+
+
+def test_two_stages_cannot_write_one_state(root: Path) -> None:
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("one", input="a/{x}", output="out/{x}.md")(_body)
+    with pytest.raises(DefinitionError, match="one and two could write one state"):
+        pipeline.stage("two", input="b/{y}", output="out/{y}.md")(_body)
+
+
+def test_a_parameter_that_is_no_input_is_refused(root: Path) -> None:
+    pipeline = Pipeline("p", root=root)
+    with pytest.raises(DefinitionError, match="'prompt' of body is no input"):
+
+        @pipeline.stage(input={"page": "a/{x}"}, output="b/{x}")
+        def body(page: str, prompt: str) -> str:
+            return page

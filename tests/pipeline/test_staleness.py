@@ -1,0 +1,323 @@
+"""What makes a state stale, with which cause, and what runs because of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from stepwell import Engine, Pipeline
+from tests.pipeline.blog import Clock, Ledger, causes, make_blog, statuses, write
+
+A, B = "2026-01-15", "2026-01-16"
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger()
+
+
+@pytest.fixture
+def blog(root: Path, engine: Engine, ledger: Ledger) -> Pipeline:
+    """Built once: everything is fresh."""
+    pipeline = make_blog(root, ledger)
+    for date in (A, B):
+        write(root, f"daily/{date}/a.txt", f"Hello {date}")
+    report = pipeline.build(engine=engine)
+    assert report.ok
+    assert not report.left
+    assert ledger.take() == [f"digest {A}", f"digest {B}", "index", f"summary {A}", f"summary {B}"]
+    return pipeline
+
+
+def test_nothing_to_do_creates_no_run(blog: Pipeline, engine: Engine, ledger: Ledger) -> None:
+    before = len(engine.runs())
+    report = blog.build(engine=engine)
+    assert (report.produced, report.runs) == ((), ())
+    assert len(engine.runs()) == before
+    assert ledger.take() == []
+
+
+def test_a_deleted_output_is_missing_and_made_again(blog: Pipeline, root: Path, engine: Engine, ledger: Ledger) -> None:
+    (root / f"final/{A}-digest.md").unlink()
+    assert causes(blog, f"final/{A}-digest.md") == ["missing"]
+    report = blog.build(engine=engine)
+    assert ledger.take() == [f"digest {A}"]  # it came out as it was: the index does not run
+    assert report.produced == (f"digest {A}",)
+
+
+def test_an_edited_input_makes_everything_below_stale(
+    blog: Pipeline, root: Path, engine: Engine, ledger: Ledger
+) -> None:
+    write(root, f"daily/{A}/a.txt", "Other words")
+    assert causes(blog, f"daily/{A}/summary.txt") == ["input_changed"]
+    assert causes(blog, f"final/{A}-digest.md") == ["upstream_stale"]
+    assert statuses(blog)[f"digest {B}"] == "fresh"
+    blog.build(engine=engine)
+    assert ledger.take() == [f"digest {A}", "index", f"summary {A}"]
+
+
+def test_an_input_of_the_same_size_and_mtime_is_noticed(
+    blog: Pipeline, root: Path, engine: Engine, ledger: Ledger
+) -> None:
+    file = root / f"daily/{A}/a.txt"
+    blog.build(engine=engine)
+    before = os.stat(file)
+    text = file.read_text()
+    file.write_text(text.replace("Hello", "Jelly"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert os.stat(file).st_size == before.st_size
+    assert os.stat(file).st_mtime_ns == before.st_mtime_ns
+    blog.build(engine=engine)
+    assert f"summary {A}" in ledger.take()
+
+
+@pytest.mark.parametrize("change", ["add", "remove", "rename"])
+def test_the_set_of_inputs_counts(blog: Pipeline, root: Path, engine: Engine, ledger: Ledger, change: str) -> None:
+    write(root, f"daily/{A}/b.txt", "second")
+    blog.build(engine=engine)
+    ledger.take()
+    if change == "add":
+        write(root, f"daily/{A}/c.txt", "third")
+    elif change == "remove":
+        (root / f"daily/{A}/b.txt").unlink()
+    else:
+        (root / f"daily/{A}/b.txt").rename(root / f"daily/{A}/bb.txt")
+    assert causes(blog, f"daily/{A}/summary.txt") == ["input_changed"]
+    blog.build(engine=engine)
+    assert f"summary {A}" in ledger.take()
+
+
+def test_a_new_entity_is_collected(blog: Pipeline, root: Path, engine: Engine, ledger: Ledger) -> None:
+    write(root, "daily/2026-01-17/a.txt", "New")
+    blog.build(engine=engine)
+    assert ledger.take() == ["digest 2026-01-17", "index", "summary 2026-01-17"]
+    assert "2026-01-17" in (root / "index.html").read_text()
+
+
+def test_a_glob_never_matches_what_the_pipeline_writes(blog: Pipeline, root: Path) -> None:
+    record = blog.why(f"daily/{A}/summary.txt").record
+    assert record is not None
+    assert list(record.inputs) == [f"daily/{A}/a.txt"]
+
+
+def test_a_changed_output_is_made_again_and_kept_aside(
+    blog: Pipeline, root: Path, engine: Engine, ledger: Ledger
+) -> None:
+    write(root, f"final/{A}-digest.md", "my own words")
+    assert causes(blog, f"final/{A}-digest.md") == ["output_changed"]
+    blog.build(engine=engine)
+    assert ledger.take() == [f"digest {A}"]
+    kept = list((root / ".stepwell/aside").rglob(f"{A}-digest.md"))
+    assert [each.read_text() for each in kept] == ["my own words"]
+
+
+@pytest.mark.parametrize("content", ["", "#"])
+def test_a_truncated_output_is_noticed(
+    blog: Pipeline, root: Path, engine: Engine, ledger: Ledger, content: str
+) -> None:
+    write(root, f"daily/{A}/summary.txt", content)
+    assert "output_changed" in causes(blog, f"daily/{A}/summary.txt")
+    blog.build(engine=engine)
+    assert ledger.take() == [f"summary {A}"]
+
+
+def test_a_file_nobody_recorded_is_never_overwritten_unasked(root: Path, engine: Engine, ledger: Ledger) -> None:
+    blog = make_blog(root, ledger)
+    write(root, f"daily/{A}/a.txt", "Hello")
+    write(root, f"final/{A}-digest.md", "written by hand")
+    report = blog.build(engine=engine)
+    assert statuses(blog) == {f"summary {A}": "fresh", f"digest {A}": "unrecorded", "index": "blocked"}
+    assert (root / f"final/{A}-digest.md").read_text() == "written by hand"
+    assert report.left == {f"digest {A}": "unrecorded", "index": "blocked"}
+    assert blog.accept(f"final/{A}-digest.md") == [f"final/{A}-digest.md"]
+    ledger.take()
+    blog.build(engine=engine)
+    assert ledger.take() == ["index"]
+    assert (root / f"final/{A}-digest.md").read_text() == "written by hand"
+    blog.invalidate(f"final/{A}-digest.md")
+    assert causes(blog, f"final/{A}-digest.md") == ["invalidated"]
+    blog.build(engine=engine)
+    assert ledger.take() == [f"digest {A}", "index"]
+
+
+def test_invalidate_lets_what_nobody_recorded_be_replaced_and_kept(root: Path, engine: Engine, ledger: Ledger) -> None:
+    blog = make_blog(root, ledger)
+    write(root, f"daily/{A}/a.txt", "Hello")
+    write(root, f"final/{A}-digest.md", "written by hand")
+    blog.invalidate(f"final/{A}-digest.md")
+    blog.build(engine=engine)
+    assert (root / f"final/{A}-digest.md").read_text() == f"# {A}\nhello"
+
+
+def test_a_source_that_is_gone_leaves_orphans_that_clean_removes(
+    blog: Pipeline, root: Path, engine: Engine, ledger: Ledger
+) -> None:
+    (root / f"daily/{A}/a.txt").unlink()
+    found = statuses(blog)
+    assert found[f"daily/{A}/summary.txt"] == found[f"final/{A}-digest.md"] == "orphan"
+    blog.build(engine=engine)
+    assert ledger.take() == ["index"]  # one member less
+    assert (root / f"final/{A}-digest.md").exists()
+    assert sorted(blog.clean(dry_run=True)) == [f"daily/{A}/summary.txt", f"final/{A}-digest.md"]
+    blog.clean()
+    assert not (root / f"final/{A}-digest.md").exists()
+    assert not (root / f"daily/{A}/summary.txt").exists()
+    assert set(statuses(blog).values()) == {"fresh"}
+
+
+def test_code_and_config_are_causes_of_their_own(root: Path, engine: Engine) -> None:
+    def make(version: str, prompt: str) -> Pipeline:
+        pipeline = Pipeline("p", root=root)
+        pipeline.stage("copy", input="in/{x}.txt", output="out/{x}.txt", version=version, config={"prompt": prompt})(
+            _copy
+        )
+        return pipeline
+
+    write(root, "in/a.txt", "a")
+    make("1", "short").build(engine=engine)
+    assert statuses(make("1", "short")) == {"copy a": "fresh"}
+    assert causes(make("2", "short"), "out/a.txt") == ["code_changed"]
+    assert causes(make("1", "long"), "out/a.txt") == ["config_changed"]
+    assert make("1", "long").build(engine=engine).produced == ("copy a",)
+
+
+def _copy(text: str, config: dict[str, str]) -> str:
+    return f"{config['prompt']} {text}"
+
+
+def test_what_is_too_small_or_refused_is_not_recorded(root: Path, engine: Engine) -> None:
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("small", input="in/{x}.txt", output="small/{x}.txt", min_size=5)(_same)
+    pipeline.stage("checked", input="in/{x}.txt", output="checked/{x}.txt", validate=_no_digits)(_same)
+    write(root, "in/long.txt", "long enough")
+    write(root, "in/tiny.txt", "x9")
+    report = pipeline.build(engine=engine)
+    assert set(report.failed) == {"small tiny", "checked tiny"}
+    assert "2 bytes" in report.failed["small tiny"]
+    assert "no digits" in report.failed["checked tiny"]
+    assert sorted(path.name for path in (root / "small").iterdir() if path.name[0] != ".") == ["long.txt"]
+    assert not list(root.rglob(".stepwell-*"))  # no drafts are left
+
+
+def test_a_stricter_validation_finds_what_is_invalid_now(root: Path, engine: Engine) -> None:
+    write(root, "in/a.txt", "short 1")
+    first = Pipeline("p", root=root)
+    first.stage("same", input="in/{x}.txt", output="out/{x}.txt")(_same)
+    first.build(engine=engine)
+    larger = Pipeline("p", root=root)
+    larger.stage("same", input="in/{x}.txt", output="out/{x}.txt", min_size=100)(_same)
+    assert causes(larger, "out/a.txt") == ["invalid"]
+    stricter = Pipeline("p", root=root)
+    stricter.stage("same", input="in/{x}.txt", output="out/{x}.txt", validate=_no_digits)(_same)
+    assert causes(stricter, "out/a.txt") == ["invalid"]
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def _no_digits(text: str) -> str | None:
+    return "no digits are allowed" if any(map(str.isdigit, text)) else None
+
+
+def test_manifests_are_the_truth(blog: Pipeline, root: Path, tmp_path: Path, ledger: Ledger) -> None:
+    import shutil
+
+    clone = tmp_path / "clone"
+    shutil.copytree(root, clone, ignore=shutil.ignore_patterns(".stepwell"))
+    for path in clone.rglob("*"):
+        os.utime(path, (time.time() - 9_000, time.time() - 9_000))
+    elsewhere = make_blog(clone, ledger)
+    assert set(statuses(elsewhere).values()) == {"fresh"}
+    assert elsewhere.build(engine=f"sqlite:///{tmp_path}/another.db").produced == ()
+
+
+def test_a_shared_file_is_an_input_of_every_entity(root: Path, engine: Engine) -> None:
+    pipeline = Pipeline("p", root=root)
+
+    @pipeline.stage(input={"page": "in/{x}.txt", "prompt": "prompt.md"}, output="out/{x}.txt")
+    def ask(page: str, prompt: str) -> str:
+        return f"{prompt}: {page}"
+
+    for name in "ab":
+        write(root, f"in/{name}.txt", name)
+    assert statuses(pipeline) == {"ask a": "blocked", "ask b": "blocked"}
+    assert causes(pipeline, "out/a.txt") == ["input_missing"]
+    write(root, "prompt.md", "Sum up")
+    assert len(pipeline.build(engine=engine).produced) == 2
+    write(root, "prompt.md", "Explain")
+    assert len(pipeline.build(engine=engine).produced) == 2
+    assert (root / "out/b.txt").read_text() == "Explain: b"
+
+
+def test_inputs_join_by_the_names_of_variables(root: Path, engine: Engine) -> None:
+    pipeline = Pipeline("p", root=root)
+
+    @pipeline.stage(input={"page": "in/{lang}/{x}.txt", "words": "words/{lang}.txt"}, output="out/{lang}/{x}.txt")
+    def both(page: str, words: str) -> str:
+        return page + words
+
+    write(root, "in/de/a.txt", "a")
+    write(root, "in/en/a.txt", "a")
+    write(root, "words/de.txt", "!")
+    assert pipeline.build(engine=engine).produced == ("both de/a",)
+    write(root, "words/en.txt", "?")
+    assert pipeline.build(engine=engine).produced == ("both en/a",)
+
+
+def test_files_that_are_still_written_wait(root: Path, engine: Engine) -> None:
+    clock = Clock(time.time())
+    pipeline = Pipeline("p", root=root, clock=clock)
+    pipeline.stage("same", input="in/{x}.txt", output="out/{x}.txt", quiet=30)(_same)
+    write(root, "in/a.txt", "half")
+    assert statuses(pipeline) == {"same a": "waiting"}
+    assert pipeline.build(engine=engine).produced == ()
+    clock.now += 31
+    assert pipeline.build(engine=engine).produced == ("same a",)
+
+
+def test_names_that_others_could_not_tell_apart_are_blocked(root: Path, engine: Engine) -> None:
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("same", input="in/{x}.txt", output="out/{x}.txt")(_same)
+    write(root, "in/Post.txt", "1")
+    write(root, "in/post.txt", "2")
+    pipeline.build(engine=engine)
+    assert sorted(statuses(pipeline).values()) == ["blocked", "fresh"]
+
+
+def test_links_are_left_out_and_told(root: Path, engine: Engine, tmp_path: Path) -> None:
+    write(tmp_path, "secret.txt", "password")
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("same", input="in/{x}.txt", output="out/{x}.txt")(_same)
+    (root / "in").mkdir()
+    (root / "in/stolen.txt").symlink_to(tmp_path / "secret.txt")
+    assert pipeline.build(engine=engine).produced == ()
+    assert pipeline.status().problems == (("in/stolen.txt", "it is a symbolic link, which is not followed"),)
+
+
+def test_what_a_dry_run_lists_is_what_runs(blog: Pipeline, root: Path, engine: Engine, ledger: Ledger) -> None:
+    write(root, f"daily/{A}/a.txt", "hello " + A)  # the summary in lower case comes out the same
+    (root / f"final/{B}-digest.md").unlink()
+    plan = blog.plan()
+    will = {f"{each.stage} {each.entity}".strip() for each in plan.will_run}
+    may = {f"{each.stage} {each.entity}".strip() for each in plan.may_run}
+    assert will == {f"summary {A}", f"digest {B}"}
+    assert may == {f"digest {A}", "index"}
+    blog.build(engine=engine)
+    ran = set(ledger.take())
+    assert ran == {f"summary {A}", f"digest {B}"}  # early cut-off
+
+
+def test_build_of_a_target_makes_only_what_it_needs(root: Path, engine: Engine, ledger: Ledger) -> None:
+    blog = make_blog(root, ledger)
+    for date in (A, B):
+        write(root, f"daily/{date}/a.txt", f"Hello {date}")
+    blog.build([f"final/{A}-digest.md"], engine=engine)
+    assert ledger.take() == [f"digest {A}", f"summary {A}"]
+    blog.build([f"final/{A}-digest.md"], engine=engine, force=True)
+    assert ledger.take() == [f"digest {A}"]
+    blog.build(["summary"], engine=engine)
+    assert ledger.take() == [f"summary {B}"]
