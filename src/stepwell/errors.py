@@ -85,7 +85,8 @@ class MissingJob(DefinitionError):
     since 1970; `others` are the jobs of other nodes that are missing too.
 
     `run_id` and `frozen_at` are None where somebody looks for a job without working on a run, `node` and `node_id` when it is
-    the workflow itself, or its state, that is missing. Unless a node was `attempted`, the run is as it was.
+    the workflow itself, or its state, that is missing. Unless a node was `attempted`, the run is as it was. `lacking`: the
+    job is here, and a service or a secret that it needs is not.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class MissingJob(DefinitionError):
         frozen_at: float | None = None,
         attempted: bool = True,
         others: Sequence[str] = (),
+        lacking: bool = False,
     ) -> None:
         named = repr(node) if node == node_id else f"{node!r} ({node_id})"
         what = f"the job of node {named}" if node is not None else "the code"
@@ -117,7 +119,8 @@ class MissingJob(DefinitionError):
             if frozen_at is not None
             else "  nothing was run"
         )
-        super().__init__(f"{what}{of_run} is missing: {reason}{more}\n{ways_out}")
+        told = f"node {named}{of_run} cannot run here" if lacking else f"{what}{of_run} is missing"
+        super().__init__(f"{told}: {reason}{more}\n{ways_out}")
         self.reason = reason
         self.node = node
         self.node_id = node_id
@@ -126,6 +129,7 @@ class MissingJob(DefinitionError):
         self.frozen_at = frozen_at
         self.attempted = attempted
         self.others = tuple(others)
+        self.lacking = lacking
 
 
 class InputError(StepwellError):

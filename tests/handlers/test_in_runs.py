@@ -132,7 +132,7 @@ def test_a_secret_that_is_missing_is_told_at_start():
     handlers = local(secrets=Secrets(environment={}))
     node = one("http_request", {"url": "http://127.0.0.1/", "bearer": "secret:NOWHERE"})
     with Engine("memory://", handlers=handlers) as engine:
-        with pytest.raises(MissingJob, match="secret:NOWHERE is not here: set STEPWELL_SECRET_NOWHERE"):
+        with pytest.raises(MissingJob, match="node 'node' cannot run here: secret:NOWHERE is not here: set"):
             engine.start(document(node, handlers=handlers))
         assert engine.runs() == []
 

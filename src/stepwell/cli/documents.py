@@ -49,10 +49,15 @@ def stored_document(connection: Connection, store: Store, text: str) -> Document
 
 
 def document_input(document: Document, pairs: Pairs, file: str | None) -> dict[str, Any]:
-    """The input that was typed for a run of a document; each value means what its schema wants, if it can."""
+    """The input that was typed for a run of a document."""
+    return typed_input(document.input, pairs, file)
+
+
+def typed_input(schema: Mapping[str, Any] | None, pairs: Pairs, file: str | None) -> dict[str, Any]:
+    """What was typed for an input; each value means what the schema wants, if it can."""
     problems: list[str] = []
     values = json_object("--input-file", file, problems) if file is not None else {}
-    properties: Mapping[str, Any] = (document.input or {}).get("properties", {})
+    properties: Mapping[str, Any] = (schema or {}).get("properties", {})
     given: set[str] = set()
     for pair in pairs or ():
         name, separator, text = pair.partition("=")
@@ -62,7 +67,7 @@ def document_input(document: Document, pairs: Pairs, file: str | None) -> dict[s
             problems.append(f"--input {name}: it is given twice")
         else:
             given.add(name)
-            values[name] = _meant(text, properties.get(name), document.input)
+            values[name] = _meant(text, properties.get(name), schema)
     if problems:
         raise InputError("\n".join(problems))
     return values

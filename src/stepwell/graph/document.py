@@ -43,6 +43,8 @@ def node_document(spec: NodeSpec) -> dict[str, Any]:
         default = spec.id if field == "name" else _DEFAULTS[field]
         if value is not default and value != default:
             node[field] = _WRITE[field](value) if field in _WRITE else value
+    if spec.templated and spec.depends_on:
+        node["depends_on"] = list(spec.depends_on)  # a handler may bring their outputs together in this order
     return node
 
 

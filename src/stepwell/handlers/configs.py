@@ -133,7 +133,8 @@ def _existing(config: Any, path: Path) -> Path:
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):
-            if not isinstance(value, Mapping) or step != path[-1]:  # else a field that is missing
+            is_item = isinstance(step, int) and isinstance(value, list | tuple)
+            if step != path[-1] or not (is_item or isinstance(value, Mapping)):  # else something that is missing
                 continue
         found.append(step)
     return tuple(found)

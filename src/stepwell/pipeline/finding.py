@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..define.code.address import find
 from ..errors import DefinitionError
 from ..words import shown
 from .pipeline import Pipeline
 
+if TYPE_CHECKING:
+    from ..handlers import Handlers
 
-def find_target(target: str) -> Pipeline:
+
+DOCUMENTS = (".json", ".yaml", ".yml")
+
+
+def find_target(target: str, *, handlers: Handlers | None = None, jobs: Iterable[str] = ()) -> Pipeline:
     """The pipeline that a command line or a setting names."""
+    if target.endswith(DOCUMENTS):
+        from .document.load import load_pipeline
+
+        return load_pipeline(target, handlers=handlers, jobs=jobs)
     if ":" in target:
         found = find(target)
         if not isinstance(found, Pipeline):

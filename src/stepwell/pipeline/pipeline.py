@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..runner import Engine
     from .building.arguments import Signature
     from .building.build import BuildReport
+    from .building.triggers import Trigger
     from .codehash.code import Code
     from .looking import Explanation, PipelineStatus, Plan, View
 
@@ -61,6 +62,7 @@ class Pipeline:
         back_off: Iterable[float] = BACK_OFF,
         limit: int | None = None,
         clock: Callable[[], float] = time.time,
+        home: str | None = None,
     ) -> None:
         self.place = caller()
         if not isinstance(name, str) or name_problem(name) or "#" in name:
@@ -73,13 +75,14 @@ class Pipeline:
                 f"scan_interval={shown(scan_interval)}: {POSITIVE_SECONDS_NEEDED} is needed", where=str(self.place)
             )
         self.name = name
-        self.home = _calling_module()
+        self.home = home or _calling_module()
         """The module that another process imports to have this pipeline, or the file of its document."""
         self.scan_interval = float(scan_interval)
         self.back_off = tuple(back_off)
         self.limit = limit
         self.clock = clock
         self.stages: dict[str, Stage] = {}
+        self.triggers: dict[str, Trigger] = {}
         self.store = open_states(os.fspath(root), name)
         self.made_at_ns = time.time_ns()
         self._connections: Connections | None = None
@@ -129,7 +132,7 @@ class Pipeline:
 
         return add
 
-    def add(self, stage: Stage) -> None:
+    def add(self, stage: Stage, signature: Signature | None = None) -> None:
         """Add a stage that was made otherwise: from a document."""
         from ..define.options import checked_options
         from .building.arguments import signature_of
@@ -140,11 +143,31 @@ class Pipeline:
                 where=str(stage.place),
             )
         checked_options(stage.place or self.place, stage.options)  # type: ignore[arg-type]
-        if stage.function is not None:
-            self._signatures[stage.name] = signature_of(stage)
+        self._signatures[stage.name] = signature or signature_of(stage)
         connect([*self.stages.values(), stage], self.name)
         self.stages[stage.name] = stage
         self._connections = None
+
+    def trigger(
+        self,
+        name: str,
+        *,
+        state: str,
+        workflow: Any = None,
+        filter: str | None = None,
+        existing: bool = False,
+    ) -> None:
+        """Start a workflow once for each new state: `state` is a stage or a pattern, `workflow` the name of a saved document, a
+        Document, or a function that makes a workflow of the event.
+
+        `filter` is an expression over `codeHash`, `currentCodeHash`, `contentHash`, `entity`, `stateType` and `path`. States
+        that are there when the trigger is first seen count only with `existing`.
+        """
+        from .building.triggers import make_trigger
+
+        if name in self.triggers:
+            raise DefinitionError(f"pipeline {self.name!r} has a trigger {name!r} already", where=str(caller()))
+        self.triggers[name] = make_trigger(self, name, state, workflow, filter, existing)
 
     @property
     def connections(self) -> Connections:
@@ -192,7 +215,9 @@ class Pipeline:
             from .codehash.code import code_of
 
             given = self.stages[stage]
-            found = code_of(given.function, version=given.version, uses=given.uses, skipped=(Pipeline,))
+            # The body of a document says what stands for its code.
+            function, version = getattr(given.function, "code", (given.function, None))
+            found = code_of(function, version=given.version or version, uses=given.uses, skipped=(Pipeline,))
             self._code[stage] = found
         return found
 
@@ -216,10 +241,10 @@ class Pipeline:
         told = [
             [stage.name, [(name, p.text) for name, p in stage.inputs.items()],
              [(name, o.pattern.text) for name, o in stage.outputs.items()], stage.collect, stage.quiet, dict(stage.filters),
-             list(self.current(stage.name)), stage.entities is not None]
+             list(self.current(stage.name)), stage.entities is not None, sorted(stage.gates)]
             for stage in self.stages.values()
         ]  # fmt: skip
-        return sha256(encode_checked([told, __version__])).hexdigest()
+        return sha256(encode_checked([told, sorted(self.triggers), __version__])).hexdigest()
 
     def keep_code(self, stage: str) -> None:
         """Write down what a stage is made of, for `why` to compare with later."""

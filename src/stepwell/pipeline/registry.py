@@ -16,6 +16,8 @@ from ..importable import loaded_module
 if TYPE_CHECKING:
     from .pipeline import Pipeline
 
+_loaded: dict[str, Pipeline] = {}
+"""Pipelines that were read from files for a node: nobody else holds them."""
 _living: dict[tuple[str, str], weakref.WeakSet[Pipeline]] = {}
 
 
@@ -25,8 +27,13 @@ def enter(pipeline: Pipeline) -> None:
 
 def find_pipeline(home: str, name: str, root_id: str) -> Pipeline:
     """The pipeline of this name, written in the module `home`, whose root is the one that is meant."""
-    if (home, name) not in _living and loaded_module(home) is None:
-        importlib.import_module(home)
+    if (home, name) not in _living:
+        if home.endswith((".json", ".yaml", ".yml")):
+            from .document.load import load_pipeline
+
+            _loaded[home] = load_pipeline(home)
+        elif loaded_module(home) is None:
+            importlib.import_module(home)
     alike = list(_living.get((home, name), ()))
     if not alike:
         raise DefinitionError(

@@ -60,6 +60,8 @@ class Stage(NamedTuple):
     options: Mapping[str, Any]
     """Those of a node: retry, timeout, isolation, queue ..."""
     place: SourceLine | None
+    gates: frozenset[str] = frozenset()
+    """Inputs that only have to be there, whatever is in them."""
 
     @property
     def has_members(self) -> bool:
@@ -93,6 +95,7 @@ def make_stage(
     uses: Iterable[Any] = (),
     options: Mapping[str, Any] | None = None,
     place: SourceLine | None = None,
+    gates: Iterable[str] = (),
 ) -> Stage:
     """A stage, or a DefinitionError that lists everything that is wrong with it."""
     problems: list[str] = []
@@ -146,6 +149,7 @@ def make_stage(
         name, inputs, outputs, variables, collected, function, handler, dict(config or {}), entities,
         _filters(filter, inputs), min_size, validate, float(quiet), priority, limit, schedule, version, tuple(uses),
         dict(options or {}), place,
+        frozenset(gates),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
 from ..clock import microseconds
+from ..define.document.repairing import with_templates_read
 from ..errors import GraphError, InputError, RunConflict
 from ..graph import from_frozen
 from ..ids import NodeId, RunId
@@ -136,7 +137,7 @@ class Controls:
         Everything is checked before anything changes: what has completed, runs or was skipped must stay as it was.
         """
         row = reader.require_run(self._engine.store, self.id)
-        new = from_frozen(data)
+        new = with_templates_read(from_frozen(data), self._engine.code.handlers)
         problems = import_problems(self._engine.code.graph_of(row), reader.all_nodes(self._engine.store, self.id), new)
         if problems:
             raise GraphError(problems)

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stepwell.errors import PermanentError, TransientError
 from stepwell.handlers.http import connecting
-from stepwell.handlers.http.addresses import is_odd_number, refusal
+from stepwell.handlers.http.addresses import BLOCKED, is_odd_number, refusal
 from stepwell.networks import allowed_networks
 from tests.handlers.conftest import Bench
 from tests.handlers.servers import Server, answer
@@ -138,6 +140,17 @@ def test_what_is_allowed_is_allowed_in_each_of_its_forms_and_nothing_else():
     for wrong in ("10.0.0.0/40", "example.com", "127.0.0.1:0", "127.0.0.1:x", "[::1]:99999", ""):
         with pytest.raises(Exception, match="private_networks"):
             allowed_networks([wrong])
+
+
+@settings(max_examples=300, deadline=None)
+@given(network=st.sampled_from([network for network, _ in BLOCKED if network.version == 4]), data=st.data())
+def test_no_ipv6_form_of_a_blocked_address_is_let_through(network: ipaddress.IPv4Network, data: st.DataObject) -> None:
+    number = int(network[0]) + data.draw(st.integers(0, network.num_addresses - 1))
+    low, rest = number, data.draw(st.integers(0, 2**80 - 1))
+    forms = (low, 0xFFFF << 32 | low, 0xFFFF << 48 | low, 0x64FF9B << 96 | low, 0x2002 << 112 | low << 80 | rest)
+    assert refusal(ipaddress.IPv4Address(number), 80, ()) is not None
+    for form in forms:
+        assert refusal(ipaddress.IPv6Address(form), 80, ()) is not None
 
 
 ODD = [

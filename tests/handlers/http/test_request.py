@@ -154,7 +154,7 @@ def test_a_connection_that_is_reset_refused_or_cut_is_transient():
     with Server(lambda asked: None) as server, pytest.raises(TransientError, match=r"GET http://127.0.0.1:\d+/x: "):
         ask(server, "/x")
     gone = server
-    with pytest.raises(TransientError, match="ConnectError"):
+    with pytest.raises(TransientError, match=r"Connection refused \(ConnectError\)"):
         ask(gone)
     with Server(lambda asked: answer(200, b"whole")[:-2]) as server, pytest.raises(TransientError):
         ask(server)
@@ -290,6 +290,15 @@ def test_what_cannot_be_unpacked_fails(content):
     served = Server(lambda asked: pieces(content, b"Content-Encoding: gzip"))
     with served as server, pytest.raises(PermanentError, match="unpacked"):
         ask(server)
+
+
+def test_head_tells_of_a_body_that_is_not_sent():
+    told = (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\nContent-Encoding: br\r\nX-A: 1\r\nConnection: close\r\n\r\n"
+    )
+    with Server(lambda asked: told) as server:
+        got = ask(server, method="HEAD")
+    assert (got["result"], got["headers"]["x-a"]) == ("", "1")
 
 
 def test_endless_headers_are_refused():

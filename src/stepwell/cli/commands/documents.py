@@ -12,6 +12,7 @@ import typer
 from ...codec import decode
 from ...define.document import Document, DocumentError, Problem
 from ...errors import InputError
+from ...handlers import Handlers
 from ...model import VersionRow
 from ...runner.documents import Documents, StoredWorkflow
 from ...words import iso
@@ -31,6 +32,10 @@ def check(connection: Connection, files: Sequence[str], *, as_json: bool) -> Non
     for file in files:
         problems: list[Problem] = []
         document: Document | None = None
+        if is_pipeline_file(file):
+            told.append(check_pipeline(connection, file, handlers, as_json=as_json))
+            wrong += len(told[-1]["problems"])
+            continue
         try:
             document = load_file(connection, file, handlers)
         except DocumentError as error:
@@ -49,6 +54,38 @@ def check(connection: Connection, files: Sequence[str], *, as_json: bool) -> Non
         typer.echo(f"{count(wrong, 'problem')} in {count(len(files), 'file')}", err=True)
     if wrong:
         raise typer.Exit(ExitCode.USAGE)
+
+
+def is_pipeline_file(file: str) -> bool:
+    from ...pipeline.document.load import is_pipeline
+
+    return file != "-" and is_pipeline(file)
+
+
+def check_pipeline(connection: Connection, file: str, handlers: Handlers, *, as_json: bool) -> dict[str, Any]:
+    """The same for a document whose mode is "pipeline"."""
+    from ...pipeline.document.load import load_pipeline
+
+    try:
+        pipeline = load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, check_handlers=True)
+    except DocumentError as error:
+        problems = [each for each in error.problems if isinstance(each, Problem)]
+        for each in problems if not as_json else ():
+            say(plain(f"{file}:{each.line}:{each.column}: {each.path}: {each.message}"))
+        return {"file": file, "problems": [each.as_json() for each in problems]}
+    unknown = {name: dict(pipeline.code(name).unknown) for name in pipeline.stages}
+    if not as_json:
+        say(f"{plain(file)}: {plain(pipeline.name)}, {count(len(pipeline.stages), 'stage')}, nothing is wrong")
+        for stage, parts in unknown.items():
+            for what, where in parts.items():
+                say(plain(f"  {stage}: changes of {what} are not noticed ({where})"))
+    return {
+        "file": file,
+        "name": pipeline.name,
+        "stages": list(pipeline.stages),
+        "problems": [],
+        "notFollowed": unknown,
+    }
 
 
 def schema(connection: Connection) -> None:

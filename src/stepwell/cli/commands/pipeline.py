@@ -25,7 +25,7 @@ def _pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipeline]
         raise InputError("which pipeline? name it: -p module:name, STEPWELL_PIPELINES, or `pipelines` in stepwell.toml")
     from ...pipeline.connected import check_together
 
-    found = [find_target(name) for name in names]
+    found = [find_target(name, handlers=place.handlers(), jobs=place.settings.jobs) for name in names]
     check_together(found)
     return found
 

@@ -42,7 +42,7 @@ def _modules(run: Run) -> list[str]:
     """The modules that a cassette of a run names, which somebody must allow who replays it; not more than a few."""
     target = run.row.target
     addresses = [spec.job for spec in run.graph if spec.job is not None] if target is None else [target]
-    return sorted({address.partition(":")[0] for address in addresses})[:3]
+    return sorted({address.partition(":")[0] for address in addresses if ":" in address})[:3]
 
 
 def _replayed(connection: Connection, what: str) -> Replayed:

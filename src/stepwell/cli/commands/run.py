@@ -23,7 +23,7 @@ from ...runner.events import RunEvent
 from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
-from ..documents import document_input, is_file, load_file, names_document
+from ..documents import document_input, is_file, load_file, names_document, typed_input
 from ..exits import ExitCode, complain, report
 from ..find import find_node, find_run, find_step
 from ..inputs import Pairs, changed_input, import_module, make_startable, workflows_in
@@ -81,7 +81,7 @@ def fork(
         where = find_step(run, at)
         if isinstance(where, str) and run.step_of(where) is None:
             find_node(run, where)
-        changes = changed_input(row.id, engine.code.target_of(row), inputs) if inputs else {}
+        changes = _changes(engine, row, inputs) if inputs else {}
 
     def begin(engine: Engine) -> Run:
         made = engine.get(row.id).fork(where, input=changes, run_id=run_id)
@@ -89,6 +89,14 @@ def fork(
         return made
 
     _go_on(connection, begin, wait=not no_wait, status="{}")
+
+
+def _changes(engine: Engine, row: RunRow, inputs: Pairs) -> dict[str, Any]:
+    """What `--input` changes of the input of a run, of a class or of a document."""
+    source = engine.code.graph_of(row).source
+    if source is not None:
+        return typed_input(source.input, inputs, None)
+    return changed_input(row.id, engine.code.target_of(row), inputs)
 
 
 def _say_what_is_shared(store: Store, fork: Run) -> None:
@@ -102,7 +110,7 @@ def resume(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no
     """Un-pause a paused run, and work on any that has not ended."""
     with connection.store() as store:
         row = find_run(store, text)
-        given = changed_input(row.id, connection.engine(store).code.target_of(row), inputs) if inputs else {}
+        given = _changes(connection.engine(store), row, inputs) if inputs else {}
     if row.status.terminal:
         raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume", run_id=row.id)
     if no_wait and row.status is not RunStatus.PAUSED and not given:

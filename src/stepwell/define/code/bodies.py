@@ -160,7 +160,7 @@ class Bodies:
             raise _missing(spec, self.handlers.missing(name, {})[0])
         reasons = self.handlers.missing(name, spec.args) if configured else []
         if reasons:
-            raise _missing(spec, "; ".join(reasons))
+            raise _missing(spec, "; ".join(reasons), lacking=name in self.handlers or ":" in name)
 
     def retrying(self, specs: tuple[NodeSpec, ...]) -> tuple[NodeSpec, ...]:
         """The same nodes, the exceptions they are retried on under the names of their classes.
@@ -187,8 +187,8 @@ class Bodies:
                     raise _missing(spec, told if told.startswith("retry_on=") else f"retry_on={told}") from error
 
 
-def _missing(spec: NodeSpec, reason: str) -> MissingJob:
-    return MissingJob(reason, node=spec.name, node_id=spec.id, job=spec.job)
+def _missing(spec: NodeSpec, reason: str, *, lacking: bool = False) -> MissingJob:
+    return MissingJob(reason, node=spec.name, node_id=spec.id, job=spec.job, lacking=lacking)
 
 
 class Definition(NamedTuple):

@@ -107,9 +107,9 @@ class CheckedTransport(httpx.AsyncBaseTransport):
     """The transport of httpx over connections that were checked; for one exchange, its redirects included."""
 
     def __init__(self, access: Access, own: tuple[str, int] | None = None) -> None:
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=_ssl_context(), network_backend=CheckedBackend(access, own), max_connections=1, retries=0
-        )
+        self._backend = CheckedBackend(access, own)
+        self._pools: dict[str, httpcore.AsyncConnectionPool] = {}
+        """By scheme: what TLS needs takes long to read, and not every exchange needs it."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         url = request.url
@@ -120,13 +120,23 @@ class CheckedTransport(httpx.AsyncBaseTransport):
             content=request.stream,
             extensions=request.extensions,
         )
-        answer = await self._pool.handle_async_request(asked)
+        pool = await self._pool(url.scheme)
+        answer = await pool.handle_async_request(asked)
         return httpx.Response(
             answer.status, headers=answer.headers, stream=_Stream(answer), extensions=answer.extensions
         )
 
+    async def _pool(self, scheme: str) -> httpcore.AsyncConnectionPool:
+        if scheme not in self._pools:
+            context = await asyncio.to_thread(_ssl_context) if scheme == "https" else None
+            self._pools[scheme] = httpcore.AsyncConnectionPool(
+                ssl_context=context, network_backend=self._backend, max_connections=1, retries=0
+            )
+        return self._pools[scheme]
+
     async def aclose(self) -> None:
-        await self._pool.aclose()
+        for pool in self._pools.values():
+            await pool.aclose()
 
 
 class _Stream(httpx.AsyncByteStream):

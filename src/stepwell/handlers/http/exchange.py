@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import ssl
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -62,11 +63,14 @@ async def exchange(access: Access, outgoing: Outgoing) -> dict[str, Any]:
 
 def _network_error(place: str, error: BaseException) -> TransientError | PermanentError:
     cause: BaseException | None = error
+    reason = ""
     while cause is not None:
+        if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
+            reason = os.strerror(cause.errno)  # the last of them is what happened
         if isinstance(cause, ssl.SSLCertVerificationError):
             return PermanentError(f"{place}: the certificate is refused: {cause.verify_message}")
         cause = cause.__cause__ or cause.__context__
-    said = mask(str(error)) or "the connection was lost"
+    said = mask(reason or str(error)) or "the connection was lost"
     return TransientError(f"{place}: {said} ({type(error).__name__})")
 
 
@@ -87,7 +91,7 @@ class _Exchange:
                 async with _answer(transport, method, url, headers, content) as response:
                     target = response.headers.get("location")
                     if response.status_code not in _REDIRECTS or not target or not asked.redirects:
-                        return await self._taken(response, url)
+                        return await self._taken(response, url, method)
                     if hop == asked.redirects:
                         raise PermanentError(f"redirected more than {asked.redirects} times")
                     following = self._following(url, target, first)
@@ -115,8 +119,8 @@ class _Exchange:
     def _is_credential(self, name: str) -> bool:
         return name.lower() in CREDENTIALS or name.lower() in self._secret_headers
 
-    async def _taken(self, response: httpx.Response, url: httpx.URL) -> dict[str, Any]:
-        content = await read_body(response, self._asked.max_bytes)
+    async def _taken(self, response: httpx.Response, url: httpx.URL, method: str) -> dict[str, Any]:
+        content = await read_body(response, self._asked.max_bytes, is_head=method == "HEAD")
         failed = response.status_code >= 400
         parse: Parse = "text" if failed and self._asked.parse == "json" else self._asked.parse
         try:

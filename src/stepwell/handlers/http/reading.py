@@ -27,8 +27,10 @@ _HIDDEN = SECRET_HEADERS | _CARRIAGE | {"www-authenticate", "proxy-authenticate"
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
+async def read_body(response: httpx.Response, max_bytes: int, *, is_head: bool = False) -> bytes:
     """What was answered, unpacked. Whoever sends more than `max_bytes`, packed or unpacked, is not listened to any longer."""
+    if is_head:
+        return b""  # its headers speak of a body that is not sent
     told = response.headers.get("content-length", "")
     if told.isdigit() and int(told) > max_bytes:
         raise _too_large(max_bytes)

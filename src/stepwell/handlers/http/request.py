@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 from ...codec import text
@@ -21,6 +23,7 @@ NAME = "http"
 """What its effects are called."""
 RETRY = Retry(3, retry_on=("stepwell.errors.TransientError", "builtins.TimeoutError"))
 """Of nodes that do not say: three attempts at what may pass."""
+_EXCHANGE = f"{__package__}.exchange"
 _SHOWN = 300
 """Characters of an answer that an error shows."""
 
@@ -104,9 +107,11 @@ async def answered(
 
 async def _exchange(access: Access, outgoing: Outgoing) -> dict[str, Any]:
     try:
-        from .exchange import exchange
+        # In a thread: the first time httpx is loaded, which takes long, and others are on this loop.
+        module = await asyncio.to_thread(import_module, _EXCHANGE)
     except ModuleNotFoundError as error:
         if error.name not in ("httpx", "httpcore"):
             raise
         raise PermanentError("HTTP needs httpx, which is not installed here: pip install 'stepwell[http]'") from None
-    return await exchange(access, outgoing)
+    answer: dict[str, Any] = await module.exchange(access, outgoing)
+    return answer

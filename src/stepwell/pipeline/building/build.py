@@ -82,6 +82,7 @@ class Scanner:
             folders = self._recovered(folders)
             self.view = View(pipeline, folders=folders)
             outcome = self._work(holds, given, force=force)
+            self._fire()
             if not given:
                 save_verdict(pipeline, self.view)
         return self._report(outcome, began)
@@ -105,6 +106,7 @@ class Scanner:
         if stale:
             with self.pipeline.store.lease(self.pipeline.name, self._patience) as holds:
                 outcome = self._work(holds, (), units=touched)
+                self._fire()
                 save_verdict(self.pipeline, self.view)
         return self._report(outcome, began, units=touched)
 
@@ -148,6 +150,12 @@ class Scanner:
             for event in wave.outcome.events:
                 self._on_state(event)
         return wave.outcome
+
+    def _fire(self) -> None:
+        if self.pipeline.triggers and self.view is not None:
+            from .triggers import fire_triggers
+
+            fire_triggers(self.pipeline, self.view, lambda: self._runs.engine)
 
     def _report(self, outcome: Outcome, began: float, *, units: Sequence[Unit] | None = None) -> BuildReport:
         assert self.view is not None

@@ -18,7 +18,7 @@ from ..entity import Entity
 from ..registry import find_pipeline
 from ..stage import Stage
 from ..states.port import Draft
-from ..states.records import MANY_INPUTS, Record, content_hash, inputs_hash
+from ..states.records import EXISTS, MANY_INPUTS, Record, content_hash, inputs_hash
 from .arguments import Signature, converted, entities_of
 from .outputs import described, store_result
 
@@ -81,18 +81,22 @@ class _Work:
         for name, paths in self.inputs.items():
             excluded = self.pipeline.excluded(self.stage.name, name)
             for path in paths:
-                if path[-1] == "/":
+                if name in self.stage.gates:
+                    if not self.store.exists(path):
+                        return False
+                    self.hashes[path] = EXISTS
+                elif path[-1] == "/":
                     digest = self.store.directory_hash(path, excluded)
                     if digest is None:
                         return False
                     self.hashes[path] = digest
-                    continue
-                try:
-                    content = self.store.read(path)
-                except (FileNotFoundError, NotADirectoryError):
-                    return False
-                self.hashes[path] = content_hash(content)
-                contents[path] = content
+                else:
+                    try:
+                        content = self.store.read(path)
+                    except (FileNotFoundError, NotADirectoryError):
+                        return False
+                    self.hashes[path] = content_hash(content)
+                    contents[path] = content
         for parameter, taken in self.signature.inputs.items():
             given = [
                 self.store.local(path)
@@ -151,7 +155,7 @@ class _Work:
     def _check_inputs(self) -> None:
         for name, paths in self.inputs.items():
             excluded = self.pipeline.excluded(self.stage.name, name)
-            for path in paths:
+            for path in paths if name not in self.stage.gates else ():
                 now = self.store.directory_hash(path, excluded) if path[-1] == "/" else self.store.file_hash(path)
                 if now != self.hashes[path]:
                     raise RetryLater(

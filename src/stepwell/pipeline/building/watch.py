@@ -62,7 +62,7 @@ class Watcher:
         """Work until `stop()` or Ctrl-C."""
         for scanner in self.scanners:
             self._tell(scanner.scan())
-        self._pass_on()
+        self.pass_on()
         scanned = time.monotonic()
         every = self._interval or min(scanner.pipeline.scan_interval for scanner in self.scanners)
         for paths in self._events():
@@ -75,7 +75,7 @@ class Watcher:
             elif paths:
                 self.changed(paths)
             self._tell_due()
-            self._pass_on()
+            self.pass_on()
 
     def changed(self, files: Iterable[str]) -> None:
         """Some files changed: those below the root of a pipeline are looked at."""
@@ -96,7 +96,7 @@ class Watcher:
     def _heard(self, event: StateEvent) -> None:
         self._written.append(event)
 
-    def _pass_on(self) -> None:
+    def pass_on(self) -> None:
         """Let the other pipelines of the same root know what was written, until nothing new is."""
         while self._written:
             events, self._written = self._written, []

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from ..patterns.paths import folded
 from ..patterns.pattern import Pattern
 from ..states.listing import Stamp
-from ..states.records import Record, members_hash
+from ..states.records import EXISTS, Record, members_hash
 from ..states.snapshot import Snapshot
 from .connections import Connections, Reading
 from .judge import Current, OutputFacts, UnitFacts, Upstream, judge
@@ -219,7 +219,9 @@ class Model:
         hashes: dict[str, str | None] = {}
         for name, paths in unit.inputs.items():
             for path in paths:
-                if path[-1] == "/":
+                if name in unit.stage.gates:
+                    hashes[path] = None if self.content_of(path) is None else EXISTS
+                elif path[-1] == "/":
                     hashes[path] = self.content_of(path, self.reading(unit, name).excluded)
                 else:
                     hashes[path] = content(path)

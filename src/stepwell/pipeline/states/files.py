@@ -3,6 +3,7 @@
 
     .stepwell/root.json       what tells this root from others
     .stepwell/failures.json   what failed, and when it is tried again
+    .stepwell/triggers.json   what triggers were fired for
     .stepwell/code.json       what stages were made of, so that `why` can name what changed
     .stepwell/aside/          files that were replaced although somebody had changed them
     .stepwell/*.cache, lock, *.lease      only of this machine
@@ -37,7 +38,7 @@ from .snapshot import Snapshot
 from .syncing import write_durably
 
 HOME = ".stepwell"
-_IGNORED = "*\n!.gitignore\n!root.json\n!failures.json\n!code.json\n"
+_IGNORED = "*\n!.gitignore\n!root.json\n!failures.json\n!code.json\n!triggers.json\n"
 FORGOTTEN_SECONDS = 86_400.0
 """Drafts that are older belong to nobody any more."""
 
@@ -54,6 +55,7 @@ class FileStates:
         self.manifests = Manifests(self.root, pipeline)
         self._failures = Logged(os.path.join(self._home, "failures"), "failures", pipeline)
         self._code = Logged(os.path.join(self._home, "code"), "code", pipeline)
+        self._triggers = Logged(os.path.join(self._home, "triggers"), "triggers", pipeline)
         self._known_code: set[str] = set()
         self._root_id: str | None = None
         self._cache: Cache | None = None
@@ -347,6 +349,16 @@ class FileStates:
             if needed:
                 store_changes([(self._failures, needed)])
                 self._failures.fold()
+
+    def trigger_marks(self) -> dict[str, str]:
+        """The content that each trigger was last fired for, by trigger and state."""
+        return self._triggers.read()
+
+    def mark_triggers(self, marks: Mapping[str, str]) -> None:
+        self._make_home()
+        with self._lock():
+            store_changes([(self._triggers, marks)])
+            self._triggers.fold()
 
     def keep_code(self, code_hash: str, parts: Mapping[str, str]) -> None:
         if code_hash in self._known_code:

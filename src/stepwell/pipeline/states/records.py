@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from ...codec import encode_checked
 
+EXISTS = "exists"
+"""Stands for the content of an input that only has to be there."""
 MANY_INPUTS = 1_000
 """Beyond so many inputs a record keeps their common hash only."""
 

@@ -293,6 +293,7 @@ class Code:
                 frozen_at=None if row is None else row.created_at / SECOND,
                 attempted=False,
                 others=[each.job or str(each.node) for each in missing[1:]],
+                lacking=first.lacking,
             )
 
     def lanes_if_complete(self, workflow: str, target: str | None, graph: Graph) -> frozenset[Lane] | None:

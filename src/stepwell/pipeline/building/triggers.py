@@ -1,0 +1,111 @@
+"""Triggers: a workflow is started once for each trigger, state and content.
+
+What was started is written down beside the states, and the run has an idempotency key made of all three: a crash between the
+two starts nothing twice and forgets nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...errors import DefinitionError
+from ...words import shown
+from ..patterns.pattern import Pattern
+from ..states.records import Record
+
+if TYPE_CHECKING:
+    from ...runner import Engine
+    from ...templates import Expression
+    from ..looking import View
+    from ..pipeline import Pipeline
+
+SEEN = "seen"
+
+
+class Trigger(NamedTuple):
+    name: str
+    pattern: Pattern
+    kind: str
+    """The type of the state: the stage that makes it, or the pattern."""
+    workflow: Any
+    condition: Expression | None
+    existing: bool
+
+
+def make_trigger(
+    pipeline: Pipeline, name: str, state: str, workflow: Any, condition: str | None, existing: bool
+) -> Trigger:
+    compiled = None
+    if condition is not None:
+        from ...templates import TemplateError, compile_expression
+
+        try:
+            compiled = compile_expression(condition)
+        except TemplateError as error:
+            raise DefinitionError(f"trigger {name!r}: filter={shown(condition)}: {error}") from None
+    stage = pipeline.stages.get(state)
+    if stage is not None:
+        return Trigger(name, next(iter(stage.outputs.values())).pattern, state, workflow, compiled, existing)
+    pattern = Pattern(state)
+    makers = (each.name for each in pipeline.stages.values() for o in each.outputs.values() if o.pattern.text == state)
+    return Trigger(name, pattern, next(makers, state), workflow, compiled, existing)
+
+
+def fire_triggers(pipeline: Pipeline, view: View, engine: Any) -> list[str]:
+    """Start what new states trigger; the ids of the runs. `engine()` opens the engine if there is something to start."""
+    marks: dict[str, str] = pipeline.store.trigger_marks() if pipeline.triggers else {}
+    started = []
+    for trigger in pipeline.triggers.values():
+        if trigger.workflow is None:
+            continue
+        new = {
+            f"{trigger.name} {address}": (address, record, content)
+            for address, record, content in _states(view, trigger)
+            if marks.get(f"{trigger.name} {address}") != content
+        }
+        if not trigger.existing and f"{trigger.name} {SEEN}" not in marks:
+            pipeline.store.mark_triggers({f"{trigger.name} {SEEN}": "1", **{key: each[2] for key, each in new.items()}})
+            continue
+        for address, record, content in new.values():
+            run_id = _start(pipeline, trigger, address, record, content, engine)
+            if run_id is not None:
+                started.append(run_id)
+        if new:
+            pipeline.store.mark_triggers({key: each[2] for key, each in new.items()})
+    return started
+
+
+def _states(view: View, trigger: Trigger) -> list[tuple[str, Record | None, str]]:
+    """The states there are that a trigger is about: address, record and content hash."""
+    found = []
+    for folder, names in view.snapshot.tree.items():
+        for name in names:
+            path = f"{folder}/{name}" if folder else name
+            if name[0] != "." and trigger.pattern.match(path) is not None:
+                digest = view.snapshot.content_hash(path)
+                record = view.snapshot.records.get(path)
+                if digest is not None and (record is None or record.content_hash == digest):
+                    found.append((path, record, digest))
+    return found
+
+
+def _start(
+    pipeline: Pipeline, trigger: Trigger, address: str, record: Record | None, content: str, engine: Any
+) -> str | None:
+    values = trigger.pattern.match(address) or {}
+    event = {
+        "entity": "/".join(values.values()),
+        "stateType": trigger.kind,
+        "path": address,
+        "codeHash": record.code_hash if record is not None else "",
+        "contentHash": content,
+    }
+    current = pipeline.current(trigger.kind).code_hash if trigger.kind in pipeline.stages else ""
+    if trigger.condition is not None and not trigger.condition.evaluate({**event, "currentCodeHash": current}):
+        return None
+    opened: Engine = engine()
+    key = f"{pipeline.name}:{trigger.name}:{address}:{content}"
+    workflow = trigger.workflow
+    if callable(workflow):
+        return opened.start(workflow(event), idempotency_key=key).id
+    return opened.start(workflow, input=event, idempotency_key=key).id

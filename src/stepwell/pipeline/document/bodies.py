@@ -1,0 +1,142 @@
+"""What the stages of a document do: a handler with a config, or writing a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...errors import DefinitionError
+from ...handlers import Handler, Handlers
+from ...secrets import SecretRef
+from ...templates import compile_config
+from ..entity import Entity
+from ..patterns.pattern import Pattern
+from .names import config_without_dollars, without_dollars
+
+
+class Body:
+    """Runs for one entity. Its inputs come as texts, by name."""
+
+    def __init__(self, names: Mapping[str, str], config: Mapping[str, Any], patterns: Mapping[str, Pattern]) -> None:
+        self._names = names
+        """The node whose state each input is."""
+        self._patterns = patterns
+        """What each node above finds or writes, by name; of `entity` what it was found by."""
+        self._config = compile_config(config_without_dollars(dict(config)))
+
+    def __call__(self, *, entity: Entity, ctx: Any, **inputs: Any) -> Any:
+        raise NotImplementedError
+
+    def scope(self, entity: Entity, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """What the templates of a config can name: the entity, and the nodes above."""
+        own: dict[str, Any] = {**entity.values, "id": entity.id}
+        scope: dict[str, Any] = {
+            name: {**own, "path": pattern.partly_filled(entity.values).removesuffix("/")}
+            for name, pattern in self._patterns.items()
+        }
+        scope.setdefault("entity", {**own, "path": entity.path})
+        for parameter, content in inputs.items():
+            name = self._names.get(parameter) or parameter
+            scope[name] = {**own, **scope.get(name, {}), "content": content}
+        scope.setdefault(SOLE_PARAMETER, {**own, "content": next(iter(inputs.values()), None)})
+        return scope
+
+
+class HandlerBody(Body):
+    """A handler with a config. Without one it gets the entity and the input."""
+
+    def __init__(
+        self,
+        name: str,
+        config: Mapping[str, Any],
+        names: Mapping[str, str],
+        patterns: Mapping[str, Pattern],
+        handlers: Callable[[], Handlers],
+    ) -> None:
+        super().__init__(names, config, patterns)
+        self.name = name
+        self._has_config = bool(config)
+        self._handlers = handlers
+
+    @property
+    def code(self) -> tuple[Callable[..., Any] | None, str | None]:
+        """What its hash follows from: the function of a user, or the version that a built-in handler carries."""
+        handler = self.handler
+        if handler.where == "built in":
+            return None, f"{handler.name} {handler.version}"
+        return handler.function, None
+
+    @property
+    def handler(self) -> Handler:
+        found = self._handlers()
+        if self.name not in found:
+            raise DefinitionError(
+                f"there is no handler {self.name!r} here; give it by the setting `handlers`, or to load_pipeline(handlers=...)"
+            )
+        return found[self.name]
+
+    def __call__(self, *, entity: Entity, ctx: Any, **inputs: Any) -> Any:
+        handlers, handler = self._handlers(), self.handler
+        if self._has_config:
+            config = self._config.render(self.scope(entity, inputs), SecretRef)
+        else:
+            given = inputs[SOLE_PARAMETER] if set(inputs) == {SOLE_PARAMETER} else dict(inputs)
+            config = {"entity": {**entity.values, "id": entity.id}, "input": given}
+        result = handlers.call(handler, ctx, config)
+        if handler.is_async:
+            import asyncio
+
+            result = asyncio.run(result)
+        return content_of(result)
+
+
+class FunctionBody(Body):
+    """A function of an allowed module, called with the inputs and the config it asks for."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        config: Mapping[str, Any],
+        names: Mapping[str, str],
+        patterns: Mapping[str, Pattern],
+    ) -> None:
+        super().__init__(names, config, patterns)
+        self.function = function
+
+    @property
+    def code(self) -> tuple[Callable[..., Any] | None, str | None]:
+        return self.function, None
+
+    def __call__(self, *, entity: Entity, ctx: Any, **inputs: Any) -> Any:
+        import inspect
+
+        given = {"entity": entity, "ctx": ctx, "config": self._config.render(self.scope(entity, inputs))}
+        given["input"] = inputs[SOLE_PARAMETER] if set(inputs) == {SOLE_PARAMETER} else dict(inputs)
+        asked = inspect.signature(self.function).parameters
+        free = [name for name in asked if name not in given]
+        if len(free) == 1:
+            given[free[0]] = given["input"]
+        return self.function(**{name: value for name, value in given.items() if name in asked})
+
+
+class TextBody(Body):
+    """Writes a text: `state_write`."""
+
+    code: tuple[Callable[..., Any] | None, str | None] = (None, "state_write 1")
+
+    def __init__(self, content: Any, names: Mapping[str, str], patterns: Mapping[str, Pattern]) -> None:
+        super().__init__(
+            names, {"content": without_dollars(content) if isinstance(content, str) else content}, patterns
+        )
+
+    def __call__(self, *, entity: Entity, ctx: Any, **inputs: Any) -> Any:
+        rendered = self._config.render(self.scope(entity, inputs))["content"]
+        return "\n".join(map(str, rendered)) if isinstance(rendered, list) else rendered
+
+
+def content_of(result: Any) -> Any:
+    """The main field of what a handler returned."""
+    return result["result"] if isinstance(result, dict) and "result" in result else result
+
+
+SOLE_PARAMETER = "input"

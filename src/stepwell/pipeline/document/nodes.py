@@ -1,0 +1,380 @@
+"""The nodes of a pipeline document, read into stages.
+
+    state_scan         finds entities: `pattern`, `filter`
+    state_read         a state that the nodes below it read, too: `path`, or `stateType`
+    state_check,       a state that must be there before the nodes below it run, whatever is in it: `path`, or `stateType`
+    state_gate
+    state_transform    a stage: `input`, `output`, `transform` (a handler or a function), `config`, `minSize`, `collect` ...
+    state_write        a stage that writes a text: `path` or `stateType`, `content` (what is above it, if left out)
+    state_trigger      starts a workflow for each new state: `stateType` or `path`, `workflow`, `filter`, `existing`
+
+`id` may be anything; `name` is what others call a node by. `connections` say which node stands above which; a transform or
+write without `input` reads what stands above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...define.code.address import is_address
+from ...define.code.registry import Registry
+from ...define.document.problems import Collected
+from ...errors import DefinitionError
+from ...handlers import Handlers
+from ...templates import TemplateError, compile_config, compile_expression
+from ..building.arguments import Signature, Taken
+from ..patterns.pattern import Pattern
+from ..pipeline import Pipeline
+from ..stage import FILTERS, Stage, make_stage
+from .bodies import SOLE_PARAMETER, Body, FunctionBody, HandlerBody, TextBody
+from .names import as_pattern, config_without_dollars, expression_without_dollars, pattern_scope
+
+_DATA: Mapping[str, tuple[str, ...]] = {
+    "state_scan": ("pattern", "filter", "scan_interval"),
+    "state_read": ("path", "stateType"),
+    "state_check": ("path", "stateType"),
+    "state_gate": ("path", "stateType"),
+    "state_transform": (
+        "input", "output", "transform", "config", "minSize", "collect", "quiet", "priority", "limit", "timeout", "retry",
+        "version",
+    ),
+    "state_write": ("path", "stateType", "content", "minSize", "collect", "input"),
+    "state_trigger": ("stateType", "path", "workflow", "filter", "existing"),
+}  # fmt: skip
+TYPES = tuple(_DATA)
+_FIELDS = ("id", "typeId", "name", "data", "position")
+_STAGES = ("state_transform", "state_write")
+_READS = ("state_read", "state_check", "state_gate")
+
+
+class Node(NamedTuple):
+    id: str
+    type: str
+    name: str
+    data: Mapping[str, Any]
+    at: int
+
+
+class Nodes:
+    """The nodes of one document. What is wrong with them is added to `problems`."""
+
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        problems: Collected,
+        handlers: Callable[[], Handlers],
+        jobs: tuple[str, ...],
+        *,
+        check_handlers: bool,
+    ) -> None:
+        self.problems = problems
+        self.handlers = handlers
+        self.registry = Registry(jobs)
+        self.check_handlers = check_handlers
+        self.nodes = self._nodes(document.get("nodes"))
+        self.above = self._connections(document.get("connections", []))
+        self.patterns: dict[str, Pattern] = {}
+        """What each node finds or writes, by id."""
+        self.stages: list[tuple[Stage, Signature, Body]] = []
+        self.triggers: list[dict[str, Any]] = []
+        for node in self._in_order():
+            self._read(node)
+
+    def add_to(self, pipeline: Pipeline) -> None:
+        for stage, signature, _ in self.stages:
+            pipeline.add(stage, signature)
+        for trigger in self.triggers:
+            pipeline.trigger(**trigger)
+
+    # Structure
+
+    def _nodes(self, given: Any) -> dict[str, Node]:
+        if not isinstance(given, list) or not given:
+            self.problems.needed(("nodes",), "a list of nodes", given)
+            return {}
+        found: dict[str, Node] = {}
+        names: set[str] = set()
+        for at, each in enumerate(given):
+            path = ("nodes", at)
+            if not isinstance(each, dict):
+                self.problems.needed(path, "an object with id, typeId and data", each)
+                continue
+            for key in each:
+                if key not in _FIELDS:
+                    self.problems.unknown((*path, key), f"a node has no field {key!r}", str(key), _FIELDS)
+            node_id, kind, data = each.get("id"), each.get("typeId"), each.get("data", {})
+            name = each.get("name", str(node_id).replace("-", "_"))
+            if not isinstance(node_id, str) or not node_id or node_id in found:
+                said = "another node has this id" if node_id in found else "some text is needed as id"
+                self.problems.add((*path, "id"), said, found=node_id)
+                continue
+            if kind not in TYPES:
+                self.problems.unknown((*path, "typeId"), f"there is no type of node {kind!r}", str(kind), TYPES)
+                continue
+            if not isinstance(name, str) or not name.isidentifier() or name == "entity" or name in names:
+                told = (
+                    "another node has this name"
+                    if name in names
+                    else "a name has letters, digits and _, and is not entity"
+                )
+                self.problems.add((*path, "name"), told, found=name)
+            names.add(name)
+            if not isinstance(data, dict):
+                self.problems.needed((*path, "data"), "an object", data)
+                continue
+            for key in data:
+                if key not in _DATA[kind]:
+                    self.problems.unknown((*path, "data", key), f"{kind} has no {key!r}", str(key), _DATA[kind])
+            found[node_id] = Node(node_id, kind, name, data, at)
+        return found
+
+    def _connections(self, given: Any) -> dict[str, list[str]]:
+        above: dict[str, list[str]] = {node_id: [] for node_id in self.nodes}
+        if not isinstance(given, list):
+            self.problems.needed(("connections",), "a list of connections", given)
+            return above
+        for at, each in enumerate(given):
+            ends = [each.get(key) if isinstance(each, dict) else None for key in ("sourceNodeId", "targetNodeId")]
+            for key, end in zip(("sourceNodeId", "targetNodeId"), ends, strict=True):
+                if end not in self.nodes:
+                    self.problems.unknown(("connections", at, key), f"there is no node {end!r}", str(end), self.nodes)
+            if ends[0] in self.nodes and ends[1] in self.nodes:
+                above[str(ends[1])].append(str(ends[0]))
+        return above
+
+    def _in_order(self) -> list[Node]:
+        from ..staleness.connections import find_cycle
+
+        cycle = find_cycle({node_id: set(above) for node_id, above in self.above.items()})
+        if cycle:
+            self.problems.add(("connections",), f"the nodes {' → '.join(cycle)} stand above each other")
+            return []
+        order: list[Node] = []
+        placed: set[str] = set()
+
+        def place(node_id: str) -> None:
+            if node_id not in placed:
+                placed.add(node_id)
+                for each in self.above[node_id]:
+                    place(each)
+                order.append(self.nodes[node_id])
+
+        # Triggers last: they may name any state of the document.
+        for node in sorted(self.nodes.values(), key=lambda each: each.type == "state_trigger"):
+            place(node.id)
+        return order
+
+    # Nodes
+
+    def _read(self, node: Node) -> None:
+        if node.type == "state_scan":
+            self._pattern(node, "pattern", node.data.get("pattern"))
+            if node.data.get("filter") not in (None, *FILTERS):
+                told = f"there is no filter {node.data['filter']!r}"
+                self.problems.unknown(("nodes", node.at, "data", "filter"), told, str(node.data["filter"]), FILTERS)
+        elif node.type in _READS:
+            self._state(node)
+        elif node.type in _STAGES:
+            self._stage(node)
+        else:
+            self._trigger(node)
+
+    def _scope(self, node: Node) -> dict[str, dict[str, str]]:
+        """What the patterns of a node can name: every node above it, and the entity at hand."""
+        scope: dict[str, dict[str, str]] = {}
+        waiting, seen = list(self.above[node.id]), set()
+        scan: dict[str, str] | None = None
+        while waiting:
+            each = waiting.pop(0)
+            if each in seen:
+                continue
+            seen.add(each)
+            if each in self.patterns:
+                scope[self.nodes[each].name] = pattern_scope(self.patterns[each])
+                if self.nodes[each].type == "state_scan" or scan is None:
+                    scan = scope[self.nodes[each].name]
+            waiting += self.above[each]
+        if scan is not None:
+            scope["entity"] = scan
+        return scope
+
+    def _pattern(self, node: Node, key: str, text: Any) -> Pattern | None:
+        path = ("nodes", node.at, "data", key)
+        if not isinstance(text, str) or not text:
+            self.problems.needed(path, "a pattern of paths", text)
+            return None
+        try:
+            made = Pattern(as_pattern(text, self._scope(node)))
+        except (TemplateError, DefinitionError) as error:
+            self.problems.add(path, str(error), found=text)
+            return None
+        self.patterns[node.id] = made
+        return made
+
+    def _state(self, node: Node) -> Pattern | None:
+        """A state by its path, or by its type: the node that makes it, or `type/{entity}`."""
+        if "path" in node.data:
+            return self._pattern(node, "path", node.data["path"])
+        kind = node.data.get("stateType")
+        if not isinstance(kind, str) or not kind:
+            self.problems.needed(("nodes", node.at, "data"), "path or stateType", node.data)
+            return None
+        made = next(
+            (self.patterns[each.id] for each in self.nodes.values() if self._makes(each, kind) and each.id != node.id),
+            None,
+        )
+        if made is not None:
+            self.patterns[node.id] = made
+            return made
+        entity = self._scope(node).get("entity", {"id": "{id}"})["id"]
+        return self._pattern(node, "stateType", f"{kind}/{entity}")
+
+    def _makes(self, node: Node, kind: str) -> bool:
+        return node.id in self.patterns and node.type in _STAGES and kind in (node.name, node.data.get("stateType"))
+
+    def _inputs(self, node: Node) -> tuple[dict[str, str], dict[str, str]]:
+        """The patterns that a stage reads, by parameter, and the node that each is."""
+        given = node.data.get("input")
+        direct = [self.nodes[each] for each in self.above[node.id] if each in self.patterns]
+        inputs: dict[str, str] = {}
+        names: dict[str, str] = {}
+        if given is None:
+            main = next((each for each in direct if each.type not in ("state_check", "state_gate")), None)
+            if main is not None:
+                inputs[SOLE_PARAMETER], names[SOLE_PARAMETER] = self.patterns[main.id].text, main.name
+        else:
+            named = given if isinstance(given, dict) else {SOLE_PARAMETER: given}
+            for key, text in named.items():
+                path = ("nodes", node.at, "data", "input", *([key] if isinstance(given, dict) else []))
+                if not isinstance(text, str) or not str(key).isidentifier():
+                    self.problems.needed(path, "a pattern of paths", text)
+                    continue
+                try:
+                    inputs[key] = as_pattern(text, self._scope(node))
+                    names[key] = next(
+                        (each.name for each in direct if self.patterns[each.id].text == inputs[key]),
+                        "" if key == SOLE_PARAMETER else key,
+                    )
+                except TemplateError as error:
+                    self.problems.add(path, str(error), found=text)
+        for each in direct:
+            if each.type in _READS and self.patterns[each.id].text not in inputs.values():
+                inputs[each.name], names[each.name] = self.patterns[each.id].text, each.name
+        return inputs, names
+
+    def _stage(self, node: Node) -> None:
+        data, path = node.data, ("nodes", node.at, "data")
+        inputs, names = self._inputs(node)
+        output = (
+            self._pattern(node, "output", data.get("output")) if node.type == "state_transform" else self._state(node)
+        )
+        body = self._body(node, names)
+        if output is None or body is None:
+            return
+        scans = [self.nodes[each] for each in self.above[node.id] if self.nodes[each].type == "state_scan"]
+        filters = {
+            name: scan.data["filter"]
+            for scan in scans
+            if scan.data.get("filter")
+            for name, text in inputs.items()
+            if text == self.patterns[scan.id].text
+        }
+        gates = [name for name, text in inputs.items() if self._is_gate(node, text)]
+        try:
+            stage = make_stage(
+                node.name,
+                input=inputs or None,
+                output=output.text,
+                collect=data.get("collect"),
+                function=body,
+                handler=data.get("transform") if isinstance(body, HandlerBody) else None,
+                config=data.get("config") if node.type == "state_transform" else {"content": data.get("content", "")},
+                filter=filters or None,
+                min_size=data.get("minSize", 0),
+                quiet=data.get("quiet", 0),
+                priority=data.get("priority", 0),
+                limit=data.get("limit"),
+                version=data.get("version"),
+                options={key: data[key] for key in ("timeout", "retry") if key in data},
+                gates=gates,
+            )
+        except DefinitionError as error:
+            self.problems.add(path, str(error))
+            return
+        collected = {name: any(v in stage.collect for v in pattern.variables) for name, pattern in stage.inputs.items()}
+        taken = {
+            name: Taken(name, (pattern.has_glob and not pattern.is_directory) or collected[name], str)
+            for name, pattern in stage.inputs.items()
+            if not pattern.is_directory and name not in gates
+        }
+        self.stages.append((stage, Signature(taken, frozenset({"entity", "ctx"}), False), body))
+
+    def _is_gate(self, node: Node, text: str) -> bool:
+        return any(
+            self.nodes[each].type in ("state_check", "state_gate") and self.patterns[each].text == text
+            for each in self.above[node.id]
+            if each in self.patterns
+        )
+
+    def _body(self, node: Node, names: Mapping[str, str]) -> Body | None:
+        path = ("nodes", node.at, "data")
+        patterns = {name: Pattern(each["path"]) for name, each in self._scope(node).items()}
+        if node.type == "state_write":
+            content = node.data.get("content", "{{ input.content }}")
+            return self._checked(lambda: TextBody(content, names, patterns), (*path, "content"))
+        config = node.data.get("config", {})
+        transform = node.data.get("transform")
+        if not isinstance(config, dict):
+            self.problems.needed((*path, "config"), "an object", config)
+            return None
+        wrong: list[tuple[Any, TemplateError]] = []
+        compile_config(config_without_dollars(config), (), wrong)
+        for where, error in wrong:
+            self.problems.add((*path, "config", *where), str(error))
+        if wrong:
+            return None
+        if not isinstance(transform, str) or not transform:
+            self.problems.needed((*path, "transform"), "the name of a handler, or module:function", transform)
+            return None
+        if is_address(transform):
+            return self._checked(
+                lambda: FunctionBody(self.registry.find(transform), config, names, patterns), (*path, "transform")
+            )
+        if self.check_handlers and transform not in self.handlers():
+            told = f"there is no handler {transform!r} here"
+            self.problems.unknown((*path, "transform"), told, transform, list(self.handlers()))
+            return None
+        return HandlerBody(transform, config, names, patterns, self.handlers)
+
+    def _checked(self, make: Callable[[], Body], path: tuple[str | int, ...]) -> Body | None:
+        try:
+            return make()
+        except (TemplateError, DefinitionError) as error:
+            self.problems.add(path, str(error))
+            return None
+
+    def _trigger(self, node: Node) -> None:
+        data, path = node.data, ("nodes", node.at, "data")
+        pattern = self._state(node)
+        workflow = data.get("workflow")
+        if workflow is not None and not isinstance(workflow, str):
+            self.problems.needed((*path, "workflow"), "the name of a saved workflow", workflow)
+        condition = data.get("filter")
+        if condition is not None:
+            try:
+                compile_expression(expression_without_dollars(str(condition)))
+            except TemplateError as error:
+                self.problems.add((*path, "filter"), str(error), found=condition)
+                return
+        if pattern is not None:
+            text = None if condition is None else expression_without_dollars(str(condition))
+            self.triggers.append(
+                {
+                    "name": node.name,
+                    "state": pattern.text,
+                    "workflow": workflow,
+                    "filter": text,
+                    "existing": bool(data.get("existing")),
+                }
+            )

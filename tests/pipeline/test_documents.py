@@ -1,0 +1,215 @@
+"""Pipelines as JSON and YAML: the same model, all problems at once, the JSON of the first design as it stands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stepwell import Engine, Handlers
+from stepwell.define.document import DocumentError
+from stepwell.pipeline.building.watch import Watcher
+from stepwell.pipeline.document.load import is_pipeline, load_pipeline
+from tests.pipeline.blog import statuses, write
+
+EXAMPLES = Path(__file__).parents[2] / "examples/pipelines"
+HANDLERS = Handlers(["examples.pipelines.stand_in"])
+SOURCE = """
+{
+  "mode": "pipeline",
+  "stateRoot": "output/",
+  "nodes": [
+    {"id": "scan-logs", "typeId": "state_scan", "name": "dates", "data": {"pattern": "daily/{date}/", "filter": "hasFiles"}},
+    {
+      "id": "summarize", "typeId": "state_transform", "name": "summary",
+      "data": {
+        "input": "{{$.dates.path}}/*.txt", "output": "{{$.dates.path}}/summary.txt", "transform": "claude_summarize",
+        "minSize": 500
+      }
+    },
+    {
+      "id": "blog", "typeId": "state_transform", "name": "blog",
+      "data": {
+        "input": "{{$.summary.path}}", "output": "final/{{$.dates.id}}-daily-digest.md", "transform": "claude_blog",
+        "minSize": 500
+      }
+    },
+    {"id": "on-summary-created", "typeId": "state_trigger",
+     "data": {"stateType": "summary", "filter": "$.codeHash == currentCodeHash"}}
+  ],
+  "connections": [
+    {"sourceNodeId": "scan-logs", "targetNodeId": "summarize"},
+    {"sourceNodeId": "summarize", "targetNodeId": "blog"}
+  ]
+}
+"""
+
+
+def saved(folder: Path, text: str | dict[str, object], name: str = "auto-blog.json") -> Path:
+    file = folder / name
+    file.write_text(text if isinstance(text, str) else json.dumps(text))
+    return file
+
+
+def test_the_json_of_the_first_design_loads_as_it_stands(tmp_path: Path, root: Path) -> None:
+    file = saved(tmp_path, SOURCE)
+    assert is_pipeline(file)
+    pipeline = load_pipeline(file, root=str(root))
+    assert pipeline.name == "auto-blog"
+    summary, blog = pipeline.stages.values()
+    assert [pattern.text for pattern in summary.inputs.values()] == ["daily/{date}/*.txt"]
+    assert next(iter(summary.outputs.values())).pattern.text == "daily/{date}/summary.txt"
+    assert [pattern.text for pattern in blog.inputs.values()] == ["daily/{date}/summary.txt"]
+    assert next(iter(blog.outputs.values())).pattern.text == "final/{date}-daily-digest.md"
+    assert summary.min_size == 500
+    assert pipeline.triggers["on_summary_created"].kind == "summary"
+
+
+def test_the_examples_give_the_same_in_both_forms(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import importlib
+
+    from examples.pipelines import blog as written
+
+    roots = tmp_path / "python", tmp_path / "data"
+    for root in roots:
+        for day in ("2026-01-15", "2026-01-16"):
+            write(root, f"daily/{day}/notes.txt", f"Rain and wind on {day}, and more rain before the storm.")
+    monkeypatch.setenv("BLOG_ROOT", str(roots[0]))
+    importlib.reload(written)
+    data = [
+        load_pipeline(EXAMPLES / name, root=str(roots[1]), handlers=HANDLERS)
+        for name in ("auto_blog.json", "daily_podcast.yaml")
+    ]
+    for pipeline in (written.auto_blog, written.daily_podcast, *data):
+        report = pipeline.build(engine=engine)
+        assert report.ok, report.failed
+        assert set(statuses(pipeline).values()) == {"fresh"}
+    for path in ("daily/2026-01-15/summary.txt", "blog/2026-01-15.md", "podcast/2026-01-16.txt"):
+        assert (roots[0] / path).read_text() == (roots[1] / path).read_text()
+    notes = (roots[1] / "notes/2026-01-15.md").read_text()
+    assert notes.startswith("Notes for 2026-01-15, read from podcast/2026-01-15.txt\n\nHOST: Welcome")
+
+
+def test_all_problems_are_told_at_once_with_their_places(tmp_path: Path) -> None:
+    file = saved(
+        tmp_path,
+        """{
+  "mode": "pipeline",
+  "stateStor": "filesystem",
+  "scanInterval": "often",
+  "nodes": [
+    {"id": "a", "typeId": "state_scan", "name": "dates", "data": {"pattern": "daily/{date", "filter": "hasFile"}},
+    {"id": "b", "typeId": "state_transfrom", "data": {}},
+    {"id": "c", "typeId": "state_transform", "name": "not-a-name", "data": {"output": "x", "transform": "t", "minsize": 1}}
+  ],
+  "connections": [{"sourceNodeId": "a", "targetNodeId": "z"}]
+}""",
+    )
+    with pytest.raises(DocumentError) as raised:
+        load_pipeline(file, root=str(tmp_path))
+    told = {(each.path, each.line) for each in raised.value.problems}  # type: ignore[attr-defined]
+    assert {
+        ("$.stateStor", 3), ("$.scanInterval", 4), ("$.nodes[0].data.pattern", 6), ("$.nodes[0].data.filter", 6),
+        ("$.nodes[1].typeId", 7), ("$.nodes[2].name", 8), ("$.nodes[2].data.minsize", 8), ("$.connections[0].targetNodeId", 10),
+    } <= told  # fmt: skip
+
+
+def _document(*nodes: dict[str, object], connections: list[tuple[str, str]]) -> dict[str, object]:
+    return {
+        "mode": "pipeline",
+        "nodes": list(nodes),
+        "connections": [{"sourceNodeId": a, "targetNodeId": b} for a, b in connections],
+    }
+
+
+SCAN = {"id": "scan", "typeId": "state_scan", "name": "pages", "data": {"pattern": "in/{x}.txt"}}
+
+
+def test_a_gate_waits_for_a_state_whatever_is_in_it(tmp_path: Path, root: Path, engine: Engine) -> None:
+    file = saved(
+        tmp_path,
+        _document(
+            SCAN,
+            {"id": "approved", "typeId": "state_gate", "data": {"path": "approved/{{$.entity.id}}"}},
+            {
+                "id": "out",
+                "typeId": "state_write",
+                "data": {"path": "out/{{$.entity.id}}", "content": "{{$.pages.content}}!"},
+            },
+            connections=[("scan", "approved"), ("scan", "out"), ("approved", "out")],
+        ),
+    )
+    pipeline = load_pipeline(file, root=str(root))
+    write(root, "in/a.txt", "text")
+    assert pipeline.build(engine=engine).produced == ()
+    write(root, "approved/a", "yes")
+    assert pipeline.build(engine=engine).produced == ("out a",)
+    assert (root / "out/a").read_text() == "text!"
+    write(root, "approved/a", "still yes")
+    assert pipeline.build(engine=engine).produced == ()
+
+
+def test_a_read_state_is_an_input_and_a_state_type_needs_no_path(tmp_path: Path, root: Path, engine: Engine) -> None:
+    file = saved(
+        tmp_path,
+        _document(
+            SCAN,
+            {"id": "prompt", "typeId": "state_read", "name": "prompt", "data": {"path": "prompt.md"}},
+            {
+                "id": "article",
+                "typeId": "state_write",
+                "data": {"stateType": "article", "content": "{{$.prompt.content}} {{$.pages.content}}"},
+            },
+            {"id": "copy", "typeId": "state_write", "data": {"path": "copy/{{$.article.id}}"}},
+            connections=[("scan", "article"), ("prompt", "article"), ("article", "copy")],
+        ),
+    )
+    pipeline = load_pipeline(file, root=str(root))
+    write(root, "in/a.txt", "text")
+    write(root, "prompt.md", "Read:")
+    assert set(pipeline.build(engine=engine).produced) == {"article a", "copy a"}
+    assert (root / "article/a").read_text() == (root / "copy/a").read_text() == "Read: text"
+    write(root, "prompt.md", "Look:")
+    assert set(pipeline.build(engine=engine).produced) == {"article a", "copy a"}
+
+
+def test_a_changed_config_is_config_changed(tmp_path: Path, root: Path, engine: Engine) -> None:
+    def load(content: str) -> object:
+        document = _document(
+            SCAN,
+            {"id": "out", "typeId": "state_write", "data": {"path": "out/{{$.entity.id}}", "content": content}},
+            connections=[("scan", "out")],
+        )
+        return load_pipeline(saved(tmp_path, document), root=str(root))
+
+    write(root, "in/a.txt", "text")
+    load("one").build(engine=engine)  # type: ignore[attr-defined]
+    assert statuses(load("one")) == {"out a": "fresh"}  # type: ignore[arg-type]
+    assert [each.code for each in load("two").why("out/a").standing.causes] == ["config_changed"]  # type: ignore[attr-defined]
+
+
+def test_a_function_runs_only_if_its_module_is_allowed(tmp_path: Path, root: Path) -> None:
+    document = _document(
+        SCAN,
+        {"id": "out", "typeId": "state_transform", "data": {"output": "out/{{$.entity.id}}", "transform": "os:system"}},
+        connections=[("scan", "out")],
+    )
+    with pytest.raises(DocumentError, match="is not registered here"):
+        load_pipeline(saved(tmp_path, document), root=str(root))
+
+
+def test_pipelines_that_share_a_pattern_are_connected_at_once(tmp_path: Path, root: Path, engine: Engine) -> None:
+    blog = load_pipeline(EXAMPLES / "auto_blog.json", root=str(root), handlers=HANDLERS)
+    podcast = load_pipeline(EXAMPLES / "daily_podcast.yaml", root=str(root), handlers=HANDLERS)
+    reports = []
+    with Watcher([podcast, blog], engine, on_build=reports.append) as watcher:
+        for scanner in watcher.scanners:
+            scanner.scan()
+        write(root, "daily/2026-01-15/notes.txt", "Rain and wind and more rain before the storm came.")
+        watcher.changed([str(root / "daily/2026-01-15/notes.txt")])
+        watcher.pass_on()
+    made = [unit for report in reports for unit in report.produced]
+    assert made == ["summary 2026-01-15", "blog 2026-01-15", "podcast 2026-01-15", "notes 2026-01-15"]

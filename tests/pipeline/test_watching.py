@@ -1,0 +1,129 @@
+"""Watching: at once after a change, without a full scan; triggers start workflows once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepwell import Builder, Engine, Pipeline
+from stepwell.errors import DefinitionError
+from stepwell.pipeline.building.build import BuildReport, Scanner
+from stepwell.pipeline.building.watch import Watcher
+from stepwell.pipeline.connected import check_together
+from tests.pipeline.blog import Ledger, make_blog, write
+
+A, B = "2026-01-15", "2026-01-16"
+
+
+def test_a_change_is_built_as_soon_as_the_file_is_there(root: Path, engine: Engine) -> None:
+    ledger = Ledger()
+    reports: list[BuildReport] = []
+    built = threading.Event()
+
+    def told(report: BuildReport) -> None:
+        reports.append(report)
+        if report.produced:
+            built.set()
+
+    with Watcher([make_blog(root, ledger)], engine, interval=3_600, on_build=told) as watcher:
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
+        try:
+            while not reports:
+                time.sleep(0.01)
+            time.sleep(0.3)  # until the system watches the folder
+            write(root, f"daily/{A}/a.txt", "Hello")
+            assert built.wait(20)
+        finally:
+            watcher.stop()
+            thread.join(20)
+    assert not thread.is_alive()
+    assert ledger.take() == [f"digest {A}", "index", f"summary {A}"]
+
+
+def test_one_event_needs_no_full_scan(root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger()
+    blog = make_blog(root, ledger)
+    for date in (A, B):
+        write(root, f"daily/{date}/a.txt", f"Hello {date}")
+    with Scanner(blog, engine) as scanner:
+        scanner.scan()
+        ledger.take()
+        monkeypatch.setattr(type(blog.store), "walk", lambda *_: pytest.fail("a full scan"))
+        (root / f"daily/{A}/a.txt").touch()
+        report = scanner.changed([f"daily/{A}/a.txt"])
+        assert report.produced == ()
+        write(root, f"daily/{A}/a.txt", "Other")
+        scanner.changed([f"daily/{A}/a.txt"])
+        assert ledger.take() == [f"digest {A}", "index", f"summary {A}"]
+        write(root, "daily/2026-01-17/a.txt", "New")
+        scanner.changed(["daily/2026-01-17/a.txt"])
+        assert ledger.take() == ["digest 2026-01-17", "index", "summary 2026-01-17"]
+        (root / "index.html").unlink()
+        scanner.changed(["index.html"])
+        assert ledger.take() == ["index"]
+        scanner.changed(["daily/2026-01-17/.DS_Store", "elsewhere/x", ".stepwell/lock"])
+        assert ledger.take() == []
+
+
+def _publish(event: dict[str, Any]) -> Builder:
+    builder = Builder("publish")
+    builder.node("note", job=note, args={"event": event})
+    return builder
+
+
+def note(event: dict[str, Any]) -> dict[str, Any]:
+    return event
+
+
+def test_a_trigger_starts_a_workflow_once_for_each_state_and_content(root: Path, engine: Engine) -> None:
+    def make(**options: Any) -> Pipeline:
+        blog = make_blog(root)
+        blog.trigger("publish", state="digest", workflow=_publish, **options)
+        return blog
+
+    def entities() -> list[str]:
+        runs = [run for run in engine.runs() if run.workflow == "publish"]
+        return sorted(run.wait().output("note")["entity"] for run in runs)
+
+    write(root, f"daily/{A}/a.txt", "Hello")
+    make_blog(root).build(engine=engine)
+    make().build(engine=engine)
+    assert entities() == []  # it was there already
+    write(root, f"daily/{B}/a.txt", "Hello")
+    make().build(engine=engine)
+    assert entities() == [B]
+    make().build(engine=engine)
+    make().build([f"digest {B}"], engine=engine, force=True)
+    assert entities() == [B]
+    write(root, f"daily/{A}/a.txt", "Changed")
+    make().build(engine=engine)
+    assert entities() == [A, B]
+    blog = make_blog(root)
+    blog.trigger(
+        "all", state="final/{date}-digest.md", workflow=_publish, existing=True, filter="codeHash == currentCodeHash"
+    )
+    blog.build(engine=engine)
+    assert entities() == [A, A, B, B]
+
+
+def test_pipelines_that_contradict_each_other_are_refused(root: Path) -> None:
+    def make(name: str, source: str, target: str) -> Pipeline:
+        pipeline = Pipeline(name, root=root)
+        pipeline.stage(f"stage_{name}", input=source, output=target)(_same)
+        return pipeline
+
+    with pytest.raises(DefinitionError, match="could write one state"):
+        check_together([make("a", "in/{x}", "out/{x}"), make("b", "more/{x}", "out/{x}")])
+    with pytest.raises(DefinitionError, match=r"a#stage_a → b#stage_b → a#stage_a|b#stage_b → a#stage_a → b#stage_b"):
+        check_together([make("a", "one/{x}", "two/{x}"), make("b", "two/{x}", "one/{x}")])
+    with pytest.raises(DefinitionError, match="are called 'a'"):
+        check_together([make("a", "one/{x}", "two/{x}"), make("a", "two/{x}", "three/{x}")])
+
+
+def _same(text: str) -> str:
+    return text
