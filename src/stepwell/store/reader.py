@@ -87,17 +87,19 @@ def at_one_moment(store: Store, run_id: RunId, *queries: Query) -> list[Any]:
         row, *pages = store.read([GetRun(run_id), *queries])
         if row is None:
             raise RunNotFound(run_id, store=store.url)
-        if all(page.cursor is None for page in pages):
+        if all(getattr(page, "cursor", None) is None for page in pages):
             return [row, *pages]
-        whole = [(*page, *_rest(store, query, page)) for query, page in zip(queries, pages, strict=True)]
+        whole = [_whole(store, query, page) for query, page in zip(queries, pages, strict=True)]
         again = get_run(store, run_id)
         if again is None or again.seq == row.seq:
             break
     return [row, *whole]
 
 
-def _rest(store: Store, query: Any, page: Page[Any]) -> Iterator[Any]:
-    return iter(()) if page.cursor is None else rows(store, query._replace(after=page.cursor))
+def _whole(store: Store, query: Any, page: Any) -> Any:
+    if not isinstance(page, Page) or page.cursor is None:
+        return page
+    return (*page, *rows(store, query._replace(after=page.cursor)))
 
 
 def check_run_id(run_id: object) -> None:
@@ -209,7 +211,9 @@ class History(NamedTuple):
 def get_history(store: Store, run_id: str) -> History:
     """Raises RunNotFound. However long reading takes: what happens meanwhile is not in it."""
     asked = RunId(run_id)
-    row, counts, page = at_one_moment(store, asked, CountNodes(asked), ListJournal(asked))
+    row, counts, page = store.read([GetRun(asked), CountNodes(asked), ListJournal(asked)])
+    if row is None:
+        raise RunNotFound(run_id, store=store.url)
     now, journal = store.now(), [*page]
     if len(journal) < row.seq:
         journal += list_journal(store, run_id, len(journal))
