@@ -33,7 +33,7 @@ from ..graph import Retry, SideEffects
 from ..networks import allowed_networks
 from ..place import caller
 from ..secrets import NO_SECRETS, Provider, Secrets, has_references, references, references_of, resolved
-from ..services import checked_services
+from ..services import checked_services, owners_of
 from ..settings import Settings
 from ..words import shown
 from .access import Access
@@ -199,12 +199,12 @@ class Handlers(Mapping[str, Handler]):
         shell: Iterable[str] | bool = False,
         access: Access | None = None,
     ) -> None:
-        self.access = access or Access(
-            checked_services(services),
-            secrets if isinstance(secrets, Secrets) else Secrets(provider=secrets),
-            allowed_networks(private_networks),
-            shell if isinstance(shell, bool) else frozenset(shell),
-        )
+        if access is None:
+            known = checked_services(services)
+            kept = secrets if isinstance(secrets, Secrets) else Secrets(provider=secrets)
+            programs = shell if isinstance(shell, bool) else frozenset(shell)
+            access = Access(known, kept.owned_by(owners_of(known)), allowed_networks(private_networks), programs)
+        self.access = access
         self._given: dict[str, Handler] = {}
         self._modules: list[str] = []
         self._loaded: dict[str, Handler] = {}
