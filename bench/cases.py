@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from stepwell import Engine
 
+from .documents import documents
 from .floors import bare_commits
 from .held import claims_beside_held_runs, lists_among_stored_runs
 from .processes import SMALLEST
@@ -283,4 +284,5 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "held": held,
     "stored": stored,
     "small": small,
+    "documents": documents,
 }

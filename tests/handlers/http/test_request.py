@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 import itertools
 import resource
+import subprocess
+import sys
 import time
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from tests.handlers.conftest import Bench
 from tests.handlers.servers import Asked, Server, answer
 
 LOOPBACK = ("127.0.0.0/8",)
+ROOT = Path(__file__).parents[3]
 
 
 def ask(server: Server, path: str = "/", **config: Any) -> Any:
@@ -355,3 +359,20 @@ def test_a_secret_with_a_line_end_cannot_be_a_header():
     assert "the header X-Key cannot be sent" in str(caught.value)
     assert "abcd" not in str(caught.value)
     assert server.asked == []
+
+
+def test_without_httpx_configs_are_checked_and_requests_say_what_to_install():
+    code = """
+import asyncio, sys
+sys.modules["httpx"] = sys.modules["httpcore"] = None
+from tests.handlers.conftest import Bench
+from stepwell.errors import PermanentError
+bench = Bench(private=("127.0.0.1",))
+assert bench.handlers["http_request"].check_config({"url": "ftp://x"})
+try:
+    bench.call("http_request", url="http://127.0.0.1:9/")
+except PermanentError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "HTTP needs httpx, which is not installed here: pip install 'stepwell[http]'\n"

@@ -13,7 +13,7 @@ from ...codec import encode_checked, json_path, sha256
 from ...graph import MAX_NAME, Graph, NodeSpec
 from ...graph.document import Source
 from ...handlers import Handler, Handlers
-from ...handlers.registry import DEFAULT_TIMEOUT
+from ...handlers.definition import DEFAULT_TIMEOUT
 from ...ids import NodeId
 from ..options import OnFailure
 from .checking import check_nodes
