@@ -60,8 +60,10 @@ def test_documents_cannot_name_any_variable_of_the_process():
 def test_a_secret_may_be_for_some_services_only():
     secrets = Secrets({"CRM": SecretSource(services=frozenset({"crm"}))}, provider={"CRM": "swordfish-3"})
     assert secrets.value(SecretRef("CRM"), "crm") == "swordfish-3"
-    assert secrets.problem(SecretRef("CRM"), "mail") == "secret:CRM may not be used for service 'mail': it is for crm"
-    assert secrets.problem(SecretRef("CRM")) == "secret:CRM may not be used for no service: it is for crm"
+    assert str(secrets.problem(SecretRef("CRM"), "mail")).startswith(
+        "secret:CRM may not be used for service 'mail': it is for crm"
+    )
+    assert str(secrets.problem(SecretRef("CRM"))).startswith("secret:CRM may not be used for no service: it is for crm")
     assert secrets.problem(SecretRef("CRM"), "crm") is None
 
 
@@ -128,3 +130,16 @@ def test_settings_say_where_secrets_are_and_mistakes_show_no_values():
     assert len(problems) == 5
     assert not any("hunter2" in problem for problem in problems)
     assert sources_of([])[1] == ["a table is needed, one entry for each secret"]
+
+
+def test_the_credential_of_a_service_is_for_it_alone_unless_its_entry_says_otherwise():
+    provider = {"CRM": "swordfish-40", "OPEN": "swordfish-41", "OTHER": "swordfish-42"}
+    owners = {"CRM": frozenset({"crm"}), "OPEN": frozenset({"crm"})}
+    sources = {"OPEN": SecretSource(services=frozenset({"*"}))}
+    secrets = Secrets(sources, provider=provider).owned_by(owners)
+    assert secrets.problem(SecretRef("CRM"), "crm") is None
+    assert "it is for crm" in str(secrets.problem(SecretRef("CRM")))
+    assert "it is for crm" in str(secrets.problem(SecretRef("CRM"), "mail"))
+    for name in ("OPEN", "OTHER"):
+        assert secrets.problem(SecretRef(name)) is None
+        assert secrets.problem(SecretRef(name), "mail") is None

@@ -266,3 +266,16 @@ def test_why_says_that_trying_again_would_not_help():
         told = str(run.why("node"))
         assert "it is tried again only after other errors" in told
         assert "status 404" in told
+
+
+def test_a_document_cannot_send_the_credential_of_a_service_elsewhere():
+    with Server(lambda asked: answer()) as server:
+        services = {"crm": {"base_url": server.url, "bearer": "secret:T"}}
+        handlers = local(services=services, secrets={"T": "swordfish-43"})
+        elsewhere = one("http_request", {"url": server.url, "bearer": "secret:T"})
+        with Engine("memory://", handlers=handlers) as engine:
+            with pytest.raises(MissingJob, match="secret:T may not be used for no service: it is for crm"):
+                engine.start(document(elsewhere, handlers=handlers))
+            run = engine.start(document(one("call_external_service", {"service": "crm"}), handlers=handlers)).wait(20)
+            assert str(run.status) == "COMPLETED"
+        assert len(server.asked) == 1

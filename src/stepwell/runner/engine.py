@@ -34,7 +34,7 @@ from .waiting import Waiting
 from .watch import Watch
 from .worker.batches import Limits
 from .worker.debounce import Debounce
-from .worker.housekeeping import Housekeeping
+from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
 from .worker.metrics import IDLE, EngineMetrics
 
@@ -125,14 +125,15 @@ class Engine:
                 on_news=self._on_news,
                 on_trouble=self._watch.trouble,
                 on_pressure=self.events.pressed,
-                house=lambda: self._house,
+                follower=lambda: self._follower,
+                waited=self._watch.runs,
                 graphs=self.code.known_graph,
                 queues=taken,
                 guarded=guard,
             )
             self.events.settling = self._runner.settling
-            self._house = Housekeeping(
-                self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._serve_soon
+            self._follower = Follower(
+                self._runner, waited=self._watch.runs, serve=self._serve_soon, shared=not self.store.embedded
             )
         self.requests = Requests(
             self.store,
@@ -365,10 +366,11 @@ class Engine:
         with contextlib.suppress(EngineClosed):
             again = self._discover()
             if again is not None:
-                self._house.serve_again(again)
+                self._follower.serve_again(again)
 
-    def _find_facts(self, run_id: RunId) -> RunFacts:
-        row = reader.require_run(self.store, run_id)
+    def _find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
+        """`row`: the run as a claim has brought it."""
+        row = row or reader.require_run(self.store, run_id)
         try:
             facts = self.code.facts(row)
             self._versions.check_input(row)

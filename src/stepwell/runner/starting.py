@@ -115,7 +115,7 @@ class Starting:
             ops += self._graph_ops(definition)
         ops += [create for _, create in items]
         # A run that exists may have another graph, so nothing is claimed of it before the answer is there.
-        small = all(len(definition.graph) <= model.CHUNK for definition, _ in items)
+        small = all(len(definition.graph) <= self._store.limits.nodes for definition, _ in items)
         facts = tuple(facts_of(definition, create) for definition, create in items) if fresh and small else ()
         receipts = self._commit(ops, facts)[-len(items) :]
         return [

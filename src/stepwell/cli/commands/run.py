@@ -101,8 +101,8 @@ def _changes(engine: Engine, row: RunRow, inputs: Pairs) -> dict[str, Any]:
 
 def _say_what_is_shared(store: Store, fork: Run) -> None:
     row = fork.row
-    (shared,) = store.read([ListJournal(row.id, limit=row.nodes, kinds=("shared",))])
-    typer.echo(f"forked from {origin_of(row)}: {len(shared):,} of {count(len(fork.graph), 'node')} shared", err=True)
+    shared = sum(1 for _ in reader.rows(store, ListJournal(row.id, kinds=("shared",))))
+    typer.echo(f"forked from {origin_of(row)}: {shared:,} of {count(len(fork.graph), 'node')} shared", err=True)
 
 
 @advised
@@ -315,7 +315,7 @@ def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
 
 def _has_active(engine: Engine, run: RunRow, queues: Sequence[str]) -> bool:
     active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
-    return any(node.lane.partition("/")[0] in queues for node in active)
+    return any(node.lane.queue in queues for node in active)
 
 
 def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:

@@ -14,7 +14,7 @@ from ...errors import NotJson
 from ...graph import MAX_NAME, Graph, NodeSpec
 from ...graph.document import Source
 from ...handlers import Handler, Handlers
-from ...handlers.registry import DEFAULT_TIMEOUT
+from ...handlers.definition import DEFAULT_TIMEOUT
 from ...ids import NodeId
 from ..options import OnFailure
 from .checking import check_nodes

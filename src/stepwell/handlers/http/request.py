@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from ...codec import text
@@ -14,7 +16,7 @@ from ...graph import Retry
 from ...secrets import SecretRef
 from ...services import Text
 from ..access import Access
-from ..registry import Handler
+from ..definition import Handler
 from .config import Answer, HttpRequest, Sent
 from .outgoing import Outgoing, recorded
 
@@ -23,7 +25,6 @@ NAME = "http"
 """What its effects are called."""
 RETRY = Retry(3, retry_on=("stepwell.errors.TransientError", "builtins.TimeoutError"))
 """Of nodes that do not say: three attempts at what may pass."""
-_EXCHANGE = f"{__package__}.exchange"
 _SHOWN = 300
 """Characters of an answer that an error shows."""
 
@@ -105,10 +106,15 @@ async def answered(
     raise PermanentError(message)
 
 
+@cache
+def _loaded() -> ModuleType:
+    return import_module(f"{__package__}.exchange")
+
+
 async def _exchange(access: Access, outgoing: Outgoing) -> dict[str, Any]:
     try:
-        # In a thread: the first time httpx is loaded, which takes long, and others are on this loop.
-        module = await asyncio.to_thread(import_module, _EXCHANGE)
+        # In a thread when it is loaded: that takes long, and others are on this loop.
+        module = _loaded() if _loaded.cache_info().currsize else await asyncio.to_thread(_loaded)
     except ModuleNotFoundError as error:
         if error.name not in ("httpx", "httpcore"):
             raise

@@ -22,7 +22,7 @@ from ...errors import DefinitionError, InputError, MissingJob, StoreCorrupt
 from ...graph import Graph, NodeSpec
 from ...handlers import Handlers
 from ...ids import Digest, RunId
-from ...model import SATISFIED_NODES, NodeStatus, RunRow
+from ...model import SATISFIED_NODES, Lane, NodeStatus, RunRow
 from ...store import Store, reader
 from ..bodies.held import RunFacts
 from ..recent import Recent
@@ -296,7 +296,7 @@ class Code:
                 lacking=first.lacking,
             )
 
-    def lanes_if_complete(self, workflow: str, target: str | None, graph: Graph) -> frozenset[str] | None:
+    def lanes_if_complete(self, workflow: str, target: str | None, graph: Graph) -> frozenset[Lane] | None:
         """The lanes of a graph of which every body is found here, else None."""
         try:
             if self.absent(workflow, target, graph) is not None:

@@ -60,7 +60,7 @@ def test_a_run_is_deleted_in_chunks_and_anybody_finishes_it(store: Store) -> Non
 def test_a_worker_still_at_work_on_a_deleted_run_is_fenced(store: Store, clock: ManualClock) -> None:
     of = start(store, graph(a="", b=""))
     serve(store, of, "kept")
-    op = claim_op(claim="c1", limit=3)
+    op = claim_op(claim="c1", limit=3, runs=(RUN, "kept"))
     grants = one(store, op, Claimed).grants
     end_run(store, status=RunStatus.FAILED)
     one(store, Delete(RUN), Deleted)
