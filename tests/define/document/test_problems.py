@@ -100,7 +100,7 @@ NODE: list[tuple[dict[str, Any], str, str]] = [
     (FINE | {"handler": "compute", "config": {"expression": 7}}, "$.nodes[0].config.expression", "an expression"),
     (FINE | {"handler": "aggregate", "config": {"how": "some"}}, "$.nodes[0].config.how", "mapping"),
     (
-        FINE | {"handler": "shop.jobs:charge", "config": {"key": "secret:a-b"}},
+        FINE | {"handler": "shop.jobs:charge", "config": {"key": "secret:a/b"}},
         "$.nodes[0].config.key",
         "names no secret",
     ),
@@ -227,10 +227,13 @@ def test_whatever_it_is_it_is_a_document_or_every_problem_is_told(
 ) -> None:
     data = {"name": "x", **more, "nodes": [FINE | {"id": f"f{i}"} for i in range(fine)] + nodes}
     text = json.dumps(data, indent=1)
+    told: list[Any] = []
     try:
         made = Document.parse(text, HANDLERS)
     except DocumentError as error:
-        assert all(each.line is not None and each.path.startswith("$") for each in error.problems)  # type: ignore[attr-defined]
+        told = list(error.problems)
+    if told:
+        assert all(each.line is not None and each.path.startswith("$") for each in told)
         return
     assert made.graph.digest
     assert Document.parse(made.content, HANDLERS) == made

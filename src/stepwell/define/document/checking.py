@@ -99,9 +99,8 @@ def _check_config(node: Node, handler: Handler | None, problems: Collected) -> C
     for path in _templates_in_keys(node.config, ()):
         problems.add(node.path("config", *path), "a key is never a template")
     for path, text in _misnamed_secrets(node.config, ()):
-        problems.add(
-            node.path("config", *path), "this names no secret: secret: and letters, digits and _ are needed", found=text
-        )
+        message = "this names no secret: after secret: come letters, digits, _ . and -"
+        problems.add(node.path("config", *path), message, found=text)
     if handler is not None and node.config is not UNREADABLE:
         for problem in handler.check_config(node.config, is_template):
             problems.add(node.path("config", *problem.path), problem.message)
