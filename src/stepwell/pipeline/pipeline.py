@@ -16,7 +16,7 @@ from ..importable import importable_name
 from ..place import caller
 from ..version import __version__
 from ..words import shown
-from . import registry, steering
+from . import registry
 from .patterns.paths import name_problem
 from .patterns.pattern import Pattern
 from .stage import BACK_OFF, Stage, make_stage
@@ -134,7 +134,6 @@ class Pipeline:
 
     def add(self, stage: Stage, signature: Signature | None = None) -> None:
         """Add a stage that was made otherwise: from a document."""
-        from ..define.options import checked_options
         from .building.arguments import signature_of
 
         if stage.name in self.stages:
@@ -142,7 +141,10 @@ class Pipeline:
                 f"pipeline {self.name!r} has a stage {stage.name!r} already; give this one another name: stage(name=...)",
                 where=str(stage.place),
             )
-        checked_options(stage.place or self.place, stage.options)  # type: ignore[arg-type]
+        if stage.options:
+            from ..define.options import checked_options
+
+            checked_options(stage.place or self.place, stage.options)  # type: ignore[arg-type]
         self._signatures[stage.name] = signature or signature_of(stage)
         connect([*self.stages.values(), stage], self.name)
         self.stages[stage.name] = stage
@@ -248,13 +250,19 @@ class Pipeline:
 
     def keep_code(self, stage: str) -> None:
         """Write down what a stage is made of, for `why` to compare with later."""
+        if self.store.known_code(self.current(stage).code_hash) is not None:
+            return
         code = self.code(stage)
         self.store.keep_code(code.hash, {name: part[0] for name, part in code.parts.items()})
 
     def code_stamps(self) -> dict[str, Any]:
         """The hash of each stage, with the stamps of the files it was found in: while they are the same, it is."""
         stamps = {}
+        known = self.store.cached().verdict.get("code", {})
         for name, stage in self.stages.items():
+            if name not in self._code and self._known_hash(stage) is not None:
+                stamps[name] = known[name]
+                continue
             code = self.code(name)
             if code.is_static and stage.function is not None and not stage.uses:
                 files = [[file, list(stamp_of(file) or ())] for file in code.files]
@@ -308,28 +316,44 @@ class Pipeline:
         patience: float = 3_600.0,
     ) -> BuildReport:
         """Produce what is missing or stale: all of it, or what `targets` (states, entities, stages) need."""
+        from .building.verdict import list_everything, nothing_to_do
+
+        given, began = tuple(targets), time.monotonic()
+        listed = list_everything(self)
+        if not given and not force and (done := nothing_to_do(self, listed)) is not None:
+            return done._replace(seconds=time.monotonic() - began)
         from .building.build import build
 
-        return build(self, targets, engine=engine, force=force, patience=patience)
+        return build(self, given, engine=engine, force=force, patience=patience, listed=listed)
 
     def accept(self, *targets: str) -> list[str]:
         """Take states as they are, also those that nobody recorded; their addresses are returned."""
+        from . import steering
+
         return steering.accept(self, targets)
 
     def invalidate(self, *targets: str, stage: str | None = None) -> list[str]:
         """Have states made again."""
+        from . import steering
+
         return steering.invalidate(self, targets, stage=stage)
 
     def retry(self, *targets: str) -> list[str]:
         """Have what failed tried again by the next scan: all of it, or what is named."""
+        from . import steering
+
         return steering.retry(self, targets)
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         """Remove states whose source is gone."""
+        from . import steering
+
         return steering.clean(self, dry_run=dry_run)
 
     def put(self, path: str, content: bytes) -> None:
         """Write a source into the store of states."""
+        from . import steering
+
         steering.put(self, path, content)
 
 

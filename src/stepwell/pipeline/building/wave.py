@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import PipelineBusy
 from ..looking import View
+from ..staleness.standing import FRESH
 from ..staleness.units import Unit
 from .report import Outcome, Tally
 from .work import Runs
@@ -115,15 +116,17 @@ class Wave:
         now = time.monotonic()
         rate = units / max(now - self._last, 0.001)
         self._last = now
-        self._chunk = int(max(FIRST_CHUNK // 2, min(LARGEST_CHUNK, self._chunk * 4, rate * CHUNK_SECONDS)))
+        self._chunk = int(max(FIRST_CHUNK, min(LARGEST_CHUNK, self._chunk * 4, rate * CHUNK_SECONDS)))
 
     def _look(self, units: Iterable[Unit]) -> None:
         """Find what is ready: stale, wanted, not tried yet, and nothing above it is stale or being made."""
         model = self.view.model
         for unit in units:
+            standing = model.standing(unit)
+            if standing is FRESH and not self._forced:
+                continue
             if unit.id in self._tried or (self._chosen is not None and id(unit) not in self._chosen):
                 continue
-            standing = model.standing(unit)
             ready = self._ready.setdefault(unit.stage.name, {})
             forced = unit.id in self._forced and standing.status != "blocked"
             if (

@@ -18,6 +18,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from ..patterns.paths import TEMPORARY, SafeRoot, checked_path
 from ..patterns.pattern import Pattern
 from .cache import UNKNOWN, Cache, Cached, read_cache, write_cache
 from .lease import hold_lease, lease_number
-from .listing import MANIFEST_FILES, Folder, Stamp, is_recent, stamp_of, walk
+from .listing import MANIFEST_FILES, SLOW_TICK_NS, Folder, Stamp, is_recent, stamp_of, walk
 from .locking import locked
 from .logged import Logged, store_changes
 from .manifests import Manifests, draft_name, split_address
@@ -160,6 +161,7 @@ class FileStates:
         given = self.walk(wanted) if folders is None else folders
         cached = self.cached()
         snapshot = Snapshot(self._find_hash)
+        changed: list[str] | None = [] if len(given) >= len(cached.folders) else None
         for folder in given:
             known = cached.folders.get(folder.path)
             names = folder.names
@@ -181,6 +183,9 @@ class FileStates:
                     )
                 else:
                     self._known[folder.path] = known.known()
+                    changed = self._changed(changed, folder, known, tree)
+            elif changed is not None:
+                changed += [prefix + name for name in names]
             if folder.manifest != [None, None]:
                 records = self.manifests.read(folder.path)
                 snapshot.records.update(records)
@@ -192,8 +197,26 @@ class FileStates:
             snapshot.problems += [
                 (prefix + link, "it is a symbolic link, which is not followed") for link in folder.links
             ]
+        snapshot.changed_paths = changed
         snapshot.failures = self.failures()
         return snapshot
+
+    def _changed(
+        self, changed: list[str] | None, folder: Folder, cached: Cached, tree: Mapping[str, Stamp]
+    ) -> list[str] | None:
+        """And what changed in one directory; None if a file or the manifest is not what it was."""
+        manifest = [None if each is None else list(each) for each in folder.manifest]
+        if changed is None or manifest != cached.manifest or not set(cached.names) <= tree.keys():
+            return None
+        if cached.manifest_hash and cached.manifest_hash != self._manifest_hash(folder.path):
+            return None
+        known = self._known[folder.path]
+        prefix = f"{folder.path}/" if folder.path else ""
+        for name, stamp in tree.items():
+            before = known.get(name)
+            if before is None or before[0] != stamp:
+                changed.append(prefix + name)
+        return changed
 
     def _find_hash(self, path: str, stamp: Stamp) -> tuple[str, Stamp] | None:
         """The hash of a file: known for its stamp, or computed of what is read."""
@@ -223,20 +246,22 @@ class FileStates:
         """Remember hashes and the verdict for the next scan."""
         self._make_home()
         now = time.time_ns()
+        soon = now - SLOW_TICK_NS
         told = {"failureStamps": [None if each is None else list(each) for each in self.failure_stamps()], **verdict}
         written = []
         with_records = {split_address(address)[0].removesuffix("/") for address in snapshot.records}
         for folder, tree in snapshot.tree.items():
             prefix = f"{folder}/" if folder else ""
-            numbers = array("q")
-            hashes, recent = [], []
-            for position, (name, stamp) in enumerate(tree.items()):
-                path = prefix + name
-                digest = snapshot.hashes.get(path)
-                numbers.extend(stamp)
-                if digest is not None and (path in self._recent or is_recent(stamp, now)):
-                    recent.append(position)
-                hashes.append(_NO_HASH if digest is None else digest)
+            digests = snapshot.hashes
+            hashes = [digests.get(prefix + name, _NO_HASH) for name in tree]
+            numbers = array("Q", chain.from_iterable(tree.values()))
+            recent = [
+                position
+                for position, (name, stamp) in enumerate(tree.items())
+                if (stamp[2] > soon or stamp[1] > soon or prefix + name in self._recent)
+                and hashes[position] is not _NO_HASH
+                and (prefix + name in self._recent or is_recent(stamp, now))
+            ]
             manifest: list[Stamp | None] = [None, None]
             if folder in with_records:
                 manifest = [stamp_of(f"{self.root}/{prefix}{name}") for name in MANIFEST_FILES]
