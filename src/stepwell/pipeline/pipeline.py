@@ -86,6 +86,7 @@ class Pipeline:
         self.store = open_states(os.fspath(root), name)
         self.made_at_ns = time.time_ns()
         self._connections: Connections | None = None
+        self._excluded: dict[tuple[str, str], tuple[Pattern, ...]] = {}
         self._signatures: dict[str, Signature] = {}
         self._code: dict[str, Code] = {}
         self._current: dict[str, Current] = {}
@@ -149,6 +150,7 @@ class Pipeline:
         connect([*self.stages.values(), stage], self.name)
         self.stages[stage.name] = stage
         self._connections = None
+        self._excluded.clear()
 
     def trigger(
         self,
@@ -208,7 +210,11 @@ class Pipeline:
         return function
 
     def excluded(self, stage: str, input: str) -> tuple[Pattern, ...]:
-        return next(each.excluded for each in self.connections.readings[stage] if each.name == input)
+        found = self._excluded.get((stage, input))
+        if found is None:
+            found = next(each.excluded for each in self.connections.readings[stage] if each.name == input)
+            self._excluded[stage, input] = found
+        return found
 
     def code(self, stage: str) -> Code:
         """What a stage is made of: its function, and what that uses of the project."""

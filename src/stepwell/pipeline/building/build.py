@@ -59,6 +59,7 @@ class Scanner:
         self._patience = patience
         self._progress = progress
         self._on_state = on_state
+        self._runs.tell_states = on_state is not None
 
     def __enter__(self) -> Scanner:
         return self

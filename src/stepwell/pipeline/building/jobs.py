@@ -72,6 +72,7 @@ class _Work:
         self.inputs = inputs
         self.ctx = ctx
         self.hashes: dict[str, str] = {}
+        self.stamps: dict[str, Any] = {}
         self.arguments: dict[str, Any] = {}
         self.drafts: dict[str, Draft] = {}
 
@@ -92,7 +93,7 @@ class _Work:
                     self.hashes[path] = digest
                 else:
                     try:
-                        content = self.store.read(path)
+                        content, self.stamps[path] = self.store.read_with_stamp(path)
                     except (FileNotFoundError, NotADirectoryError):
                         return False
                     self.hashes[path] = content_hash(content)
@@ -112,7 +113,7 @@ class _Work:
         special = self.signature.special
         token = f"{self.ctx.run_id}.{os.urandom(4).hex()}"
         for name, output in self.stage.outputs.items():
-            address = output.pattern.partly_filled(self.values)
+            address = output.pattern.partly_filled(self.values) if output.extra else output.pattern.fill(self.values)
             self.drafts[name] = self.store.draft(address, token)
         if "entity" in special:
             path = next((paths[0] for paths in self.inputs.values() if paths), "")
@@ -156,8 +157,11 @@ class _Work:
         for name, paths in self.inputs.items():
             excluded = self.pipeline.excluded(self.stage.name, name)
             for path in paths if name not in self.stage.gates else ():
-                now = self.store.directory_hash(path, excluded) if path[-1] == "/" else self.store.file_hash(path)
-                if now != self.hashes[path]:
+                if path[-1] == "/":
+                    same = self.store.directory_hash(path, excluded) == self.hashes[path]
+                else:
+                    same = self.store.still_is(path, self.stamps[path], self.hashes[path])
+                if not same:
                     raise RetryLater(
                         0.2,
                         f"{path} changed while {self.stage.name} was reading it; it runs again",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -40,8 +41,13 @@ class InvalidOutputValue(InvalidOutput):
         super().__init__(message, pipeline="")
 
 
+_creating = threading.Lock()
+"""Threads that create files in one directory wait for each other in any case: in the system they burn time while they do."""
+
+
 def write_file(place: str, content: bytes) -> None:
-    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    with _creating:
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     try:
         done = os.write(descriptor, content)
         while done < len(content):

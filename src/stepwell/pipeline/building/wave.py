@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FIRST_CHUNK = 16
 LARGEST_CHUNK = 2_000
-CHUNK_SECONDS = 0.5
+CHUNK_SECONDS = 1.0
 """A run should take about as long: its outputs are published together."""
 IN_FLIGHT = 3
 """Runs at once, so that one slow entity does not keep the engine idle."""
@@ -77,10 +77,8 @@ class Wave:
                 self._ready.clear()
                 self._chosen = self.view.chosen(self.targets)
                 self._look(self.view.model.all_units())
-            else:
-                self._look(
-                    [*touched, *(unit for path in _outputs(ended.units) for unit in self.view.model.readers(path))]
-                )
+            else:  # what stands further below cannot be ready yet
+                self._look([unit for path in _outputs(ended.units) for unit in self.view.model.readers(path)])
 
     def _check_lease(self) -> None:
         """What ended is settled by whoever has the lease."""

@@ -49,6 +49,8 @@ class Runs:
         self.open: list[Open] = []
         self.open_ids: set[str] = set()
         self.started: list[str] = []
+        self.tell_states = False
+        """Whether somebody wants to hear of each state."""
         self._given = engine
         self._stack = stack
         self._options = options
@@ -142,7 +144,8 @@ class Runs:
                     failures[unit.id] = None
                 if self._enter(unit, published, view):
                     outcome.produced.append(unit.id)
-                    outcome.events += self._events(unit, published)
+                    if self.tell_states:
+                        outcome.events += self._events(unit, published)
                     same = [
                         (former := before[address]) is not None
                         and former.content_hash == view.snapshot.records[address].content_hash

@@ -90,7 +90,12 @@ class SafeRoot:
 
     def __init__(self, root: str) -> None:
         self.root = root
+        self.home = os.path.realpath(root)
         self._known: dict[str, tuple[str, int, int]] = {}
+
+    def knows(self, folder: str) -> bool:
+        """Whether a directory was there when it was last looked at."""
+        return folder in self._known
 
     def join(self, path: str) -> str:
         checked_path(path)
@@ -103,6 +108,7 @@ class SafeRoot:
                     return f"{known[0]}{os.sep}{name}"
             except OSError:
                 pass
+            del self._known[folder]
         joined = safe_join(self.root, path)
         home = os.path.dirname(joined)
         try:

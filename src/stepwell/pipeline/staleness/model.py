@@ -43,6 +43,11 @@ class Model:
         self.ambiguous: list[tuple[str, str]] = []
         """Paths that match a pattern in more than one way, and that pattern."""
         self._folders: list[str] = []
+        self._has_directories = any(
+            pattern.is_directory
+            for stage in connections.order
+            for pattern in (*stage.inputs.values(), *(output.pattern for output in stage.outputs.values()))
+        )
         self._build()
 
     # Structure
@@ -266,7 +271,7 @@ class Model:
 
     def _maker_of_directory(self, path: str) -> Unit | None:
         """Who makes the directory that a path is in."""
-        while "/" in path:
+        while self._has_directories and "/" in path:
             path = path.rstrip("/").rpartition("/")[0]
             if (maker := self.producer.get(f"{path}/")) is not None:
                 return maker
@@ -351,7 +356,7 @@ class Model:
     def readers(self, path: str) -> list[Unit]:
         """The units that a file is an input of, by itself or in a directory."""
         readers = list(self.consumers.get(path, ()))
-        above = path.rstrip("/")
+        above = path.rstrip("/") if self._has_directories else ""
         while "/" in above:
             above = above.rpartition("/")[0]
             readers += self.consumers.get(f"{above}/", ())

@@ -17,7 +17,6 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from ..patterns.paths import TEMPORARY, SafeRoot, checked_path
 from ..patterns.pattern import Pattern
 from .cache import UNKNOWN, Cache, Cached, read_cache, write_cache
 from .lease import hold_lease, lease_number
-from .listing import MANIFEST_FILES, SLOW_TICK_NS, Folder, Stamp, is_recent, stamp_of, walk
+from .listing import MANIFEST_FILES, SLOW_TICK_NS, Folder, Stamp, hash_file, is_recent, read_file, stamp_of, walk
 from .locking import locked
 from .logged import Logged, store_changes
 from .manifests import Manifests, draft_name, split_address
@@ -112,8 +111,17 @@ class FileStates:
         return os.path.isdir(self.file(path)) if path.endswith("/") else stamp_of(self.file(path)) is not None
 
     def read(self, path: str) -> bytes:
-        with open(self.file(path), "rb") as file:
-            return file.read()
+        return read_file(self.file(path))[0]
+
+    def read_with_stamp(self, path: str) -> tuple[bytes, Stamp]:
+        """What is in a file, and the stamp it had when it was read."""
+        return read_file(self.file(path))
+
+    def still_is(self, path: str, stamp: Stamp, digest: str) -> bool:
+        """Whether a file holds what it held: told by its stamp, unless it is so new that it could change and keep it."""
+        if stamp_of(f"{self.root}/{path}") == stamp and not is_recent(stamp, time.time_ns()):
+            return True
+        return self.hash_of(path) == digest
 
     def local(self, path: str) -> Path:
         return Path(self.file(path))
@@ -224,23 +232,11 @@ class FileStates:
         known = self._known.get(folder, {}).get(name)
         if known is not None and known[0] == stamp:
             return known[1], stamp
-        try:
-            descriptor = os.open(f"{self.root}/{path}", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        except OSError:
-            return None
-        try:
-            # Before it is read: what changes meanwhile is recent, and is read again the next time.
-            if is_recent(stamp, time.time_ns()):
-                self._recent.add(path)
-            found = os.fstat(descriptor)
-            if found.st_size < 1 << 20:
-                digest = sha256(os.read(descriptor, 1 << 20)).hexdigest()
-            else:
-                with os.fdopen(os.dup(descriptor), "rb") as file:
-                    digest = _hash_of_file(file)
-        finally:
-            os.close(descriptor)
-        return digest, (stamp_of(f"{self.root}/{path}") or stamp)
+        # Before it is read: what changes meanwhile is recent, and is read again the next time.
+        if is_recent(stamp, time.time_ns()):
+            self._recent.add(path)
+        digest = self.hash_of(path)
+        return None if digest is None else (digest, stamp_of(f"{self.root}/{path}") or stamp)
 
     def save_cache(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None:
         """Remember hashes and the verdict for the next scan."""
@@ -281,8 +277,7 @@ class FileStates:
     def hash_of(self, path: str) -> str | None:
         """The hash of what a file holds now."""
         try:
-            with open(f"{self.root}/{path}", "rb") as file:
-                return _hash_of_file(file)
+            return hash_file(f"{self.root}/{path}")
         except OSError:
             return None
 
@@ -302,7 +297,7 @@ class FileStates:
         folder, key = split_address(address)
         probe = folder + (key.removesuffix("/") if "{" not in key else "x")
         home = os.path.dirname(self.file(probe))
-        if not os.path.isdir(home):
+        if not self._safe.knows(folder.removesuffix("/")):
             os.makedirs(home, exist_ok=True)
             self.file(probe)
         place = os.path.join(home, f"{TEMPORARY}{token}-{draft_name(key)}")
@@ -312,20 +307,17 @@ class FileStates:
 
     def draft_name(self, draft: Draft) -> str:
         """Where a draft is, for whoever sees the same root elsewhere."""
-        return os.path.relpath(draft.place, self.root).replace(os.sep, "/")
+        return draft.place[len(self._safe.home) + 1 :].replace(os.sep, "/")
 
     def drafted(self, address: str, name: str, token: str) -> Draft:
         """The draft that `draft_name` named."""
-        return Draft(address, os.path.join(self.root, *name.split("/")), token)
+        return Draft(address, os.path.join(self._safe.home, *name.split("/")), token)
 
     def discard(self, draft: Draft) -> None:
         discard(draft)
 
     def stamp(self, path: str) -> Stamp | None:
         return stamp_of(f"{self.root}/{path}")
-
-    def file_hash(self, path: str) -> str | None:
-        return self.hash_of(path)
 
     def directory_hash(self, path: str, excluded: Sequence[Pattern]) -> str | None:
         """The content hash of a directory, without the files that are excluded; None if it is not there."""
@@ -400,10 +392,3 @@ class FileStates:
 
 
 _NO_HASH = UNKNOWN.hex()
-
-
-def _hash_of_file(file: Any) -> str:
-    digest = sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
 from stat import S_IFDIR, S_IFLNK, S_IFREG, S_ISDIR, S_ISREG
 from typing import NamedTuple, TypeAlias
 
@@ -109,6 +110,38 @@ def is_folder(file: str) -> bool:
         return S_ISDIR(os.lstat(file).st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+def read_file(file: str) -> tuple[bytes, Stamp]:
+    """What is in a file, and its stamp. A link is not followed. With as few calls to the system as it takes."""
+    descriptor = os.open(file, _READ)
+    try:
+        found = os.fstat(descriptor)
+        content = os.read(descriptor, found.st_size + 1)
+        if len(content) > found.st_size:  # it has grown
+            parts = [content]
+            while part := os.read(descriptor, 1 << 20):
+                parts.append(part)
+            content = b"".join(parts)
+    finally:
+        os.close(descriptor)
+    return content, _stamp(found)
+
+
+def hash_file(file: str) -> str:
+    """The content hash of a file. A link is not followed."""
+    descriptor = os.open(file, _READ)
+    try:
+        digest = sha256()
+        while block := os.read(descriptor, _BLOCK):
+            digest.update(block)
+    finally:
+        os.close(descriptor)
+    return digest.hexdigest()
+
+
+_BLOCK = 1 << 18
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def walk(root: str, wanted: Callable[[Sequence[str]], bool]) -> Iterator[Folder]:
