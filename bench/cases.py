@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from stepwell import Engine
 
 from .floors import bare_commits
 from .held import claims_beside_held_runs, lists_among_stored_runs
+from .pipelines import pipelines
 from .processes import SMALLEST
+from .rows import Row
 from .shapes import (
     Diamond,
     ask_recorded,
@@ -33,13 +35,6 @@ from .shapes import (
 )
 
 Body: TypeAlias = Callable[..., None]
-
-
-class Row(NamedTuple):
-    work: str
-    bar: str
-    measured: str
-    met: bool
 
 
 def timed(action: Callable[[], object]) -> float:
@@ -282,5 +277,6 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "async": asynchronous,
     "held": held,
     "stored": stored,
+    "pipelines": pipelines,
     "small": small,
 }

@@ -153,7 +153,7 @@ class View:
     def reload_records(self, folder: str) -> bool:
         """Read the manifest of a directory again; whether anything in it is new to this view."""
         prefix = f"{folder}/" if folder else ""
-        now = self.pipeline.store.manifests.read(folder)
+        now = self.pipeline.store.read_records(folder)
         before = {
             address: record for address, record in self.snapshot.records.items() if split_address(address)[0] == prefix
         }

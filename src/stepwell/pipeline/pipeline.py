@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .building.triggers import Trigger
     from .codehash.code import Code
     from .looking import Explanation, PipelineStatus, Plan, View
+    from .states.port import StateStore
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -50,7 +51,7 @@ class Pipeline:
 
         blog.build()
 
-    `root` is where states are: a directory. Paths and patterns are relative to it.
+    `root` is where states are: a directory, or `sqlite:///states.db`. Paths and patterns are relative to it.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Pipeline:
         self.clock = clock
         self.stages: dict[str, Stage] = {}
         self.triggers: dict[str, Trigger] = {}
-        self.store = open_states(os.fspath(root), name)
+        self.store: StateStore = open_states(os.fspath(root), name)
         self.made_at_ns = time.time_ns()
         self._connections: Connections | None = None
         self._excluded: dict[tuple[str, str], tuple[Pattern, ...]] = {}
@@ -363,10 +364,14 @@ class Pipeline:
         steering.put(self, path, content)
 
 
-def open_states(root: str, pipeline: str) -> Any:
+def open_states(root: str, pipeline: str) -> StateStore:
     """The store of states at a directory or a URL."""
+    if root.startswith("sqlite:///"):
+        from .states.database import DatabaseStates
+
+        return DatabaseStates(root, pipeline)
     if "://" in root:
-        raise DefinitionError(f"root={root!r}: a directory is needed")
+        raise DefinitionError(f"root={root!r}: a directory is needed, or sqlite:///states.db")
     return FileStates(root, pipeline)
 
 

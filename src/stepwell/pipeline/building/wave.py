@@ -27,6 +27,10 @@ CHUNK_SECONDS = 1.0
 IN_FLIGHT = 3
 """Runs at once, so that one slow entity does not keep the engine idle."""
 
+MANY, FAST, TOGETHER = 200, 100.0, 50
+"""From so many units on, and from so many a second, a node has so many of them: then the commits of the engine, each of which
+is synced, would take most of the time."""
+
 Progress = Callable[[Tally], None]
 
 
@@ -59,6 +63,7 @@ class Wave:
         self._tried: set[str] = set()
         self._chunk = FIRST_CHUNK
         self._last = time.monotonic()
+        self._rate = 0.0
 
     def work(self, units: Iterable[Unit] | None = None) -> None:
         """Build what is stale among these units, or among all, and what follows from it."""
@@ -107,12 +112,27 @@ class Wave:
             for unit in chunk:
                 del ready[unit.id]
                 self._tried.add(unit.id)
-            self.runs.start(chunk)
+            self.runs.start(chunk, self._together(name, len(chunk)))
+
+    def _together(self, stage: str, units: int) -> int:
+        """How many units a node has: one, unless there are hundreds that are done in no time and want nothing of the engine."""
+        given, signature = self.pipeline.stages[stage], self.pipeline.signature(stage)
+        if (
+            units < MANY
+            or self._rate < FAST
+            or given.options
+            or given.limit
+            or self.pipeline.limit
+            or signature.is_async
+            or "ctx" in signature.special
+        ):
+            return 1
+        return TOGETHER
 
     def _adapt(self, units: int) -> None:
         """The size of the next run: what was done in the time that one should take."""
         now = time.monotonic()
-        rate = units / max(now - self._last, 0.001)
+        rate = self._rate = units / max(now - self._last, 0.001)
         self._last = now
         self._chunk = int(max(FIRST_CHUNK, min(LARGEST_CHUNK, self._chunk * 4, rate * CHUNK_SECONDS)))
 

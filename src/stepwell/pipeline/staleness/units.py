@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ...errors import DefinitionError
@@ -46,7 +46,7 @@ class Unit:
     def id(self) -> str:
         """The stage and the entity: `summary 2026-01-15`."""
         if self._id is None:
-            self._id = f"{self.stage.name} {'/'.join(self.key)}" if self.key else self.stage.name
+            self._id = unit_id(self.stage.name, self.key)
         return self._id
 
     def input_paths(self) -> list[str]:
@@ -54,6 +54,10 @@ class Unit:
             (paths,) = self.inputs.values()
             return paths
         return [path for paths in self.inputs.values() for path in paths]
+
+
+def unit_id(stage: str, key: Sequence[str]) -> str:
+    return f"{stage} {'/'.join(key)}" if key else stage
 
 
 def key_variables(reading: Reading) -> tuple[str, ...]:

@@ -292,6 +292,10 @@ class FileStates:
     def records(self, addresses: Iterable[str]) -> dict[str, Record]:
         return self.manifests.find(addresses)
 
+    def read_records(self, folder: str) -> dict[str, Record]:
+        """The records of the states that one directory has."""
+        return self.manifests.read(folder)
+
     def draft(self, address: str, token: str) -> Draft:
         """A place beside the final one, so that renaming it is one step. It keeps the name, because suffixes say what it is."""
         folder, key = split_address(address)
