@@ -31,8 +31,8 @@ class Roughly(int):
 class RunningClock:
     """`read` is the clock of the server. The store adds `offset` to it, in microseconds, whenever it asks for the time."""
 
-    def __init__(self, read: Callable[[], int] = WallClock().now) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[], int] | None = None) -> None:
+        self._read = read or WallClock().now
         self.offset = 0
 
     def now(self) -> int:
