@@ -290,7 +290,7 @@ MAX_LOSSES = SUSPECT_AFTER + 3
 NODE_FAILED = "node_failed"
 """Why a run with `on_failure="pause"` is PAUSED."""
 HAND_OUT = 5_000_000
-OUTAGE = 10_000_000
+OUTAGE = 12_000_000
 LOAD_LEASE = 30_000_000
 """Microseconds after which a run that is still not loaded is reported, so that anybody can finish it."""
 

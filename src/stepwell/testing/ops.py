@@ -14,6 +14,8 @@ from ..store import Store, reader
 
 Kind = TypeVar("Kind")
 
+MARGIN = 0.5
+"""Seconds by which something is early enough: on a server time goes on while a test does."""
 RUN = RunId("run-1")
 WORKER = WorkerId("worker-1")
 TOKEN = GateToken("token-1")

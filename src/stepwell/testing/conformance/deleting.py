@@ -147,10 +147,11 @@ def test_a_graph_that_was_stored_again_lately_can_be_told(store: Store, clock: M
     of = graph(a="")
     store.commit(add_graph(of, workflow="returns"))
     clock.advance(10)
-    assert store.read([ListUnusedGraphs(stored_before=clock.now())]) == [((of.digest, "returns"),)]
+    before = int(clock.now())
+    assert store.read([ListUnusedGraphs(stored_before=before)]) == [((of.digest, "returns"),)]
     store.commit(add_graph(of))
-    assert store.read([ListUnusedGraphs(stored_before=clock.now())]) == [()]
-    assert store.read([ListUnusedGraphs(stored_before=clock.now() + 1)]) == [((of.digest, "returns"),)]
+    assert store.read([ListUnusedGraphs(stored_before=before)]) == [()]
+    assert store.read([ListUnusedGraphs(stored_before=int(clock.now()) + 1)]) == [((of.digest, "returns"),)]
 
 
 def list_unused_graphs(store: Store, after: str | None = None, limit: int = 100) -> tuple[str, ...]:

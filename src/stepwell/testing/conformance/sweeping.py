@@ -141,9 +141,9 @@ def test_a_due_node_wakes_and_never_early(store: Store, clock: ManualClock) -> N
     store.commit([retried(grants["soon"], 5), retried(grants["later"], 7)])
     due = clock.now() + 5 * SECOND
     assert sweep(store).next_due == due
-    clock.advance(4.999999)
+    clock.advance(5 - MARGIN)
     assert sweep(store).woken == 0
-    clock.advance(0.000001)
+    clock.advance(MARGIN)
     assert clock.now() == due
     swept = sweep(store)
     assert (swept.woken, [news.run_id for news in swept.runs], swept.next_due) == (1, [RUN], due + 2 * SECOND)
