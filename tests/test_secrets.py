@@ -121,13 +121,14 @@ def test_settings_say_where_secrets_are_and_mistakes_show_no_values():
     wrong = {
         "A": "hunter2",
         "B": {"envv": "hunter2"},
+        "E": {"env": 7},
         "C": {"env": "X", "file": "Y"},
         "D": {"services": "crm"},
         "1": {},
     }
     found, problems = sources_of(wrong)
     assert found == {}
-    assert len(problems) == 5
+    assert len(problems) == 6
     assert not any("hunter2" in problem for problem in problems)
     assert sources_of([])[1] == ["a table is needed, one entry for each secret"]
 
