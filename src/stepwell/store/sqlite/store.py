@@ -217,7 +217,7 @@ class SqliteStore:
         return receipts
 
     def _judge(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
-        if kind is Settle or kind is Append:  # what they bring are payloads
+        if kind is Settle or kind is Append or kind is Claim:  # what they bring are payloads, and names that are there
             return self._apply(tx, kind, ops)
         refused = [refuse_values(op) for op in ops]
         if not any(refused):
