@@ -173,8 +173,8 @@ class Secrets:
 
     def _check_service(self, name: str, source: SecretSource, service: str | None) -> None:
         allowed = self._owners.get(name) if source.services is None else source.services
-        if allowed is None or service in allowed or ANY_SERVICE in allowed:
-            return
+        if allowed is None or service in allowed or ANY_SERVICE in (service, *allowed):
+            return  # for any service: nobody knows yet for which, so it is asked again then
         asked = "no service" if service is None else f"service {service!r}"
         told = ", ".join(sorted(allowed)) or "none"
         raise MissingSecret(
