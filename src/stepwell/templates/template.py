@@ -154,6 +154,10 @@ def _guarded(render: Callable[[Scope], Any], scope: Scope, text: str) -> Any:
         raise
     except RecursionError:
         raise TemplateError("its values are nested too deeply") from None
+    except (ArithmeticError, ValueError, TypeError, LookupError) as error:  # what nobody has thought of
+        told = TemplateError(f"it cannot be rendered: {error}")
+        told.template = text
+        raise told from error
 
 
 # Most templates are names with fields, alone or inside text. They need no parser.
