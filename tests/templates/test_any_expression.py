@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import codec
-from stepwell.templates import NodeOutput, TemplateError, compile_expression, compile_template
+from stepwell.templates import NodeOutput, TemplateError, compile_expression, compile_template, shapes, template
 from stepwell.templates.filters import FILTERS, TESTS
 
 ATOMS = st.sampled_from(
@@ -88,3 +88,43 @@ def test_any_expression_gives_json_or_says_what_is_wrong(expression: str, a: Any
     assert time.process_time() - start < 1
     assert codec.text([a, b]) == before, "what it reads is not changed"
     assert not in_text or isinstance(found, str)
+
+
+def told(evaluate: Any, text: str, scope: Any) -> str:
+    """What an expression gives, or what is told; a name with fields, which needs no parser, is called null by its name."""
+    try:
+        return codec.text(evaluate(text)(scope))
+    except TemplateError as error:
+        return "null" if "is null" in str(error) else str(error)
+
+
+WAYS = (
+    ("%s", lambda text: compile_expression(text).evaluate, lambda text: template._parsed_expression(text).evaluate),
+    ("{{ %s }}", lambda text: compile_template(text).render, lambda text: template._parsed_template(text).render),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(EXPRESSIONS, VALUES, VALUES)
+def test_a_shape_that_is_known_changes_nothing(expression: str, a: Any, b: Any) -> None:
+    scope = {"a": a, "b": b, "node": NodeOutput({"result": b, "x": a})}
+    for form, short, long in WAYS:
+        assert told(short, form % expression, scope) == told(long, form % expression, scope)
+    try:
+        expected = template._parsed_expression(expression).references
+    except TemplateError:
+        return
+    found = compile_expression(expression).references
+    assert sorted(str(each[:2]) for each in found) == sorted(str(each[:2]) for each in expected)
+
+
+def test_expressions_that_differ_in_names_only_are_parsed_once() -> None:
+    shapes._shape.cache_clear()
+    for number in range(50):
+        references = compile_expression(f"(n{number}.result + input.n) | default(0)").references
+        assert [each[:2] for each in references] == [(f"n{number}", "result"), ("input", "n")]
+    compiled = [compile_template(f"{{{{ n{number}.result * 2 }}}}") for number in range(50)]
+    rendered = [each.render({f"n{place}": {"result": place}}) for place, each in enumerate(compiled)]
+    assert rendered == [2 * place for place in range(50)]
+    assert (shapes._shape.cache_info().misses, shapes._shape.cache_info().hits) == (2, 98)
+    assert [tuple(each) for each in compiled[7].references] == [("n7", "result", 1, 4)]
