@@ -113,7 +113,7 @@ class Housekeeper:
                 self._closed.wait(AFTER_TROUBLE_SECONDS)  # the housekeeper tells
                 continue
             if heard:
-                busy = self._host.busy
+                busy = not self._host.idle
                 with self._lock:
                     self._timetable.hinted(now(), busy=busy)
                 self._awake.set()
