@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from stepwell import Engine
 
+from .documents import documents
 from .floors import bare_commits
 from .held import claims_beside_held_runs, lists_among_stored_runs
 from .pipelines import pipelines
@@ -279,4 +280,5 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "stored": stored,
     "pipelines": pipelines,
     "small": small,
+    "documents": documents,
 }

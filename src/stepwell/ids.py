@@ -6,8 +6,10 @@ import os
 import re
 import time
 from collections import deque
+from functools import cache
 from typing import NewType
 
+from .clock import boot_id
 from .errors import InputError
 from .words import shown
 
@@ -58,9 +60,19 @@ def new_worker_id() -> WorkerId:
 
 def new_gate_token() -> GateToken:
     """Says also whose it is: a gate whose holder has died need not be waited for."""
+    return GateToken(f"{time_ordered()}@{machine()}:{os.getpid()}")
+
+
+@cache
+def machine() -> str:
+    """Where a process id means what it means here: containers may share a host name, and have processes of their own."""
     import platform  # not needed for anything else that is loaded at once
 
-    return GateToken(f"{time_ordered()}@{platform.node()}:{os.getpid()}")
+    try:
+        processes = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        processes = 0
+    return f"{platform.node()}/{boot_id()}/{processes}"
 
 
 def attempt_id(claim: str, ordinal: int) -> AttemptId:

@@ -10,14 +10,18 @@ Where a value comes from, the first that has it:
     a file of the secrets folder       secrets_folder = "/run/secrets", file NAME
     the environment                    STEPWELL_SECRET_NAME
 
-A document can name any of these and nothing else: not every variable of a process is a secret for documents.
+A document can name any of these and nothing else: not every variable of a process is a secret for documents. A secret that a
+service of the settings uses is for that service, or a document could send it anywhere; `services` in its entry says otherwise,
+`["*"]` that it may be used for whatever a document does.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 PREFIX = "secret:"
 VARIABLE = "STEPWELL_SECRET_"
 MAX_BYTES = 64 * 1024
+SEEN_SECONDS = 1.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,199}")
 
 
@@ -100,6 +105,8 @@ class SecretSource:
     services: frozenset[str] | None = None
 
 
+ANY_SERVICE = "*"
+_ANYWHERE = SecretSource()
 NO_SOURCES: Mapping[str, SecretSource] = {}
 
 
@@ -120,6 +127,15 @@ class Secrets:
         self._provider = provider
         self._folder = None if folder is None else Path(folder)
         self._environment = os.environ if environment is None else environment
+        self._owners: Mapping[str, frozenset[str]] = {}
+        self._seen: dict[tuple[str, str | None], float] = {}
+        """What was here, and when: a document of 10,000 nodes must not ask a vault for each of them whether it could run."""
+
+    def owned_by(self, owners: Mapping[str, frozenset[str]]) -> Secrets:
+        """The same, each of these for the services that use it, unless its own entry says which it is for."""
+        made = copy(self)
+        made._owners, made._seen = owners, {}
+        return made
 
     def value(self, ref: SecretRef, service: str | None = None) -> str:
         """The secret, for a service or for none in particular; from now on masked in all that is kept. Raises MissingSecret."""
@@ -133,9 +149,13 @@ class Secrets:
         return found
 
     def problem(self, ref: SecretRef, service: str | None = None) -> str | None:
-        """Why a secret could not be used here; None if it could."""
+        """Why a secret could not be used here; None if it could, or could a moment ago."""
+        asked, now = (ref.name, service), time.monotonic()
+        if now - self._seen.get(asked, -SEEN_SECONDS) < SEEN_SECONDS:
+            return None
         try:
             self.value(ref, service)
+            self._seen[asked] = now
         except MissingSecret as error:
             return error.reason
         except TransientError:  # whoever keeps it does not answer now; the node will ask again
@@ -143,11 +163,10 @@ class Secrets:
         return None
 
     def _look_up(self, name: str, service: str | None) -> str:
-        source = self._sources.get(name)
-        if source is not None:
-            self._check_service(name, source, service)
-            if source.env is not None or source.file is not None:
-                return self._of_source(name, source)
+        source = self._sources.get(name, _ANYWHERE)
+        self._check_service(name, source, service)
+        if source.env is not None or source.file is not None:
+            return self._of_source(name, source)
         found = self._of_provider(name)
         if found is None and self._folder is not None:
             found = _of_file(name, self._folder / name)
@@ -161,10 +180,15 @@ class Secrets:
         return found
 
     def _check_service(self, name: str, source: SecretSource, service: str | None) -> None:
-        if source.services is not None and service not in source.services:
-            asked = "no service" if service is None else f"service {service!r}"
-            allowed = ", ".join(sorted(source.services)) or "none"
-            raise MissingSecret(name, f"{PREFIX}{name} may not be used for {asked}: it is for {allowed}")
+        allowed = self._owners.get(name) if source.services is None else source.services
+        if allowed is None or service in allowed or ANY_SERVICE in (service, *allowed):
+            return  # for any service: nobody knows yet for which, so it is asked again then
+        asked = "no service" if service is None else f"service {service!r}"
+        told = ", ".join(sorted(allowed)) or "none"
+        raise MissingSecret(
+            name,
+            f"{PREFIX}{name} may not be used for {asked}: it is for {told}; `services` of its entry in [secrets] says so",
+        )
 
     def _of_source(self, name: str, source: SecretSource) -> str:
         if source.env is not None:

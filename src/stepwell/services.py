@@ -69,6 +69,15 @@ def services_of(table: object) -> tuple[dict[str, Service], list[str]]:
     return found, problems
 
 
+def owners_of(services: Mapping[str, Service]) -> dict[str, frozenset[str]]:
+    """By secret: the services that use it."""
+    found: dict[str, frozenset[str]] = {}
+    for name, service in services.items():
+        for ref in service.references:
+            found[ref.name] = found.get(ref.name, frozenset()) | {name}
+    return found
+
+
 def checked_services(table: object) -> dict[str, Service]:
     """The services that somebody gave to an engine; InputError lists all that is wrong."""
     found, problems = services_of(table)

@@ -12,8 +12,8 @@ import pytest
 
 from stepwell import Builder, Engine, RunNotFound
 from stepwell.clock import SECOND
-from stepwell.model import CHUNK
 from stepwell.testing.audit import audit
+from stepwell.testing.ops import CHUNK
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
 from tests.runner import jobs

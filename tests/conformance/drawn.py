@@ -5,13 +5,17 @@ from hypothesis import strategies as st
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import GateToken, RunId, WorkerId
 from stepwell.model import SETTLEMENTS, AttemptStatus, NodeStatus
+from stepwell.testing.ops import lane
 
 RUNS = tuple(RunId(f"run-{i}") for i in range(5))
 FORKS = tuple(RunId(f"fork-{i}") for i in range(3))
 WORKERS = tuple(WorkerId(f"worker-{i}") for i in range(3))
 TOKENS = tuple(GateToken(f"token-{i}") for i in range(2))
 PURPOSES = ("failed", "cancel", "retry", "pause")
-LANES = ("default/thread", "default/thread!", "gpu/loop", "default/suspect", "gpu/suspect", "elsewhere/thread")
+LANES = tuple(
+    lane(text)
+    for text in ("default/thread", "default/thread!", "gpu/loop", "default/thread?", "gpu/loop?", "elsewhere/thread")
+)
 PAYLOADS = {
     "none": None,
     "null": b"null",
@@ -32,10 +36,11 @@ number = st.integers(0, 1_000)
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """A small graph of any shape, with careful nodes, two queues and outputs that bodies ask for."""
+    """A small graph of any shape, often a chain, with careful nodes, two queues and outputs that bodies ask for."""
     specs: list[NodeSpec] = []
+    chain = draw(st.booleans())
     for i in range(draw(st.integers(1, 7))):
-        parents = draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set()
+        parents = set() if not i else {i - 1} if chain else draw(st.sets(st.integers(0, i - 1), max_size=3))
         names = tuple(specs[parent].id for parent in sorted(parents))
         needs = tuple(name for name in names if draw(st.booleans()))
         kind = draw(st.sampled_from(({}, {}, {"on_lost": "interrupt"}, {"queue": "gpu", "body": "loop"})))

@@ -50,14 +50,19 @@ def _check_attempts(store: Store, run: RunRow, nodes: list[NodeRow]) -> None:
 
 
 def check_tables(store: SqliteStore) -> None:
-    """Every large payload is kept once, as long as rows refer to it; every claim as long as it has attempts."""
+    """Every large payload is there for each run whose rows refer to it; every claim as long as it has attempts."""
     db = store._reader
-    columns = ("input FROM run", "output FROM attempt", "error FROM attempt", "outcome FROM attempt", "data FROM line")
-    used: Counter[bytes] = Counter()
-    for column in columns:
-        name = column.partition(" ")[0]
-        used.update(value[1:] for (value,) in db.execute(f"SELECT {column} WHERE substr({name}, 1, 1) = x'00'"))
-    assert dict(db.execute("SELECT hash, uses FROM blob").fetchall()) == used
+    rows = [
+        "SELECT key, input FROM run",
+        *(f"SELECT run, {column} FROM attempt" for column in ("output", "error", "outcome")),
+        "SELECT a.run, l.data FROM line l JOIN attempt a ON a.key = l.attempt",
+    ]
+    used = {(run, value[1:]) for row in rows for run, value in db.execute(row) if value and value[:1] == b"\x00"}
+    kept = set(db.execute("SELECT run, hash FROM blob").fetchall())
+    assert used <= kept, "a row refers to what is not kept"
+    assert {run for run, _ in kept} <= {run for (run,) in db.execute("SELECT key FROM run")}, (
+        "it stayed when its run went"
+    )
     idle = "SELECT id FROM claim WHERE key NOT IN (SELECT key / 65536 FROM attempt)"
     assert db.execute(idle).fetchall() == []
     _check_ready(store)

@@ -19,7 +19,6 @@ from stepwell.graph import Graph
 from stepwell.ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId, split_attempt_id
 from stepwell.kernel.healing import arrange, heal
 from stepwell.model import (
-    CHUNK,
     ActivateVersion,
     AddNodes,
     Append,
@@ -38,6 +37,7 @@ from stepwell.model import (
     GetGraphAges,
     GetOutputs,
     GetVersion,
+    Lane,
     ListAttempts,
     ListJournal,
     ListLines,
@@ -70,7 +70,7 @@ from stepwell.model import (
 from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
 from stepwell.store.sqlite import SqliteStore
-from stepwell.testing.ops import add_graph
+from stepwell.testing.ops import CHUNK, add_graph
 from tests.conformance.drawn import (
     FORKS,
     ILLEGAL,
@@ -194,7 +194,7 @@ class SameAsMemory(RuleBasedStateMachine):
             self.batch += [AddNodes(run, start) for start in range(CHUNK, len(self.graphs[place % 2]), CHUNK)]
         for worker, seconds in zip(WORKERS, leases, strict=False):
             self.batch.append(Enlist(worker, seconds * SECOND, b"{}"))
-        self.claim(WORKERS[0], tuple((lane, 3) for lane in LANES), None, None, True)
+        self.claim(WORKERS[0], tuple((lane, 3) for lane in LANES), RUNS + FORKS, None, True)
 
     @rule(
         graph=graphs(), chunk=st.integers(1, 8), order=st.permutations(range(4)), whole=st.booleans(), now=st.booleans()
@@ -262,11 +262,11 @@ class SameAsMemory(RuleBasedStateMachine):
     @rule(
         worker=st.sampled_from(WORKERS), times=st.sampled_from((1, 1, 2, 5)), lanes=st.sampled_from((LANES, LANES[:1]))
     )
-    def lose_workers(self, worker: WorkerId, times: int, lanes: tuple[str, ...]) -> None:
+    def lose_workers(self, worker: WorkerId, times: int, lanes: tuple[Lane, ...]) -> None:
         """Short lives: a worker enlists, takes all it can, and is gone."""
         for _ in range(times):
             self.ask(Enlist(worker, SECOND, b"{}"), False)
-            self.claim(worker, tuple((lane, 9) for lane in lanes), None, None, True)
+            self.claim(worker, tuple((lane, 9) for lane in lanes), RUNS + FORKS, None, True)
             self.clock.advance(1)
             self.ask(Sweep(), True)
 
@@ -275,7 +275,7 @@ class SameAsMemory(RuleBasedStateMachine):
     @rule(
         worker=st.sampled_from(WORKERS),
         lanes=st.lists(st.tuples(st.sampled_from(LANES), st.integers(-1, 6)), max_size=4),
-        runs=st.none() | st.sets(st.sampled_from(RUNS)),
+        runs=st.sets(st.sampled_from(RUNS)),
         serves=st.none() | st.sets(number, max_size=3),
         now=st.booleans(),
     )
@@ -285,11 +285,12 @@ class SameAsMemory(RuleBasedStateMachine):
             pairs = tuple(
                 ("orders" if which % 2 else "returns", self.graphs[which % len(self.graphs)].digest) for which in serves
             )
-        self.claim(worker, tuple(lanes), None if runs is None else tuple(sorted(runs)), pairs, now)
+        self.claim(worker, tuple(lanes), tuple(sorted(runs)), pairs, now)
 
     @rule(worker=st.sampled_from(WORKERS), limit=st.integers(1, 8), scoped=st.booleans(), now=st.booleans())
     def claim_whatever_is_ready(self, worker: WorkerId, limit: int, scoped: bool, now: bool) -> None:
-        self.claim(worker, tuple((lane, limit) for lane in LANES), RUNS if scoped else None, None, now)
+        pairs = tuple((name, of.digest) for name in ("orders", "returns") for of in self.graphs)
+        self.claim(worker, tuple((lane, limit) for lane in LANES), RUNS + FORKS, None if scoped else pairs, now)
 
     def claim(self, worker: WorkerId, lanes: Any, runs: Any, serves: Any, now: bool) -> None:
         op = Claim(ClaimId(f"{len(self.claims):05}"), worker, lanes, runs, serves)
@@ -346,8 +347,33 @@ class SameAsMemory(RuleBasedStateMachine):
             recorded = (("checkpoint", b'"here"'),) if which % 5 == 0 else ()
             self.ask(Settle(self.attempt(which), *how, b"%d" % (which % 3), lines=recorded), False)
         if then_claim:
-            self.claim(WORKERS[0], (("default/thread", 3), ("gpu/loop", 4)), RUNS, None, False)
+            self.claim(WORKERS[0], ((LANES[0], 3), (LANES[2], 4)), RUNS, None, False)
         self.commit()
+
+    @rule(
+        which=number,
+        worker=st.sampled_from(WORKERS),
+        links=st.integers(1, 4),
+        lanes=st.sampled_from((LANES, LANES[:1])),
+        again=st.booleans(),
+    )
+    def follow_a_chain(self, which: int, worker: WorkerId, links: int, lanes: Any, again: bool) -> None:
+        """What a chain does with every node: one settlement, and one claim of the same run, in one batch."""
+        self.ask(Enlist(worker, 600 * SECOND, b"{}"), True)
+        attempt = self.attempt(which)
+        for _ in range(links):
+            found = self.memory._state.attempt(*split_attempt_id(attempt))
+            run = RUNS[0] if found is None else found.run.id
+            known, self.batch = len(self.attempts), [Settle(attempt, *GOOD, b"null")]
+            self.claim(worker, tuple((lane, 1 + which % 2) for lane in lanes), (run,), None, False)
+            batch = list(self.batch)
+            self.commit()
+            if again:
+                self.batch = batch
+                self.commit()
+            if len(self.attempts) == known:
+                return
+            attempt = self.attempts[-1]
 
     @rule(which=number, index=st.integers(-1, 3), data=st.sampled_from(sorted(PAYLOADS)), now=st.booleans())
     def append(self, which: int, index: int, data: str, now: bool) -> None:
@@ -547,7 +573,7 @@ class SameAsMemory(RuleBasedStateMachine):
         self.ask(Enlist(worker, 600 * SECOND, b"{}"), True)
         for _ in range(12):
             before = len(self.attempts)
-            self.claim(worker, tuple((lane, 100) for lane in LANES), None, None, True)
+            self.claim(worker, tuple((lane, 100) for lane in LANES), RUNS + FORKS, None, True)
             fresh = self.attempts[before:]
             if not fresh:
                 return

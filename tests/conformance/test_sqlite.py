@@ -23,6 +23,10 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
     closed = SqliteStore(tmp_path / "closed.db")
     closed.close()
     closed.close()
-    for use in (lambda: closed.commit([Sweep()]), lambda: closed.read([ListRuns()]), closed.version):
+    for use in (
+        lambda: closed.commit([Sweep()]),
+        lambda: closed.read([ListRuns()]),
+        lambda: closed.wait_for_hint(None, (), "w", 0),
+    ):
         with pytest.raises(StoreError, match="closed"):
             use()

@@ -14,6 +14,7 @@ from stepwell.kernel.healing import arrange
 from stepwell.kernel.why import CauseKind, Worker, wanted
 from stepwell.kernel.why.words import Times
 from stepwell.model import GateState, NodeStatus
+from stepwell.testing.ops import lane
 from tests.kernel.facts import ALIVE, NOW, ago, attempt, entry, graph, known, run_row, text, why
 
 CHAIN = graph(validate="", charge="validate", ship="charge")
@@ -219,7 +220,7 @@ def test_what_a_worker_says_it_serves() -> None:
 
 
 def test_a_node_that_killed_workers_waits_to_run_alone() -> None:
-    node = known(CHAIN, "validate", "READY", attempt("LOST", 60), attempt("LOST", 30), lane="default/suspect")
+    node = known(CHAIN, "validate", "READY", attempt("LOST", 60), attempt("LOST", 30), lane=lane("default/thread?"))
     assert text(why(CHAIN, "validate", node)) == [
         "validate is ready to run since 11:59:30 (30 s)",
         "  2 workers died while running it, so it runs when its worker has nothing else",

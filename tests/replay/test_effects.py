@@ -14,7 +14,7 @@ import stepwell
 from stepwell import Builder, Engine, NodeStatus, Retry, Run
 from stepwell.codec import encode, sha256
 from stepwell.replay import Effect, effect
-from stepwell.store.sqlite import payloads
+from stepwell.store.rules import payloads
 from tests.replay import bodies
 from tests.runner.conftest import OpenEngine
 from tests.runner.ledger import noted
@@ -158,13 +158,13 @@ def test_secrets_are_not_stored_and_the_body_still_gets_them(engine: Engine, iso
     assert recorded.response_hash == sha256(encode(recorded.response))
 
 
-def test_large_responses_are_stored_once(sqlite_engine: Engine) -> None:
+def test_large_responses_are_stored_once_for_each_run(sqlite_engine: Engine) -> None:
     store: Any = sqlite_engine.store._store  # type: ignore[attr-defined]
     size = payloads.LARGE
     run = run_one(sqlite_engine, bodies.large_answers, size=size, times=3)
     again = run_one(sqlite_engine, bodies.large_answers, size=size, times=2)
     assert [len(each.response) for each in (*run.effects(), *again.effects())] == [size] * 5
-    assert list(store._reader.execute("SELECT length(data), uses FROM blob")) == [(size + 2, 5)]
+    assert list(store._reader.execute("SELECT length(data) FROM blob")) == [(size + 2,)] * 2
     for each in (run, again):
         each.delete()
     assert list(store._reader.execute("SELECT count(*) FROM blob")) == [(0,)]

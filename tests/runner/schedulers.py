@@ -54,7 +54,7 @@ def claims(batch: CommitBatch | None) -> list[Claim]:
 
 def lanes(batch: CommitBatch | None) -> dict[str, int]:
     """Every lane that a batch asks for, with its limit."""
-    return {lane: limit for claim in claims(batch) for lane, limit in claim.lanes}
+    return {str(lane): limit for claim in claims(batch) for lane, limit in claim.lanes}
 
 
 def grant(claim: Claim, ordinal: int, run: str = "r", index: int = 0, number: int = 1) -> Grant:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 
 from stepwell import Builder, Engine, Workflow, step
+from stepwell.model import StoreLimits
 from stepwell.runner.worker.batches import MAX_PAIRS_NAMED
-from stepwell.runner.worker.scheduler import MAX_RUNS_NAMED, SERVED_EVERY
+from stepwell.runner.worker.scheduler import SERVED_EVERY
+from stepwell.testing.ops import LANE
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.schedulers import claims, end, facts, granted, land, scheduler
@@ -29,7 +31,7 @@ def test_an_urgent_run_overtakes_hundreds_that_wait(open_engine: OpenEngine) -> 
     STARTED.clear()
     GO.clear()
     engine = open_engine(max_concurrent_nodes=2, queue_depth=0)
-    engine.start_many([Urgent(number=number) for number in range(MAX_RUNS_NAMED + 44)])
+    engine.start_many([Urgent(number=number) for number in range(StoreLimits().runs + 44)])
     urgent = engine.start(Urgent(number=-1), priority=10)
     GO.set()
     urgent.wait(20)
@@ -38,29 +40,31 @@ def test_an_urgent_run_overtakes_hundreds_that_wait(open_engine: OpenEngine) -> 
 
 def test_of_many_known_runs_the_most_urgent_are_named_then_the_oldest() -> None:
     d = scheduler()
-    for number in range(MAX_RUNS_NAMED + 20):
+    for number in range(StoreLimits().runs + 20):
         known = facts(f"r{number}")
-        known.priority = 5 if number in (7, MAX_RUNS_NAMED + 7) else -1 if number == 0 else 0
+        known.priority = 5 if number in (7, StoreLimits().runs + 7) else -1 if number == 0 else 0
         d.know(known)
     (claim,) = claims(d.next_batch(0))
-    expected = ["r7", f"r{MAX_RUNS_NAMED + 7}", *(f"r{n}" for n in range(1, MAX_RUNS_NAMED) if n != 7)]
-    assert list(claim.runs or ()) == expected[:MAX_RUNS_NAMED]
+    expected = ["r7", f"r{StoreLimits().runs + 7}", *(f"r{n}" for n in range(1, StoreLimits().runs) if n != 7)]
+    assert list(claim.runs or ()) == expected[: StoreLimits().runs]
 
 
 def test_runs_that_could_not_be_named_come_when_those_before_them_have_nothing() -> None:
     d = scheduler()
-    for number in range(2 * MAX_RUNS_NAMED + 1):
+    for number in range(2 * StoreLimits().runs + 1):
         d.know(facts(f"r{number}"))
     named: list[str] = []
     while (batch := d.next_batch(0)) is not None:
-        named += [run for claim in claims(batch) if claim.lanes[0][0] == "default/thread" for run in claim.runs or ()]
+        named += [
+            run for claim in claims(batch) if str(claim.lanes[0][0]) == "default/thread" for run in claim.runs or ()
+        ]
         land(d, batch)
-    assert named == [f"r{number}" for number in range(2 * MAX_RUNS_NAMED + 1)]
+    assert named == [f"r{number}" for number in range(2 * StoreLimits().runs + 1)]
 
 
 def test_runs_of_others_have_their_turn_while_own_ones_never_end() -> None:
     d = scheduler(threads=1)
-    d.serves = {("w", "digest"): frozenset({"default/thread"})}
+    d.serves = {("w", "digest"): frozenset({LANE})}
     d.know(facts("own", width=1_000))
     d.look_around()
     now = 1
@@ -78,12 +82,12 @@ def test_runs_of_others_have_their_turn_while_own_ones_never_end() -> None:
 
 def test_a_served_claim_names_some_pairs_at_a_time_and_all_of_them_in_turn() -> None:
     d = scheduler()
-    d.serves = {("w", f"{number:03}"): frozenset({"default/thread"}) for number in range(2 * MAX_PAIRS_NAMED + 5)}
+    d.serves = {("w", f"{number:03}"): frozenset({LANE}) for number in range(2 * MAX_PAIRS_NAMED + 5)}
     d.look_around()
     named: list[tuple[str, str]] = []
     while (batch := d.next_batch(0)) is not None:
         for claim in claims(batch):
-            if claim.lanes[0][0] == "default/thread":
+            if str(claim.lanes[0][0]) == "default/thread":
                 assert len(claim.serves or ()) <= MAX_PAIRS_NAMED
                 named += claim.serves or ()
         land(d, batch)
@@ -92,7 +96,7 @@ def test_a_served_claim_names_some_pairs_at_a_time_and_all_of_them_in_turn() -> 
 
 def test_a_window_that_gave_all_it_was_asked_for_comes_again_after_the_others() -> None:
     d = scheduler(threads=1, queue_depth=0)
-    d.serves = {("w", f"{number:03}"): frozenset({"default/thread"}) for number in range(MAX_PAIRS_NAMED + 1)}
+    d.serves = {("w", f"{number:03}"): frozenset({LANE}) for number in range(MAX_PAIRS_NAMED + 1)}
     d.know(facts("stranger"))
     d.look_around()
     asked = []
@@ -100,7 +104,7 @@ def test_a_window_that_gave_all_it_was_asked_for_comes_again_after_the_others() 
         batch = d.next_batch(0)
         if batch is None:
             break
-        served = [claim for claim in claims(batch) if claim.serves and claim.lanes[0][0] == "default/thread"]
+        served = [claim for claim in claims(batch) if claim.serves and str(claim.lanes[0][0]) == "default/thread"]
         asked += [claim.serves[0][1] for claim in served if claim.serves]
         for held in land(d, batch, *(granted(claim, ("stranger", 0)) for claim in served)).begin:
             end(d, held)

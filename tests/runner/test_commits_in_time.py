@@ -51,7 +51,7 @@ def no_housekeeping(engine: Engine) -> Iterator[Engine]:
     engine.run(Nothing())
     runner, over = engine._runner, threading.Event()
     assert runner is not None
-    house, there = engine._house, threading.Event()
+    house, there = engine._follower, threading.Event()
     timetable = house.do
 
     def blocked(due: Any) -> Any:

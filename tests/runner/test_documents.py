@@ -251,6 +251,21 @@ def test_a_graph_is_repaired_by_hand_and_its_templates_are_checked_again(engine:
     assert run.output("b") == {"result": 7}
 
 
+def test_a_run_that_a_dead_process_left_is_served_by_any_worker_that_has_its_handlers(tmp_path: Path) -> None:
+    url, gate = f"sqlite:///{tmp_path}/runs.db", tmp_path / "gate"
+    gate.touch()
+    with Engine(url, runner=None, jobs=[JOBS]) as engine:
+        run = engine.start(Document(GREET), input={"name": "Ann"})
+        other = engine.start(document(job("wait_for", "a", file=str(gate))))
+    with Engine(url) as engine:
+        engine.serve()
+        assert engine.get(run.id).wait(30).output("hello") == {"result": "Hello Ann"}
+        assert str(engine.get(other.id).status) == "PENDING", "its function is not allowed here"
+    with Engine(url, jobs=[JOBS]) as engine:
+        engine.serve()
+        assert engine.get(other.id).wait(30).output("a") == "waited"
+
+
 # Stored versions
 
 

@@ -14,7 +14,7 @@ from stepwell.errors import RunBusy, RunNotFound
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import NodeId, RunId
 from stepwell.kernel import settling
-from stepwell.model import HeldGate, NodeStatus, Refused, Rewrite, RunStatus, Settle, Sweep, Swept
+from stepwell.model import HeldGate, NodeStatus, Refused, Rewrite, RunStatus, Settle, StoreLimits, Sweep, Swept
 from stepwell.runner.procedures import gates
 from stepwell.runner.procedures.procedure import Commit, Procedure, carry_out, perform
 from stepwell.runner.reports.audit import audit_run
@@ -102,7 +102,7 @@ def test_a_reattempt_is_not_refused_for_what_it_has_done_itself() -> None:
     """The node is PENDING when the plan is computed anew, because another one ended between two parts of it."""
     store, other = failed_run_with_a_running_sibling()
     procedure = controls.reattempt(RUN, 0)
-    last = step(store, procedure, 4)
+    last = step(store, procedure, 5)
     cancelled = settling.CANCELLED
     store.commit([Settle(other.attempt, cancelled.status, cancelled.node)])
     receipts = perform(store, last)
@@ -159,13 +159,13 @@ def test_what_a_late_asker_began_and_another_finished_is_done(ask: Callable[[Run
     assert news.status is reader.require_run(store, RUN).status
 
 
-def test_a_cascade_that_somebody_left_anywhere_is_finished_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cascade_that_somebody_left_anywhere_is_finished_by_another() -> None:
     """Every completion below the node is superseded once, however many of them were when its asker died."""
-    monkeypatch.setattr(gates, "CHUNK", 2)
     left = []
     for steps in itertools.count(1):
         clock = ManualClock()
         store = MemoryStore(clock)
+        store.limits = StoreLimits(nodes=2)
         of = start(store, graph(top="", a="top", b="a", c="a", d="b c", e="d", aside="top"))
         enlist(store)
         assert work(store) == 7

@@ -9,9 +9,9 @@ import pytest
 
 from stepwell import Builder, Context
 from stepwell.graph import Graph
-from stepwell.model import CHUNK
 from stepwell.store import open_store
 from stepwell.testing import ops
+from stepwell.testing.ops import CHUNK
 from tests.runner.conftest import OpenEngine
 
 begun: list[str] = []

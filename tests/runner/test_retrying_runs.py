@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 import threading
 from typing import Any
 
 import pytest
 
 from stepwell import Builder, Context, Engine, RunConflict, Workflow, step
-from stepwell.ids import GateToken
+from stepwell.ids import GateToken, machine
 from stepwell.runner.procedures import gates
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
@@ -130,7 +129,7 @@ def test_a_run_whose_retry_was_cut_short_goes_on_for_who_starts_it_again(open_sq
     assert run.status == "FAILED"
     first.close()
     left = open_sqlite(runner=None)
-    dead = GateToken(f"killed@{platform.node()}:{2**30}")
+    dead = GateToken(f"killed@{machine()}:{2**30}")
     left.store.commit([gates.ask(run.id, "retry")._replace(token=dead)])
     again = open_sqlite().run(w, run_id="cut", check=False)
     assert (again.status, len(again.node("fails").attempts)) == ("FAILED", 2)

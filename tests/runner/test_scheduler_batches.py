@@ -21,9 +21,11 @@ from stepwell.model import (
     Refused,
     RunStatus,
     Settle,
+    StoreLimits,
 )
 from stepwell.runner.worker.rejected_ops import TRIES
-from stepwell.runner.worker.scheduler import MAX_SETTLEMENTS, Scheduler
+from stepwell.runner.worker.scheduler import Scheduler
+from stepwell.testing.ops import LANE
 from tests.runner.schedulers import Submission, claims, end, facts, granted, hold, land, news, scheduler
 
 
@@ -100,13 +102,13 @@ def test_only_the_batch_in_flight_can_be_answered() -> None:
 
 
 def test_a_very_long_queue_of_settlements_is_sent_in_parts() -> None:
-    d = scheduler(threads=MAX_SETTLEMENTS + 10)
-    d.know(facts(width=MAX_SETTLEMENTS + 10))
-    for held in hold(d, *(("r", index) for index in range(MAX_SETTLEMENTS + 10))):
+    d = scheduler(threads=StoreLimits().settlements + 10)
+    d.know(facts(width=StoreLimits().settlements + 10))
+    for held in hold(d, *(("r", index) for index in range(StoreLimits().settlements + 10))):
         end(d, held)
     batch = d.next_batch(0)
     assert batch is not None
-    assert len(batch.settling) == MAX_SETTLEMENTS
+    assert len(batch.settling) == StoreLimits().settlements
     land(d, batch)
     batch = d.next_batch(0)
     assert batch is not None
@@ -312,7 +314,7 @@ def test_a_run_that_cannot_be_claimed_of_is_found_and_the_others_are_claimed() -
 
 def test_of_what_it_serves_a_pair_that_cannot_be_claimed_of_is_found() -> None:
     d = scheduler(threads=100)
-    d.serves = {("w", f"d{number}"): frozenset({"default/thread"}) for number in range(8)}
+    d.serves = {("w", f"d{number}"): frozenset({LANE}) for number in range(8)}
     d.look_around()
     served: set[str] = set()
     for _ in range(20):
@@ -394,9 +396,9 @@ def test_of_two_lines_asked_for_together_the_one_that_gave_less_is_empty() -> No
     batch = d.next_batch(0)
     assert batch is not None
     (claim,) = claims(batch)
-    assert [lane for lane, _ in claim.lanes] == ["default/thread!", "default/thread"]
+    assert [str(lane) for lane, _ in claim.lanes] == ["default/thread!", "default/thread"]
     first, second = land(d, batch, granted(claim, ("usual", 0), ("usual", 1))).begin
     end(d, first, now=10 * SECOND)
     end(d, second, now=10 * SECOND)
-    asked = [lane for claim in claims(d.next_batch(20 * SECOND)) for lane, _ in claim.lanes]
+    asked = [str(lane) for claim in claims(d.next_batch(20 * SECOND)) for lane, _ in claim.lanes]
     assert asked == ["default/thread"], "there was nothing careful"

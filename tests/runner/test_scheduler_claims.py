@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stepwell.ids import RunId
-from stepwell.model import CHUNK
+from stepwell.model import StoreLimits
 from stepwell.runner.worker.batches import AHEAD_WINDOW, Pace
-from stepwell.runner.worker.scheduler import MAX_RUNS_NAMED
+from stepwell.testing.ops import CHUNK, LANE, lane
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
 
 
@@ -13,7 +13,7 @@ def test_a_run_that_becomes_known_is_asked_for_up_to_the_free_slots() -> None:
     d = scheduler(threads=3)
     d.know(facts(width=9))
     (claim,) = claims(d.next_batch(0))
-    assert (claim.lanes, claim.runs, claim.serves) == ((("default/thread", 3),), ("r",), None)
+    assert (claim.lanes, claim.runs, claim.serves) == (((LANE, 3),), ("r",), None)
 
 
 def test_only_one_batch_is_in_flight() -> None:
@@ -134,9 +134,9 @@ def test_each_kind_of_body_has_its_own_claim_and_limit() -> None:
         d.know(facts(kind, body=kind))
     found = claims(d.next_batch(0))
     assert [claim.lanes for claim in found] == [
-        (("default/thread", 2),),
-        (("default/loop", 5),),
-        (("default/process", 1),),
+        ((lane("default/thread"), 2),),
+        ((lane("default/loop"), 5),),
+        ((lane("default/process"), 1),),
     ]
     assert [claim.runs for claim in found] == [("thread",), ("loop",), ("process",)]
 
@@ -152,25 +152,25 @@ def test_processes_are_never_claimed_ahead() -> None:
 def test_a_kind_without_room_does_not_hide_the_runs_behind_it() -> None:
     """More runs wait for a process than one claim can name; the run behind them needs a thread."""
     d = scheduler(processes=1)
-    for number in range(MAX_RUNS_NAMED + 50):
+    for number in range(StoreLimits().runs + 50):
         d.know(facts(f"p{number}", body="process"))
     hold(d, ("p0", 0))
     d.know(facts("t"))
     (claim,) = claims(d.next_batch(0))
-    assert (claim.runs, claim.lanes) == (("t",), (("default/thread", 8),))
+    assert (claim.runs, claim.lanes) == (("t",), ((LANE, 8),))
 
 
 def test_more_runs_than_one_claim_names_are_asked_for_one_after_another() -> None:
     d = scheduler()
-    runs = [f"r{number}" for number in range(2 * MAX_RUNS_NAMED + 7)]
+    runs = [f"r{number}" for number in range(2 * StoreLimits().runs + 7)]
     for run in runs:
         d.know(facts(run))
     asked: list[RunId] = []
     while (batch := d.next_batch(0)) is not None and claims(batch)[0].runs is not None:
-        if "suspect" in claims(batch)[0].lanes[0][0]:
+        if claims(batch)[0].lanes[0][0].suspect:
             break
         (claim,) = claims(batch)
-        assert len(claim.runs or ()) <= MAX_RUNS_NAMED
+        assert len(claim.runs or ()) <= StoreLimits().runs
         asked += claim.runs or ()
         land(d, batch)
     assert asked == runs

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from stepwell.runner.worker.scheduler import Scheduler
+from stepwell.testing.ops import LANE, lane
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
 
 PAIR = ("w", "digest")
 
 
 def serving(d: Scheduler, *lanes: str) -> Scheduler:
-    d.serves = {PAIR: frozenset(lanes)}
+    d.serves = {PAIR: frozenset(map(lane, lanes))}
     d.look_around()
     return d
 
@@ -17,7 +18,7 @@ def serving(d: Scheduler, *lanes: str) -> Scheduler:
 def test_served_workflows_are_asked_for_by_name_and_digest() -> None:
     batch = serving(scheduler(threads=3), "default/thread").next_batch(0)
     (claim,) = claims(batch)
-    assert (claim.runs, claim.serves, claim.lanes) == (None, (PAIR,), (("default/thread", 3),))
+    assert (claim.runs, claim.serves, claim.lanes) == ((), (PAIR,), ((LANE, 3),))
 
 
 def test_an_answer_that_is_full_is_followed_by_another_look() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from stepwell.model import StoreLimits
 from stepwell.runner.worker.batches import CommitBatch
-from stepwell.runner.worker.scheduler import DRAIN_FOR, MAX_RUNS_NAMED, Scheduler
+from stepwell.runner.worker.scheduler import DRAIN_FOR, Scheduler
+from stepwell.testing.ops import LANE
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
 
 
@@ -12,7 +14,7 @@ def next_suspect_claim(d: Scheduler) -> CommitBatch:
     for _ in range(10):
         batch = d.next_batch(0)
         assert batch is not None, "it never asked for suspects"
-        if "default/suspect" in lanes(batch):
+        if "default/thread?" in lanes(batch):
             return batch
         land(d, batch)
     raise AssertionError("it never asked for suspects")
@@ -23,7 +25,7 @@ def test_a_run_that_becomes_known_is_also_searched_for_suspects() -> None:
     d.know(facts())
     batch = next_suspect_claim(d)
     assert [type(op).__name__ for op in batch.ops] == ["Claim"]
-    assert lanes(batch) == {"default/suspect": 1}
+    assert lanes(batch) == {"default/thread?": 1}
 
 
 def test_suspects_of_every_queue_are_found() -> None:
@@ -33,9 +35,9 @@ def test_suspects_of_every_queue_are_found() -> None:
     while (batch := d.next_batch(0)) is not None:
         found = lanes(batch)
         land(d, batch)
-        if "apples/suspect" in found:
+        if "apples/thread?" in found:
             break
-    assert found == {"apples/suspect": 1, "pears/suspect": 1}
+    assert found == {"apples/thread?": 1, "pears/thread?": 1}
 
 
 def test_no_suspect_is_claimed_beside_anything_else() -> None:
@@ -44,7 +46,7 @@ def test_no_suspect_is_claimed_beside_anything_else() -> None:
     (held,) = hold(d, ("r", 0))
     d.look_for_suspects()
     while (batch := d.next_batch(0)) is not None:
-        assert "default/suspect" not in lanes(batch)
+        assert "default/thread?" not in lanes(batch)
         land(d, batch)
     end(d, held)
     next_suspect_claim(d)
@@ -73,20 +75,20 @@ def test_after_a_suspect_it_looks_for_the_next() -> None:
 
 def test_a_suspect_is_found_among_any_number_of_runs() -> None:
     d = scheduler()
-    for number in range(MAX_RUNS_NAMED + 10):
+    for number in range(StoreLimits().runs + 10):
         d.know(facts(f"r{number}"))
     named: set[str] = set()
     while (batch := d.next_batch(0)) is not None:
         for claim in claims(batch):
-            if claim.lanes[0][0].endswith("suspect"):
+            if claim.lanes[0][0].suspect:
                 named.update(claim.runs or ())
         land(d, batch)
-    assert len(named) == MAX_RUNS_NAMED + 10
+    assert len(named) == StoreLimits().runs + 10
 
 
 def test_a_worker_that_only_serves_looks_for_suspects_too() -> None:
     d = scheduler()
-    d.serves = {("w", "digest"): frozenset({"default/thread"})}
+    d.serves = {("w", "digest"): frozenset({LANE})}
     d.look_around()
     batch = next_suspect_claim(d)
     assert claims(batch)[0].serves == (("w", "digest"),)
@@ -107,7 +109,7 @@ def test_a_suspect_gets_its_turn_under_steady_load() -> None:
         assert claims(batch) == [], "it claimed more while a suspect waited"
         land(d, batch)
     batch = d.next_batch(3)
-    assert lanes(batch) == {"default/suspect": 1}
+    assert lanes(batch) == {"default/thread?": 1}
     assert batch is not None
     (suspect,) = land(d, batch, granted(claims(batch)[0], ("r", 2))).begin
     assert d.next_batch(DRAIN_FOR) is None
@@ -136,7 +138,7 @@ def test_a_suspect_waits_a_limited_time_for_bodies_that_do_not_end() -> None:
     d.drain(5)
     assert d.next_batch(DRAIN_FOR) is None
     batch = d.next_batch(5 + DRAIN_FOR)
-    assert lanes(batch) == {"default/suspect": 1}
+    assert lanes(batch) == {"default/thread?": 1}
     assert batch is not None
     assert land(d, batch, granted(claims(batch)[0], ("r", 2))).begin[0].suspect
 
@@ -151,7 +153,7 @@ def test_draining_for_a_suspect_that_somebody_else_took_ends() -> None:
     while (batch := d.next_batch(1)) is not None and len(asked) < 9:
         asked += lanes(batch)
         land(d, batch)
-    assert asked == ["default/suspect", "default/thread"]
+    assert asked == ["default/thread?", "default/thread"]
 
 
 def test_after_a_drain_that_took_too_long_suspects_are_claimed_alone_again() -> None:
@@ -165,6 +167,6 @@ def test_after_a_drain_that_took_too_long_suspects_are_claimed_alone_again() -> 
     end(d, suspect, DRAIN_FOR)
     later = 2 * DRAIN_FOR
     while (batch := d.next_batch(later)) is not None:
-        assert "default/suspect" not in lanes(batch), "a suspect was claimed beside others"
+        assert "default/thread?" not in lanes(batch), "a suspect was claimed beside others"
         land(d, batch, now=later)
     assert d.would_drain

@@ -8,10 +8,10 @@ import pytest
 
 from stepwell import Builder, Context, Engine, Workflow, step
 from stepwell.errors import InputError
+from stepwell.model import StoreLimits
 from stepwell.replay.effects import record, recorder
 from stepwell.runner import starting
 from stepwell.runner.bodies import attempt
-from stepwell.runner.worker import scheduler
 from tests.runner import jobs
 from tests.runner.schedulers import Scheduler, end, facts, hold
 from tests.runner.schedulers import scheduler as a_desk
@@ -193,8 +193,8 @@ def test_the_message_of_progress_is_kept_short_and_made_by_the_body(engine: Engi
 
 
 def test_a_batch_takes_no_more_than_a_store_can_write_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "MAX_BATCH_BYTES", 10)
     d: Scheduler = a_desk(threads=4)
+    monkeypatch.setattr(d, "_takes", StoreLimits(batch_bytes=10))
     d.know(facts(width=4))
     for held in hold(d, *(("r", index) for index in range(4))):
         end(d, held)

@@ -64,15 +64,26 @@ def test_what_becomes_known_while_a_sweep_is_under_way_is_not_forgotten() -> Non
     assert timetable.sweep_at == 50_010 + SWEEP_EVERY
 
 
-def test_watching_is_frequent_while_others_change_things() -> None:
+def test_a_hint_is_followed_at_once_and_many_not_all_the_time() -> None:
     timetable = Timetable()
-    timetable.watched(0, changed=True, busy=False)
-    assert timetable.watch_at == WATCH_SOONEST
-    for _ in range(10):
-        timetable.watched(0, changed=False, busy=False)
+    timetable.watched(0)
     assert timetable.watch_at == WATCH_LATEST
-    timetable.watched(0, changed=True, busy=True)
-    assert timetable.watch_at == WATCH_BUSY
+    timetable.hinted(10, busy=False)
+    assert timetable.watch_at == WATCH_SOONEST
+    timetable.watched(WATCH_SOONEST)
+    timetable.hinted(WATCH_LATEST, busy=False)
+    assert timetable.watch_at == WATCH_LATEST, "it has not looked for long"
+    timetable.watched(WATCH_LATEST)
+    timetable.hinted(WATCH_LATEST + 10, busy=True)
+    assert timetable.watch_at == WATCH_LATEST + WATCH_BUSY, "busy, it hears mostly of itself"
+
+
+def test_who_shares_a_store_with_many_sweeps_less_often() -> None:
+    timetable = Timetable()
+    timetable.swept(0, None, share=7)
+    assert timetable.sweep_at == 7 * SWEEP_EVERY
+    timetable.swept(0, 40_000, share=7)
+    assert timetable.sweep_at == 40_000, "but in time for what it knows of"
 
 
 def test_bodies_whose_time_is_up_are_named_once_and_in_order() -> None:
@@ -90,8 +101,7 @@ def test_it_wakes_for_whatever_comes_first(busy: bool, expected: int) -> None:
     timetable = Timetable()
     timetable.due(0, busy=True)
     timetable.swept(0, None)
-    for _ in range(10):
-        timetable.watched(0, changed=False, busy=False)
+    timetable.watched(0)
     limited(timetable, 300_000)
     assert timetable.next_at(0, busy=busy) == expected
     assert timetable.next_at(10_000_000, busy=busy) == 10_000_000

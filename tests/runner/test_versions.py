@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from stepwell import Workflow, step
 from stepwell.clock import SECOND, ManualClock
 from stepwell.codec import encode
 from stepwell.errors import RunConflict
-from stepwell.ids import WorkerId
+from stepwell.ids import WorkerId, machine
 from stepwell.kernel.healing import arrange
 from stepwell.kernel.layout import add_graph
 from stepwell.model import Enlist
@@ -49,7 +48,7 @@ class Place:
             self.clock.advance(1)
 
     def worker(self, name: str, serves: Any, **info: Any) -> None:
-        told = {"host": platform.node(), "pid": os.getpid(), "serves": serves, **info}
+        told = {"machine": machine(), "pid": os.getpid(), "serves": serves, **info}
         self.store.commit([Enlist(WorkerId(name), 10 * SECOND, encode(told))])
 
     def judge(self, mine: type[Workflow], follows: type[Workflow], worker: str | None = "me") -> str:
@@ -108,7 +107,7 @@ def test_a_process_that_is_gone_is_not_yielded_to_though_its_lease_runs_on() -> 
     place = Place(OLD, NEW, NEWEST)
     place.worker("gone", serves(NEWEST), pid=2**22 + 1)
     assert place.judge(NEW, follows=OLD) == "heal"
-    place.worker("elsewhere", serves(NEWEST), pid=2**22 + 1, host="another machine")
+    place.worker("elsewhere", serves(NEWEST), pid=2**22 + 1, machine="another machine")
     assert place.judge(NEW, follows=OLD) == "yield"
 
 

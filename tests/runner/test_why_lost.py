@@ -12,7 +12,7 @@ from stepwell import Engine
 from stepwell.clock import ManualClock
 from stepwell.graph import NodeSpec
 from stepwell.ids import NodeId
-from stepwell.model import CHUNK, MAX_LOSSES, Enlist, RunStatus
+from stepwell.model import MAX_LOSSES, Enlist, RunStatus
 from stepwell.runner import Run
 from stepwell.runner.procedures.gates import finish as finish_gate
 from stepwell.runner.procedures.procedure import carry_out
@@ -21,6 +21,7 @@ from stepwell.store.memory import MemoryStore
 from stepwell.store.sqlite import SqliteStore
 from stepwell.testing.conformance.arranging import switch_graph
 from stepwell.testing.ops import (
+    CHUNK,
     RUN,
     WORKER,
     add_graph,

@@ -10,6 +10,7 @@ from typing import Any
 from ..codec import decode, encode_checked, sha256
 from ..errors import GraphError
 from ..ids import Digest, NodeId
+from ..model.lanes import Lane
 from .check import inspect
 from .document import Source, node_document, node_from_document, to_document
 from .order import Ordered, ordered
@@ -156,7 +157,7 @@ class Graph:
         return tuple(map(tuple, found))
 
     @cached_property
-    def lanes(self) -> frozenset[str]:
+    def lanes(self) -> frozenset[Lane]:
         """Every line that READY nodes of this graph may stand in."""
         return frozenset(spec.lane for spec in self._specs)
 

@@ -11,6 +11,7 @@ from ..clock import SECONDS_NEEDED, is_seconds
 from ..errors import DefinitionError
 from ..ids import NodeId
 from ..importable import exception_name
+from ..model.lanes import Lane
 from ..place import caller
 from ..words import shown
 
@@ -113,15 +114,5 @@ class NodeSpec(NamedTuple):
     """Its args hold templates, as those of a document do. They are rendered before the body begins, with what it `needs`."""
 
     @property
-    def lane(self) -> str:
-        return lane_name(self.queue, self.body, self.on_lost)
-
-
-def lane_name(queue: str, body: str, on_lost: str = "rerun") -> str:
-    """The line READY nodes stand in. Nodes that must not be claimed ahead of a free slot have a line of their own."""
-    return f"{queue}/{body}!" if on_lost == "interrupt" else f"{queue}/{body}"
-
-
-def suspect_lane(lane: str) -> str:
-    """The line for nodes that may have killed their worker: each is claimed alone."""
-    return lane.partition("/")[0] + "/suspect"
+    def lane(self) -> Lane:
+        return Lane(self.queue, self.body, self.on_lost == "interrupt")

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..codec import text
 from ..errors import PermanentError
 from .access import Access
-from .registry import Handler
+from .definition import Handler
 
 _MAIN = "result"
 

@@ -16,10 +16,10 @@ from ..codec import json_path, text
 from ..errors import PermanentError
 from ..schemas import check_schema, problems_of
 from .access import Access
+from .definition import Handler
 from .http.outgoing import Outgoing
 from .http.request import RETRY
 from .http.service import ToService, known_service
-from .registry import Handler
 
 PATH = "/chat/completions"
 MAX_BYTES = 10_000_000

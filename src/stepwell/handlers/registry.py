@@ -1,4 +1,4 @@
-"""Handlers by name: what each is, and the mapping of all there are.
+"""Handlers by name: the mapping of all there are.
 
     from pydantic import BaseModel
     from stepwell import handler
@@ -20,155 +20,22 @@ registers itself by being imported. Pydantic is loaded when a handler is looked 
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType, ModuleType
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
-from ..errors import DefinitionError, PermanentError
-from ..graph import Retry, SideEffects
+from ..errors import DefinitionError
 from ..networks import allowed_networks
-from ..place import caller
-from ..secrets import NO_SECRETS, Provider, Secrets, has_references, references, references_of, resolved
-from ..services import checked_services
+from ..secrets import ANY_SERVICE, NO_SECRETS, Provider, Secrets, has_references, references, references_of, resolved
+from ..services import checked_services, owners_of
 from ..settings import Settings
 from ..words import shown
 from .access import Access
-from .configs import Later, Problem, fields_of, places_of_references, problems_of, schema_of, validated
+from .definition import Handler
 
 ENTRY_POINTS = "stepwell.handlers"
-DEFAULT_TIMEOUT = 30.0
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-__all__ = ["Handler", "Handlers", "Problem", "handler"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Handler:
-    """What the nodes that name it do. Calling it calls its function."""
-
-    name: str
-    function: Callable[[Any, Any], Any]
-    """`(ctx, config) -> JSON`, `def` or `async def`."""
-    config: Any = None
-    """The pydantic model of its config; None: any mapping."""
-    output: Any = None
-    """The pydantic model of what it returns; None: not known."""
-    description: str = ""
-    example: Mapping[str, Any] = field(default_factory=dict)
-    """A config."""
-    version: str = "1"
-    retry: Retry | None = None
-    """How its nodes are retried if they do not say."""
-    timeout: float = DEFAULT_TIMEOUT
-    """Seconds its nodes have if they do not say."""
-    side_effects: SideEffects = "opaque"
-    expressions: frozenset[str] = frozenset()
-    """Fields of the config whose text is an expression as it stands: `a + 1` is rendered as `{{ a + 1 }}` would be."""
-    keeps_secrets: bool = False
-    """It takes references to secrets and resolves them itself; other handlers find the values in their config."""
-    takes_secrets: bool = True
-    where: str = field(default="built in", repr=False)
-    is_async: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
-
-    def __call__(self, ctx: Any, config: Any) -> Any:
-        return self.function(ctx, config)
-
-    def config_schema(self) -> dict[str, Any]:
-        """The JSON Schema of its config."""
-        return schema_of(self.config)
-
-    def output_schema(self) -> dict[str, Any] | None:
-        return None if self.output is None else schema_of(self.output)
-
-    def output_fields(self) -> frozenset[str] | None:
-        """The fields of what it returns; None when they are not known, or more may come."""
-        return fields_of(self.output)
-
-    def check_config(self, config: object, later: Later | None = None) -> list[Problem]:
-        """What is wrong with a config as somebody wrote it. What is `later` known, a text that holds a template, is not judged,
-        nor is a secret that the handler gets the value of."""
-        written = references_of(config)
-        problems = problems_of(self.config, written if self.keeps_secrets else config, later)
-        if not self.takes_secrets:
-            told = f"{self.name} takes no secrets: what it is given it returns"
-            problems += [Problem(path, told) for path in places_of_references(written)]
-        return problems
-
-    def validated(self, config: Mapping[str, Any]) -> Any:
-        """The config as the function takes it; PermanentError lists all that is wrong."""
-        if not self.takes_secrets and has_references(config):
-            raise PermanentError(f"{self.name} takes no secrets: what it is given it returns")
-        return validated(self.name, self.config, config)
-
-
-def handler(
-    name: str,
-    *,
-    config: type | None = None,
-    output: type | None = None,
-    description: str | None = None,
-    example: Mapping[str, Any] = _NOTHING,
-    version: str = "1",
-    retry: Retry | int | None = None,
-    timeout: float = DEFAULT_TIMEOUT,
-    side_effects: SideEffects = "opaque",
-) -> Callable[[Callable[..., Any]], Handler]:
-    """Make a handler of a function `(ctx, config)`, `def` or `async def`.
-
-    The models of config and output are those that its parameter `config` and its return value are annotated with, the
-    description is its docstring, if they are not given.
-    """
-    where = str(caller())
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise DefinitionError(f"@handler({shown(name)}): a name of letters, digits, _ . and - is needed", where=where)
-
-    def make(function: Callable[..., Any]) -> Handler:
-        takes = list(inspect.signature(function).parameters)
-        if len(takes) != 2:
-            raise DefinitionError(
-                f"handler {name!r}: a function (ctx, config) is needed; this takes ({', '.join(takes)})", where=where
-            )
-        hints = _hints(function, needed=config is None)
-        return Handler(
-            name,
-            function,
-            config or _model(hints.get(takes[1])),
-            output or _model(hints.get("return")),
-            inspect.cleandoc(function.__doc__ or "") if description is None else description,
-            dict(example),
-            version,
-            Retry.of(retry),
-            timeout,
-            side_effects,
-            where=where,
-        )
-
-    return make
-
-
-def _hints(function: Callable[..., Any], *, needed: bool) -> dict[str, Any]:
-    try:
-        return get_type_hints(function)
-    except NameError as error:
-        if not needed:
-            return {}
-        raise DefinitionError(f"{error} where {function.__name__} is annotated: say config=... instead") from None
-
-
-def _model(hint: Any) -> Any:
-    """A pydantic model; anything else says nothing about the fields."""
-    return hint if isinstance(hint, type) and hasattr(hint, "model_validate") else None
-
-
 _BUILT_IN = {
     "aggregate": "data:aggregate",
     "call_external_service": "http.service:call_external_service",
@@ -199,12 +66,12 @@ class Handlers(Mapping[str, Handler]):
         shell: Iterable[str] | bool = False,
         access: Access | None = None,
     ) -> None:
-        self.access = access or Access(
-            checked_services(services),
-            secrets if isinstance(secrets, Secrets) else Secrets(provider=secrets),
-            allowed_networks(private_networks),
-            shell if isinstance(shell, bool) else frozenset(shell),
-        )
+        if access is None:
+            known = checked_services(services)
+            kept = secrets if isinstance(secrets, Secrets) else Secrets(provider=secrets)
+            programs = shell if isinstance(shell, bool) else frozenset(shell)
+            access = Access(known, kept.owned_by(owners_of(known)), allowed_networks(private_networks), programs)
+        self.access = access
         self._given: dict[str, Handler] = {}
         self._modules: list[str] = []
         self._loaded: dict[str, Handler] = {}
@@ -253,11 +120,9 @@ class Handlers(Mapping[str, Handler]):
         """What a node of this handler returns, a coroutine for `async def`; `config` is rendered, its secrets references."""
         used = handler.takes_secrets and not handler.keeps_secrets and has_references(config)
         if used:
-            service = config.get("service")
-            known = service if isinstance(service, str) else None
             # What a replay is answered was recorded without secrets, and where it runs there may be none.
             secrets = NO_SECRETS if getattr(ctx, "replaying", False) else self.access.secrets
-            config = resolved(config, secrets, known)
+            config = resolved(config, secrets)  # for no service: whom such a handler calls nobody can know
         result = handler.function(ctx, handler.validated(config))
         # A handler that gets the secrets themselves might return them, and an output is kept.
         finish = _masked if used else plain
@@ -269,17 +134,19 @@ class Handlers(Mapping[str, Handler]):
         """Why a node of this handler could not run here: the handler, a service or a secret is not here."""
         if ":" not in name and name not in self:
             return [f"there is no handler {name!r} here; give it to the engine: Engine(handlers=[...]), or in settings"]
-        named = config.get("service")
+        named = config.get("service") if name in _WITH_SERVICE else None
+        is_known_later = isinstance(named, str) and "{{" in named
         found: list[str] = []
         service = self.access.services.get(named) if isinstance(named, str) else None
-        if isinstance(named, str) and "{" not in named and service is None and name in _WITH_SERVICE:
+        if isinstance(named, str) and service is None and not is_known_later:
             known = ", ".join(self.access.services) or "none"
             found.append(
                 f"there is no service {named!r} here; there are {known}: add [services.{named}] to the settings"
             )
         used = [*references(references_of(config)), *(service.references if service is not None else ())]
         for ref in dict.fromkeys(used):
-            problem = self.access.secrets.problem(ref, named if isinstance(named, str) else None)
+            for_service = ANY_SERVICE if is_known_later else named if isinstance(named, str) else None
+            problem = self.access.secrets.problem(ref, for_service)
             if problem is not None:
                 found.append(problem)
         return found

@@ -21,7 +21,7 @@ from ..masking import holds_secret, mask
 from ..replay.effects.record import masked_value
 from ..secrets import SecretRef, resolved
 from .access import Access
-from .registry import Handler
+from .definition import Handler
 
 NAME = "shell"
 """What its effects are called."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Graph
-from ..model import CHUNK, AddGraph, LayoutRow
+from ..model import AddGraph, LayoutRow, StoreLimits
 
 
 def layout_of(graph: Graph) -> tuple[LayoutRow, ...]:
@@ -22,10 +22,18 @@ def layout_of(graph: Graph) -> tuple[LayoutRow, ...]:
     )
 
 
-def add_graph(graph: Graph, workflow: str, *, chunk: int = CHUNK) -> list[AddGraph]:
+def add_graph(graph: Graph, workflow: str, *, chunk: int = StoreLimits().nodes) -> list[AddGraph]:
     """The ops that store a graph, chunk by chunk, in this order."""
     rows = layout_of(graph)
     return [
-        AddGraph(graph.digest, workflow, graph.signature, graph.document, len(rows), start, rows[start : start + chunk])
+        AddGraph(
+            graph.digest,
+            workflow,
+            graph.signature,
+            None if start else graph.document,
+            len(rows),
+            start,
+            rows[start : start + chunk],
+        )
         for start in range(0, len(rows), chunk)
     ]

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from ..ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId
+from .lanes import Lane
+from .limits import StoreLimits
 from .rows import OnFailure
 from .status import AttemptStatus, NodeStatus, RunStatus
 from .versions import ActivateVersion, SaveVersion
-
-CHUNK = 2_000
-"""How many nodes one op adds, claims, rewrites or deletes at most, so that no commit blocks the others for long."""
 
 
 class LayoutRow(NamedTuple):
@@ -24,7 +23,7 @@ class LayoutRow(NamedTuple):
     id: str
     parents: tuple[int, ...]
     needs: tuple[int, ...]
-    lane: str
+    lane: Lane
     rank: int
     """Its place in the order of the graph: its number, unless the run has lived with other versions of the graph."""
     removed: bool = False
@@ -32,19 +31,20 @@ class LayoutRow(NamedTuple):
 
 
 class AddGraph(NamedTuple):
-    """Store one chunk of a graph: `rows` are its nodes from `start` on. Complete when all `total` are there."""
+    """Store one chunk of a graph: `rows` are its nodes from `start` on, at most `limits.nodes`. Complete when all `total` are
+    there. Only the first chunk brings the document."""
 
     digest: Digest
     workflow: str
     signature: str
-    document: bytes
+    document: bytes | None
     total: int
     start: int
     rows: tuple[LayoutRow, ...]
 
 
 class Create(NamedTuple):
-    """A run of a stored graph, and its first CHUNK nodes. Loaded at once when it has no more; else see AddNodes."""
+    """A run of a stored graph, and its first `limits.nodes` nodes. Loaded at once when it has no more; else see AddNodes."""
 
     run_id: RunId
     workflow: str
@@ -58,6 +58,10 @@ class Create(NamedTuple):
     idempotency_key: str | None = None
     fork: bytes | None = None
     """Of which run it is a fork, and from where. Once it is loaded its gate is held for `fork`, with this as arguments."""
+    origin: RunId | None = None
+    """The run it is a fork of, by which forks are found."""
+    tags: tuple[tuple[str, str], ...] = ()
+    """What people find it by: names and values, each name once, in order of the names."""
 
 
 class Share(NamedTuple):
@@ -74,7 +78,7 @@ class Share(NamedTuple):
 
 
 class AddNodes(NamedTuple):
-    """The next CHUNK nodes of a run, from `start` on. The last chunk opens the gate."""
+    """The next nodes of a run, at most `limits.nodes`, from `start` on. The last chunk opens the gate."""
 
     run_id: RunId
     start: int
@@ -83,7 +87,7 @@ class AddNodes(NamedTuple):
 class SwitchGraph(NamedTuple):
     """Behind a closed gate, the run switches to another stored graph, which numbers the nodes it has as they were.
 
-    The first op of a kind adds the first CHUNK of the nodes that are new to it; `start` says where the next chunk begins.
+    Each op adds at most `limits.nodes` of the nodes that are new to it; `start` says where its chunk begins.
     """
 
     run_id: RunId
@@ -94,15 +98,17 @@ class SwitchGraph(NamedTuple):
 
 class Claim(NamedTuple):
     """Take READY nodes, lane by lane. The limits are cumulative: from each lane until the claim has `limit` nodes in all.
-    A claim takes at most CHUNK nodes.
+    A claim takes at most `limits.nodes`.
 
-    `runs` limits it to these runs; `serves` to runs of these (workflow, digest) pairs; neither: whatever is ready.
+    Its scope is either `runs`, which the worker knows, or `serves`: the runs of these (workflow, digest) pairs, of which
+    the answer says what they are. In both the most urgent run comes first, then the one that was admitted first; in a run the
+    order of its graph.
     """
 
     claim_id: ClaimId
     worker: WorkerId
-    lanes: tuple[tuple[str, int], ...]
-    runs: tuple[RunId, ...] | None = None
+    lanes: tuple[tuple[Lane, int], ...]
+    runs: tuple[RunId, ...] = ()
     serves: tuple[tuple[str, str], ...] | None = None
 
 
@@ -171,9 +177,16 @@ class Dismiss(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Find what time has changed: expired leases, due nodes, passed deadlines, gates left held."""
+    """Find what time has changed: expired leases, due nodes, passed deadlines, gates left held; `limit` of each at most.
+
+    A gate that it reports is left to whoever asked for HAND_OUT microseconds: no other sweep reports it meanwhile. If nobody
+    has swept for OUTAGE, the store could not be reached: leases that ran out since are given once more, so that workers that
+    live can renew them.
+    """
 
     limit: int = 1_000
+    run: RunId | None = None
+    """Only what concerns this run, and the workers that hold nodes of it. Its gate is reported whoever has it."""
 
 
 class Gate(NamedTuple):
@@ -234,7 +247,7 @@ class Delete(NamedTuple):
     """Forget an ended run, at most `limit` nodes and ENTRIES_A_NODE times as many entries of its journal at a time."""
 
     run_id: RunId
-    limit: int = CHUNK
+    limit: int = StoreLimits().nodes
 
 
 class DeleteGraph(NamedTuple):
@@ -244,7 +257,7 @@ class DeleteGraph(NamedTuple):
     """
 
     digest: Digest
-    limit: int = CHUNK
+    limit: int = StoreLimits().nodes
 
 
 Op: TypeAlias = (
@@ -276,6 +289,8 @@ MAX_LOSSES = SUSPECT_AFTER + 3
 """At this many losses the node is FAILED, reason `worker_lost`."""
 NODE_FAILED = "node_failed"
 """Why a run with `on_failure="pause"` is PAUSED."""
+HAND_OUT = 5_000_000
+OUTAGE = 12_000_000
 LOAD_LEASE = 30_000_000
 """Microseconds after which a run that is still not loaded is reported, so that anybody can finish it."""
 

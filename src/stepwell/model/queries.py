@@ -1,13 +1,31 @@
-"""What can be read from a store: a closed set, too. Lists are paged by key, never by offset."""
+"""What can be read from a store: a closed set, too.
+
+Lists are paged by key, never by offset: `after` is the cursor of the page before. None is without a limit.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..ids import AttemptId, Digest, RunId, WorkerId
+from .lanes import Lane
 from .rows import RunRow
 from .status import NodeStatus, RunStatus
 from .versions import GetVersion, ListNames, ListVersions
+
+Row = TypeVar("Row")
+
+
+class Page(tuple[Row, ...]):
+    """The rows that a list query found, in order. It may be short: only its cursor says whether there is more."""
+
+    cursor: Any
+
+    def __new__(cls, rows: Iterable[Row] = (), cursor: Any = None) -> Page[Row]:
+        page = super().__new__(cls, rows)
+        page.cursor = cursor
+        return page
 
 
 class GetRun(NamedTuple):
@@ -24,9 +42,15 @@ class ListRuns(NamedTuple):
     ended_before: int | None = None
     digest: Digest | None = None
     origin: RunId | None = None
-    """Only forks of this run: those whose `fork` is a JSON object with this `origin`."""
+    """Only forks of this run."""
     prefix: str | None = None
     """Only runs whose id begins so."""
+    tags: tuple[tuple[str, str], ...] = ()
+    """Only runs that have all of these."""
+    since: int | None = None
+    """Only runs that were created then or later."""
+    until: int | None = None
+    """Only runs that were created before."""
 
 
 class ListNodes(NamedTuple):
@@ -50,10 +74,12 @@ class ListAttempts(NamedTuple):
 
 
 class GetOutputs(NamedTuple):
-    """The completions of nodes, by index; of all that have completed when `indexes` is None."""
+    """The completions of nodes, (index, completion), by index; of all that have completed when `indexes` is None."""
 
     run_id: RunId
     indexes: tuple[int, ...] | None = None
+    after: int = -1
+    limit: int = 10_000
 
 
 class GetGraph(NamedTuple):
@@ -108,16 +134,22 @@ class ListMarks(NamedTuple):
 
     run_id: RunId
     indexes: tuple[int, ...] | None = None
+    after: tuple[AttemptId, int] | None = None
+    limit: int = 10_000
 
 
 class ListStops(NamedTuple):
-    """The running attempts of a worker that should stop."""
+    """The running attempts of a worker that should stop, the first ones that were claimed."""
 
     worker: WorkerId
+    limit: int = 10_000
 
 
 class ListWorkers(NamedTuple):
-    pass
+    """In order of their ids."""
+
+    after: WorkerId | None = None
+    limit: int = 1_000
 
 
 class CountNodes(NamedTuple):
@@ -136,14 +168,17 @@ class ListReady(NamedTuple):
     """Runs behind an open gate that have READY nodes in these lanes: of those that are named, and of the (workflow, digest)
     pairs; the most urgent first."""
 
-    lanes: tuple[str, ...]
+    lanes: tuple[Lane, ...]
     runs: tuple[RunId, ...] = ()
     serves: tuple[tuple[str, str], ...] = ()
     limit: int = 100
 
 
 class ListUnfinished(NamedTuple):
-    """What unfinished runs need somebody to serve: each (workflow, target, digest) once."""
+    """What unfinished runs need somebody to serve: each (workflow, target, digest) once, in this order."""
+
+    after: tuple[str, str | None, str] | None = None
+    limit: int = 10_000
 
 
 class Unfinished(NamedTuple):

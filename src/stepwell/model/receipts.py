@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from ..ids import AttemptId, Digest, RunId
-from .rows import GateState
+from .rows import GateState, RunRow
 from .status import RunStatus
 from .versions import VersionActivated, VersionSaved
 
@@ -29,6 +30,8 @@ class Refusal(StrEnum):
     """The status of the run does not allow it, or it is no legal move at all."""
     CHANGED = "changed"
     """Rows have changed since the rewrite was computed; compute it again."""
+    INVALID = "invalid"
+    """It holds a text or a number that not every store can keep: see `store.rules.values`."""
     INCOMPLETE = "incomplete"
     """The graph, or the run, is not loaded yet; or what a gate was held for is not done."""
 
@@ -97,6 +100,11 @@ class Shared(NamedTuple):
 
 class Claimed(NamedTuple):
     grants: tuple[Grant, ...]
+    runs: tuple[RunRow, ...] = ()
+    """Of a claim by `serves`: the runs that its grants are of, as they stand now."""
+    contended: bool = False
+    """Runs that others hold at this moment were left out: that there is less than asked for does not mean that no more is
+    READY."""
 
 
 class Settled(NamedTuple):
@@ -141,6 +149,8 @@ class Swept(NamedTuple):
     gates: tuple[HeldGate, ...]
     next_due: int | None
     """When the next sweep will find something, as far as the rows say now."""
+    workers: int = 0
+    """How many workers have a lease: together they sweep often enough."""
 
 
 class GateTaken(NamedTuple):
@@ -178,3 +188,21 @@ Receipt: TypeAlias = (
     | VersionSaved
     | VersionActivated
 )
+
+
+class Answer(list[Receipt]):
+    """What a commit is answered with: the receipts, one for each op, in order; and what its sender should know besides."""
+
+    __slots__ = ("now", "stop")
+
+    def __init__(self, receipts: Iterable[Receipt] = (), now: int = 0, stop: tuple[AttemptId, ...] = ()) -> None:
+        super().__init__(receipts)
+        self.now = now
+        """The store's time at which all of it happened."""
+        self.stop = stop
+        """Attempts that should stop, of the worker that the batch claims or renews for."""
+
+    def news(self) -> Iterator[RunNews]:
+        """How the runs stand that it settled something of, each once."""
+        seen = {receipt.run.run_id: receipt.run for receipt in self if isinstance(receipt, Settled)}
+        return iter(seen.values())

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from ..ids import AttemptId, Digest, NodeId, RunId, WorkerId
+from .lanes import Lane
 from .status import AttemptStatus, NodeStatus, RunStatus
 
 OnFailure = Literal["fail_fast", "finish", "pause"]
@@ -51,6 +52,9 @@ class RunRow(NamedTuple):
     """Of which run it is a fork, and from where."""
     tolerated: int = 0
     """Of its failed nodes, how many it goes on in spite of."""
+    origin: RunId | None = None
+    """The run it is a fork of."""
+    tags: tuple[tuple[str, str], ...] = ()
 
 
 class NodeRow(NamedTuple):
@@ -67,7 +71,7 @@ class NodeRow(NamedTuple):
     """Failed and timed-out attempts since somebody last asked for this node."""
     losses: int
     """Workers lost with this node since somebody last asked for it."""
-    lane: str
+    lane: Lane
     due_at: int | None
     reason: str | None
     generation: int = 0

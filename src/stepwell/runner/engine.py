@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from ..errors import EngineClosed, InputError, RunStillActive
 from ..handlers import Handler, Handlers
 from ..ids import RunId, new_worker_id
 from ..kernel.comparing import Comparison
-from ..model import Create, ListRuns, RunRow, RunStatus, Unfinished
+from ..model import Create, RunRow, RunStatus, Unfinished
 from ..store import Store, open_store, reader
 from . import checking
 from .bodies.held import RunFacts
@@ -25,6 +26,7 @@ from .code.serving import Serving
 from .code.versions import Versions
 from .documents import Documents, SavedDocument, StoredWorkflow
 from .events import Events, ObservedStore
+from .listing import Runs, run_query
 from .recent import Recent
 from .reports.explain import served_by
 from .requests import Requests
@@ -34,7 +36,7 @@ from .waiting import Waiting
 from .watch import Watch
 from .worker.batches import Limits
 from .worker.debounce import Debounce
-from .worker.housekeeping import Housekeeping
+from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
 from .worker.metrics import IDLE, EngineMetrics
 
@@ -125,14 +127,15 @@ class Engine:
                 on_news=self._on_news,
                 on_trouble=self._watch.trouble,
                 on_pressure=self.events.pressed,
-                house=lambda: self._house,
+                follower=lambda: self._follower,
+                waited=self._watch.runs,
                 graphs=self.code.known_graph,
                 queues=taken,
                 guarded=guard,
             )
             self.events.settling = self._runner.settling
-            self._house = Housekeeping(
-                self._runner, store_now=self.store.now, waited=self._watch.runs, serve=self._serve_soon
+            self._follower = Follower(
+                self._runner, waited=self._watch.runs, serve=self._serve_soon, shared=not self.store.embedded
             )
         self.requests = Requests(
             self.store,
@@ -194,14 +197,15 @@ class Engine:
         priority: int = 0,
         timeout: float | None = None,
         seed: int | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> Run:
-        """Start a run; it is durable when this returns.
+        """Start a run; it is durable when this returns. `tags` are what people find it by: `engine.runs(tag=…)`.
 
         The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there; that of
         a Builder must also have the same graph. `input` is that of a document; a class has its own.
         """
         definition = self._definition_of(workflow, input)
-        create = create_op(definition, run_id, idempotency_key, priority, timeout, seed)
+        create = create_op(definition, run_id, idempotency_key, priority, timeout, seed, tags)
         return self.start_definition(definition, create, fresh=run_id is None and idempotency_key is None)
 
     def start_definition(self, definition: Definition, create: Create, *, fresh: bool = True) -> Run:
@@ -221,10 +225,12 @@ class Engine:
             )
         return self.code.definition_of(workflow)
 
-    def start_many(self, workflows: Iterable[Startable], *, priority: int = 0) -> list[Run]:
+    def start_many(
+        self, workflows: Iterable[Startable], *, priority: int = 0, tags: Mapping[str, str] | None = None
+    ) -> list[Run]:
         """Start many runs, hundreds in one commit."""
         definitions = map(self._definition_of, checking.checked_list(workflows))
-        items = ((definition, create_op(definition, priority=priority)) for definition in definitions)
+        items = ((definition, create_op(definition, priority=priority, tags=tags)) for definition in definitions)
         runs: list[Run] = []
         while chunk := list(islice(items, RUNS_PER_COMMIT)):
             runs += [Run(self, run_id) for run_id in self._starting.start(chunk, fresh=True)]
@@ -252,13 +258,17 @@ class Engine:
         return as_run(self, first).diff(second)
 
     def runs(
-        self, *, limit: int = 100, workflow: str | None = None, status: RunStatus | str | None = None
-    ) -> list[Run]:
-        """The newest runs."""
-        checking.check_page(limit, workflow)
-        statuses = () if status is None else (checking.checked_status(status),)
-        page = reader.list_runs(self.store, ListRuns(limit, workflow=workflow, statuses=statuses))
-        return [Run(self, row.id) for row in page.runs]
+        self,
+        *,
+        tag: Mapping[str, str] | None = None,
+        workflow: str | None = None,
+        status: RunStatus | str | None = None,
+        since: datetime | timedelta | None = None,
+        prefix: str | None = None,
+        limit: int = 100,
+    ) -> Runs:
+        """The newest runs, or those like that; `since` is when they were created. More of them: `runs.all()`, `runs.next()`."""
+        return Runs.find(self, run_query(limit, tag, workflow, status, since, prefix))
 
     @property
     def metrics(self) -> EngineMetrics:
@@ -365,10 +375,11 @@ class Engine:
         with contextlib.suppress(EngineClosed):
             again = self._discover()
             if again is not None:
-                self._house.serve_again(again)
+                self._follower.serve_again(again)
 
-    def _find_facts(self, run_id: RunId) -> RunFacts:
-        row = reader.require_run(self.store, run_id)
+    def _find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
+        """`row`: the run as a claim has brought it."""
+        row = row or reader.require_run(self.store, run_id)
         try:
             facts = self.code.facts(row)
             self._versions.check_input(row)

@@ -10,12 +10,24 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InputError
-from ..ids import NodeId, RunId
-from ..model import AttemptStatus, Batch, NodeStatus, Query, Receipt, RunStatus, Settle, receipts
+from ..ids import NodeId, RunId, WorkerId
+from ..model import (
+    Answer,
+    AttemptStatus,
+    Batch,
+    Hint,
+    NodeStatus,
+    Query,
+    Receipt,
+    RunStatus,
+    Settle,
+    StoreLimits,
+    receipts,
+)
 from ..store import Store
 from ..words import shown
 from .bodies.held import Held
@@ -204,19 +216,32 @@ class ObservedStore:
     def embedded(self) -> bool:
         return self._store.embedded
 
+    @property
+    def limits(self) -> StoreLimits:
+        return self._store.limits
+
     def read(self, queries: Sequence[Query]) -> list[Any]:
         return self._store.read(queries)
 
     def now(self) -> int:
         return self._store.now()
 
-    def version(self) -> int:
-        return self._store.version()
+    @property
+    def needs_hints(self) -> bool:
+        return self._store.needs_hints
+
+    def send_hint(self, hint: Hint) -> None:
+        self._store.send_hint(hint)
+
+    def wait_for_hint(
+        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
+    ) -> bool:
+        return self._store.wait_for_hint(queues, runs, worker, timeout)
 
     def close(self) -> None:
         self._store.close()
 
-    def commit(self, batch: Batch) -> list[Receipt]:
+    def commit(self, batch: Batch) -> Answer:
         events = self._events
         if not events.listening:
             return self._store.commit(batch)

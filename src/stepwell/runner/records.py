@@ -28,6 +28,7 @@ def run_record(run: StoredRun) -> dict[str, Any]:
         "reason": row.reason,
         "priority": row.priority,
         "idempotency_key": row.idempotency_key,
+        "tags": dict(row.tags),
         "nodes_total": run.size,
         "nodes_open": row.open,
         "nodes_failed": row.failed,

@@ -121,7 +121,17 @@ class Requests:
         chosen = new_run_id() if run_id is None else checked_run_id(run_id)
         given = kept_input(self._code.input_for(row, input)) if input else row.input
         create = Create(
-            chosen, row.workflow, row.target, row.digest, given, row.seed, row.on_failure, row.priority, fork=arguments
+            chosen,
+            row.workflow,
+            row.target,
+            row.digest,
+            given,
+            row.seed,
+            row.on_failure,
+            row.priority,
+            fork=arguments,
+            origin=row.id,
+            tags=row.tags,
         )
         made = begin_fork(self._store, create)
         if self._works:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import platform
 from typing import Any
 
 from ..codec import decode
+from ..ids import machine
 from ..model import WorkerRow
 from .port import Store
 from .reader import list_workers
@@ -30,17 +30,17 @@ def _may_live(stored: bytes) -> bool:
         return True
     if not isinstance(info, dict) or not isinstance(info.get("pid"), int):
         return True
-    return process_may_live(info.get("host"), info["pid"])
+    return process_may_live(info.get("machine"), info["pid"])
 
 
 def holder_may_live(token: str) -> bool:
     """False only if the gate token is of a process of this machine that is certainly gone."""
-    host, _, pid = token.partition("@")[2].rpartition(":")
-    return not pid.isdecimal() or process_may_live(host, int(pid))
+    where, _, pid = token.partition("@")[2].rpartition(":")
+    return not pid.isdecimal() or process_may_live(where, int(pid))
 
 
-def process_may_live(host: object, pid: int) -> bool:
-    if host != platform.node():
+def process_may_live(where: object, pid: int) -> bool:
+    if where != machine():
         return True
     try:
         os.kill(pid, 0)

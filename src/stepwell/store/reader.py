@@ -34,6 +34,7 @@ from ..model import (
     NameRow,
     NodeRow,
     NodeStatus,
+    Page,
     Query,
     ReadyRuns,
     RunPage,
@@ -49,8 +50,18 @@ from ..model.outputs import Completion, output_of
 from ..words import shown
 from .port import Store
 
-ALL = 2**40
-"""A limit for those who need all of something at one moment."""
+SETTLED_AFTER = 5
+"""How often a run that moves meanwhile is read again, by those who need all of it at one moment."""
+
+
+def rows(store: Store, query: Any) -> Iterator[Any]:
+    """All that a list query finds, page by page."""
+    while True:
+        (page,) = store.read([query])
+        yield from page
+        if page.cursor is None:
+            return
+        query = query._replace(after=page.cursor)
 
 
 def get_run(store: Store, run_id: str) -> RunRow | None:
@@ -68,11 +79,27 @@ def require_run(store: Store, run_id: str) -> RunRow:
 
 
 def at_one_moment(store: Store, run_id: RunId, *queries: Query) -> list[Any]:
-    """The run, and the answers to other queries about it; RunNotFound if there is no such run."""
-    found = store.read([GetRun(run_id), *queries])
-    if found[0] is None:
-        raise RunNotFound(run_id, store=store.url)
-    return found
+    """The run, and the whole answers to list queries about it; RunNotFound if there is no such run.
+
+    What does not fit into one page is read after it, and all of it again if the run has moved meanwhile.
+    """
+    for _ in range(SETTLED_AFTER):
+        row, *pages = store.read([GetRun(run_id), *queries])
+        if row is None:
+            raise RunNotFound(run_id, store=store.url)
+        if all(getattr(page, "cursor", None) is None for page in pages):
+            return [row, *pages]
+        whole = [_whole(store, query, page) for query, page in zip(queries, pages, strict=True)]
+        again = get_run(store, run_id)
+        if again is None or again.seq == row.seq:
+            break
+    return [row, *whole]
+
+
+def _whole(store: Store, query: Any, page: Any) -> Any:
+    if not isinstance(page, Page) or page.cursor is None:
+        return page
+    return (*page, *rows(store, query._replace(after=page.cursor)))
 
 
 def check_run_id(run_id: object) -> None:
@@ -115,13 +142,7 @@ def forks(store: Store, row: RunRow) -> Iterator[RunRow]:
 
 
 def all_nodes(store: Store, run_id: str, *statuses: NodeStatus) -> list[NodeRow]:
-    nodes: list[NodeRow] = []
-    while True:
-        after = nodes[-1].index if nodes else -1
-        page = cast("tuple[NodeRow, ...]", store.read([ListNodes(RunId(run_id), after, statuses=statuses)])[0])
-        nodes += page
-        if len(page) < ListNodes(RunId("")).limit:
-            return nodes
+    return list(rows(store, ListNodes(RunId(run_id), statuses=statuses)))
 
 
 def get_node(store: Store, run_id: str, index: int) -> NodeRow:
@@ -140,13 +161,7 @@ def each_attempt(
     store: Store, run_id: str, index: int | None = None, limit: int = ListAttempts(RunId("")).limit
 ) -> Iterator[AttemptRow]:
     """So many at a time: their outputs need not all be held at once."""
-    after = (-1, 0)
-    while True:
-        page = cast("tuple[AttemptRow, ...]", store.read([ListAttempts(RunId(run_id), index, after, limit)])[0])
-        yield from page
-        if len(page) < limit:
-            return
-        after = page[-1].index, page[-1].number
+    return rows(store, ListAttempts(RunId(run_id), index, limit=limit))
 
 
 def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:
@@ -162,7 +177,7 @@ def get_stored_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | Non
 
 def get_completions(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, Completion]:
     """The same with the numbers of the attempts."""
-    return cast("dict[int, Completion]", store.read([GetOutputs(RunId(run_id), indexes)])[0])
+    return dict(rows(store, GetOutputs(RunId(run_id), indexes)))
 
 
 def get_graph(store: Store, digest: str) -> bytes | None:
@@ -177,23 +192,11 @@ def get_graph_ages(store: Store, *digests: str) -> dict[str, int]:
 
 def unused_graphs(store: Store, stored_before: int | None = None) -> Iterator[tuple[Digest, str]]:
     """(digest, workflow) of graphs that no run has or had, page by page."""
-    query = ListUnusedGraphs(stored_before=stored_before)
-    while True:
-        page = cast("tuple[tuple[Digest, str], ...]", store.read([query])[0])
-        yield from page
-        if len(page) < query.limit:
-            return
-        query = query._replace(after=page[-1][0])
+    return rows(store, ListUnusedGraphs(stored_before=stored_before))
 
 
 def list_journal(store: Store, run_id: str, after: int = 0) -> list[JournalRow]:
-    entries: list[JournalRow] = []
-    while True:
-        start = entries[-1].seq if entries else after
-        page = cast("tuple[JournalRow, ...]", store.read([ListJournal(RunId(run_id), start)])[0])
-        entries += page
-        if len(page) < ListJournal(RunId("")).limit:
-            return entries
+    return list(rows(store, ListJournal(RunId(run_id), after)))
 
 
 class History(NamedTuple):
@@ -208,7 +211,9 @@ class History(NamedTuple):
 def get_history(store: Store, run_id: str) -> History:
     """Raises RunNotFound. However long reading takes: what happens meanwhile is not in it."""
     asked = RunId(run_id)
-    row, counts, page = at_one_moment(store, asked, CountNodes(asked), ListJournal(asked))
+    row, counts, page = store.read([GetRun(asked), CountNodes(asked), ListJournal(asked)])
+    if row is None:
+        raise RunNotFound(run_id, store=store.url)
     now, journal = store.now(), [*page]
     if len(journal) < row.seq:
         journal += list_journal(store, run_id, len(journal))
@@ -224,18 +229,11 @@ def list_lines(
     kind: str | None = None,
     since: int | None = None,
 ) -> tuple[LineRow, ...]:
-    lines: list[LineRow] = []
-    query = ListLines(RunId(run_id), index, number=number, kind=kind, since=since)
-    while True:
-        page = cast("tuple[LineRow, ...]", store.read([query])[0])
-        lines += page
-        if len(page) < query.limit:
-            return tuple(lines)
-        query = query._replace(after=(page[-1].attempt, page[-1].index))
+    return tuple(rows(store, ListLines(RunId(run_id), index, number=number, kind=kind, since=since)))
 
 
 def list_marks(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> tuple[LineRow, ...]:
-    return cast("tuple[LineRow, ...]", store.read([ListMarks(RunId(run_id), indexes)])[0])
+    return tuple(rows(store, ListMarks(RunId(run_id), indexes)))
 
 
 def list_stops(store: Store, worker: WorkerId) -> tuple[AttemptId, ...]:
@@ -243,7 +241,7 @@ def list_stops(store: Store, worker: WorkerId) -> tuple[AttemptId, ...]:
 
 
 def list_workers(store: Store) -> tuple[WorkerRow, ...]:
-    return cast("tuple[WorkerRow, ...]", store.read([ListWorkers()])[0])
+    return tuple(rows(store, ListWorkers()))
 
 
 def count_nodes(store: Store, run_id: str, removed: AbstractSet[int] = frozenset()) -> dict[NodeStatus, int]:
@@ -258,7 +256,7 @@ def ready_runs(store: Store, runs: tuple[RunId, ...]) -> tuple[RunId, ...]:
 
 
 def list_unfinished(store: Store) -> tuple[Unfinished, ...]:
-    return cast("tuple[Unfinished, ...]", store.read([ListUnfinished()])[0])
+    return tuple(rows(store, ListUnfinished()))
 
 
 def get_version(
@@ -269,20 +267,8 @@ def get_version(
 
 
 def all_versions(store: Store, kind: VersionKind, name: str, page: int = 1_000) -> Iterator[VersionRow]:
-    after = 0
-    while True:
-        rows = cast("tuple[VersionRow, ...]", store.read([ListVersions(kind, name, after, page)])[0])
-        yield from rows
-        if len(rows) < page:
-            return
-        after = rows[-1].number
+    return rows(store, ListVersions(kind, name, limit=page))
 
 
 def all_names(store: Store, kind: VersionKind, page: int = 1_000) -> Iterator[NameRow]:
-    after: str | None = None
-    while True:
-        rows = cast("tuple[NameRow, ...]", store.read([ListNames(kind, after, page)])[0])
-        yield from rows
-        if len(rows) < page:
-            return
-        after = rows[-1].name
+    return rows(store, ListNames(kind, limit=page))

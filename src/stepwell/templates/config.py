@@ -14,7 +14,7 @@ from .template import Expression, Template, compile_expression, compile_template
 Path = tuple[str | int, ...]
 MakeSecret = Callable[[str], Any]
 
-_SECRET = re.compile(r"secret:([A-Za-z_][A-Za-z0-9_.\-]*)\Z")
+_SECRET = re.compile(r"secret:([A-Za-z_][A-Za-z0-9_.\-]{0,199})\Z")
 _PLAIN = frozenset({int, float, bool, type(None)})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..clock import microseconds
@@ -12,13 +12,31 @@ from ..kernel import layout as storing
 from ..model import *
 from ..store import Store, reader
 
-Answer = TypeVar("Answer")
+Kind = TypeVar("Kind")
 
+MARGIN = 0.5
+"""Seconds by which something is early enough: on a server time goes on while a test does."""
 RUN = RunId("run-1")
 WORKER = WorkerId("worker-1")
 TOKEN = GateToken("token-1")
-LANE = "default/thread"
-EVERY_LANE = tuple((f"default/{kind}", CHUNK) for kind in ("thread", "loop", "process", "thread!", "suspect"))
+CHUNK = StoreLimits().nodes
+LANE = Lane("default", "thread")
+EVERY_LANE = (
+    LANE,
+    Lane("default", "loop"),
+    Lane("default", "process"),
+    Lane("default", "thread", careful=True),
+    *(Lane("default", body, suspect=True) for body in ("thread", "loop", "process")),
+)
+
+
+def lane(text: str) -> Lane:
+    """
+    >>> lane("gpu/thread!?")
+    Lane(queue='gpu', body='thread', careful=True, suspect=True)
+    """
+    queue, _, body = text.partition("/")
+    return Lane(queue, body.rstrip("!?"), "!" in body, "?" in body)
 
 
 def spec(name: str, parents: str = "", *, needs: str = "", **options: Any) -> NodeSpec:
@@ -60,8 +78,9 @@ def create(of: Graph, run: str = RUN, **options: Any) -> Create:
 def start(store: Store, of: Graph, run: str = RUN, **options: Any) -> Graph:
     """Store the graph, create a run of it and load it whole."""
     op = create(of, run, **options)
-    more = [AddNodes(RunId(run), begin) for begin in range(CHUNK, len(of), CHUNK)]
-    receipts = store.commit([*add_graph(of, workflow=op.workflow), op, *more])
+    chunk = store.limits.nodes
+    more = [AddNodes(RunId(run), begin) for begin in range(chunk, len(of), chunk)]
+    receipts = store.commit([*add_graph(of, workflow=op.workflow, chunk=chunk), op, *more])
     refused = [receipt for receipt in receipts if isinstance(receipt, Refused)]
     assert not refused, refused
     assert isinstance(receipts[-1], Created)
@@ -82,7 +101,7 @@ def claim_first(store: Store, of: Graph, **options: Any) -> Grant:
     return grant
 
 
-def one(store: Store, op: Op, kind: type[Answer]) -> Answer:
+def one(store: Store, op: Op, kind: type[Kind]) -> Kind:
     """Commit one op that must be answered with this kind of receipt."""
     (receipt,) = store.commit([op])
     assert isinstance(receipt, kind), f"{op} was answered with {receipt}"
@@ -104,21 +123,27 @@ def claim_op(
     limit: int = CHUNK,
     *,
     claim: str | None = None,
-    lanes: Sequence[tuple[str, int]] | None = None,
-    runs: Iterable[str] | None = None,
+    lanes: Sequence[tuple[Lane | str, int]] | None = None,
+    runs: Iterable[str] = (RUN,),
     serves: Iterable[tuple[str, str]] | None = None,
 ) -> Claim:
     """A claim of up to `limit` nodes of the usual lanes."""
     return Claim(
         new_claim_id() if claim is None else ClaimId(claim),
         WorkerId(worker),
-        tuple((lane, limit) for lane, _ in EVERY_LANE) if lanes is None else tuple(lanes),
-        None if runs is None else tuple(RunId(run) for run in runs),
+        tuple(
+            (lane(name) if isinstance(name, str) else name, most)
+            for name, most in (((every, limit) for every in EVERY_LANE) if lanes is None else lanes)
+        ),
+        tuple(RunId(run) for run in runs) if serves is None else (),
         None if serves is None else tuple(serves),
     )
 
 
 def claim(store: Store, worker: str = WORKER, limit: int = CHUNK, **scope: Any) -> tuple[Grant, ...]:
+    """Of all runs there are, unless it says of which."""
+    if not {"runs", "serves"} & scope.keys():
+        scope["runs"] = sorted(row.id for row in reader.all_runs(store))
     return one(store, claim_op(worker, limit, **scope), Claimed).grants
 
 
@@ -165,7 +190,16 @@ def hold(store: Store, run: str = RUN, token: str = TOKEN, purpose: str = "cance
     """Hold a gate, or take over one that somebody left for this purpose."""
     row = reader.require_run(store, run)
     left = row.gate is GateState.HELD and row.purpose == purpose
-    return one(store, gate_op(run, token, purpose, resume=left, **more), GateTaken).run
+    return _with_either(store, token, lambda name: gate_op(run, name, purpose, resume=left, **more), GateTaken).run
+
+
+def _with_either(store: Store, token: str, op: Callable[[str], Op], kind: type[Kind]) -> Kind:
+    """A token is not taken twice in a row, so tests that hold a gate again have a second one."""
+    (receipt,) = store.commit([op(token)])
+    if isinstance(receipt, Refused) and receipt.reason is Refusal.GATE_LOST:
+        return one(store, op(f"{token}, again"), kind)
+    assert isinstance(receipt, kind), receipt
+    return receipt
 
 
 def finish(
@@ -178,8 +212,8 @@ def finish(
     **more: Any,
 ) -> RunNews:
     """The last rewrite behind a gate."""
-    op = Rewrite(RunId(run), GateToken(token), rows, Finish(status, open_gate, **more))
-    return one(store, op, Rewritten).run
+    end = Finish(status, open_gate, **more)
+    return _with_either(store, token, lambda name: Rewrite(RunId(run), GateToken(name), rows, end), Rewritten).run
 
 
 def enact(

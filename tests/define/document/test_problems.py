@@ -6,8 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stepwell import Document, DocumentError
+from stepwell.define.document.document import FIELDS as TOP_FIELDS
+from stepwell.define.document.nodes import FIELDS as NODE_FIELDS
 from stepwell.handlers import Handlers
 
 HANDLERS = Handlers()
@@ -95,6 +99,11 @@ NODE: list[tuple[dict[str, Any], str, str]] = [
     (FINE | {"handler": "compute", "config": {"expression": "1 +"}}, "$.nodes[0].config.expression", "is wrong"),
     (FINE | {"handler": "compute", "config": {"expression": 7}}, "$.nodes[0].config.expression", "an expression"),
     (FINE | {"handler": "aggregate", "config": {"how": "some"}}, "$.nodes[0].config.how", "mapping"),
+    (
+        FINE | {"handler": "shop.jobs:charge", "config": {"key": "secret:a/b"}},
+        "$.nodes[0].config.key",
+        "names no secret",
+    ),
     (FINE | {"handler": "shop.jobs:charge", "config": {"ctx": 1}}, "$.nodes[0].config.ctx", "by itself"),
 ]
 
@@ -178,6 +187,56 @@ def test_what_holds_a_template_is_checked_when_it_is_rendered() -> None:
 def test_nothing_is_imported_by_a_check() -> None:
     node = FINE | {"handler": "this_module_raises:now", "config": {}, "retry": {"max_attempts": 2, "retry_on": ["a.B"]}}
     assert Document({"name": "x", "nodes": [node]}, HANDLERS).graph.nodes["a"].job == "this_module_raises:now"
+
+
+def test_data_that_is_no_json_is_told_and_what_was_checked_cannot_be_changed() -> None:
+    with pytest.raises(DocumentError, match=r"\$\.nodes\[0\]\.config\.template: .*not a JSON number"):
+        Document({"name": "x", "nodes": [FINE | {"config": {"template": float("nan")}}]}, HANDLERS)
+    with pytest.raises(DocumentError, match="cannot be kept as JSON"):
+        Document({"name": "x", "nodes": [FINE | {"config": {"template": object()}}]}, HANDLERS)
+    config = {"template": ["a"]}
+    document = Document({"name": "x", "nodes": [FINE | {"config": config}]}, HANDLERS)
+    before = document.digest
+    config["template"].append("b")
+    assert Document.parse(document.content, HANDLERS).digest == before
+
+
+def test_many_nodes_and_dependencies_are_refused() -> None:
+    assert "at most 100,000 are allowed" in problems({"name": "x", "nodes": [1] * 100_001})[0].message
+    wide = [{"id": f"n{i}", "handler": "aggregate", "dependencies": [f"n{j}" for j in range(i)]} for i in range(1_500)]
+    assert "dependencies; at most 1,000,000" in problems({"name": "x", "nodes": wide})[0].message
+
+
+WORDS = ["a", "b", "", "transform", "{{ a.result }}", "{{", "secret:X", "x:y"]
+SHAPES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from(WORDS)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.sampled_from([*NODE_FIELDS, *TOP_FIELDS, "template", "a", "{{ x }}"]), inner, max_size=5),
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(SHAPES, max_size=3), st.dictionaries(st.sampled_from(TOP_FIELDS), SHAPES, max_size=4), st.integers(0, 2)
+)
+def test_whatever_it_is_it_is_a_document_or_every_problem_is_told(
+    nodes: list[Any], more: dict[str, Any], fine: int
+) -> None:
+    data = {"name": "x", **more, "nodes": [FINE | {"id": f"f{i}"} for i in range(fine)] + nodes}
+    text = json.dumps(data, indent=1)
+    told: list[Any] = []
+    try:
+        made = Document.parse(text, HANDLERS)
+    except DocumentError as error:
+        told = list(error.problems)
+    if told:
+        assert all(each.line is not None and each.path.startswith("$") for each in told)
+        return
+    assert made.graph.digest
+    assert Document.parse(made.content, HANDLERS) == made
 
 
 def test_problems_of_ten_thousand_nodes_are_all_told_and_the_message_stays_readable() -> None:

@@ -23,7 +23,7 @@ from stepwell.runner.bodies.held import Held
 from stepwell.runner.bodies.host import Services
 from stepwell.runner.procedures.procedure import Commit, Procedure, Wish
 from stepwell.runner.worker.batches import CommitBatch, Limits
-from stepwell.runner.worker.housekeeping import Housekeeping
+from stepwell.runner.worker.follower import Follower
 from stepwell.runner.worker.lease import LeaseState
 from stepwell.runner.worker.scheduler import Scheduler
 from stepwell.runner.worker.timetable import Timetable
@@ -124,9 +124,11 @@ class Worker(Actor):
         self.scheduler.serves = world.serves()
         self.timetable = Timetable()
         self.lease_state = LeaseState(worker, LEASE)
-        self.house = Housekeeping(self, store_now=world.clock.now, waited=lambda: (), serve=self.look_around)
+        self.house = Follower(self, waited=lambda: (), serve=self.look_around)
         self.bodies = _Bodies()
         self._skew = skew
+        self._hears_hints = skew % 2 == 0
+        """The others are told nothing, and look now and then."""
         self._attempts: dict[Held, Attempt] = {}
 
     # What the production code asks of a runner
@@ -176,6 +178,8 @@ class Worker(Actor):
             self.stirred = batch is not None
             if batch is not None:
                 self._commit(batch)
+        if self._hears_hints and self.world.store.wait_for_hint(None, (), self.scheduler.worker, 0):
+            self.timetable.hinted(now, busy=not self.scheduler.idle)
         if "house" not in self.calls and self.timetable.next_at(now, busy=bool(self.scheduler.held)) <= now:
             found.append((self, "keep house", self._keep_house))
         if "gates" not in self.calls and self.house.pending:

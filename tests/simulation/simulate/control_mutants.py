@@ -8,7 +8,7 @@ from unittest.mock import patch
 from stepwell.kernel import healing, plans
 from stepwell.model import GateState, NodeStatus, settled_as
 from stepwell.runner.procedures import forking, gates
-from stepwell.runner.worker import housekeeping, scheduler
+from stepwell.runner.worker import scheduler, sweeper
 from stepwell.store.memory import running, shaping
 from tests.simulation.simulate.planted import planted
 
@@ -137,7 +137,7 @@ def _forks_are_left() -> Any:
             return None
         return (yield from original(held))
 
-    return patch.object(housekeeping, "finish", finish)
+    return patch.object(sweeper, "finish", finish)
 
 
 @planted("what is to run again does not wait for a parent it was given meanwhile")

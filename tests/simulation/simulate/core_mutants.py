@@ -195,7 +195,7 @@ def _interrupt_reruns() -> Any:
     def lose(attempt: Any, now: int) -> None:
         node = attempt.run.nodes[attempt.index]
         layout = node.layout
-        node.layout = layout._replace(lane=layout.lane.rstrip("!"))
+        node.layout = layout._replace(lane=layout.lane._replace(careful=False))
         original(attempt, now)
         node.layout = layout
 
@@ -319,10 +319,10 @@ def _wrong_inputs() -> Any:
 def _no_watch() -> Any:
     @contextlib.contextmanager
     def blind() -> Iterator[None]:
-        def watched(self: Any, now: int, *, changed: bool, busy: bool) -> None:
+        def watched(self: Any, now: int) -> None:
             self.watch_at = now + 10**12
 
-        def swept(self: Any, now: int, next_due_in: int | None) -> None:
+        def swept(self: Any, now: int, next_due_in: int | None, share: float = 1) -> None:
             self.sweep_at = now + 10**12
 
         with patch.object(timetable.Timetable, "watched", watched), patch.object(timetable.Timetable, "swept", swept):

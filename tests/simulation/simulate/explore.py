@@ -8,9 +8,8 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
-from unittest.mock import patch
 
-from stepwell.runner.procedures import gates
+from stepwell.model import StoreLimits
 from tests.simulation.simulate.before import Violation
 from tests.simulation.simulate.faults import CALL_FAULTS, NO_FAULTS, Fault, random_swarm
 from tests.simulation.simulate.workload import Workload, random_workload, shapes
@@ -60,8 +59,8 @@ def _life(world: World, seed: int) -> Life:
     level = quiet.level
     quiet.setLevel(logging.CRITICAL)
     try:
-        with patch.object(gates, "CHUNK", world.workload.chunk):
-            world.live()
+        world.store.limits = StoreLimits(nodes=world.workload.chunk)
+        world.live()
     except Violation as violation:
         problem = str(violation)
     except Exception as error:  # an assertion of the production code, or a crash of it, is a finding too

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from stepwell.graph import Graph, NodeSpec, Retry
 from stepwell.ids import NodeId
-from stepwell.model import CHUNK, OnFailure
+from stepwell.model import OnFailure
+from stepwell.testing.ops import CHUNK
 
 
 class Behaviour(NamedTuple):

@@ -341,7 +341,7 @@ class World:
                 case Claim(), Claimed(grants):
                     self._check_queues(op, grants)
                     self.saw("a claim is repeated", again and bool(grants))
-                    self.saw("a suspect is claimed alone", bool(grants) and op.lanes[0][0].endswith("/suspect"))
+                    self.saw("a suspect is claimed alone", bool(grants) and op.lanes[0][0].suspect)
                 case Create(), Created(_, False) if op.fork is not None:
                     self.saw("a run is forked")
                     self._forks.made(self.store._state.runs, op)
@@ -369,7 +369,7 @@ class World:
         if queues is None:
             return
         for grant in grants:
-            queue = self._record(grant.run_id).nodes[grant.index].lane.partition("/")[0]
+            queue = self._record(grant.run_id).nodes[grant.index].lane.queue
             self.saw("a worker serves some queues only")
             if queue not in queues:
                 raise Violation(f"{op.worker} took a node of queue {queue!r} and serves {sorted(queues)}")

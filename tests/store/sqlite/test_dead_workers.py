@@ -138,7 +138,8 @@ forked = os.fork()
 if forked == 0:
     from stepwell.errors import StoreError
     told = 0
-    for use in (lambda: store.commit([Sweep()]), lambda: store.read([ListRuns()]), store.version):
+    hint = lambda: store.wait_for_hint(None, (), 'w', 0)
+    for use in (lambda: store.commit([Sweep()]), lambda: store.read([ListRuns()]), hint):
         try:
             use()
         except StoreError as error:

@@ -13,7 +13,6 @@ import pytest
 from stepwell.clock import ManualClock
 from stepwell.ids import AttemptId, RunId, WorkerId
 from stepwell.model import (
-    CHUNK,
     AddNodes,
     Append,
     AttemptStatus,
@@ -40,6 +39,7 @@ from stepwell.model import (
     Rewrite,
     RunStatus,
     Settle,
+    StoreLimits,
     Sweep,
 )
 from stepwell.store import Store, reader
@@ -49,6 +49,7 @@ from stepwell.store.sqlite import SqliteStore
 from stepwell.store.sqlite import shaping as sql_shaping
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import (
+    CHUNK,
     add_graph,
     claim,
     claim_op,
@@ -121,13 +122,15 @@ A_RUNS = NodeChange(0, NodeStatus.RUNNING, 1, NodeStatus.RUNNING)
 SHUT = Finish(RunStatus.CANCELLING, False, grace=5_000_000)
 REOPEN = Finish(RunStatus.RUNNING, True)
 
+EVERY = ("ended", "held", "live", "loading", "new", "other")
+
 OPS: dict[str, Op] = {
     "create": create(SMALL, "new", idempotency_key="key"),
     "create, same key": create(SMALL, "other", idempotency_key="key"),
     "create, other input": create(SMALL, "new", input=b"{}"),
-    "claim": claim_op("alive", 1, claim="claim-1"),
-    "claim more": claim_op("alive", 9, claim="claim-2"),
-    "claim, late": claim_op("late", 9, claim="claim-3"),
+    "claim": claim_op("alive", 1, claim="claim-1", runs=EVERY),
+    "claim more": claim_op("alive", 9, claim="claim-2", runs=EVERY),
+    "claim, late": claim_op("late", 9, claim="claim-3", runs=EVERY),
     "complete": settle("claim-a", "COMPLETED", output=b"1"),
     "fail": settle("claim-a", "FAILED", error=b'{"type":"ValueError"}'),
     "complete, late": settle("claim-b", "COMPLETED", output=b"2"),
@@ -187,7 +190,7 @@ def small_chunks() -> Iterator[None]:
             for name, value in vars(module).copy().items():
                 if isinstance(value, str) and str(CHUNK) in value and not name.startswith("__"):
                     patch.setattr(module, name, value.replace(str(CHUNK), str(len(SMALL))))
-            patch.setattr(module, "CHUNK", len(SMALL))
+            patch.setattr(module, "LIMITS", StoreLimits(nodes=len(SMALL)))
         yield
 
 

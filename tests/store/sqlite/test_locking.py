@@ -11,7 +11,7 @@ from stepwell.model import RunStatus
 from stepwell.store import reader
 from stepwell.store.sqlite import SqliteStore
 from stepwell.testing.audit import audit
-from stepwell.testing.ops import RUN, claim, completed, enlist, fan, graph, start, statuses
+from stepwell.testing.ops import RUN, WORKER, claim, completed, enlist, fan, graph, start, statuses
 from tests.store.sqlite.children import child
 
 HOLD = """
@@ -71,7 +71,7 @@ def test_reading_while_another_waits_does_not_stretch_its_patience(tmp_path: Pat
     def read() -> None:
         while not ended.is_set():
             reader.require_run(store, RUN)
-            store.version()
+            store.wait_for_hint(None, (), WORKER, 0)
 
     reading = threading.Thread(target=read)
     with child(HOLD, path) as other:
@@ -164,11 +164,12 @@ store.close()
     store.close()
 
 
-def test_the_version_tells_of_the_commits_of_others(tmp_path: Path) -> None:
+def test_who_waits_hears_of_the_commits_of_others(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     store = SqliteStore(path)
-    before = store.version()
+    store.wait_for_hint(None, (), WORKER, 0)
+    assert not store.wait_for_hint(None, (), WORKER, 0)
     with child("store = SqliteStore(path)\nenlist(store, 'w')\nstore.close()\nsay('done')", path) as other:
         assert other.hear() == "done"
-    assert store.version() != before
+    assert store.wait_for_hint(None, (), WORKER, 5)
     store.close()

@@ -10,8 +10,8 @@ import pytest
 from stepwell.clock import ManualClock
 from stepwell.model import AttemptStatus, GateState, NodeStatus, RunStatus
 from stepwell.store import Store, reader
+from stepwell.store.rules.codes import ATTEMPT_CODE, ENDS, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
 from stepwell.store.sqlite import SqliteStore
-from stepwell.store.sqlite.codes import ATTEMPT_CODE, ENDS, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import claim, completed, create, enlist, sweep
 

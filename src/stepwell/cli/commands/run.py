@@ -26,7 +26,7 @@ from ..connect import Connection
 from ..documents import document_input, is_file, load_file, names_document, typed_input
 from ..exits import ExitCode, complain, report
 from ..find import find_node, find_run, find_step
-from ..inputs import Pairs, changed_input, import_module, make_startable, workflows_in
+from ..inputs import Pairs, changed_input, import_module, make_startable, named_value, workflows_in
 from ..show.advice import advise, advised, next_steps
 from ..show.words import count, duration, one_line, plain
 from ..streams import say
@@ -37,8 +37,16 @@ STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to o
 
 
 def run(
-    connection: Connection, target: str, *, inputs: Pairs, input_file: str | None, key: str | None, **options: Any
+    connection: Connection,
+    target: str,
+    *,
+    inputs: Pairs,
+    input_file: str | None,
+    key: str | None,
+    tag: Sequence[str] | None,
+    **options: Any,
 ) -> None:
+    options["tags"] = dict(map(named_value, tag or ()))
     workflow: Workflow | Builder | Document | None = None
     if is_file(target):
         workflow = load_file(connection, target)
@@ -101,8 +109,8 @@ def _changes(engine: Engine, row: RunRow, inputs: Pairs) -> dict[str, Any]:
 
 def _say_what_is_shared(store: Store, fork: Run) -> None:
     row = fork.row
-    (shared,) = store.read([ListJournal(row.id, limit=row.nodes, kinds=("shared",))])
-    typer.echo(f"forked from {origin_of(row)}: {len(shared):,} of {count(len(fork.graph), 'node')} shared", err=True)
+    shared = sum(1 for _ in reader.rows(store, ListJournal(row.id, kinds=("shared",))))
+    typer.echo(f"forked from {origin_of(row)}: {shared:,} of {count(len(fork.graph), 'node')} shared", err=True)
 
 
 @advised
@@ -315,7 +323,7 @@ def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
 
 def _has_active(engine: Engine, run: RunRow, queues: Sequence[str]) -> bool:
     active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
-    return any(node.lane.partition("/")[0] in queues for node in active)
+    return any(node.lane.queue in queues for node in active)
 
 
 def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:

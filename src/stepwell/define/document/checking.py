@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...graph import NodeSpec
 from ...graph.check import above_all, inspect
 from ...handlers import Handler, Handlers
 from ...ids import NodeId
+from ...secrets import PREFIX, SecretRef
 from ...templates import Config, Reference, TemplateError, compile_config, is_template
 from ..code.address import is_address
 from .nodes import UNREADABLE, Node
@@ -97,6 +98,9 @@ def _check_config(node: Node, handler: Handler | None, problems: Collected) -> C
         problems.add(node.path("config", *path), f"the template is wrong: {error.problem}{where}")
     for path in _templates_in_keys(node.config, ()):
         problems.add(node.path("config", *path), "a key is never a template")
+    for path, text in _misnamed_secrets(node.config, ()):
+        message = "this names no secret: after secret: come letters, digits, _ . and -"
+        problems.add(node.path("config", *path), message, found=text)
     if handler is not None and node.config is not UNREADABLE:
         for problem in handler.check_config(node.config, is_template):
             problems.add(node.path("config", *problem.path), problem.message)
@@ -106,6 +110,15 @@ def _check_config(node: Node, handler: Handler | None, problems: Collected) -> C
     elif "ctx" in node.config and is_address(node.handler):
         problems.add(node.path("config", "ctx"), "a function gets its context by itself")
     return config
+
+
+def _misnamed_secrets(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, str):
+        if value.startswith(PREFIX) and SecretRef.of(value) is None and not is_template(value) and " " not in value:
+            yield path, value
+    elif isinstance(value, dict | list):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _misnamed_secrets(each, (*path, key))
 
 
 def _templates_in_keys(value: Any, path: Path) -> list[Path]:

@@ -9,11 +9,12 @@ from pathlib import Path as FilePath
 from typing import Any, get_args
 
 from ...clock import POSITIVE_SECONDS_NEEDED, is_seconds
-from ...codec import encode_checked, json_path, sha256
+from ...codec import decode, encode, encode_checked, json_path, sha256
+from ...errors import NotJson
 from ...graph import MAX_NAME, Graph, NodeSpec
 from ...graph.document import Source
 from ...handlers import Handler, Handlers
-from ...handlers.registry import DEFAULT_TIMEOUT
+from ...handlers.definition import DEFAULT_TIMEOUT
 from ...ids import NodeId
 from ..options import OnFailure
 from .checking import check_nodes
@@ -24,7 +25,9 @@ from .text import Form, Read, form_of, read_file, read_text
 from .unreadable import Unreadable
 
 MAX_NODES = 100_000
+MAX_EDGES = 1_000_000
 MODES = ("workflow", "pipeline")
+IS_PIPELINE = "this is a pipeline: `stepwell pipeline` looks after it, and nothing can be started of it by name"
 FIELDS = ("mode", "name", "description", "input", "on_failure", "timeout", "tags", "nodes")
 
 
@@ -40,9 +43,8 @@ class Document:
     def __init__(
         self, data: Mapping[str, Any], handlers: Handlers | None = None, *, source: str = "the document"
     ) -> None:
-        known = Handlers() if handlers is None else handlers
         problems = Collected()
-        self._read(data, known, problems)
+        self._read(_copied(data, problems), Handlers() if handlers is None else handlers, problems)
         if problems:
             raise DocumentError(source, [each for _, each in problems.found])
         self.source = source
@@ -83,17 +85,15 @@ class Document:
 
     def _read(self, data: Any, handlers: Handlers, problems: Collected) -> None:
         if not isinstance(data, dict):
-            data = dict(data) if isinstance(data, Mapping) else data
-        if not isinstance(data, dict):
             problems.needed((), "an object with name and nodes", data)
+            return
+        self.mode: str = _choice(data, "mode", MODES, "workflow", problems)
+        if self.mode == "pipeline":
+            problems.add(("mode",), IS_PIPELINE, found="pipeline")
             return
         for key in data:
             if key not in FIELDS:
                 problems.unknown((key,), f"a document has no field {key!r}", str(key), FIELDS)
-        self.mode: str = _choice(data, "mode", MODES, "workflow", problems)
-        if self.mode == "pipeline":
-            problems.add(("mode",), "this is a pipeline, which is read by the rules of pipelines", found="pipeline")
-            return
         self.name: str = _name(data, problems)
         self.description: str | None = _description(data, problems)
         self.on_failure: OnFailure = _choice(data, "on_failure", get_args(OnFailure), "fail_fast", problems)
@@ -166,7 +166,7 @@ class Document:
             node.name or node.id,
             tuple(map(NodeId, node.dependencies)),
             job=node.handler,
-            args=node.config,
+            args=_in_order(node.config),
             needs=self._needs[node.id],
             retry=retry,
             timeout=float(timeout),
@@ -185,6 +185,22 @@ def problems_in(file: str | os.PathLike[str], handlers: Handlers | None = None) 
     except DocumentError as error:
         return [each for each in error.problems if isinstance(each, Problem)]
     return []
+
+
+def _copied(data: Any, problems: Collected) -> Any:
+    """A copy, so that nobody can change what was checked; what is no JSON is told as every other problem."""
+    try:
+        return decode(encode(dict(data) if isinstance(data, Mapping) else data))
+    except NotJson as error:
+        problems.found.append(((), Problem(error.path, error.message)))
+        return {}
+
+
+def _in_order(value: Any) -> Any:
+    """The same with sorted keys, as it comes back from a store: what is made of a config must not depend on who has read it."""
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
 def _unreadable(source: str, error: Unreadable) -> DocumentError:
@@ -214,7 +230,12 @@ def _nodes(data: dict[str, Any], problems: Collected) -> list[Node]:
         problems.add(("nodes",), f"it has {len(given):,} nodes; at most {MAX_NODES:,} are allowed")
         return []
     read = (read_node(each, place, problems) for place, each in enumerate(given))
-    return [node for node in read if node is not None]
+    found = [node for node in read if node is not None]
+    edges = sum(len(node.dependencies) for node in found)
+    if edges > MAX_EDGES:
+        problems.add(("nodes",), f"it has {edges:,} dependencies; at most {MAX_EDGES:,} are allowed")
+        return []
+    return found
 
 
 def _name(data: dict[str, Any], problems: Collected) -> str:

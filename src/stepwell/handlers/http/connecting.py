@@ -11,7 +11,8 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Iterable
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from typing import Any
 
 import httpcore
@@ -23,6 +24,7 @@ from ..access import Access
 from .addresses import is_odd_number, literal, refusal
 
 MAX_ADDRESSES = 20
+MAX_RESOLVERS = 32
 
 
 class CheckedBackend(httpcore.AsyncNetworkBackend):
@@ -90,7 +92,9 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
 
 
 async def _by_system(host: str, port: int) -> list[str]:
-    infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    # Threads of their own: a name that hangs must not keep others on this loop from theirs.
+    ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    infos = await asyncio.get_running_loop().run_in_executor(_resolvers(), ask)
     return [str(info[4][0]) for info in infos]
 
 
@@ -149,6 +153,11 @@ class _Stream(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._answer.aclose()
+
+
+@cache
+def _resolvers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(MAX_RESOLVERS, "stepwell-names")
 
 
 @cache

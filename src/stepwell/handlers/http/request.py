@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from ...codec import text
-from ...errors import PermanentError, TransientError
+from ...errors import NotJson, PermanentError, TransientError
 from ...graph import Retry
 from ...secrets import SecretRef
 from ...services import Text
 from ..access import Access
-from ..registry import Handler
+from ..definition import Handler
 from .config import Answer, HttpRequest, Sent
 from .outgoing import Outgoing, recorded
 
@@ -23,7 +25,6 @@ NAME = "http"
 """What its effects are called."""
 RETRY = Retry(3, retry_on=("stepwell.errors.TransientError", "builtins.TimeoutError"))
 """Of nodes that do not say: three attempts at what may pass."""
-_EXCHANGE = f"{__package__}.exchange"
 _SHOWN = 300
 """Characters of an answer that an error shows."""
 
@@ -91,7 +92,10 @@ async def answered(
         outgoing = make()
         return await _exchange(access, outgoing)
 
-    answer: dict[str, Any] = await ctx.effect(NAME, send, request=request)
+    try:
+        answer: dict[str, Any] = await ctx.effect(NAME, send, request=request)
+    except NotJson as error:  # half a surrogate pair, or too many levels: asked again it would answer the same
+        raise PermanentError(str(error)) from None
     wait = answer.pop("retry_after", None)
     status = answer["status_code"]
     ctx.outcome[NAME] = {"status_code": status} if wait is None else {"status_code": status, "retry_after": wait}
@@ -105,10 +109,15 @@ async def answered(
     raise PermanentError(message)
 
 
+@cache
+def _loaded() -> ModuleType:
+    return import_module(f"{__package__}.exchange")
+
+
 async def _exchange(access: Access, outgoing: Outgoing) -> dict[str, Any]:
     try:
-        # In a thread: the first time httpx is loaded, which takes long, and others are on this loop.
-        module = await asyncio.to_thread(import_module, _EXCHANGE)
+        # In a thread when it is loaded: that takes long, and others are on this loop.
+        module = _loaded() if _loaded.cache_info().currsize else await asyncio.to_thread(_loaded)
     except ModuleNotFoundError as error:
         if error.name not in ("httpx", "httpcore"):
             raise

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from ...errors import PermanentError
 from ...services import Service
 from ..access import Access
-from ..registry import Handler
+from ..definition import Handler
 from .config import Answer, Sent
 from .outgoing import Outgoing, recorded
 from .request import RETRY, answered, sent

@@ -151,12 +151,12 @@ def _tree(facts: Facts, ways: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
 
 def _ready(facts: Facts, known: Known) -> Cause:
     row = known.row
-    nobody = nobody_works(facts) or nobody_takes(facts, row.lane)
+    nobody = nobody_works(facts) or nobody_takes(facts, row.lane.queue)
     if because := held(facts):
         pass
     elif nobody is not None:
         because = (nobody,)
-    elif row.lane.endswith("/suspect"):
+    elif row.lane.suspect:
         because = (Cause(CauseKind.ALONE, detail={"losses": row.losses}),)
     else:
         because = (Cause(CauseKind.BUSY, detail={"workers": len(facts.workers)}),)

@@ -55,9 +55,9 @@ def nobody_works(facts: Facts) -> Cause | None:
     return Cause(CauseKind.NOT_SERVED, detail=detail)
 
 
-def nobody_takes(facts: Facts, lane: str) -> Cause | None:
-    """No live worker takes nodes from the queue of this lane; None when one does."""
-    queue, offers = lane.partition("/")[0], [worker.queues for worker in facts.workers]
+def nobody_takes(facts: Facts, queue: str) -> Cause | None:
+    """No live worker takes nodes from this queue; None when one does."""
+    offers = [worker.queues for worker in facts.workers]
     if any(queues is None or queue in queues for queues in offers):
         return None
     taken = sorted({name for queues in offers for name in queues or ()})

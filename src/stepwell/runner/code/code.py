@@ -22,7 +22,7 @@ from ...errors import DefinitionError, InputError, MissingJob, StoreCorrupt
 from ...graph import Graph, NodeSpec
 from ...handlers import Handlers
 from ...ids import Digest, RunId
-from ...model import SATISFIED_NODES, NodeStatus, RunRow
+from ...model import SATISFIED_NODES, Lane, NodeStatus, RunRow
 from ...store import Store, reader
 from ..bodies.held import RunFacts
 from ..recent import Recent
@@ -62,7 +62,10 @@ class Code:
 
     def definition_of_document(self, document: Document, input: Mapping[str, Any], *, works: bool) -> define.Definition:
         """A document and its input, checked. If this engine `works` on it, all that its nodes need must be here."""
-        definition = definition_of_document(document, input, self._registry, self.handlers)
+        known = self._found.get((document.name, document.graph.digest))  # its templates are compiled
+        definition = definition_of_document(
+            document, input, known or define.Bodies(finder=self._registry, handlers=self.handlers)
+        )
         if works:
             self._refuse_if(definition.bodies.missing(definition.graph, is_data=True))
         return definition
@@ -296,7 +299,7 @@ class Code:
                 lacking=first.lacking,
             )
 
-    def lanes_if_complete(self, workflow: str, target: str | None, graph: Graph) -> frozenset[str] | None:
+    def lanes_if_complete(self, workflow: str, target: str | None, graph: Graph) -> frozenset[Lane] | None:
         """The lanes of a graph of which every body is found here, else None."""
         try:
             if self.absent(workflow, target, graph) is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ...errors import DefinitionError, RunConflict, RunError, RunNotFound, StepwellError, StoreError
 from ...graph import Graph
 from ...ids import RunId
-from ...model import RunRow, Unfinished
+from ...model import Lane, RunRow, Unfinished
 from ...store import Store, reader
 from ..bodies.held import RunFacts
 from .code import Code, Outdated
@@ -27,7 +27,7 @@ LACKING_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 1.0
 """How often one looks whether the newer version that one yielded to is still alive."""
 
-Pairs = dict[tuple[str, str], frozenset[str]]
+Pairs = dict[tuple[str, str], frozenset[Lane]]
 
 
 class Serving:
@@ -47,7 +47,7 @@ class Serving:
         self._announce = announce
         self._lock = threading.Lock()
         self.everything = False
-        self._known: dict[Unfinished, frozenset[str] | None] = {}
+        self._known: dict[Unfinished, frozenset[Lane] | None] = {}
         self._look_again: dict[Unfinished, float] = {}
         self._lacks: dict[Unfinished, str] = {}
         """What is missing here to work on such runs."""

@@ -7,9 +7,9 @@ from ...graph import Graph
 from ...ids import Digest, RunId, new_claim_id
 from ...kernel.audit import Folded, earlier_graphs, fold
 from ...kernel.plans import Plan
-from ...model import CHUNK, AttemptStatus, GetRun, NodeRow, NodeStatus, Refusal, Refused, RunRow, RunStatus, Shared, ops
+from ...model import AttemptStatus, GetRun, NodeRow, NodeStatus, Refusal, Refused, RunRow, RunStatus, Shared, ops
 from ...model.origin import is_origin
-from .procedure import Commit, Procedure, Read
+from .procedure import AskLimits, Commit, Procedure, Read
 from .reads import all_nodes, journal, load_graph
 
 UNSTARTED = (NodeStatus.PENDING, NodeStatus.READY)
@@ -44,8 +44,9 @@ def share_all(gate: ops.Gate, run: RunRow) -> Procedure[Plan | None]:
         for place, status in sorted(folded.attempts.items())
         if status is AttemptStatus.COMPLETED and place[0] not in left
     ]
-    for start in range(0, len(shared), CHUNK):
-        op = ops.Share(run.id, gate.token, origin, new_claim_id(), tuple(shared[start : start + CHUNK]))
+    ((chunk, *_),) = yield AskLimits()
+    for start in range(0, len(shared), chunk):
+        op = ops.Share(run.id, gate.token, origin, new_claim_id(), tuple(shared[start : start + chunk]))
         (receipt,) = yield Commit([op])
         if isinstance(receipt, Refused) and receipt.reason is not Refusal.UNKNOWN:
             return None

@@ -13,9 +13,9 @@ from ...kernel import healing, plans
 from ...kernel.importing import import_problems
 from ...kernel.layout import add_graph
 from ...kernel.plans import NotNow, Plan, unchanged
-from ...model import CHUNK, GetRun, NodeRow, Receipt, Refused, RunNews, RunRow, RunStatus, ops, receipts
+from ...model import GetRun, NodeRow, Receipt, Refused, RunNews, RunRow, RunStatus, ops, receipts
 from .forking import share_all
-from .procedure import Commit, Procedure, Read
+from .procedure import AskLimits, Commit, Procedure, Read
 from .reads import all_nodes, load_graph, news_of
 
 GATE_LEASE = 10_000_000
@@ -95,7 +95,7 @@ def finish(held: receipts.HeldGate) -> Procedure[RunNews | None]:
         return None
 
 
-def load(run_id: RunId, start: int = CHUNK) -> Procedure[None]:
+def load(run_id: RunId, start: int = 0) -> Procedure[None]:
     """Add the nodes of a run that are not there yet, chunk by chunk."""
     while True:
         (receipt,) = yield Commit([ops.AddNodes(run_id, start)])
@@ -251,9 +251,10 @@ def _hindrance(
 def _apply(gate: ops.Gate, plan: Plan) -> Procedure[Receipt]:
     """Apply the changes chunk by chunk; the last chunk also finishes."""
     changes = tuple(plan.changes)
-    last = max(0, len(changes) - 1) // CHUNK * CHUNK
-    for start in range(0, last, CHUNK):
-        (receipt,) = yield Commit([ops.Rewrite(gate.run_id, gate.token, changes[start : start + CHUNK])])
+    ((chunk, *_),) = yield AskLimits()
+    last = max(0, len(changes) - 1) // chunk * chunk
+    for start in range(0, last, chunk):
+        (receipt,) = yield Commit([ops.Rewrite(gate.run_id, gate.token, changes[start : start + chunk])])
         if isinstance(receipt, Refused):
             return receipt
     rows = changes[last:] + plan.holds_while

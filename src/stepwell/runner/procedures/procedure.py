@@ -32,11 +32,11 @@ class LoadGraph(NamedTuple):
     digest: Digest
 
 
-class Version(NamedTuple):
-    """The store's version, in a list."""
+class AskLimits(NamedTuple):
+    """How much the store takes at once, in a list."""
 
 
-Wish: TypeAlias = Commit | Read | LoadGraph | Version
+Wish: TypeAlias = Commit | Read | LoadGraph | AskLimits
 Procedure: TypeAlias = Generator[Wish, list[Any], Result]
 
 
@@ -71,7 +71,7 @@ def perform(store: Store, wish: Wish) -> list[Any]:
         case LoadGraph(digest):
             (document,) = store.read([GetGraph(digest)])
             return [None if document is None else Graph.load(document)]
-        case Version():
-            return [store.version()]
+        case AskLimits():
+            return [store.limits]
         case _:
             assert_never(wish)

@@ -18,10 +18,11 @@ def all_nodes(run_id: RunId) -> Procedure[list[NodeRow]]:
     nodes: list[NodeRow] = []
     query = ListNodes(run_id)
     while True:
-        (page,) = yield Read([query._replace(after=nodes[-1].index if nodes else -1)])
+        (page,) = yield Read([query])
         nodes += page
-        if len(page) < query.limit:
+        if page.cursor is None:
             return nodes
+        query = query._replace(after=page.cursor)
 
 
 def journal(run_id: RunId, seq: int) -> Procedure[list[JournalRow]]:

@@ -133,10 +133,10 @@ def _candidates(
     while len(rows) < CANDIDATES:
         (page,) = store.read([query])
         rows += [row for row in page if among is None or row.id in among]
-        if len(page) < query.limit:
+        if page.cursor is None:
             break
         # What is looked for is mostly among the first; if it is not, larger and larger pages find it soon.
-        query = query._replace(after=page[-1].index, limit=min(4 * query.limit, _PAGE))
+        query = query._replace(after=page.cursor, limit=min(4 * query.limit, _PAGE))
     rows = rows[:CANDIDATES]
     attempts = store.read([queries.ListAttempts(run_id, row.index) for row in rows])
     return [Known(row, tuple(own)) for row, own in zip(rows, attempts, strict=True)]

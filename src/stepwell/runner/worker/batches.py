@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...ids import RunId
-from ...model import Op, Receipt, RunNews, Settle
+from ...model import Lane, Op, Receipt, RunNews, Settle
 from ..bodies.held import Held, RunFacts
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Window:
     """Some of the (workflow, digest) pairs that a worker serves: as many as one claim names."""
 
     pairs: tuple[tuple[str, str], ...]
-    graphs: list[frozenset[str]]
+    graphs: list[frozenset[Lane]]
     """The lanes of their graphs."""
     pools: set[str]
     """In which there may be READY nodes of them."""
@@ -67,7 +67,7 @@ MAX_PAIRS_NAMED = 256
 
 
 def windows(
-    serves: Mapping[tuple[str, str], frozenset[str]], by_pool: Callable[[frozenset[str]], Iterable[str]]
+    serves: Mapping[tuple[str, str], frozenset[Lane]], by_pool: Callable[[frozenset[Lane]], Iterable[str]]
 ) -> Iterator[Window]:
     """All that is served, some at a time."""
     pairs = sorted(serves)

@@ -11,12 +11,12 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from ...errors import EngineClosed, StoreError
-from ...ids import RunId
-from ...model import Claimed, Op, Receipt, Settle
+from ...ids import AttemptId, RunId
+from ...model import Claimed, Op, Receipt, RunRow, Settle
 from ...store import Store
 from ..bodies.capture import refresh_capture
 from ..bodies.held import Held, RunFacts
@@ -51,8 +51,11 @@ class Host(Protocol):
     def put_back(self, held: Held) -> None:
         """The body that was returned is for another thread to run."""
 
-    def find_facts(self, run_id: RunId) -> RunFacts:
+    def find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
         """What there is to know about a run that somebody else started."""
+
+    def stop(self, attempts: Iterable[AttemptId]) -> None:
+        """Ask these attempts to stop."""
 
     def tell_trouble(self, trouble: StoreError | None, runs: Collection[RunId] | None = None) -> None:
         """Those who wait for these runs, or for any: the store refuses to commit, or does so no longer."""
@@ -64,7 +67,7 @@ class Host(Protocol):
 class GroupCommit:
     def __init__(self, store: Store, scheduler: Scheduler, lock: threading.Lock, host: Host) -> None:
         self._store = store
-        self._desk = scheduler
+        self._scheduler = scheduler
         self._lock = lock
         """That of the scheduler."""
         self._host = host
@@ -132,7 +135,7 @@ class GroupCommit:
         for _ in range(count):
             held, settlement = self._ended.popleft()
             if not held.over:
-                self._desk.finished(held, settlement, at)
+                self._scheduler.finished(held, settlement, at)
         return count > 0
 
     def close(self) -> None:
@@ -151,7 +154,7 @@ class GroupCommit:
         with self._lock:
             if self._closed:
                 raise EngineClosed("the engine is closed")
-            self._desk.submit(submission)
+            self._scheduler.submit(submission)
         commit()
         while not ready.wait(1.0):
             if self._finished:
@@ -177,7 +180,7 @@ class GroupCommit:
                     if self._asked or not self._host.bodies_wait:
                         self._asked = False
                         self.collect_ended()
-                    batch = None if self._finished else self._desk.next_batch(now())
+                    batch = None if self._finished else self._scheduler.next_batch(now())
             finally:
                 if batch is None:
                     self._leading.release()
@@ -194,10 +197,12 @@ class GroupCommit:
         try:
             receipts = self._store.commit(batch.ops)
             self._load_unknown_runs(receipts)
+            if receipts.stop:
+                self._host.stop(receipts.stop)
             refresh_capture()
             with self._lock:
-                result = self._desk.committed(batch, receipts, now())
-                result.enough = self._desk.quiet
+                result = self._scheduler.committed(batch, receipts, now())
+                result.enough = self._scheduler.quiet
                 self._host.committed(result)
             return result
         except StoreError as error:
@@ -222,7 +227,7 @@ class GroupCommit:
     def _failed(self, batch: CommitBatch, error: StoreError) -> None:
         """The store did not take the batch. It is sent again by the housekeeper; those who wait are told now."""
         with self._lock:
-            told = self._desk.failed(batch, error)
+            told = self._scheduler.failed(batch, error)
         for submission in told:
             submission.done()
         if self.trouble is None:
@@ -235,7 +240,7 @@ class GroupCommit:
         if batch.apart is None and len(batch.ops) > 1:
             log.warning("a batch of %d cannot be stored and is sent in parts: %r", len(batch.ops), error)
         with self._lock:
-            told, rejected = self._desk.rejected(batch, error, now())
+            told, rejected = self._scheduler.rejected(batch, error, now())
         self._asked = True
         for submission in told:
             submission.done()
@@ -248,13 +253,14 @@ class GroupCommit:
         """Runs that others started and this worker was granted nodes of: learn what they are."""
         for receipt in receipts:
             if type(receipt) is Claimed:
-                for run in {grant.run_id for grant in receipt.grants if not self._desk.knows(grant)}:
+                rows = {row.id: row for row in receipt.runs}
+                for run in {grant.run_id for grant in receipt.grants if not self._scheduler.knows(grant)}:
                     try:
-                        facts = self._host.find_facts(run)
+                        facts = self._host.find_facts(run, rows.get(run))
                     except StoreError:
                         raise
                     except Exception as error:
                         log.warning("run %s was granted and cannot be served; it is given back: %s", run, error)
                         continue
                     with self._lock:
-                        self._desk.know(facts)
+                        self._scheduler.know(facts)

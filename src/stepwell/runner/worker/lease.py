@@ -13,7 +13,7 @@ from typing import Any
 from ...clock import LONGEST_WAIT, SECOND, microseconds
 from ...codec import encode
 from ...errors import StoreError
-from ...ids import AttemptId, Digest, WorkerId
+from ...ids import AttemptId, Digest, WorkerId, machine
 from ...model import Enlist, Enlisted, Receipt, Refused, Renew, Renewed
 from ...store import Store
 
@@ -131,7 +131,12 @@ class Lease:
         self._renew_if_due()
 
     def _info(self) -> bytes:
-        said: dict[str, Any] = {"pid": os.getpid(), "host": platform.node(), "serves": self._versions()}
+        said: dict[str, Any] = {
+            "pid": os.getpid(),
+            "host": platform.node(),
+            "machine": machine(),
+            "serves": self._versions(),
+        }
         if self._queues is not None:
             said["queues"] = self._queues
         if lacks := self._lacks():

@@ -18,7 +18,7 @@ from ...errors import StoreError
 from ...graph import Graph
 from ...ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ...kernel import settling
-from ...model import Dismiss, GateState, RunNews, Settle
+from ...model import Dismiss, GateState, Lane, RunNews, RunRow, Settle
 from ...model.outputs import Completion
 from ...store import Store, reader
 from ..bodies.attempt import Attempt, settle
@@ -28,20 +28,21 @@ from ..bodies.host import Services
 from ..bodies.loop import LoopThread
 from ..bodies.recording import Ledger
 from ..bodies.threads import BodyThreads
-from ..procedures.procedure import carry_out
 from .backpressure import BackpressureEvent
 from .batches import CommitResult, Limits
 from .debounce import Debounce
 from .group_commit import GroupCommit, now
+from .housekeeper import Housekeeper
 from .lease import Lease
 from .metrics import EngineMetrics, snapshot
+from .others import Others
 from .scheduler import Scheduler
 from .time_limits import Timekeeper
-from .timetable import Timetable
+from .timetable import Due, Timetable
 
 if TYPE_CHECKING:
     from ..bodies.process import ProcessBodies
-    from .housekeeping import Housekeeping
+    from .follower import Follower
 
 log = logging.getLogger("stepwell")
 
@@ -58,11 +59,12 @@ class LocalRunner:
         lease_seconds: float,
         *,
         versions: Callable[[], list[tuple[str, Digest]]],
-        find_facts: Callable[[RunId], RunFacts],
+        find_facts: Callable[[RunId, RunRow | None], RunFacts],
         on_news: Callable[[Iterable[RunNews]], None],
         on_trouble: Callable[..., None],
         on_pressure: Callable[[BackpressureEvent], None],
-        house: Callable[[], Housekeeping],
+        follower: Callable[[], Follower],
+        waited: Callable[[], Iterable[RunId]],
         graphs: Callable[[Digest], Graph | None],
         lacks: Callable[[], list[tuple[str, str, str]]] = list,
         queues: frozenset[str] | None = None,
@@ -72,13 +74,12 @@ class LocalRunner:
         self.find_facts, self.tell_trouble = find_facts, on_trouble
         self._on_news, self._on_pressure = on_news, on_pressure
         self._telling = threading.Lock()
-        self._house, self._graphs = house, graphs
+        self._follower = follower
         self._lock = threading.Lock()
-        self.scheduler = Scheduler(worker, limits, new_claim_id, queues)
+        self.scheduler = Scheduler(worker, limits, new_claim_id, queues, store.limits)
         self.timetable = Timetable()
         self._commits = GroupCommit(store, self.scheduler, self._lock, self)
         self.pump, self.submit, self.commit_soon = self._commits.pump, self._commits.submit, self._commits.soon
-        self._wake = threading.Event()
         self._quiet = threading.Condition(self._lock)
         self._store_soon = Debounce(self._store_lines, "stepwell-lines")
         self.scheduler.lines.wake = self._store_soon.wake
@@ -101,14 +102,17 @@ class LocalRunner:
             lacks=lacks,
             queues=queues,
         )
-        self._gates = Debounce(self._finish_gates, "stepwell-gates", 0)
-        self._housekeeper = threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True)
+        self._others = Others(store, self.scheduler, self._lock) if store.needs_hints else None
+        self._house = Housekeeper(
+            store, worker, queues, self.timetable, self._lock, self, follower=follower, waited=waited, graphs=graphs
+        )
+        self.wake, self.wake_gates = self._house.wake, self._house.gates.wake
 
     # What the engine asks of it
 
     def start(self) -> None:
         self._lease.start()
-        self._housekeeper.start()
+        self._house.start()
         start_capture()
 
     def announce(self) -> None:
@@ -125,7 +129,7 @@ class LocalRunner:
             self.scheduler.mark_ready(runs)
         self.pump()
 
-    def serve(self, pairs: Mapping[tuple[str, str], frozenset[str]]) -> None:
+    def serve(self, pairs: Mapping[tuple[str, str], frozenset[Lane]]) -> None:
         """Work for these (workflow, digest) pairs, whoever started the runs."""
         with self._lock:
             self.scheduler.serves = dict(pairs)
@@ -162,19 +166,34 @@ class LocalRunner:
             attempts = [held.attempt for held in self.scheduler.held.values() if held.facts.run_id == run_id]
         self.stop(attempts)
 
-    def wake(self) -> None:
-        """There may be something to do before the next chore is due."""
-        self._wake.set()
+    def on_surplus(self, tell: Callable[[str, int], None]) -> None:
+        """Have `tell(queue, count)` called, now and then, while more is READY than this process takes."""
+        self._others = Others(self._store, self.scheduler, self._lock, tell)
 
-    def wake_gates(self) -> None:
-        """There are gates to finish, which may take long."""
-        self._gates.wake()
+    def rest(self) -> None:
+        """Claim nothing until `work_off` is called: whoever drives this process decides when it works."""
+        with self._lock:
+            self.scheduler.resting = True
+
+    def work_off(self, seconds: float) -> bool:
+        """Work until nothing is READY that is served here, or for so long; whether nothing is left. Then rest again."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            self.scheduler.resting = False
+            self.scheduler.look_around()
+            self.scheduler.mark_ready([*self.scheduler.facts])
+        self.pump()
+        with self._lock:
+            while not (drained := self.scheduler.idle and self.scheduler.quiet) and time.monotonic() < deadline:
+                self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
+            self.scheduler.resting = True
+            return drained
 
     def sweep_in(self, microseconds: int) -> None:
         """Something becomes due then."""
         with self._lock:
             self.timetable.sweep_by(now() + microseconds)
-        self._wake.set()
+        self.wake()
 
     def metrics(self) -> EngineMetrics:
         with self._lock:
@@ -228,6 +247,8 @@ class LocalRunner:
             self._after_settling(result)
         if result.lease_lost:
             self._lease.lost()
+        if self._others is not None:
+            self._others.tell(result)
         return kept
 
     def _after_settling(self, result: CommitResult) -> None:
@@ -250,7 +271,7 @@ class LocalRunner:
         if running:
             self.stop(running)
         for gate in broken.values():
-            self._house().finish_gate(gate)
+            self._follower().finish_gate(gate)
         self._on_news(news)
 
     # Bodies
@@ -358,43 +379,14 @@ class LocalRunner:
         with self._lock:
             regained, self.scheduler.leased = not self.scheduler.leased, True
         if regained:
-            self._wake.set()
+            self.wake()
 
     def _holding(self) -> tuple[AttemptId, ...] | None:
         with self._lock:
             return self.scheduler.holding()
 
-    def _keep_house(self) -> None:
-        while True:
-            with self._lock:
-                pause = self.timetable.next_at(now(), busy=self.busy) - now()
-            self._wake.wait(max(0.0, pause / 1_000_000))
-            self._wake.clear()
-            if self._closed:
-                return
-            try:
-                with self._lock:
-                    due = self.timetable.due(now(), busy=self.busy)
-                self._time.end(due.overdue)
-                carry_out(self._store, self._house().do(due))
-                self.pump()
-            except StoreError as error:
-                log.warning("housekeeping: %s", error)
-                self._wake.wait(0.5)
-            except Exception:
-                log.exception("housekeeping failed; it goes on")
-                self._wake.wait(0.5)
-
-    def _finish_gates(self) -> None:
-        house = self._house()
-        while house.pending:
-            try:
-                carry_out(self._store, house.finish_next_gate(), self._graphs)
-            except StoreError as error:
-                log.warning("housekeeping: %s", error)
-            except Exception:  # the others are not to wait for one that can never be finished
-                log.exception("a gate could not be finished; it is tried again")
-        self.pump()
+    def end_overdue(self, due: Due) -> None:
+        self._time.end(due.overdue)
 
     # The end
 
@@ -409,7 +401,7 @@ class LocalRunner:
         with self._lock:
             self._closed = True
             self._commits.close()
-        self._wake.set()
+        self._house.close()
         self._time.close()
         self._store_soon.close()
         self._lease.close()
@@ -417,10 +409,7 @@ class LocalRunner:
         self._loop.close()
         if self._processes is not None:
             self._processes.close()
-        # A run that failed while the engine closed should not look as if it were running.
-        self._gates.end(5, last=True)
-        if self._housekeeper.is_alive() and threading.current_thread() is not self._housekeeper:
-            self._housekeeper.join(5)
+        self._house.end()
         self._commits.finish()
         stop_capture()
         try:

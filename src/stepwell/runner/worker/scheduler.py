@@ -9,17 +9,15 @@ follow from it. A chain costs one transaction a node, a wide graph few in all.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
 
 from ...errors import NotStored
-from ...graph import suspect_lane
 from ...ids import AttemptId, ClaimId, RunId, WorkerId
 from ...model import (
-    CHUNK,
     AttemptStatus,
     Claim,
     Claimed,
@@ -28,6 +26,7 @@ from ...model import (
     GateState,
     Grant,
     HeldGate,
+    Lane,
     ListReady,
     NodeStatus,
     Op,
@@ -37,6 +36,7 @@ from ...model import (
     RunNews,
     Settle,
     Settled,
+    StoreLimits,
 )
 from ..bodies.held import Held, RunFacts
 from ..bodies.log_lines import Lines
@@ -46,14 +46,6 @@ from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Pace, Submis
 from .counters import Counters
 from .rejected_ops import FIRST_PAUSE, Apart, Isolation, Rejected, in_words
 
-MAX_SETTLEMENTS = 2_000
-"""How many settlements one commit takes at most, so that renewals get through in between."""
-MAX_LINES = 2_000
-"""After how many lines of their bodies a commit takes no more settlements."""
-MAX_BATCH_BYTES = 64 * 1024 * 1024
-"""After how many bytes of outputs and records a commit takes no more settlements: a store writes them in one piece."""
-MAX_RUNS_NAMED = 256
-"""How many runs one claim names at most."""
 SERVED_EVERY = 50_000
 """At the latest after this many microseconds of work on runs that it knows, it looks for those that others started."""
 DRAIN_FOR = 10_000_000
@@ -71,20 +63,25 @@ class Scheduler:
         limits: Limits,
         new_claim_id: Callable[[], ClaimId],
         queues: frozenset[str] | None = None,
+        takes: StoreLimits | None = None,
     ) -> None:
         self.worker = worker
+        self._takes = takes or StoreLimits()
+        """How much its store takes at once."""
         self.queues = queues
         """The queues it takes nodes from; None: all."""
         self.limits = limits
         self.facts: dict[RunId, RunFacts] = {}
         self.held: dict[AttemptId, Held] = {}
-        self.serves: dict[tuple[str, str], frozenset[str]] = {}
+        self.serves: dict[tuple[str, str], frozenset[Lane]] = {}
         """(workflow, digest) pairs it works for, with the lanes of their graphs, also when others started the run."""
         self.closing = False
         self.leased = True
         """False from a refusal for want of a lease until it is held again: claims would only be refused."""
         self.stalled = False
         """Too many bodies did not end in time; nothing more is claimed until some of them do."""
+        self.resting = False
+        """It claims nothing because whoever drives it has not asked it to work."""
         self.pressure = Pressure()
         self.counters = Counters()
         self.lines = Lines()
@@ -111,7 +108,7 @@ class Scheduler:
         self._drained = False
         """Nothing more is claimed until a suspect was; it has waited long enough for what is held."""
         self._suspects = 0
-        self._lanes: dict[frozenset[str], dict[str, tuple[str, ...]]] = {}
+        self._lanes: dict[frozenset[Lane], dict[str, tuple[Lane, ...]]] = {}
         self._slots = {kind: limits.of(kind) for kind in KINDS}
         self._counts = dict.fromkeys(KINDS, 0)
         self._full: set[str] = set()
@@ -210,6 +207,17 @@ class Scheduler:
     def idle(self) -> bool:
         under_way = self._settlements or self._submissions or self._in_flight or self._again
         return not (self.held or under_way or any(self._isolation.attempts()))
+
+    def surplus(self) -> dict[str, int]:
+        """By queue: how many nodes at most wait in the store because all slots for them are taken here."""
+        found: Counter[str] = Counter()
+        for pool in (pool for kind in self._full for pool in POOLS[kind]):
+            for run in self._ready_runs[pool]:
+                facts = self.facts[run]
+                waiting = facts.active - facts.held
+                for lane in self._by_pool(facts.graph.lanes).get(pool, ()) if waiting > 0 else ():
+                    found[lane.queue] += waiting
+        return dict(found)
 
     # What the scheduler decides
 
@@ -379,9 +387,9 @@ class Scheduler:
         lines, riding, size = self.lines.due() if self.lines.is_due else [], 0, 0
         while (
             self._settlements
-            and len(settles) < MAX_SETTLEMENTS
-            and len(lines) + riding < MAX_LINES
-            and size < MAX_BATCH_BYTES
+            and len(settles) < self._takes.settlements
+            and len(lines) + riding < self._takes.settlements
+            and size < self._takes.batch_bytes
         ):
             held, settle = self._settlements.popleft()
             if held.printed is not None:
@@ -407,7 +415,7 @@ class Scheduler:
 
     @property
     def _may_claim(self) -> bool:
-        return self.leased and not (self.closing or self.stalled or self._suspects)
+        return self.leased and not (self.closing or self.stalled or self.resting or self._suspects)
 
     def _remember(self, facts: RunFacts) -> None:
         """From now on it works on this run, which may have READY nodes."""
@@ -443,7 +451,7 @@ class Scheduler:
         pools = [pool for pool in POOLS[kind] if self._ready_runs[pool]]
         with_room = self._with_room(kind, pools, now)
         if with_room:
-            runs = first_of((self._ready_runs[pool] for pool, _ in with_room), MAX_RUNS_NAMED)
+            runs = first_of((self._ready_runs[pool] for pool, _ in with_room), self._takes.runs)
             self._claim(batch, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
 
     def _claim_served(self, batch: CommitBatch, now: int) -> None:
@@ -466,13 +474,13 @@ class Scheduler:
         ahead = 0 if kind == "process" else min(self._pace[kind].recent(now), self.limits.queue_depth)
         if (free if pools[0].endswith("!") else free + ahead) <= 0:
             return ()
-        return tuple((pool, min(CHUNK, free if pool.endswith("!") else free + ahead)) for pool in pools)
+        return tuple((pool, min(self._takes.nodes, free if pool.endswith("!") else free + ahead)) for pool in pools)
 
     def _claim(
         self,
         batch: CommitBatch,
         pools: tuple[tuple[str, int], ...],
-        graphs: Iterable[frozenset[str]],
+        graphs: Iterable[frozenset[Lane]],
         window: Window | None = None,
         **scope: Any,
     ) -> None:
@@ -483,27 +491,27 @@ class Scheduler:
             batch.claims.append(ClaimScope(pools, scope.get("runs", ()), window))
             batch.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
 
-    def _lanes_of(self, pool: str, graphs: set[frozenset[str]]) -> Sequence[str]:
+    def _lanes_of(self, pool: str, graphs: set[frozenset[Lane]]) -> Sequence[Lane]:
         if len(graphs) == 1:
             (only,) = graphs
             return self._by_pool(only).get(pool, ())
         return sorted({lane for lanes in graphs for lane in self._by_pool(lanes).get(pool, ())})
 
-    def _by_pool(self, lanes: frozenset[str]) -> dict[str, tuple[str, ...]]:
-        """The lanes of a graph in queues that it takes nodes from, by pool: what follows the name of the queue."""
+    def _by_pool(self, lanes: frozenset[Lane]) -> dict[str, tuple[Lane, ...]]:
+        """The lanes of a graph in queues that it takes nodes from, by pool."""
         found = self._lanes.get(lanes)
         if found is None:
             found = {}
             for lane in sorted(lanes):
-                queue, _, pool = lane.partition("/")
-                if self.queues is None or queue in self.queues:
+                pool = f"{lane.body}!" if lane.careful else lane.body
+                if self.queues is None or lane.queue in self.queues:
                     found[pool] = (*found.get(pool, ()), lane)
             self._lanes[lanes] = found
         return found
 
-    def _suspect_lanes(self, graphs: Iterable[frozenset[str]]) -> tuple[str, ...]:
+    def _suspect_lanes(self, graphs: Iterable[frozenset[Lane]]) -> tuple[Lane, ...]:
         own = {lane for lanes in set(graphs) for found in self._by_pool(lanes).values() for lane in found}
-        return tuple(sorted({suspect_lane(lane) for lane in own}))
+        return tuple(sorted(lane._replace(suspect=True) for lane in own))
 
     # Back-pressure
 

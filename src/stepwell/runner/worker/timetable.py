@@ -12,7 +12,8 @@ SWEEP_EVERY = 1_000_000
 STOPS_EVERY = 200_000
 WATCH_SOONEST = 20_000
 WATCH_BUSY = 250_000
-WATCH_LATEST = 500_000
+WATCH_LATEST = 5_000_000
+"""Look what others did at least this often: a hint that is lost costs only time."""
 
 
 class Due(NamedTuple):
@@ -30,7 +31,7 @@ class Timetable:
     sweep_at: int = 0
     stops_at: int = 0
     watch_at: int = 0
-    _watch_pause: int = WATCH_SOONEST
+    _watched_at: int = -WATCH_BUSY
     _sooner: int | None = None
     """What was asked for since the latest sweep began, which may not have seen the reason."""
     _timeouts: list[tuple[int, int, Held]] = field(default_factory=list)
@@ -51,19 +52,23 @@ class Timetable:
         self._sooner = at if self._sooner is None else min(self._sooner, at)
         self.sweep_at = min(self.sweep_at, at)
 
-    def swept(self, now: int, next_due_in: int | None) -> None:
-        self.sweep_at = now + min(SWEEP_EVERY, SWEEP_EVERY if next_due_in is None else max(1_000, next_due_in))
+    def swept(self, now: int, next_due_in: int | None, share: float = 1.0) -> None:
+        """`share`: how many times SWEEP_EVERY, because others sweep too."""
+        usual = int(SWEEP_EVERY * share)
+        self.sweep_at = now + min(usual, usual if next_due_in is None else max(1_000, next_due_in))
         if self._sooner is not None:
             self.sweep_at = min(self.sweep_at, self._sooner)
 
-    def watched(self, now: int, *, changed: bool, busy: bool) -> None:
-        """Look again soon while others change things, more seldom while they do not, or it may be our own changes."""
-        self._watch_pause = WATCH_SOONEST if changed else min(self._watch_pause * 2, WATCH_LATEST)
-        self.watch_at = now + (max(self._watch_pause, WATCH_BUSY) if busy else self._watch_pause)
+    def watched(self, now: int) -> None:
+        self._watched_at, self.watch_at = now, now + WATCH_LATEST
 
-    def watch_soon(self, now: int) -> None:
-        self._watch_pause = WATCH_SOONEST
-        self.watch_at = min(self.watch_at, now + WATCH_SOONEST)
+    def watch_by(self, at: int) -> None:
+        self.watch_at = min(self.watch_at, at)
+
+    def hinted(self, now: int, *, busy: bool) -> None:
+        """Somebody has changed something. Look soon, but not all the time: it may be our own changes that are heard of."""
+        pause = WATCH_BUSY if busy else WATCH_SOONEST
+        self.watch_at = min(self.watch_at, max(now, self._watched_at + pause))
 
     def due(self, now: int, *, busy: bool) -> Due:
         """What is due. `busy`: attempts are held, so somebody may want them stopped."""

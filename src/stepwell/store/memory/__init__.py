@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, assert_never, cast
 
 from ...clock import Clock, WallClock
 from ...errors import StoreError
+from ...ids import AttemptId, RunId, WorkerId
 from ...model import (
     ActivateVersion,
     AddGraph,
     AddNodes,
+    Answer,
     Append,
     Batch,
     Claim,
@@ -23,6 +25,7 @@ from ...model import (
     Enlist,
     Enlisted,
     Gate,
+    Hint,
     Op,
     Query,
     Receipt,
@@ -38,10 +41,11 @@ from ...model import (
     Swept,
     SwitchGraph,
 )
-from ..port import groups
+from ..rules.grouping import groups
+from ..rules.values import refuse_values
 from . import running, shaping, versions
 from .reading import answer
-from .state import State
+from .state import LIMITS, State
 
 
 class MemoryStore:
@@ -54,23 +58,42 @@ class MemoryStore:
 
     url = "memory://"
     embedded = True
+    needs_hints = False
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or WallClock()
+        self.limits = LIMITS
         self._state = State()
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._version = 0
+        """How many commits have changed a run."""
+        self._heard: dict[WorkerId, int] = {}
+        """What each worker was last told of it."""
         self._closed = False
 
-    def commit(self, batch: Batch) -> list[Receipt]:
+    def commit(self, batch: Batch) -> Answer:
         with self._lock:
             self._check_open()
             now = self._clock.now()
             receipts: list[Receipt] = []
             for kind, members in groups(batch):
-                receipts += self._apply(kind, [batch[position] for position in members], now)
-            self._version += any(map(_changed_something, receipts))
-            return receipts
+                receipts += self._judge(kind, [batch[position] for position in members], now)
+            if any(map(_changed_something, receipts)):
+                self._version += 1
+                self._changed.notify_all()
+            return Answer(receipts, now, self._stops(batch))
+
+    def _judge(self, kind: type[Op], ops: list[Op], now: int) -> list[Receipt]:
+        refused = [refuse_values(op) for op in ops]
+        applied = iter(
+            self._apply(kind, good, now) if (good := [o for o, r in zip(ops, refused, strict=True) if not r]) else ()
+        )
+        return [next(applied) if refusal is None else refusal for refusal in refused]
+
+    def _stops(self, batch: Batch) -> tuple[AttemptId, ...]:
+        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, Claim | Renew))
+        return tuple(attempt for worker in workers for attempt in running.stops(self._state, worker))
 
     def _apply(self, kind: type[Op], ops: list[Op], now: int) -> list[Receipt]:
         state = self._state
@@ -125,12 +148,23 @@ class MemoryStore:
     def now(self) -> int:
         return self._clock.now()
 
-    def version(self) -> int:
-        self._check_open()
-        return self._version
+    def send_hint(self, hint: Hint) -> None:
+        """Commits tell themselves."""
+
+    def wait_for_hint(
+        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
+    ) -> bool:
+        with self._lock:
+            self._check_open()
+            before = self._heard.get(worker, -1)
+            self._changed.wait_for(lambda: self._version != before or self._closed, timeout)
+            self._heard[worker] = self._version
+            return self._version != before
 
     def close(self) -> None:
-        self._closed = True
+        with self._lock:
+            self._closed = True
+            self._changed.notify_all()
 
     def _check_open(self) -> None:
         if self._closed:

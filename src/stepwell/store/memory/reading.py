@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Container, Iterable
 from itertools import islice
+from operator import attrgetter, itemgetter
 from typing import Any, assert_never
 
-from ...ids import RunId, split_attempt_id
+from ...ids import RunId, attempt_id
 from ...model import (
     AttemptRow,
     AttemptStatus,
@@ -20,6 +20,7 @@ from ...model import (
     GetRun,
     GetVersion,
     JournalRow,
+    Lane,
     LineRow,
     ListAttempts,
     ListJournal,
@@ -35,12 +36,14 @@ from ...model import (
     ListVersions,
     ListWorkers,
     NodeStatus,
+    Page,
     Query,
     ReadyRuns,
     RunPage,
     Unfinished,
 )
 from ...model.outputs import Completion
+from ..rules.paging import page_of
 from .running import stops
 from .state import RunRecord, State
 from .versions import answer_version
@@ -61,25 +64,28 @@ def answer(state: State, query: Query) -> Any:
         case ListUnusedGraphs(after, limit, before):
             old = [graph for graph in state.graphs.values() if before is None or graph.stored_at < before]
             unused = ((g.digest, g.workflow) for g in old if g.digest > (after or "") and not state.uses(g.digest))
-            return tuple(sorted(unused)[:limit])
-        case ListWorkers():
-            return tuple(worker.row() for worker in sorted(state.workers.values(), key=lambda worker: worker.id))
-        case ListStops(worker):
-            return stops(state, worker)
+            return page_of(sorted(unused), limit, itemgetter(0))
+        case ListWorkers(after, limit):
+            ordered = sorted(state.workers.values(), key=lambda worker: worker.id)
+            later = (worker.row() for worker in ordered if after is None or worker.id > after)
+            return page_of(later, limit, attrgetter("id"))
+        case ListStops(worker, limit):
+            return Page(stops(state, worker)[:limit])
         case ReadyRuns(runs):
             return tuple(run for run in runs if run in state.runs and _has_ready(state.runs[run]))
         case ListReady():
             return _ready(state, query)
-        case ListUnfinished():
+        case ListUnfinished(last, limit):
             found = {
                 Unfinished(run.created.workflow, run.created.target, run.graph.digest)
                 for run in state.runs.values()
                 if not run.status.terminal
             }
-            return tuple(sorted(found, key=lambda item: (item.workflow, item.target or "", item.digest)))
+            left = [item for item in found if last is None or _order(item) > _order(last)]
+            return page_of(sorted(left, key=_order), limit, tuple)
         case ListNodes() | ListAttempts() | GetOutputs() | ListJournal() | ListLines() | ListMarks() | CountNodes():
             run = state.runs.get(query.run_id)
-            return ({} if isinstance(query, GetOutputs | CountNodes) else ()) if run is None else _of_run(run, query)
+            return ({} if isinstance(query, CountNodes) else Page()) if run is None else _of_run(run, query)
         case GetVersion() | ListVersions() | ListNames():
             return answer_version(state.versions, query)
         case _:
@@ -99,49 +105,56 @@ def _of_run(
                 and (not statuses or node.status in statuses)
                 and (indexes is None or node.index in indexes)
             )
-            return tuple(node.row() for node in islice(nodes, limit))
+            return page_of((node.row() for node in nodes), limit, attrgetter("index"))
         case ListAttempts():
             return _attempts(run, query)
-        case GetOutputs(_, indexes):
-            return {
-                attempt.index: Completion(attempt.number, attempt.output or b"")
+        case GetOutputs(_, indexes, after, limit):
+            completed = (
+                (attempt.index, Completion(attempt.number, attempt.output or b""))
                 for attempt in sorted(run.attempts, key=lambda attempt: attempt.index)
                 if attempt.status is AttemptStatus.COMPLETED and (indexes is None or attempt.index in indexes)
-            }
+            )
+            return page_of((each for each in completed if each[0] > after), limit, itemgetter(0))
         case ListJournal():
             return _journal(run, query)
         case ListLines():
             return _lines(run, query)
-        case ListMarks(_, indexes):
+        case ListMarks(_, indexes, after, limit):
             marks = [line for line in run.lines.values() if line.index < 0]
-            return _in_order(line for line in marks if indexes is None or line.node in indexes)
+            wanted = _in_order((line for line in marks if indexes is None or line.node in indexes), run)
+            return page_of(_later(wanted, after, run), limit, _line_cursor)
         case CountNodes():
             return dict(Counter(node.status for node in run.nodes))
         case _:
             assert_never(query)
 
 
-def _attempts(run: RunRecord, query: ListAttempts) -> tuple[AttemptRow, ...]:
+def _order(item: tuple[str, str | None, str]) -> tuple[str, str, str]:
+    workflow, target, digest = item
+    return workflow, target or "", digest
+
+
+def _attempts(run: RunRecord, query: ListAttempts) -> Page[AttemptRow]:
     rows = sorted(run.attempts, key=lambda attempt: (attempt.index, attempt.number))
     wanted = (
         attempt.row()
         for attempt in rows
         if (attempt.index, attempt.number) > query.after and (query.index is None or attempt.index == query.index)
     )
-    return tuple(wanted)[: query.limit]
+    return page_of(wanted, query.limit, attrgetter("index", "number"))
 
 
-def _journal(run: RunRecord, query: ListJournal) -> tuple[JournalRow, ...]:
+def _journal(run: RunRecord, query: ListJournal) -> Page[JournalRow]:
     indexes = None if query.indexes is None else set(query.indexes)
     wanted = (
         entry
         for entry in islice(run.journal, query.after, None)
         if (not query.kinds or entry.kind in query.kinds) and (indexes is None or entry.index in indexes)
     )
-    return tuple(islice(wanted, query.limit))
+    return page_of(wanted, query.limit, attrgetter("seq"))
 
 
-def _lines(run: RunRecord, query: ListLines) -> tuple[LineRow, ...]:
+def _lines(run: RunRecord, query: ListLines) -> Page[LineRow]:
     wanted = (
         line
         for line in run.lines.values()
@@ -150,17 +163,30 @@ def _lines(run: RunRecord, query: ListLines) -> tuple[LineRow, ...]:
         and (query.number is None or line.number == query.number)
         and (query.kind is None or line.kind == query.kind)
         and (query.since is None or line.at >= query.since)
-        and (query.after is None or _place(line.attempt, line.index) > _place(*query.after))
     )
-    return _in_order(wanted)[: query.limit]
+    return page_of(_later(_in_order(wanted, run), query.after, run), query.limit, _line_cursor)
 
 
-def _in_order(lines: Iterable[LineRow]) -> tuple[LineRow, ...]:
-    return tuple(sorted(lines, key=lambda line: _place(line.attempt, line.index)))
+def _in_order(lines: Iterable[LineRow], run: RunRecord) -> list[LineRow]:
+    """In the order of claims, which is that of the attempts, not of their ids: a worker's clock may be wrong."""
+    order = _claimed(run)
+    return sorted(lines, key=lambda line: (order[line.attempt], line.index))
 
 
-def _place(attempt: str, index: int) -> tuple[str, int, int]:
-    return (*split_attempt_id(attempt), index)
+def _later(lines: Iterable[LineRow], after: tuple[str, int] | None, run: RunRecord) -> Iterable[LineRow]:
+    if after is None:
+        return lines
+    order = _claimed(run)
+    place = (order.get(after[0], -1), after[1])
+    return (line for line in lines if (order[line.attempt], line.index) > place)
+
+
+def _claimed(run: RunRecord) -> dict[str, int]:
+    return {attempt_id(attempt.claim, attempt.ordinal): place for place, attempt in enumerate(run.attempts)}
+
+
+def _line_cursor(line: LineRow) -> tuple[str, int]:
+    return line.attempt, line.index
 
 
 def _runs(state: State, query: ListRuns) -> RunPage:
@@ -171,20 +197,15 @@ def _runs(state: State, query: ListRuns) -> RunPage:
         and (query.workflow is None or run.created.workflow == query.workflow)
         and (not query.statuses or run.status in query.statuses)
         and (query.digest is None or run.graph.digest == query.digest)
-        and (query.origin is None or _origin(run.created.fork) == query.origin)
+        and (query.origin is None or run.created.origin == query.origin)
+        and set(query.tags) <= set(run.created.tags)
+        and (query.since is None or run.created_at >= query.since)
+        and (query.until is None or run.created_at < query.until)
         and (query.ended_before is None or (run.ended_at is not None and run.ended_at < query.ended_before))
         and (query.prefix is None or run.id.startswith(query.prefix))
     ]
     page = found[: query.limit]
     return RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)
-
-
-def _origin(fork: bytes | None) -> Any:
-    try:
-        found = json.loads(fork or b"null")
-    except ValueError:
-        return None
-    return found.get("origin") if isinstance(found, dict) else None
 
 
 def _ready(state: State, query: ListReady) -> tuple[RunId, ...]:
@@ -199,7 +220,7 @@ def _ready(state: State, query: ListReady) -> tuple[RunId, ...]:
     )
 
 
-def _has_ready(run: RunRecord, lanes: Container[str] | None = None) -> bool:
+def _has_ready(run: RunRecord, lanes: Container[Lane] | None = None) -> bool:
     return run.gate is GateState.OPEN and any(
         node.status is NodeStatus.READY and (lanes is None or node.lane in lanes) for node in run.nodes
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...graph import suspect_lane
 from ...ids import AttemptId, RunId, attempt_id, split_attempt_id
 from ...model import (
     ACTIVE_NODES,
-    CHUNK,
     FAILED_NODES,
+    HAND_OUT,
     MAX_LOSSES,
     NODE_FAILED,
+    OUTAGE,
     RECORDED,
     SATISFIED_NODES,
     SUSPECT_AFTER,
@@ -28,6 +28,7 @@ from ...model import (
     GateState,
     Grant,
     HeldGate,
+    Lane,
     LineRow,
     NodeStatus,
     Receipt,
@@ -43,7 +44,9 @@ from ...model import (
     may_settle,
     settled_as,
 )
-from .state import AttemptRecord, NodeRecord, RunRecord, State, WorkerRecord
+from ..rules.verdicts import Conclusion
+from ..rules.verdicts import conclude as conclusion
+from .state import LIMITS, AttemptRecord, NodeRecord, RunRecord, State, WorkerRecord
 
 
 def settle(state: State, ops: Sequence[Settle], now: int) -> list[Receipt]:
@@ -136,24 +139,26 @@ def hold_back(ended: Iterable[AttemptRecord]) -> None:
 
 def conclude(run: RunRecord, now: int) -> None:
     """What follows for the run itself, after its nodes have moved."""
-    if run.gate is GateState.OPEN:
-        if run.open == 0 and run.failed == 0:
+    match conclusion(run.gate, run.status, run.on_failure, run.open, run.active, run.failed, run.tolerated):
+        case Conclusion.COMPLETED:
             run.status, run.gate, run.ended_at = RunStatus.COMPLETED, GateState.SHUT, now
             run.note(now, "run", None, None, RunStatus.COMPLETED)
-        elif run.failed > run.tolerated and run.on_failure == "pause":
+        case Conclusion.PAUSED:
             run.status, run.gate, run.reason = RunStatus.PAUSED, GateState.SHUT, NODE_FAILED
             run.note(now, "run", None, None, RunStatus.PAUSED)
-        elif run.active == 0 or (run.failed > run.tolerated and run.on_failure == "fail_fast"):
+        case Conclusion.FAILING:
             close_gate(run, "failed", now)
-    elif run.status is RunStatus.CANCELLING and run.active == 0:
-        run.status, run.gate, run.ended_at, run.cancel_at = RunStatus.CANCELLED, GateState.SHUT, now, None
-        run.note(now, "run", None, None, RunStatus.CANCELLED)
+        case Conclusion.CANCELLED:
+            run.status, run.gate, run.ended_at, run.cancel_at = RunStatus.CANCELLED, GateState.SHUT, now, None
+            run.note(now, "run", None, None, RunStatus.CANCELLED)
+        case Conclusion.NOTHING:
+            pass
 
 
 def close_gate(run: RunRecord, purpose: str, now: int, arguments: bytes = b"") -> None:
     """The gate is held by nobody: whoever sees it first finishes what it is held for."""
     run.gate, run.token, run.purpose, run.arguments, run.expires_at = GateState.HELD, None, purpose, arguments, now
-    run.stopping = purpose == "failed"
+    run.stopping, run.reported_until = purpose == "failed", 0
     run.note(now, "gate", None, None, purpose)
 
 
@@ -180,22 +185,22 @@ def claim(state: State, op: Claim, now: int) -> Receipt:
     if op.claim_id not in state.claims:
         taken: list[tuple[RunRecord, NodeRecord]] = []
         for lane, limit in dict(op.lanes).items():
-            taken += list(_ready(state, op, lane))[: max(0, min(limit, CHUNK) - len(taken))]
+            taken += list(_ready(state, op, lane))[: max(0, min(limit, LIMITS.nodes) - len(taken))]
         if taken:
             state.claims[op.claim_id] = {
                 ordinal: _start(op, ordinal, run, node, now) for ordinal, (run, node) in enumerate(taken)
             }
     current = [a for a in state.claims.get(op.claim_id, {}).values() if a.status is AttemptStatus.RUNNING]
-    return Claimed(tuple(_grant(attempt) for attempt in current))
+    runs = {} if op.serves is None else {attempt.run.id: attempt.run.row() for attempt in current}
+    return Claimed(tuple(_grant(attempt) for attempt in current), tuple(runs[run] for run in sorted(runs)))
 
 
-def _ready(state: State, op: Claim, lane: str) -> Iterable[tuple[RunRecord, NodeRecord]]:
+def _ready(state: State, op: Claim, lane: Lane) -> Iterable[tuple[RunRecord, NodeRecord]]:
     """READY nodes of a lane by priority, admission of the run, and the order of the graph."""
     serves = None if op.serves is None else set(op.serves)
     for run in sorted(state.runs.values(), key=lambda run: (-run.created.priority, run.admission)):
-        if run.gate is not GateState.OPEN or (op.runs is not None and run.id not in op.runs):
-            continue
-        if serves is not None and (run.created.workflow, run.graph.digest) not in serves:
+        pair = (run.created.workflow, run.graph.digest)
+        if run.gate is not GateState.OPEN or (run.id not in op.runs if serves is None else pair not in serves):
             continue
         ready = (node for node in run.nodes if node.status is NodeStatus.READY and node.lane == lane)
         yield from ((run, node) for node in sorted(ready, key=lambda node: node.layout.rank))
@@ -239,7 +244,7 @@ def output_of(run: RunRecord, index: int) -> bytes | None:
 
 
 def enlist(state: State, op: Enlist, now: int) -> Receipt:
-    state.workers[op.worker] = WorkerRecord(op.worker, now + op.lease, now, op.info)
+    state.workers[op.worker] = WorkerRecord(op.worker, now + op.lease, now, op.info, op.lease)
     return Enlisted(now + op.lease)
 
 
@@ -259,7 +264,7 @@ def renew(state: State, op: Renew, now: int) -> Receipt:
     hold_back(stray)
     for run in {attempt.run.id: attempt.run for attempt in stray}.values():
         conclude(run, now)
-    worker.lease_until, worker.renewed_at = now + op.lease, now
+    worker.lease_until, worker.renewed_at, worker.lease = now + op.lease, now, op.lease
     return Renewed(worker.lease_until, stops(state, op.worker), len(stray))
 
 
@@ -287,14 +292,14 @@ def lose(attempt: AttemptRecord, now: int) -> None:
     node.losses += 1
     if run.stopping or node.layout.removed:
         status, reason = NodeStatus.CANCELLED, "worker_lost"
-    elif node.layout.lane.endswith("!"):
+    elif node.layout.lane.careful:
         status, reason = NodeStatus.INTERRUPTED, "worker_lost"
     elif node.losses >= MAX_LOSSES:
         status, reason = NodeStatus.FAILED, "worker_lost"
     else:
         status, reason = NodeStatus.READY, None
         if node.losses >= SUSPECT_AFTER:
-            node.lane = suspect_lane(node.lane)
+            node.lane = node.lane._replace(suspect=True)
     end(attempt, AttemptStatus.LOST, status, now)
     node.reason = reason
 
@@ -310,57 +315,73 @@ def _running_under(state: State, worker: str) -> list[AttemptRecord]:
 
 
 def sweep(state: State, op: Sweep, now: int) -> Receipt:
-    lost = _lose_expired(state, op.limit, now)
+    if op.run is None:
+        _forgive_an_outage(state, now)
+    runs = [run for run in state.runs.values() if op.run in (None, run.id)]
+    lost = _lose_expired(state, op, now)
     hold_back(lost)
     touched = {attempt.run.id: attempt.run for attempt in lost}
-    touched |= {run.id: run for run in _fence_cancelled(state, now)}
+    touched |= {run.id: run for run in _fence_cancelled(runs, op.limit, now)}
     for run in touched.values():
         conclude(run, now)
-    woken = _wake_due(state, op.limit, now)
+    woken = _wake_due(runs, op.limit, now)
     touched |= {run.id: run for run in woken}
-    for run in state.runs.values():
-        if run.gate is GateState.OPEN and run.deadline_at is not None and run.deadline_at <= now:
-            run.reason = "deadline"
-            close_gate(run, "failed", now)
-            touched[run.id] = run
+    overdue = [run for run in runs if run.gate is GateState.OPEN and (run.deadline_at or NEVER) <= now]
+    for run in sorted(overdue, key=lambda run: (run.deadline_at, run.admission))[: op.limit]:
+        run.reason = "deadline"
+        close_gate(run, "failed", now)
+        touched[run.id] = run
     news = tuple(run.news() for run in sorted(touched.values(), key=lambda run: run.admission))
-    return Swept(len(lost), len(woken), news, _left_held(state, now), _next_due(state))
+    alive = sum(worker.lease_until > now for worker in state.workers.values())
+    return Swept(len(lost), len(woken), news, _left_held(runs, op, now), _next_due(state), alive)
 
 
-def _lose_expired(state: State, limit: int, now: int) -> list[AttemptRecord]:
+NEVER = 2**63
+
+
+def _forgive_an_outage(state: State, now: int) -> None:
+    """Nobody could renew or sweep for a while: leases that ran out meanwhile are given once more."""
+    before, state.swept_at = state.swept_at, now
+    if before is not None and now - before > OUTAGE:
+        for worker in state.workers.values():
+            if before < worker.lease_until <= now:
+                worker.lease_until = now + worker.lease
+
+
+def _lose_expired(state: State, op: Sweep, now: int) -> list[AttemptRecord]:
     """Attempts of workers whose lease ran out; a worker with none left is forgotten."""
     lost: list[AttemptRecord] = []
     for worker in sorted(state.workers.values(), key=lambda worker: (worker.lease_until, worker.id)):
         if worker.lease_until > now:
             break
         held = _running_under(state, worker.id)
-        taken = held[: limit - len(lost)]
+        taken = [attempt for attempt in held if op.run in (None, attempt.run.id)][: op.limit - len(lost)]
         for attempt in taken:
             lose(attempt, now)
         lost += taken
-        if len(taken) == len(held):
+        if len(taken) == len(held) and op.run is None:
             del state.workers[worker.id]
     return lost
 
 
-def _fence_cancelled(state: State, now: int) -> list[RunRecord]:
+def _fence_cancelled(runs: list[RunRecord], limit: int, now: int) -> list[RunRecord]:
     """Cancelled runs whose attempts had time enough to stop: what still runs can no longer write."""
     fenced = [
         attempt
-        for run in state.runs.values()
+        for run in sorted(runs, key=lambda run: run.admission)
         if run.cancel_at is not None and run.cancel_at <= now
         for attempt in run.attempts
         if attempt.status is AttemptStatus.RUNNING
-    ]
+    ][:limit]
     for attempt in fenced:
         end(attempt, AttemptStatus.CANCELLED, NodeStatus.CANCELLED, now)
     return [attempt.run for attempt in fenced]
 
 
-def _wake_due(state: State, limit: int, now: int) -> list[RunRecord]:
+def _wake_due(runs: list[RunRecord], limit: int, now: int) -> list[RunRecord]:
     due = sorted(
         (node.due_at, run.admission, node.index, run, node)
-        for run in state.runs.values()
+        for run in runs
         if run.gate is GateState.OPEN
         for node in run.nodes
         if node.status is NodeStatus.WAITING and node.due_at is not None and node.due_at <= now
@@ -372,12 +393,17 @@ def _wake_due(state: State, limit: int, now: int) -> list[RunRecord]:
     return [run for _, _, _, run, _ in due]
 
 
-def _left_held(state: State, now: int) -> tuple[HeldGate, ...]:
-    return tuple(
-        HeldGate(run.id, run.purpose or "", run.arguments)
-        for run in state.runs.values()
-        if run.gate is GateState.HELD and run.expires_at is not None and run.expires_at <= now
-    )
+def _left_held(runs: list[RunRecord], op: Sweep, now: int) -> tuple[HeldGate, ...]:
+    left = [
+        run
+        for run in sorted(runs, key=lambda run: run.admission)
+        if run.gate is GateState.HELD
+        and (run.expires_at if run.expires_at is not None else NEVER) <= now
+        and (op.run is not None or run.reported_until <= now)
+    ][: op.limit]
+    for run in left:
+        run.reported_until = now + HAND_OUT
+    return tuple(HeldGate(run.id, run.purpose or "", run.arguments) for run in left)
 
 
 def _next_due(state: State) -> int | None:
@@ -389,7 +415,7 @@ def _next_due(state: State) -> int | None:
             ]
             times += [] if run.deadline_at is None else [run.deadline_at]
         elif run.gate is GateState.HELD and run.expires_at is not None:
-            times.append(run.expires_at)
+            times.append(max(run.expires_at, run.reported_until))
         if run.cancel_at is not None:
             times.append(run.cancel_at)
     return min(times, default=None)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...graph import suspect_lane
 from ...model import (
-    CHUNK,
     ENTRIES_A_NODE,
     LOAD_LEASE,
     AddGraph,
@@ -36,16 +34,19 @@ from ...model import (
     Shared,
     SwitchGraph,
 )
-from ..port import illegal_move, once_each
+from ..rules.grouping import once_each
+from ..rules.verdicts import illegal_move, refuse_gate, refuse_switch
 from .running import change, close_gate, conclude, rederive
-from .state import AttemptRecord, GraphRecord, NodeRecord, RunRecord, State
+from .state import LIMITS, AttemptRecord, GraphRecord, NodeRecord, RunRecord, State
 
 
 def add_graph(state: State, op: AddGraph, now: int) -> Receipt:
     graph = state.graphs.get(op.digest)
+    if graph is None and op.start:
+        return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     if graph is None:
         state.graphs_stored += 1
-        graph = GraphRecord(op.digest, op.workflow, op.signature, op.document, op.total, state.graphs_stored)
+        graph = GraphRecord(op.digest, op.workflow, op.signature, op.document or b"", op.total, state.graphs_stored)
         state.graphs[op.digest] = graph
     if op.start > len(graph.rows):
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
@@ -98,7 +99,7 @@ def add_nodes(state: State, op: AddNodes, now: int) -> Receipt:
 def _load(run: RunRecord, now: int) -> None:
     """Add the next chunk of nodes; after the last, open the gate, or hold it for what a fork shares."""
     start = len(run.nodes)
-    for index, row in enumerate(run.graph.rows[start : start + CHUNK], start):
+    for index, row in enumerate(run.graph.rows[start : start + LIMITS.nodes], start):
         status = NodeStatus.PENDING if row.parents else NodeStatus.READY
         run.nodes.append(NodeRecord(index, row, status, len(row.parents), len(row.parents), row.lane))
     if len(run.nodes) == run.graph.total:
@@ -112,12 +113,10 @@ def arrange(state: State, op: SwitchGraph, now: int) -> Receipt:
     run, graph = state.runs.get(op.run_id), state.graphs.get(op.digest)
     if run is None or graph is None:
         return Refused(Refusal.UNKNOWN, op.run_id if run is None else f"graph {op.digest}")
-    if run.gate is not GateState.HELD or run.token != op.token:
-        return Refused(Refusal.GATE_LOST)
-    if not graph.complete or op.start > len(run.nodes):
-        return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
-    if graph.total < len(run.nodes):
-        return Refused(Refusal.CONFLICT, f"graph {op.digest} does not number every node of the run")
+    loaded = len(run.nodes)
+    refused = refuse_switch(op, run.gate_facts(), complete=graph.complete, total=graph.total, loaded=loaded)
+    if refused is not None:
+        return refused
     if run.graph is not graph:
         run.note(now, "healed", None, None, f"{run.graph.digest} {graph.digest}")
         run.former_graphs.add(run.graph.digest)
@@ -125,9 +124,9 @@ def arrange(state: State, op: SwitchGraph, now: int) -> Receipt:
         run.heals += 1
         for node, row in zip(run.nodes, graph.rows, strict=False):
             node.layout = row
-            node.lane = suspect_lane(row.lane) if node.lane.endswith("/suspect") else row.lane
+            node.lane = row.lane._replace(suspect=node.lane.suspect)
     if op.start == len(run.nodes):
-        for index, row in enumerate(graph.rows[op.start : op.start + CHUNK], op.start):
+        for index, row in enumerate(graph.rows[op.start : op.start + LIMITS.nodes], op.start):
             parents = len(row.parents)
             run.nodes.append(NodeRecord(index, row, NodeStatus.PENDING, parents, parents, row.lane))
             run.open += 1
@@ -178,20 +177,14 @@ def gate(state: State, op: Gate, now: int) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
-    if run.gate is GateState.HELD and run.token == op.token:
+    facts = run.gate_facts()
+    refused = refuse_gate(op, facts, now)
+    if refused is not None:
+        return refused
+    if facts.held_by(op.token):
         return GateTaken(run.news())
-    if run.gate is GateState.HELD and run.purpose in ("load", "delete"):
-        return Refused(Refusal.INCOMPLETE, run.purpose)
-    if op.allowed and run.status not in op.allowed:
-        return Refused(Refusal.STATUS, run.status)
-    if op.resume and (run.gate is not GateState.HELD or run.purpose != op.purpose):
-        return Refused(Refusal.STATUS, run.status)
-    if run.gate is GateState.HELD and run.token is not None and run.expires_at is not None and run.expires_at > now:
-        return Refused(Refusal.GATE_HELD, run.purpose or "")
-    if run.gate is GateState.HELD and not op.resume:
-        return Refused(Refusal.INCOMPLETE, run.purpose or "")
     run.gate, run.token, run.purpose, run.arguments = GateState.HELD, op.token, op.purpose, op.arguments
-    run.expires_at = now + op.lease
+    run.expires_at, run.reported_until = now + op.lease, 0
     run.stopping = run.stopping or op.stop
     run.note(now, "gate", None, None, op.purpose)
     return GateTaken(run.news())
@@ -236,6 +229,7 @@ def _apply(run: RunRecord, row: NodeChange, completed: Mapping[int, AttemptRecor
 
 
 def _finish(run: RunRecord, finish: Finish, now: int) -> None:
+    run.last_token = run.token
     run.token, run.purpose, run.arguments, run.expires_at = None, None, b"", None
     moved = run.status is not finish.status
     run.status, run.reason = finish.status, finish.reason

@@ -13,6 +13,7 @@ from ...model import (
     Create,
     GateState,
     JournalRow,
+    Lane,
     LayoutRow,
     LineRow,
     NodeRow,
@@ -21,9 +22,13 @@ from ...model import (
     RunNews,
     RunRow,
     RunStatus,
+    StoreLimits,
     WorkerRow,
 )
+from ..rules.verdicts import GateFacts
 from .versions import Versions
+
+LIMITS = StoreLimits()
 
 
 @dataclass(slots=True)
@@ -50,7 +55,7 @@ class NodeRecord:
     status: NodeStatus
     waiting: int
     live: int
-    lane: str
+    lane: Lane
     attempt: int = 0
     failures: int = 0
     losses: int = 0
@@ -118,6 +123,8 @@ class RunRecord:
     status: RunStatus = RunStatus.PENDING
     gate: GateState = GateState.HELD
     token: GateToken | None = None
+    last_token: str | None = None
+    reported_until: int = 0
     purpose: str | None = "load"
     arguments: bytes = b""
     expires_at: int | None = None
@@ -152,6 +159,9 @@ class RunRecord:
         self.active = sum(node.status in ACTIVE_NODES for node in self.nodes)
         self.failed = sum(node.status in FAILED_NODES for node in self.nodes)
 
+    def gate_facts(self) -> GateFacts:
+        return GateFacts(self.status, self.gate, self.token, self.purpose, self.expires_at, self.last_token)
+
     def news(self) -> RunNews:
         return RunNews(self.id, self.status, self.gate, self.purpose, self.open, self.active, self.failed, self.seq)
 
@@ -184,6 +194,8 @@ class RunRecord:
             self.heals,
             created.fork,
             self.tolerated,
+            created.origin,
+            created.tags,
         )
 
 
@@ -193,6 +205,7 @@ class WorkerRecord:
     lease_until: int
     renewed_at: int
     info: bytes
+    lease: int
 
     def row(self) -> WorkerRow:
         return WorkerRow(self.id, self.lease_until, self.renewed_at, self.info)  # type: ignore[arg-type]
@@ -207,6 +220,7 @@ class State:
     versions: Versions = field(default_factory=dict)
     admissions: int = 0
     graphs_stored: int = 0
+    swept_at: int | None = None
 
     def attempt(self, claim: str, ordinal: int) -> AttemptRecord | None:
         return self.claims.get(claim, {}).get(ordinal)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from ...model import (
@@ -12,6 +12,7 @@ from ...model import (
     ListNames,
     ListVersions,
     NameRow,
+    Page,
     Receipt,
     Refusal,
     Refused,
@@ -20,6 +21,7 @@ from ...model import (
     VersionRow,
     VersionSaved,
 )
+from ..rules.paging import page_of
 
 
 @dataclass(slots=True)
@@ -60,13 +62,14 @@ def answer_version(versions: Versions, query: GetVersion | ListVersions | ListNa
         names = sorted(
             name for kind, name in versions if kind == query.kind and (query.after is None or name > query.after)
         )
-        return tuple(_name_row(name, versions[query.kind, name]) for name in islice(names, query.limit))
+        rows = (_name_row(name, versions[query.kind, name]) for name in names)
+        return page_of(rows, query.limit, attrgetter("name"))
     record = versions.get((query.kind, query.name))
     if isinstance(query, ListVersions):
         if record is None:
-            return ()
+            return Page()
         wanted = (each for each in record.versions if each.number > query.after)
-        return tuple(_row(record, each)._replace(body=None) for each in islice(wanted, query.limit))
+        return page_of((_row(record, each)._replace(body=None) for each in wanted), query.limit, attrgetter("number"))
     if record is None:
         return None
     for each in record.versions:

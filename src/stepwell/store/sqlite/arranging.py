@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ...model import CHUNK, GraphSwitched, Receipt, Refusal, Refused, SwitchGraph
-from .codes import G_HELD, KIND_CODE, N_PENDING
+from ...model import GraphSwitched, Receipt, Refusal, Refused, SwitchGraph
+from ..rules.codes import GATE, KIND_CODE, N_PENDING, RUN_STATUS
+from ..rules.verdicts import GateFacts, refuse_switch
 from .ending import Transaction, unmark_ready
+from .limits import LIMITS
 
 _SWITCH_GRAPH = """
 UPDATE run SET graph = ?, total = ?, heals = heals + 1, seq = seq + 1, derived = 0, marked = NULL WHERE key = ?
@@ -17,34 +19,39 @@ SELECT r.key, r.seq, :now, :kind, :old || ' ' || :new FROM run r WHERE r.key = :
 # What people have changed about the nodes that are there: who may run them, and in which order they come. A suspect stays
 # one, in the queue it is in now.
 _REPLACE = """
-UPDATE node SET rank = l.rank, lane = iif(was.name LIKE '%/suspect', suspect.key, l.lane)
+UPDATE node SET rank = l.rank, lane = iif(was.suspect, suspect.key, l.lane)
   FROM layout l CROSS JOIN lane home ON home.key = l.lane
-       CROSS JOIN lane suspect ON suspect.name = substr(home.name, 1, instr(home.name, '/')) || 'suspect', lane was
+       CROSS JOIN lane suspect
+                  ON (suspect.queue, suspect.body, suspect.careful, suspect.suspect) = (home.queue, home.body, home.careful, 1),
+       lane was
  WHERE node.run = :run AND l.graph = :graph AND l.idx = node.idx AND was.key = node.lane
    AND (l.rank, l.lane) IS NOT (node.rank, node.lane)
 """
 _ADD = f"""
 INSERT INTO node (run, idx, status, waiting, live, lane, rank)
 SELECT r.key, l.idx, {N_PENDING}, l.parents, l.parents, l.lane, l.rank
-  FROM run r CROSS JOIN layout l ON l.graph = r.graph AND l.idx >= r.loaded AND l.idx < r.loaded + {CHUNK}
+  FROM run r CROSS JOIN layout l ON l.graph = r.graph AND l.idx >= r.loaded AND l.idx < r.loaded + {LIMITS.nodes}
  WHERE r.key = ?
 """
 
 
+_RUN = """
+SELECT r.key, r.loaded, g.key, g.digest, r.status, r.gate, r.token, r.purpose, r.expires_at, r.last_token
+  FROM run r JOIN graph g ON g.key = r.graph WHERE r.id = ?
+"""
+
+
 def arrange(tx: Transaction, op: SwitchGraph) -> Receipt:
-    run = "SELECT r.key, r.gate, r.token, r.loaded, g.key, g.digest FROM run r JOIN graph g ON g.key = r.graph WHERE r.id = ?"
-    row = tx.one(run, (op.run_id,))
+    row = tx.one(_RUN, (op.run_id,))
     graph = tx.one("SELECT key, loaded, total FROM graph WHERE digest = ?", (op.digest,))
     if row is None or graph is None:
         return Refused(Refusal.UNKNOWN, op.run_id if row is None else f"graph {op.digest}")
-    key, state, token, loaded, old, digest = row
+    key, loaded, old, digest, status, state, *rest = row
     new, stored, total = graph
-    if state != G_HELD or token != op.token:
-        return Refused(Refusal.GATE_LOST)
-    if stored < total or op.start > loaded:
-        return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
-    if total < loaded:
-        return Refused(Refusal.CONFLICT, f"graph {op.digest} does not number every node of the run")
+    facts = GateFacts(RUN_STATUS[status], GATE[state], *rest)
+    refused = refuse_switch(op, facts, complete=stored == total, total=total, loaded=loaded)
+    if refused is not None:
+        return refused
     if old != new:
         unmark_ready(tx, [key])
         tx.db.execute(_SWITCH_GRAPH, (new, total, key))

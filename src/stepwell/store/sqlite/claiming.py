@@ -6,20 +6,22 @@ They are found in two steps: the runs, in order of urgency and admission, then t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...ids import attempt_id
-from ...model import CHUNK, Claim, Claimed, Grant, Receipt, Refusal, Refused
-from .codes import A_RUNNING, G_OPEN, KIND_CODE, N_READY, N_RUNNING, ORDINALS, R_PENDING, R_RUNNING
+from ...model import Claim, Claimed, Grant, Lane, Receipt, Refusal, Refused, RunRow, Settle
+from ..rules.codes import A_RUNNING, G_OPEN, KIND_CODE, N_READY, N_RUNNING, ORDINALS, R_PENDING, R_RUNNING
 from .ending import Transaction
+from .limits import LIMITS
 from .payloads import resolve
-from .single import FEW, Candidate, grant_few
+from .run_rows import run_rows
+from .single import FEW, Candidate, grant_few, grant_of, hand_on
 
 # READY nodes of one run; of runs that are named; of runs that were found, in this order.
 _OF_RUN = f"""
   FROM run r CROSS JOIN node n INDEXED BY node_ready
- WHERE r.id = :runs AND r.gate = {G_OPEN} AND n.run = r.key AND n.lane = (SELECT key FROM lane WHERE name = :lane)
+ WHERE r.id = :runs AND r.gate = {G_OPEN} AND n.run = r.key AND n.lane = :lane
    AND n.status = {N_READY}
  LIMIT :limit
 """
@@ -28,12 +30,12 @@ _OF_RUNS = f"""
          WHERE id IN (SELECT value FROM json_each(:runs)) AND gate = {G_OPEN}
          ORDER BY urgency, key LIMIT -1) r
        CROSS JOIN node n INDEXED BY node_ready
- WHERE n.run = r.key AND n.lane = (SELECT key FROM lane WHERE name = :lane) AND n.status = {N_READY}
+ WHERE n.run = r.key AND n.lane = :lane AND n.status = {N_READY}
  LIMIT :limit
 """
 _OF_FOUND = f"""
   FROM json_each(:runs) j CROSS JOIN run r ON r.key = j.value CROSS JOIN node n INDEXED BY node_ready
- WHERE r.gate = {G_OPEN} AND n.run = r.key AND n.lane = (SELECT key FROM lane WHERE name = :lane) AND n.status = {N_READY}
+ WHERE r.gate = {G_OPEN} AND n.run = r.key AND n.lane = :lane AND n.status = {N_READY}
  LIMIT :limit
 """
 _CANDIDATES = {
@@ -43,38 +45,28 @@ SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT has_need
 {ready}"""
     for ready in (_OF_RUN, _OF_RUNS, _OF_FOUND)
 }
-# The first of the runs that may have READY nodes in a lane, and whether they have: of these versions of workflows, or of all.
+# The first of the runs of these versions of workflows that may have READY nodes in a lane, and whether they have.
 _FIND = f"""
 SELECT json_group_array(json_array(f.graph, f.workflow, f.urgency, f.run, r.gate = {G_OPEN} AND r.graph = f.graph AND EXISTS
          (SELECT 1 FROM node n INDEXED BY node_ready WHERE n.run = f.run AND n.lane = f.lane AND n.status = {N_READY})))
   FROM ({{found}} ORDER BY urgency, run LIMIT :limit) f LEFT JOIN run r ON r.key = f.run
 """
-_FIND_ALL = _FIND.format(found="SELECT * FROM ready WHERE lane = (SELECT key FROM lane WHERE name = :lane)")
 # Of each version the first ones by the index: to sort all of them would cost what waits, not what is taken.
 _FIND_SERVED = _FIND.format(
     found="""
-SELECT lane.key AS lane, g.key AS graph, s.value ->> 0 AS workflow, e.value ->> 0 AS urgency, e.value ->> 1 AS run
-  FROM lane CROSS JOIN json_each(:serves) s CROSS JOIN graph g ON g.digest = s.value ->> 1
+SELECT :lane AS lane, g.key AS graph, s.value ->> 0 AS workflow, e.value ->> 0 AS urgency, e.value ->> 1 AS run
+  FROM json_each(:serves) s CROSS JOIN graph g ON g.digest = s.value ->> 1
        CROSS JOIN json_each((
          SELECT json_group_array(json_array(urgency, run))
            FROM (SELECT y.urgency, y.run FROM ready y
-                  WHERE y.lane = lane.key AND y.graph = g.key AND y.workflow = s.value ->> 0
-                  ORDER BY y.urgency, y.run LIMIT :limit))) e
- WHERE lane.name = :lane"""
+                  WHERE y.lane = :lane AND y.graph = g.key AND y.workflow = s.value ->> 0
+                  ORDER BY y.urgency, y.run LIMIT :limit))) e"""
 )
 _FORGET = """
 DELETE FROM ready WHERE (lane, graph, workflow, urgency, run) IN
-  (SELECT lane.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3 FROM lane CROSS JOIN json_each(:stale) j
-    WHERE lane.name = :lane)
+  (SELECT :lane, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3 FROM json_each(:stale) j)
 """
 _UNMARK = "UPDATE run SET marked = NULL WHERE key IN (SELECT value FROM json_each(?))"
-_SERVED_AMONG = """
-SELECT json_group_array(key) FROM (
-  SELECT r.key FROM run r CROSS JOIN graph g ON g.key = r.graph
-   WHERE r.id IN (SELECT value FROM json_each(:runs))
-     AND json_array(r.workflow, g.digest) IN (SELECT json_array(value ->> 0, value ->> 1) FROM json_each(:serves))
-   ORDER BY r.urgency, r.key)
-"""
 _INTO_GRANTED = """
 INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
 SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
@@ -114,7 +106,7 @@ SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.
        CROSS JOIN run r ON r.key = a.run CROSS JOIN graph g ON g.key = r.graph
 """
 _INPUTS = f"""
-SELECT a.key % {ORDINALS}, need.ancestor, p.output
+SELECT a.key % {ORDINALS}, need.ancestor, p.output, a.run
   FROM attempt a CROSS JOIN run r ON r.key = a.run CROSS JOIN need ON need.graph = r.graph AND need.child = a.idx
        CROSS JOIN attempt p INDEXED BY attempt_slot ON p.run = a.run AND p.idx = need.ancestor AND p.slot = 0
  WHERE a.key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND a.status = {A_RUNNING}
@@ -134,10 +126,30 @@ def claim(tx: Transaction, op: Claim) -> Receipt:
     if granted is None:
         return _claim_many(tx, op, some=bool(few))
     key, grants = granted
-    if any(node.has_needs for node in few):
-        inputs = _inputs(tx, key)
-        grants = [grant._replace(inputs=tuple(inputs.get(n, ()))) for n, grant in enumerate(grants)]
-    return Claimed(tuple(grants))
+    given = _with_inputs(tx, key, grants) if any(node.has_needs for node in few) else tuple(grants)
+    return Claimed(given, _runs(tx, op, given))
+
+
+def settle_and_claim(tx: Transaction, settle: Settle, op: Claim) -> list[Receipt] | None:
+    """Both receipts, if that can be done at once; None, and nothing has happened, if not."""
+    handed_on = hand_on(tx, settle, op)
+    if handed_on is None:
+        return None
+    settled, node, key = handed_on
+    grants = [grant_of(op.claim_id, 0, node)]
+    return [settled, Claimed(_with_inputs(tx, key, grants) if node.has_needs else tuple(grants))]
+
+
+def _runs(tx: Transaction, op: Claim, grants: Iterable[Grant]) -> tuple[RunRow, ...]:
+    """What the runs are, for who does not know them."""
+    if op.serves is None:
+        return ()
+    return run_rows(tx, sorted({grant.run_id for grant in grants}))
+
+
+def _with_inputs(tx: Transaction, key: int, grants: list[Grant]) -> tuple[Grant, ...]:
+    inputs = _inputs(tx, key)
+    return tuple(grant._replace(inputs=tuple(inputs.get(ordinal, ()))) for ordinal, grant in enumerate(grants))
 
 
 def _claim_many(tx: Transaction, op: Claim, *, some: bool) -> Receipt:
@@ -150,33 +162,29 @@ def _claim_many(tx: Transaction, op: Claim, *, some: bool) -> Receipt:
         if not some:
             return Claimed(())
         key = _grant_many(tx, op)
-    return Claimed(_grants(tx, op, key))
+    grants = _grants(tx, op, key)
+    return Claimed(grants, _runs(tx, op, grants))
 
 
-def _lanes(op: Claim) -> Iterable[tuple[str, int]]:
+def _lanes(op: Claim) -> Iterable[tuple[Lane, int]]:
     return op.lanes if len(op.lanes) == 1 else dict(op.lanes).items()
 
 
-def _ready(tx: Transaction, op: Claim, lane: str, limit: int) -> tuple[str, dict[str, Any]]:
+def _ready(tx: Transaction, op: Claim, lane: Lane, limit: int) -> tuple[str, dict[str, Any]]:
     """Which READY nodes of a lane a claim may take: the end of a statement, and its parameters."""
-    given = {"lane": lane, "limit": limit}
-    if op.runs is None:
-        return _OF_FOUND, given | {"runs": json.dumps(_find_runs(tx, op, given))}
+    given = {"lane": tx.lanes.key(tx.db, lane), "limit": limit}
     if op.serves is not None:
-        among = {"runs": json.dumps(op.runs), "serves": json.dumps(op.serves)}
-        return _OF_FOUND, given | {"runs": json.dumps(tx.json(_SERVED_AMONG, among))}
+        return _OF_FOUND, given | {"runs": json.dumps(_find_runs(tx, op.serves, given))}
     if len(op.runs) == 1:
         return _OF_RUN, given | {"runs": op.runs[0]}
     return _OF_RUNS, given | {"runs": json.dumps(op.runs)}
 
 
-def _find_runs(tx: Transaction, op: Claim, given: dict[str, Any]) -> list[int]:
+def _find_runs(tx: Transaction, serves: Sequence[tuple[str, str]], given: dict[str, Any]) -> list[int]:
     """The first runs that have READY nodes in a lane: no more are needed than nodes. Marks that are out of date are removed."""
-    find, scope = _FIND_ALL, given
-    if op.serves is not None:  # each once, or its runs would be found twice
-        find, scope = _FIND_SERVED, given | {"serves": json.dumps([*dict.fromkeys(op.serves)])}
+    scope = given | {"serves": json.dumps([*dict.fromkeys(serves)])}  # each once, or its runs would be found twice
     while True:
-        found = tx.json(find, scope)
+        found = tx.json(_FIND_SERVED, scope)
         stale = [mark for *mark, has_ready in found if not has_ready]
         if not stale:
             return [run for _, _, _, run, _ in found]
@@ -189,7 +197,7 @@ def _grant_many(tx: Transaction, op: Claim) -> int:
     tx.execute("DELETE FROM temp.granted")
     found = 0
     for lane, limit in _lanes(op):
-        room = min(limit, CHUNK) - found
+        room = min(limit, LIMITS.nodes) - found
         if room > 0:
             ready, scope = _ready(tx, op, lane, room)
             tx.execute(_INTO_GRANTED + ready, scope)
@@ -228,6 +236,6 @@ def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
 def _inputs(tx: Transaction, claim: int) -> dict[int, list[tuple[int, bytes]]]:
     """The outputs that the bodies of a claim ask for, by ordinal."""
     inputs: dict[int, list[tuple[int, bytes]]] = {}
-    for ordinal, ancestor, output in tx.all(_INPUTS, {"claim": claim}):
-        inputs.setdefault(ordinal, []).append((ancestor, resolve(tx.db, output) or b""))
+    for ordinal, ancestor, output, run in tx.all(_INPUTS, {"claim": claim}):
+        inputs.setdefault(ordinal, []).append((ancestor, resolve(tx.db, run, output) or b""))
     return inputs

@@ -14,7 +14,7 @@ import apsw
 
 from ...ids import RunId
 from ...model import NODE_FAILED, RunNews
-from .codes import (
+from ..rules.codes import (
     A_FAILED,
     A_TIMED_OUT,
     ENDS,
@@ -30,21 +30,23 @@ from .codes import (
     N_READY,
     N_TERMINAL,
     R_CANCELLED,
-    R_CANCELLING,
     R_COMPLETED,
     R_PAUSED,
     RUN_STATUS,
 )
+from ..rules.verdicts import Conclusion, conclude
+from .lanes import Lanes
 
 
 class Transaction:
     """A connection inside a transaction, and the time all of it happens at."""
 
-    __slots__ = ("db", "execute", "now")
+    __slots__ = ("db", "execute", "lanes", "now")
 
-    def __init__(self, cursor: apsw.Cursor, now: int) -> None:
+    def __init__(self, cursor: apsw.Cursor, now: int, lanes: Lanes) -> None:
         self.db = cursor.connection
         self.now = now
+        self.lanes = lanes
         self.execute = cursor.execute
         """On one cursor, which is faster than one for each statement: what it returned is over with the next call."""
 
@@ -90,7 +92,8 @@ CREATE TEMP TABLE changing (
 );
 CREATE TEMP TABLE creating (
   ord INTEGER PRIMARY KEY, id TEXT, workflow TEXT, target TEXT, graph INTEGER, complete INTEGER, input BLOB, seed TEXT,
-  on_failure TEXT, urgency INTEGER, timeout INTEGER, idempotency_key TEXT, fork BLOB, existing INTEGER
+  on_failure TEXT, urgency INTEGER, timeout INTEGER, idempotency_key TEXT, fork BLOB, origin TEXT, tags TEXT,
+  existing INTEGER
 );
 """
 
@@ -205,6 +208,7 @@ UPDATE run SET status = {R_PAUSED}, gate = {G_SHUT}, reason = ?, seq = seq + 1 W
 """
 _CLOSE = f"""
 UPDATE run SET gate = {G_HELD}, token = NULL, purpose = :purpose, arguments = x'', expires_at = :now, stopping = 1,
+               reported_until = 0,
                reason = coalesce(:reason, reason), seq = seq + 1
  WHERE key IN (SELECT value FROM json_each(:runs))
 """
@@ -235,27 +239,22 @@ def conclude_one(tx: Transaction, row: Any) -> RunNews:
 
 
 def _conclude(tx: Transaction, rows: list[Any]) -> bool:
-    """What follows for the runs themselves, as `conclude` of the memory store says. True if any of them changed."""
-    completed, pausing, failing, cancelled = [], [], [], []
+    """What follows for the runs themselves. True if any of them changed."""
+    found: dict[Conclusion, list[int]] = {}
     for key, _, status, gate, _, opened, active, failed, _, on_failure, tolerated in rows:
-        if gate == G_OPEN and opened == 0 and failed == 0:
-            completed.append(key)
-        elif gate == G_OPEN and failed > tolerated and on_failure == "pause":
-            pausing.append(key)
-        elif gate == G_OPEN and (active == 0 or (failed > tolerated and on_failure == "fail_fast")):
-            failing.append(key)
-        elif gate != G_OPEN and status == R_CANCELLING and active == 0:
-            cancelled.append(key)
-    if completed:
+        follows = conclude(GATE[gate], RUN_STATUS[status], on_failure, opened, active, failed, tolerated)
+        if follows is not Conclusion.NOTHING:
+            found.setdefault(follows, []).append(key)
+    if completed := found.get(Conclusion.COMPLETED):
         _end_runs(tx, completed, R_COMPLETED)
-    if pausing:
+    if pausing := found.get(Conclusion.PAUSED):
         tx.execute(_PAUSE, (NODE_FAILED, json.dumps(pausing)))
         note_runs(tx, pausing, R_PAUSED)
-    if failing:
+    if failing := found.get(Conclusion.FAILING):
         close_gates(tx, failing, "failed")
-    if cancelled:
+    if cancelled := found.get(Conclusion.CANCELLED):
         _end_runs(tx, cancelled, R_CANCELLED)
-    return bool(completed or pausing or failing or cancelled)
+    return bool(found)
 
 
 def _end_runs(tx: Transaction, runs: list[int], status: int) -> None:

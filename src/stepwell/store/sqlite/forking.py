@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from ...model import Receipt, Refusal, Refused, Share, Shared
-from ..port import once_each
-from .codes import (
+from ..rules.codes import (
     A_COMPLETED,
     A_SUPERSEDED,
     G_HELD,
@@ -18,11 +17,13 @@ from .codes import (
     N_WAITING,
     ORDINALS,
 )
+from ..rules.grouping import once_each
 from .ending import Transaction, note_gates
-from .payloads import remember_references
+from .payloads import share_references
 
 _HOLD = f"""
-UPDATE run SET gate = {G_HELD}, token = NULL, purpose = 'fork', arguments = fork, expires_at = :now, seq = seq + 1
+UPDATE run SET gate = {G_HELD}, token = NULL, purpose = 'fork', arguments = fork, expires_at = :now, seq = seq + 1,
+               reported_until = 0
  WHERE fork IS NOT NULL AND gate = {G_OPEN} AND loaded = total AND id IN (SELECT value FROM json_each(:runs))
 RETURNING key
 """
@@ -95,10 +96,11 @@ def _copy(tx: Transaction, op: Share, given: dict[str, object]) -> None:
         tx.db.execute("DELETE FROM claim WHERE key = :claim", claim)
         return
     tx.db.execute(_LINES, given | claim)
+    shared_with = {"run": given["run"], "origin": given["origin"]} | claim
     for column in ("output", "outcome"):
-        remember_references(tx.db, f"SELECT a.{column} AS value {_OURS}", claim)
+        share_references(tx.db, f"SELECT a.{column} AS value {_OURS}", shared_with)
     lines = f"SELECT l.data AS value FROM line l WHERE l.attempt IN (SELECT a.key {_OURS})"
-    remember_references(tx.db, lines, claim)
+    share_references(tx.db, lines, shared_with)
     run = {"run": given["run"]}
     tx.db.execute(_MOVE, run | claim)
     tx.db.execute(_COUNT, run | {"shared": shared})

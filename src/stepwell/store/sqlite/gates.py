@@ -15,12 +15,12 @@ from ...model import (
     Rewritten,
     RunStatus,
 )
-from ..port import illegal_move
-from .codes import (
+from ..rules.codes import (
     A_SUPERSEDED,
     G_HELD,
     G_OPEN,
     G_SHUT,
+    GATE,
     KIND_CODE,
     N_COMPLETED,
     N_FAILED,
@@ -31,37 +31,33 @@ from .codes import (
     RUN_CODE,
     RUN_STATUS,
 )
+from ..rules.payloads import is_large, reference
+from ..rules.verdicts import GateFacts, illegal_move, refuse_gate
 from .deriving import derive
 from .ending import Transaction, mark_ready, news, note_gates, note_runs, unmark_ready
 from .leases import next_due
-from .payloads import forget_references, is_large, keep
+from .payloads import keep
 
 _HOLD = f"""
 UPDATE run SET gate = {G_HELD}, token = :token, purpose = :purpose, arguments = :arguments, expires_at = :expires,
+               reported_until = 0,
                stopping = max(stopping, :stop), seq = seq + 1, derived = 0
  WHERE key = :run
 """
 
 
 def gate(tx: Transaction, op: Gate) -> Receipt:
-    found = "SELECT key, status, gate, token, purpose, expires_at FROM run WHERE id = ?"
+    found = "SELECT key, status, gate, token, purpose, expires_at, last_token FROM run WHERE id = ?"
     row = tx.one(found, (op.run_id,))
     if row is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
-    key, status, state, token, purpose, expires_at = row
-    held = state == G_HELD
-    if held and token == op.token:
+    key, status, state, *rest = row
+    facts = GateFacts(RUN_STATUS[status], GATE[state], *rest)
+    refused = refuse_gate(op, facts, tx.now)
+    if refused is not None:
+        return refused
+    if facts.held_by(op.token):
         return GateTaken(news(tx, [key])[key])
-    if held and purpose in ("load", "delete"):
-        return Refused(Refusal.INCOMPLETE, purpose)
-    if op.allowed and RUN_STATUS[status] not in op.allowed:
-        return Refused(Refusal.STATUS, RUN_STATUS[status])
-    if op.resume and (not held or purpose != op.purpose):
-        return Refused(Refusal.STATUS, RUN_STATUS[status])
-    if held and token is not None and expires_at > tx.now:
-        return Refused(Refusal.GATE_HELD, purpose)
-    if held and not op.resume:
-        return Refused(Refusal.INCOMPLETE, purpose)
     parameters = {"run": key, "token": op.token, "purpose": op.purpose, "arguments": op.arguments}
     tx.db.execute(_HOLD, parameters | {"expires": tx.now + op.lease, "stop": op.stop})
     note_gates(tx, [key], op.purpose)
@@ -165,7 +161,7 @@ UPDATE run
 """
 _FINISH = f"""
 UPDATE run
-   SET token = NULL, purpose = NULL, arguments = x'', expires_at = NULL, status = :status, reason = :reason,
+   SET last_token = token, token = NULL, purpose = NULL, arguments = x'', expires_at = NULL, status = :status, reason = :reason,
        ended_at = iif(status = :status, ended_at, :ended), cancel_at = :cancel, seq = seq + 1,
        gate = iif(:open, {G_OPEN}, {G_SHUT}), stopping = iif(:open, 0, stopping), derived = 0, marked = NULL,
        deadline_at = iif(:open AND timeout IS NOT NULL AND status <> :status, :now + timeout, deadline_at)
@@ -199,6 +195,6 @@ def _finish(tx: Transaction, run: int, finish: Finish) -> None:
 
 
 def _change_input(tx: Transaction, run: int, payload: bytes) -> None:
-    kept = keep(tx.db, payload) if is_large(payload) else payload  # before the old one goes: it may be the same
-    forget_references(tx.db, "SELECT input AS value FROM run WHERE key = ?", (run,))
+    keep(tx.db, run, payload)
+    kept = reference(payload) if is_large(payload) else payload
     tx.db.execute("UPDATE run SET input = ? WHERE key = ?", (kept, run))

@@ -7,7 +7,9 @@ from typing import Any
 
 from ...ids import AttemptId, RunId, attempt_id, split_attempt_id
 from ...model import (
+    HAND_OUT,
     MAX_LOSSES,
+    OUTAGE,
     SUSPECT_AFTER,
     WORKER_LOST_ERROR,
     Dismiss,
@@ -25,7 +27,7 @@ from ...model import (
     Swept,
 )
 from ..living import holder_may_live
-from .codes import (
+from ..rules.codes import (
     A_CANCELLED,
     A_LOST,
     A_RELEASED,
@@ -48,8 +50,8 @@ _COLUMNS = "(attempt, run, idx, number, graph, verdict, status, node, error, los
 
 def enlist(tx: Transaction, op: Enlist) -> Receipt:
     tx.db.execute(
-        "INSERT OR REPLACE INTO worker (id, lease_until, renewed_at, info) VALUES (?, ?, ?, ?)",
-        (op.worker, tx.now + op.lease, tx.now, op.info),
+        "INSERT OR REPLACE INTO worker (id, lease_until, renewed_at, info, lease) VALUES (?, ?, ?, ?, ?)",
+        (op.worker, tx.now + op.lease, tx.now, op.info, op.lease),
     )
     return Enlisted(tx.now + op.lease)
 
@@ -78,16 +80,17 @@ def renew(tx: Transaction, op: Renew) -> Receipt:
         heard_at = row[1] if op.since is None else min(row[1], op.since)
         released, _ = _end(tx, _STRAY, {"worker": op.worker, "heard_at": heard_at, "held": held})
     until = tx.now + op.lease
-    tx.db.execute("UPDATE worker SET lease_until = ?, renewed_at = ? WHERE id = ?", (until, tx.now, op.worker))
+    renewed = "UPDATE worker SET lease_until = ?, renewed_at = ?, lease = ? WHERE id = ?"
+    tx.db.execute(renewed, (until, tx.now, op.lease, op.worker))
     return Renewed(until, stops(tx, op.worker), released)
 
 
-def stops(tx: Transaction, worker: str) -> tuple[AttemptId, ...]:
+def stops(tx: Transaction, worker: str, limit: int = 10_000) -> tuple[AttemptId, ...]:
     rows = tx.all(
         f"SELECT c.id, a.key % {ORDINALS} FROM attempt a INDEXED BY attempt_held CROSS JOIN run r ON r.key = a.run"
         f" CROSS JOIN claim c ON c.key = a.key / {ORDINALS}"
-        f" WHERE a.status = {A_RUNNING} AND a.worker = ? AND r.stopping ORDER BY a.key",
-        (worker,),
+        f" WHERE a.status = {A_RUNNING} AND a.worker = ? AND r.stopping ORDER BY a.key LIMIT ?",
+        (worker, limit),
     )
     return tuple(attempt_id(claim, ordinal) for claim, ordinal in rows)
 
@@ -101,25 +104,26 @@ SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_LOST},
        :error, 1,
        CASE WHEN r.stopping OR l.removed OR home.careful THEN NULL
             WHEN n.losses + 1 < {SUSPECT_AFTER} OR n.losses + 1 >= {MAX_LOSSES} THEN NULL
-            ELSE (SELECT key FROM lane WHERE name = substr(home.name, 1, instr(home.name, '/')) || 'suspect') END,
+            ELSE (SELECT key FROM lane WHERE (queue, body, careful, suspect) = (home.queue, home.body, home.careful, 1)) END,
        CASE WHEN r.stopping OR l.removed OR home.careful OR n.losses + 1 >= {MAX_LOSSES} THEN 'worker_lost' END,
        0
   FROM worker w CROSS JOIN attempt a INDEXED BY attempt_held ON a.worker = w.id
        CROSS JOIN run r ON r.key = a.run CROSS JOIN node n ON n.run = a.run AND n.idx = a.idx
        CROSS JOIN layout l ON l.graph = r.graph AND l.idx = a.idx CROSS JOIN lane home ON home.key = l.lane
  WHERE a.status = {A_RUNNING} AND (w.id = :worker OR (:worker IS NULL AND w.lease_until <= :now))
+   AND (:run IS NULL OR r.id = :run)
  ORDER BY w.lease_until, w.id, a.key LIMIT :limit
 """
 
 
 def dismiss(tx: Transaction, op: Dismiss) -> Receipt:
-    lost, _ = _lose(tx, op.worker, -1)
+    lost, _ = _lose(tx, op.worker, -1, None)
     tx.db.execute("DELETE FROM worker WHERE id = ?", (op.worker,))
     return Dismissed(lost)
 
 
-def _lose(tx: Transaction, worker: str | None, limit: int) -> tuple[int, dict[int, RunNews]]:
-    parameters = {"worker": worker, "now": tx.now, "limit": limit, "error": WORKER_LOST_ERROR}
+def _lose(tx: Transaction, worker: str | None, limit: int, run: str | None) -> tuple[int, dict[int, RunNews]]:
+    parameters = {"worker": worker, "now": tx.now, "limit": limit, "error": WORKER_LOST_ERROR, "run": run}
     return _end(tx, _LOSE, parameters)
 
 
@@ -140,11 +144,13 @@ _FENCE = f"""
 INSERT INTO temp.ending {_COLUMNS}
 SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {A_CANCELLED}, {N_CANCELLED}, NULL, 0, NULL, NULL, 0
   FROM run r INDEXED BY run_cancel CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
- WHERE r.cancel_at <= :now AND a.status = {A_RUNNING} ORDER BY r.key, a.key
+ WHERE r.cancel_at <= :now AND a.status = {A_RUNNING} AND (:run IS NULL OR r.id = :run)
+ ORDER BY r.key, a.key LIMIT :limit
 """
 _DUE_RUNS = f"""
 SELECT json_group_array(key) FROM (SELECT key FROM run INDEXED BY run_due
- WHERE gate = {G_OPEN} AND due_at IS NOT NULL AND due_at <= :now ORDER BY due_at, key LIMIT :limit)
+ WHERE gate = {G_OPEN} AND due_at IS NOT NULL AND due_at <= :now AND (:run IS NULL OR id = :run)
+ ORDER BY due_at, key LIMIT :limit)
 """
 _WAKING = f"""
 INSERT INTO temp.granted (run, idx, number)
@@ -179,39 +185,68 @@ SELECT g.run, r.seq + 1 - row_number() OVER (PARTITION BY g.run ORDER BY g.ord D
        g.idx, g.number, {N_READY}
   FROM temp.granted g CROSS JOIN run r ON r.key = g.run
 """
-_OVERDUE = f"SELECT key FROM run WHERE gate = {G_OPEN} AND deadline_at IS NOT NULL AND deadline_at <= ?"
+_OVERDUE = f"""
+SELECT key FROM run WHERE gate = {G_OPEN} AND deadline_at IS NOT NULL AND deadline_at <= :now AND (:run IS NULL OR id = :run)
+ ORDER BY deadline_at, key LIMIT :limit
+"""
+_LEFT_HELD = f"""
+SELECT key, id, purpose, arguments FROM run
+ WHERE gate = {G_HELD} AND expires_at <= :now AND iif(:run IS NULL, reported_until <= :now, id = :run)
+ ORDER BY key LIMIT :limit
+"""
+_REPORTED = "UPDATE run SET reported_until = ? WHERE key IN (SELECT value FROM json_each(?))"
 _NEXT_DUE = f"""
 SELECT min(t) FROM (
   SELECT (SELECT min(lease_until) FROM worker) AS t
   UNION ALL SELECT min(due_at) FROM run WHERE gate = {G_OPEN} AND due_at IS NOT NULL
   UNION ALL SELECT min(deadline_at) FROM run WHERE gate = {G_OPEN} AND deadline_at IS NOT NULL
-  UNION ALL SELECT min(expires_at) FROM run WHERE gate = {G_HELD}
+  UNION ALL SELECT min(max(expires_at, reported_until)) FROM run WHERE gate = {G_HELD}
   UNION ALL SELECT min(cancel_at) FROM run WHERE cancel_at IS NOT NULL)
 """
 
 
 def sweep(tx: Transaction, op: Sweep) -> Receipt:
-    lost, touched = _lose(tx, None, op.limit)
-    tx.db.execute(
-        "DELETE FROM worker WHERE lease_until <= ? AND NOT EXISTS"
-        f" (SELECT 1 FROM attempt a INDEXED BY attempt_held WHERE a.status = {A_RUNNING} AND a.worker = worker.id)",
-        (tx.now,),
-    )
-    touched |= _end(tx, _FENCE, {"now": tx.now})[1]
-    woken = _wake_due(tx, op.limit)
+    within = {"now": tx.now, "limit": op.limit, "run": op.run}
+    if op.run is None:
+        _forgive_an_outage(tx)
+    lost, touched = _lose(tx, None, op.limit, op.run)
+    if op.run is None:
+        tx.db.execute(_FORGET_WORKERS, (tx.now,))
+    touched |= _end(tx, _FENCE, within)[1]
+    woken = _wake_due(tx, within)
     keys = set(touched) | (set(tx.json("SELECT json_group_array(DISTINCT run) FROM temp.granted")) if woken else set())
-    overdue = [run for (run,) in tx.all(_OVERDUE, (tx.now,))]
+    overdue = [run for (run,) in tx.all(_OVERDUE, within)]
     if overdue:
         close_gates(tx, overdue, "failed", "deadline")
         keys.update(overdue)
     standing = tuple(news(tx, keys).values()) if keys else ()
     _expire_gates_of_the_dead(tx)
-    gates = tx.all(
-        f"SELECT id, purpose, arguments FROM run WHERE gate = {G_HELD} AND expires_at <= ? ORDER BY key", (tx.now,)
-    )
+    left = tx.all(_LEFT_HELD, within)
+    if left:
+        tx.db.execute(_REPORTED, (tx.now + HAND_OUT, json.dumps([key for key, *_ in left])))
     ((next_due,),) = tx.all(_NEXT_DUE)
-    held = tuple(HeldGate(RunId(run), purpose, arguments) for run, purpose, arguments in gates)
-    return Swept(lost, woken, standing, held, next_due)
+    ((alive,),) = tx.all("SELECT count(*) FROM worker WHERE lease_until > ?", (tx.now,))
+    held = tuple(HeldGate(RunId(run), purpose, arguments) for _, run, purpose, arguments in left)
+    return Swept(lost, woken, standing, held, next_due, alive)
+
+
+_FORGET_WORKERS = f"""
+DELETE FROM worker WHERE lease_until <= ? AND NOT EXISTS
+  (SELECT 1 FROM attempt a INDEXED BY attempt_held WHERE a.status = {A_RUNNING} AND a.worker = worker.id)
+"""
+_FORGIVE = "UPDATE worker SET lease_until = :now + lease WHERE lease_until > :before AND lease_until <= :now"
+
+
+def _forgive_an_outage(tx: Transaction) -> None:
+    """Nobody could renew or sweep for a while: leases that ran out meanwhile are given once more."""
+    row = tx.one("SELECT at FROM swept")
+    if row is None:
+        tx.db.execute("INSERT INTO swept (at) VALUES (?)", (tx.now,))
+        return
+    (before,) = row
+    tx.db.execute("UPDATE swept SET at = ?", (tx.now,))
+    if tx.now - before > OUTAGE:
+        tx.db.execute(_FORGIVE, {"now": tx.now, "before": before})
 
 
 def _expire_gates_of_the_dead(tx: Transaction) -> None:
@@ -222,8 +257,7 @@ def _expire_gates_of_the_dead(tx: Transaction) -> None:
             tx.db.execute("UPDATE run SET expires_at = ? WHERE key = ?", (tx.now, key))
 
 
-def _wake_due(tx: Transaction, limit: int) -> int:
-    due = {"now": tx.now, "limit": limit}
+def _wake_due(tx: Transaction, due: dict[str, Any]) -> int:
     runs = tx.json(_DUE_RUNS, due)
     if not runs:
         return 0

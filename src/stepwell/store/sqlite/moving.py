@@ -19,7 +19,7 @@ from ...model import (
     Settled,
     may_settle,
 )
-from .codes import (
+from ..rules.codes import (
     A_COMPLETED,
     A_FAILED,
     A_RUNNING,
@@ -36,7 +36,7 @@ from .codes import (
     R_CANCELLING,
 )
 from .ending import Transaction, apply_ending, news, run_again
-from .payloads import Packer, forget, forget_references
+from .payloads import Packer, keep
 from .single import append_few, settle_one
 
 # The node is no longer one of the graph. Only runs that were healed pay for the question.
@@ -118,10 +118,11 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
     if lines:
         append(tx, lines)  # those of attempts that do not run are refused, as their settlements are
     tx.execute("DELETE FROM temp.ending")
+    packer = Packer()
     if all(map(_is_plain, ops)):
-        _fill_with_completions(tx, ops)
+        _fill_with_completions(tx, ops, packer)
     else:
-        _fill(tx, ops, legal)
+        _fill(tx, ops, legal, packer)
     apply_ending(tx)
     if postponed := [place for place, op in enumerate(ops) if op.postponed]:
         tx.execute(_POSTPONE, (json.dumps(postponed),))
@@ -142,8 +143,8 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
             receipts.append(Refused(Refusal.FENCED))
         else:
             receipts.append(Refused(Refusal.STATUS, f"{op.status} -> {op.node}"))
-        if verdict != 1:
-            forget(tx.db, op.output, op.error, op.outcome)
+        if verdict == 1 and packer.large:
+            keep(tx.db, run, op.output, op.error, op.outcome)
     return receipts
 
 
@@ -153,14 +154,12 @@ def _is_plain(op: Settle) -> bool:
     return completed and op.error is None and op.outcome is None
 
 
-def _fill_with_completions(tx: Transaction, ops: Sequence[Settle]) -> None:
-    packer = Packer(tx.db)
+def _fill_with_completions(tx: Transaction, ops: Sequence[Settle], packer: Packer) -> None:
     rows = [(*split_attempt_id(op.attempt), *packer.add(op.output)) for op in ops]
     tx.execute(_COMPLETING, {"ops": json.dumps(rows), "bytes": packer.joined})
 
 
-def _fill(tx: Transaction, ops: Sequence[Settle], legal: Sequence[bool]) -> None:
-    packer = Packer(tx.db)
+def _fill(tx: Transaction, ops: Sequence[Settle], legal: Sequence[bool], packer: Packer) -> None:
     rows = [
         (
             *(split_attempt_id(op.attempt) if allowed else _NO_ATTEMPT),
@@ -177,7 +176,7 @@ def _fill(tx: Transaction, ops: Sequence[Settle], legal: Sequence[bool]) -> None
 
 
 _APPENDABLE = f"""
-SELECT json_group_array(json_array(j.key, a.key, l.idx IS NOT NULL))
+SELECT json_group_array(json_array(j.key, a.key, l.idx IS NOT NULL, a.run))
   FROM json_each(?) j CROSS JOIN claim c ON c.id = j.value ->> 0
        CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
        LEFT JOIN line l ON l.attempt = a.key AND l.idx = j.value ->> 2
@@ -188,10 +187,6 @@ INSERT OR REPLACE INTO line (attempt, idx, at, kind, data)
 SELECT j.value ->> 0, j.value ->> 1, :now, j.value ->> 2, substr(:bytes, j.value ->> 3, j.value ->> 4)
   FROM json_each(:lines) j
 """
-# Marks that are about to be replaced.
-_REPLACED = """
-SELECT l.data AS value FROM json_each(?) j CROSS JOIN line l ON l.attempt = j.value ->> 0 AND l.idx = j.value ->> 1
-"""
 
 
 def append(tx: Transaction, ops: Sequence[Append]) -> list[Receipt]:
@@ -199,15 +194,14 @@ def append(tx: Transaction, ops: Sequence[Append]) -> list[Receipt]:
         return [Appended()] * len(ops)
     asked = json.dumps([(*split_attempt_id(op.attempt), op.index) for op in ops])
     running = tx.json(_APPENDABLE, (asked,))
-    new = [(ops[place], attempt) for place, attempt, there in running if not there or ops[place].index < 0]
-    replaced = [(attempt, ops[place].index) for place, attempt, there in running if there and ops[place].index < 0]
-    if replaced:
-        forget_references(tx.db, _REPLACED, (json.dumps(replaced),))
+    new = [(ops[place], attempt, run) for place, attempt, there, run in running if not there or ops[place].index < 0]
     if new:
-        packer = Packer(tx.db)
-        lines = [(attempt, op.index, op.kind, *packer.add(op.data)) for op, attempt in new]
+        packer = Packer()
+        lines = [(attempt, op.index, op.kind, *packer.add(op.data)) for op, attempt, _ in new]
+        for op, _, run in new if packer.large else ():
+            keep(tx.db, run, op.data)
         tx.execute(_APPEND, {"lines": json.dumps(lines), "bytes": packer.joined, "now": tx.now})
     receipts: list[Receipt] = [Refused(Refusal.FENCED)] * len(ops)
-    for place, _, _ in running:
+    for place, *_ in running:
         receipts[place] = Appended()
     return receipts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import islice
+from operator import attrgetter, itemgetter
 from typing import Any, assert_never
 
 from ...ids import AttemptId, attempt_id, split_attempt_id
@@ -33,19 +34,18 @@ from ...model import (
     ListVersions,
     ListWorkers,
     NodeRow,
+    Page,
     Query,
     ReadyRuns,
     RunPage,
-    RunRow,
     RunStatus,
     Unfinished,
     WorkerRow,
 )
 from ...model.outputs import Completion
-from .codes import (
+from ..rules.codes import (
     ATTEMPT_STATUS,
     G_OPEN,
-    GATE,
     KIND_CODE,
     KINDS,
     N_READY,
@@ -56,23 +56,19 @@ from .codes import (
     RUN_CODE,
     RUN_STATUS,
 )
+from ..rules.paging import page_of
 from .ending import Transaction
 from .leases import stops
 from .payloads import resolve, unpack
+from .run_rows import RUN, run_row
 from .versions import answer_version
 
-_RUN = """
-SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.input, r.seed, r.urgency, r.idempotency_key,
-       r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq, r.created_at, r.started_at, r.ended_at,
-       r.deadline_at, r.reason, r.heals, r.fork, r.tolerated
-  FROM run r JOIN graph g ON g.key = r.graph
-"""
-_RUN_FORKS = _RUN.replace("run r", "run r INDEXED BY run_forks")
-_ORIGIN = "iif(json_valid(CAST(r.fork AS TEXT)), CAST(r.fork AS TEXT) ->> '$.origin', NULL) = ?"
-_RUN_UNFINISHED = _RUN.replace("run r", "run r INDEXED BY run_unfinished")
-_RUN_STATUS = _RUN.replace("run r", "run r INDEXED BY run_status")
-_RUN_ENDED = _RUN.replace("run r", "run r INDEXED BY run_ended")
-_RUN_ID = _RUN.replace("run r", "run r INDEXED BY sqlite_autoindex_run_1")
+_RUN_ORIGIN = RUN.replace("run r", "run r INDEXED BY run_origin")
+_RUN_WORKFLOW = RUN.replace("run r", "run r INDEXED BY run_workflow")
+_RUN_UNFINISHED = RUN.replace("run r", "run r INDEXED BY run_unfinished")
+_RUN_STATUS = RUN.replace("run r", "run r INDEXED BY run_status")
+_RUN_ENDED = RUN.replace("run r", "run r INDEXED BY run_ended")
+_RUN_ID = RUN.replace("run r", "run r INDEXED BY sqlite_autoindex_run_1")
 _NEVER = 2**63 - 1
 _UNUSED_GRAPHS = """
 SELECT digest, workflow FROM graph g
@@ -81,11 +77,18 @@ SELECT digest, workflow FROM graph g
 """
 
 
+_UNFINISHED = f"""
+SELECT DISTINCT r.workflow, r.target, g.digest FROM run r INDEXED BY run_unfinished CROSS JOIN graph g ON g.key = r.graph
+ WHERE r.status < {R_COMPLETED} AND (r.workflow, coalesce(r.target, ''), g.digest) > (?, ?, ?)
+ ORDER BY r.workflow, coalesce(r.target, ''), g.digest LIMIT ?
+"""
+
+
 def answer(tx: Transaction, query: Query) -> Any:
     match query:
         case GetRun(run_id):
-            row = tx.one(_RUN + "WHERE r.id = ?", (run_id,))
-            return None if row is None else _run(tx, row)
+            row = tx.one(RUN + "WHERE r.id = ?", (run_id,))
+            return None if row is None else run_row(tx, row)
         case ListRuns():
             return _runs(tx, query)
         case ListNodes():
@@ -102,31 +105,30 @@ def answer(tx: Transaction, query: Query) -> Any:
             ages = "SELECT digest, key FROM graph WHERE digest IN (SELECT value FROM json_each(?))"
             return dict(tx.all(ages, (json.dumps(digests),)))
         case ListUnusedGraphs(after, limit, before):
-            return tuple(tx.all(_UNUSED_GRAPHS, (after or "", _NEVER if before is None else before, limit)))
+            found = tx.all(_UNUSED_GRAPHS, (after or "", _NEVER if before is None else before, limit))
+            return page_of(found, limit, itemgetter(0))
         case ListJournal():
             return _journal(tx, query)
         case ListLines():
             return _lines(tx, query)
         case ListMarks():
             return _marks(tx, query)
-        case ListStops(worker):
-            return stops(tx, worker)
-        case ListWorkers():
-            rows = tx.all("SELECT id, lease_until, renewed_at, info FROM worker ORDER BY id")
-            return tuple(WorkerRow(*row) for row in rows)
+        case ListStops(worker, limit):
+            return Page(stops(tx, worker, limit))
+        case ListWorkers(first, limit):
+            workers = "SELECT id, lease_until, renewed_at, info FROM worker WHERE id > ? ORDER BY id LIMIT ?"
+            return page_of([WorkerRow(*row) for row in tx.all(workers, (first or "", limit))], limit, attrgetter("id"))
         case CountNodes(run_id):
             counted = "SELECT status, count(*) FROM node WHERE run = (SELECT key FROM run WHERE id = ?) GROUP BY status"
             return {NODE_STATUS[status]: count for status, count in tx.all(counted, (run_id,))}
-        case ListUnfinished():
-            unfinished = f"""
-SELECT DISTINCT r.workflow, r.target, g.digest FROM run r INDEXED BY run_unfinished CROSS JOIN graph g ON g.key = r.graph
- WHERE r.status < {R_COMPLETED} ORDER BY r.workflow, coalesce(r.target, ''), g.digest
-"""
-            return tuple(Unfinished(*row) for row in tx.all(unfinished))
+        case ListUnfinished(last, limit):
+            start = ("", "", "") if last is None else (last[0], last[1] or "", last[2])
+            rows = tx.all(_UNFINISHED, (*start, limit))
+            return page_of([Unfinished(*row) for row in rows], limit, tuple)
         case ReadyRuns(runs):
             return _ready(tx, runs)
         case ListReady(lanes, runs, serves, limit):
-            asked = {"lanes": lanes, "runs": runs, "serves": serves}
+            asked = {"lanes": [tx.lanes.key(tx.db, lane) for lane in lanes], "runs": runs, "serves": serves}
             return tuple(
                 run
                 for (run,) in tx.all(
@@ -139,46 +141,10 @@ SELECT DISTINCT r.workflow, r.target, g.digest FROM run r INDEXED BY run_unfinis
             assert_never(query)
 
 
-def _run(tx: Transaction, row: Any) -> RunRow:
-    (
-        _,
-        run_id,
-        workflow,
-        target,
-        digest,
-        status,
-        on_failure,
-        payload,
-        seed,
-        urgency,
-        key,
-        gate,
-        purpose,
-        stopping,
-        *rest,
-    ) = row
-    return RunRow(
-        run_id,
-        workflow,
-        target,
-        digest,
-        RUN_STATUS[status],
-        on_failure,
-        resolve(tx.db, payload) or b"",
-        int(seed),
-        -urgency,
-        key,
-        GATE[gate],
-        purpose,
-        bool(stopping),
-        *rest,
-    )
-
-
 def _runs(tx: Transaction, query: ListRuns) -> RunPage:
     """Each way costs what it finds, not what is stored: among all runs that ever were, those that are asked for are few."""
     if query.origin is not None:
-        source = _RUN_FORKS
+        source = _RUN_ORIGIN
     elif query.prefix:
         source = _RUN_ID
     elif query.digest is not None and query.statuses and all(RUN_CODE[s] < R_COMPLETED for s in query.statuses):
@@ -191,14 +157,16 @@ def _runs(tx: Transaction, query: ListRuns) -> RunPage:
             row for status in dict.fromkeys(query.statuses) for row in _some_runs(tx, query, _RUN_STATUS, (status,))
         ]
         return _page(tx, query, sorted(rows, key=lambda row: -row[0]))
+    elif query.workflow is not None and not query.tags:
+        source = _RUN_WORKFLOW
     else:
-        source = _RUN
+        source = RUN
     return _page(tx, query, _some_runs(tx, query, source, query.statuses))
 
 
 def _page(tx: Transaction, query: ListRuns, rows: list[Any]) -> RunPage:
     page = rows[: query.limit]
-    return RunPage(tuple(_run(tx, row) for row in page), page[-1][0] if len(rows) > len(page) else None)
+    return RunPage(tuple(run_row(tx, row) for row in page), page[-1][0] if len(rows) > len(page) else None)
 
 
 def _some_runs(tx: Transaction, query: ListRuns, source: str, statuses: tuple[RunStatus, ...]) -> list[Any]:
@@ -208,13 +176,18 @@ def _some_runs(tx: Transaction, query: ListRuns, source: str, statuses: tuple[Ru
         "r.workflow = ?": query.workflow,
         "r.ended_at < ?": query.ended_before,
         "r.graph = (SELECT key FROM graph WHERE digest = ?)": query.digest,
-        f"r.fork IS NOT NULL AND {_ORIGIN}": query.origin,
+        "r.origin = ?": query.origin,
+        "r.created_at >= ?": query.since,
+        "r.created_at < ?": query.until,
     }
     chosen = {condition: value for condition, value in asked.items() if value is not None}
     where, values = [*chosen], [*chosen.values()]
     if query.prefix:
         where.append("r.id >= ? AND r.id < ? AND substr(r.id, 1, ?) = ?")
         values += [query.prefix, query.prefix + chr(0x10FFFF), len(query.prefix), query.prefix]
+    for tag in query.tags:
+        where.append("r.key IN (SELECT run FROM tag WHERE name = ? AND value = ?)")
+        values += tag
     if statuses:
         where.append(f"r.status IN ({','.join(str(RUN_CODE[status]) for status in statuses)})")
     if source is _RUN_UNFINISHED:
@@ -223,27 +196,31 @@ def _some_runs(tx: Transaction, query: ListRuns, source: str, statuses: tuple[Ru
     return tx.all(statement, (*values, query.limit + 1))
 
 
-def _nodes(tx: Transaction, query: ListNodes) -> tuple[NodeRow, ...]:
+def _nodes(tx: Transaction, query: ListNodes) -> Page[NodeRow]:
     codes = ",".join(str(NODE_CODE[status]) for status in query.statuses)
     chosen = "" if query.indexes is None else "AND n.idx IN (SELECT value FROM json_each(?))"
     statement = f"""
 SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, failures, losses, lane, due_at, reason,
                                    generation, postponed))
-  FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, lane.name AS lane, n.due_at,
+  FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, n.lane, n.due_at,
                n.reason, n.generation, n.postponed
           FROM run r CROSS JOIN node n ON n.run = r.key CROSS JOIN layout l ON l.graph = r.graph AND l.idx = n.idx
-               CROSS JOIN lane ON lane.key = n.lane
          WHERE r.id = ? AND n.idx > ? {f"AND n.status IN ({codes})" if codes else ""} {chosen}
          ORDER BY n.idx LIMIT ?)
 """
     indexes = () if query.indexes is None else (json.dumps(query.indexes),)
     rows = tx.json(statement, (query.run_id, query.after, *indexes, query.limit))
-    return tuple(NodeRow(idx, node, NODE_STATUS[status], *rest) for idx, node, status, *rest in rows)
+    found = [
+        NodeRow._make((idx, node, NODE_STATUS[status], *counts, tx.lanes.lane(tx.db, lane), *rest))
+        for (idx, node, status), counts, lane, rest in ((row[:3], row[3:8], row[8], row[9:]) for row in rows)
+    ]
+    return page_of(found, query.limit, attrgetter("index"))
 
 
-def _attempts(tx: Transaction, query: ListAttempts) -> tuple[AttemptRow, ...]:
+def _attempts(tx: Transaction, query: ListAttempts) -> Page[AttemptRow]:
     statement = f"""
-SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, a.output, a.error, a.outcome
+SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, a.output, a.error, a.outcome,
+       a.run
   FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
        CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
  WHERE r.id = ? AND (a.idx, a.number) > (?, ?) {"" if query.index is None else "AND a.idx = ?"}
@@ -251,7 +228,7 @@ SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_
 """
     index = () if query.index is None else (query.index,)
     rows = tx.all(statement, (query.run_id, *query.after, *index, query.limit))
-    return tuple(
+    found = [
         AttemptRow(
             attempt_id(claim, ordinal),
             idx,
@@ -260,26 +237,28 @@ SELECT c.id, a.key % {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_
             worker,
             started_at,
             ended_at,
-            resolve(tx.db, output),
-            resolve(tx.db, error),
-            resolve(tx.db, outcome),
+            resolve(tx.db, run, output),
+            resolve(tx.db, run, error),
+            resolve(tx.db, run, outcome),
         )
-        for claim, ordinal, idx, number, status, worker, started_at, ended_at, output, error, outcome in rows
-    )
+        for claim, ordinal, idx, number, status, worker, started_at, ended_at, output, error, outcome, run in rows
+    ]
+    return page_of(found, query.limit, attrgetter("index", "number"))
 
 
-def _outputs(tx: Transaction, query: GetOutputs) -> dict[int, Completion]:
-    chosen = "" if query.indexes is None else "AND a.idx IN (SELECT value FROM json_each(?))"
+def _outputs(tx: Transaction, query: GetOutputs) -> Page[tuple[int, Completion]]:
+    chosen = "" if query.indexes is None else "AND a.idx IN (SELECT value FROM json_each(:indexes))"
     statement = f"""
-SELECT a.idx, a.number, a.output FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
- WHERE r.id = ? AND a.slot = 0 {chosen} ORDER BY a.idx
+SELECT a.idx, a.number, a.output, a.run FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
+ WHERE r.id = :run AND a.idx > :after AND a.slot = 0 {chosen} ORDER BY a.idx LIMIT :limit
 """
-    parameters = (query.run_id,) if query.indexes is None else (query.run_id, json.dumps(query.indexes))
-    found = tx.all(statement, parameters)
-    return {idx: Completion(number, resolve(tx.db, output) or b"") for idx, number, output in found}
+    given = {"run": query.run_id, "after": query.after, "limit": query.limit}
+    found = tx.all(statement, given if query.indexes is None else given | {"indexes": json.dumps(query.indexes)})
+    completions = [(idx, Completion(number, resolve(tx.db, run, output) or b"")) for idx, number, output, run in found]
+    return page_of(completions, query.limit, itemgetter(0))
 
 
-def _journal(tx: Transaction, query: ListJournal) -> tuple[JournalRow, ...]:
+def _journal(tx: Transaction, query: ListJournal) -> Page[JournalRow]:
     kinds = ",".join(str(KIND_CODE.get(kind, -1)) for kind in query.kinds)
     statement = f"""
 SELECT j.seq, j.at, j.kind, j.idx, j.number, j.status, j.detail
@@ -290,10 +269,11 @@ SELECT j.seq, j.at, j.kind, j.idx, j.number, j.status, j.detail
 """
     chosen = () if query.indexes is None else (json.dumps(query.indexes),)
     rows = tx.all(statement, (query.run_id, query.after, *chosen, query.limit))
-    return tuple(
+    found = [
         JournalRow(seq, at, KINDS[kind], idx, number, _shown(KINDS[kind], status, detail))
         for seq, at, kind, idx, number, status, detail in rows
-    )
+    ]
+    return page_of(found, query.limit, attrgetter("seq"))
 
 
 def _shown(kind: str, status: int | None, detail: str | None) -> str | None:
@@ -302,7 +282,7 @@ def _shown(kind: str, status: int | None, detail: str | None) -> str | None:
     return RUN_STATUS[status] if kind == "run" else NODE_STATUS[status]
 
 
-def _lines(tx: Transaction, query: ListLines) -> tuple[LineRow, ...]:
+def _lines(tx: Transaction, query: ListLines) -> Page[LineRow]:
     asked = {
         "AND a.idx = ?": (query.index,),
         "AND a.number = ?": (query.number,),
@@ -311,24 +291,35 @@ def _lines(tx: Transaction, query: ListLines) -> tuple[LineRow, ...]:
         "AND (a.ended_at IS NULL OR a.ended_at >= ?) AND l.at >= ?": (query.since, query.since),
     }
     chosen = {condition: values for condition, values in asked.items() if values[0] is not None}
-    start = ("", -1, -1) if query.after is None else (*split_attempt_id(query.after[0]), query.after[1])
+    start = _start(tx, query.after)
     statement = f"""
 SELECT {_LINE}
   FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key CROSS JOIN line l ON l.attempt = a.key
        CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
- WHERE r.id = ? AND l.idx >= 0 AND (c.id, a.key % {ORDINALS}, l.idx) > (?, ?, ?) {" ".join(chosen)}
- ORDER BY c.id, a.key, l.idx LIMIT ?
+ WHERE r.id = ? AND l.idx >= 0 AND (a.key, l.idx) > (?, ?) {" ".join(chosen)}
+ ORDER BY a.key, l.idx LIMIT ?
 """
     values = [value for found in chosen.values() for value in found]
     rows = _line_rows(tx, statement, (query.run_id, *start, *values, query.limit))
-    recorded = tuple(islice(_recorded(tx, query, start), query.limit))
-    if not recorded:
-        return rows
-    both = sorted((*rows, *recorded), key=lambda row: (*split_attempt_id(row.attempt), row.index))
-    return tuple(both[: query.limit])
+    rows += islice(_recorded(tx, query, start), query.limit)
+    rows.sort(key=lambda row: (row[0], row[1].index))
+    return _line_page(rows, query.limit)
 
 
-def _recorded(tx: Transaction, query: ListLines, start: tuple[str, int, int]) -> Iterator[LineRow]:
+def _start(tx: Transaction, after: tuple[AttemptId, int] | None) -> tuple[int, int]:
+    """The attempt and the line after which a page begins."""
+    if after is None:
+        return -1, -1
+    claim, ordinal = split_attempt_id(after[0])
+    row = tx.one("SELECT key FROM claim WHERE id = ?", (claim,))
+    return (-1, -1) if row is None else (row[0] * ORDINALS + ordinal, after[1])
+
+
+def _line_page(rows: list[tuple[int, LineRow]], limit: int) -> Page[LineRow]:
+    return page_of([row for _, row in rows[:limit]], limit, attrgetter("attempt", "index"))
+
+
+def _recorded(tx: Transaction, query: ListLines, start: tuple[int, int]) -> Iterator[tuple[int, LineRow]]:
     """The lines that came with settlements and are kept in their attempts' rows."""
     asked = {
         "AND a.idx = ?": query.index,
@@ -339,21 +330,19 @@ def _recorded(tx: Transaction, query: ListLines, start: tuple[str, int, int]) ->
     }
     chosen = {condition: value for condition, value in asked.items() if value is not None}
     statement = f"""
-SELECT c.id, a.key % {ORDINALS}, a.ended_at, a.record, a.idx, a.number
+SELECT c.id, a.key, a.ended_at, a.record, a.idx, a.number
   FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
- WHERE r.id = ? AND a.record IS NOT NULL AND (c.id, a.key % {ORDINALS}) >= (?, ?) {" ".join(chosen)}
- ORDER BY c.id, a.key
+ WHERE r.id = ? AND a.record IS NOT NULL AND a.key >= ? {" ".join(chosen)}
+ ORDER BY a.key
 """
-    for claim, ordinal, at, record, node, number in tx.db.execute(
-        statement, (query.run_id, *start[:2], *chosen.values())
-    ):
-        attempt = AttemptId(attempt_id(claim, ordinal))
+    for claim, key, at, record, node, number in tx.db.execute(statement, (query.run_id, start[0], *chosen.values())):
+        attempt = AttemptId(attempt_id(claim, key % ORDINALS))
         for index, (kind, data) in enumerate(unpack(record), RECORDED):
-            if query.kind in (None, kind) and (claim, ordinal, index) > start:
-                yield LineRow(attempt, index, at, kind, data, node, number)
+            if query.kind in (None, kind) and (key, index) > start:
+                yield key, LineRow(attempt, index, at, kind, data, node, number)
 
 
-def _marks(tx: Transaction, query: ListMarks) -> tuple[LineRow, ...]:
+def _marks(tx: Transaction, query: ListMarks) -> Page[LineRow]:
     all_nodes = query.indexes is None
     nodes = "" if all_nodes else "CROSS JOIN json_each(?) j"
     chosen = "" if all_nodes else "AND a.idx = j.value"
@@ -361,31 +350,44 @@ def _marks(tx: Transaction, query: ListMarks) -> tuple[LineRow, ...]:
 SELECT {_LINE}
   FROM run r {nodes} CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key {chosen}
        CROSS JOIN line l ON l.attempt = a.key CROSS JOIN claim c ON c.key = a.key / {ORDINALS}
- WHERE r.id = ? AND l.idx < 0 ORDER BY c.id, a.key, l.idx
+ WHERE r.id = ? AND l.idx < 0 AND (a.key, l.idx) > (?, ?) ORDER BY a.key, l.idx LIMIT ?
 """
     indexes = () if query.indexes is None else (json.dumps(sorted(set(query.indexes))),)
-    return _line_rows(tx, statement, (*indexes, query.run_id))
+    start = (-1, 0) if query.after is None else _start(tx, query.after)
+    return _line_page(_line_rows(tx, statement, (*indexes, query.run_id, *start, query.limit)), query.limit)
 
 
-_LINE = f"c.id, a.key % {ORDINALS}, l.idx, l.at, l.kind, l.data, a.idx, a.number"
+_LINE = "c.id, a.key, l.idx, l.at, l.kind, l.data, a.idx, a.number, a.run"
 
 
-def _line_rows(tx: Transaction, statement: str, parameters: tuple[object, ...]) -> tuple[LineRow, ...]:
-    return tuple(
-        LineRow(AttemptId(attempt_id(claim, ordinal)), idx, at, kind, resolve(tx.db, data) or b"", node, number)
-        for claim, ordinal, idx, at, kind, data, node, number in tx.all(statement, parameters)
-    )
+def _line_rows(tx: Transaction, statement: str, parameters: tuple[object, ...]) -> list[tuple[int, LineRow]]:
+    """With the keys of their attempts, which say when they were claimed."""
+    return [
+        (
+            key,
+            LineRow(
+                AttemptId(attempt_id(claim, key % ORDINALS)),
+                idx,
+                at,
+                kind,
+                resolve(tx.db, run, data) or b"",
+                node,
+                number,
+            ),
+        )
+        for claim, key, idx, at, kind, data, node, number, run in tx.all(statement, parameters)
+    ]
 
 
 _HAS_READY = f"""
-r.gate = {G_OPEN} AND EXISTS (SELECT 1 FROM json_each(:lanes) s CROSS JOIN lane l ON l.name = s.value
+r.gate = {G_OPEN} AND EXISTS (SELECT 1 FROM json_each(:lanes) s CROSS JOIN lane l ON l.key = s.value
    CROSS JOIN node n INDEXED BY node_ready ON n.run = r.key AND n.lane = l.key AND n.status = {N_READY})
 """
 _READY = f"""
 SELECT r.id FROM run r
  WHERE r.key IN (SELECT r.key FROM json_each(:runs) j CROSS JOIN run r ON r.id = j.value WHERE {_HAS_READY}
                  UNION
-                 SELECT r.key FROM json_each(:lanes) s CROSS JOIN lane l ON l.name = s.value CROSS JOIN json_each(:serves) p
+                 SELECT r.key FROM json_each(:lanes) s CROSS JOIN lane l ON l.key = s.value CROSS JOIN json_each(:serves) p
                         CROSS JOIN graph g ON g.digest = p.value ->> 1
                         CROSS JOIN ready y ON y.lane = l.key AND y.graph = g.key AND y.workflow = p.value ->> 0
                         CROSS JOIN run r ON r.key = y.run AND r.graph = y.graph

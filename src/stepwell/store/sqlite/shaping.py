@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ...graph import suspect_lane
 from ...ids import RunId
 from ...model import (
-    CHUNK,
     ENTRIES_A_NODE,
     LOAD_LEASE,
     AddGraph,
@@ -23,15 +21,16 @@ from ...model import (
     Refusal,
     Refused,
 )
-from .codes import G_HELD, G_OPEN, KIND_CODE, N_PENDING, N_READY, ORDINALS, R_PENDING, RUN_STATUS
+from ..rules.codes import G_HELD, G_OPEN, KIND_CODE, N_PENDING, N_READY, ORDINALS, R_PENDING, RUN_STATUS
 from .ending import Transaction, mark_ready, unmark_ready
 from .forking import hold_forks
-from .payloads import Packer, forget, forget_references
+from .limits import LIMITS
+from .payloads import Packer, keep
 
 _LAYOUT = """
 INSERT OR IGNORE INTO layout (graph, idx, id, parents, lane, rank, removed)
-SELECT :graph, :start + j.key, j.value ->> 0, json_array_length(j.value, '$[2]'), lane.key, j.value ->> 3, j.value ->> 4
-  FROM json_each(:rows) j CROSS JOIN lane ON lane.name = j.value ->> 1
+SELECT :graph, :start + j.key, j.value ->> 0, json_array_length(j.value, '$[2]'), j.value ->> 1, j.value ->> 3, j.value ->> 4
+  FROM json_each(:rows) j
 """
 _EDGES = """
 INSERT OR IGNORE INTO edge (graph, parent, child)
@@ -45,13 +44,15 @@ _NEEDS = (
 def add_graph(tx: Transaction, op: AddGraph) -> Receipt:
     known = "SELECT key, loaded, total FROM graph WHERE digest = ?"
     row = tx.one(known, (op.digest,))
+    if row is None and op.start:
+        return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     if row is None:
         tx.db.execute(
             "INSERT INTO graph (digest, workflow, signature, total, registered_at) VALUES (?, ?, ?, ?, ?)",
             (op.digest, op.workflow, op.signature, op.total, tx.now),
         )
         row = (tx.db.last_insert_rowid(), 0, op.total)
-        tx.db.execute("INSERT INTO document (graph, data) VALUES (?, ?)", (row[0], op.document))
+        tx.db.execute("INSERT INTO document (graph, data) VALUES (?, ?)", (row[0], op.document or b""))
     key, loaded, total = row
     if op.start > loaded:
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
@@ -64,12 +65,9 @@ def add_graph(tx: Transaction, op: AddGraph) -> Receipt:
 
 def _add_layout(tx: Transaction, graph: int, start: int, op: AddGraph) -> None:
     lanes = {row.lane for row in op.rows}
-    lanes |= {suspect_lane(lane) for lane in lanes}
-    named = json.dumps([[lane, int(lane.endswith("!"))] for lane in sorted(lanes)])
-    tx.db.execute(
-        "INSERT OR IGNORE INTO lane (name, careful) SELECT value ->> 0, value ->> 1 FROM json_each(?)", (named,)
-    )
-    rows = json.dumps([(row.id, row.lane, row.parents, row.rank, int(row.removed)) for row in op.rows])
+    tx.lanes.add(tx.db, lanes)
+    keys = {lane: tx.lanes.key(tx.db, lane) for lane in lanes}
+    rows = json.dumps([(row.id, keys[row.lane], row.parents, row.rank, int(row.removed)) for row in op.rows])
     parameters = {"graph": graph, "start": start, "rows": rows}
     tx.db.execute(_LAYOUT, parameters)
     tx.db.execute(_EDGES, parameters)
@@ -86,18 +84,19 @@ _CREATING = """
 INSERT INTO temp.creating
 SELECT j.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, g.key, g.loaded = g.total,
        substr(:bytes, j.value ->> 4, j.value ->> 5), j.value ->> 6, j.value ->> 7, j.value ->> 8, j.value ->> 9,
-       j.value ->> 10, unhex(j.value ->> 11),
+       j.value ->> 10, unhex(j.value ->> 11), j.value ->> 12, j.value ->> 13,
        coalesce((SELECT key FROM run WHERE id = j.value ->> 0),
                 (SELECT key FROM run WHERE workflow = j.value ->> 1 AND idempotency_key = j.value ->> 10))
   FROM json_each(:ops) j LEFT JOIN graph g ON g.digest = j.value ->> 3
 """
 _CREATE = f"""
 INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, urgency, idempotency_key, timeout,
-                 gate, purpose, expires_at, total, loaded, open, active, seq, created_at, deadline_at, fork)
+                 gate, purpose, expires_at, total, loaded, open, active, seq, created_at, deadline_at, fork, origin, tags)
 SELECT c.id, c.workflow, c.target, c.graph, {R_PENDING}, c.on_failure, c.input, c.seed, c.urgency, c.idempotency_key,
-       c.timeout, iif(g.total <= {CHUNK}, {G_OPEN}, {G_HELD}), iif(g.total <= {CHUNK}, NULL, 'load'),
-       iif(g.total <= {CHUNK}, NULL, :now + {LOAD_LEASE}), g.total, min(g.total, {CHUNK}),
-       iif(g.total <= {CHUNK}, g.total, 0), iif(g.total <= {CHUNK}, g.roots, 0), 1, :now, :now + c.timeout, c.fork
+       c.timeout, iif(g.total <= {LIMITS.nodes}, {G_OPEN}, {G_HELD}), iif(g.total <= {LIMITS.nodes}, NULL, 'load'),
+       iif(g.total <= {LIMITS.nodes}, NULL, :now + {LOAD_LEASE}), g.total, min(g.total, {LIMITS.nodes}),
+       iif(g.total <= {LIMITS.nodes}, g.total, 0), iif(g.total <= {LIMITS.nodes}, g.roots, 0), 1, :now, :now + c.timeout,
+       c.fork, c.origin, c.tags
   FROM temp.creating c CROSS JOIN graph g ON g.key = c.graph
  WHERE c.existing IS NULL AND c.complete ORDER BY c.ord
 """
@@ -106,7 +105,7 @@ INSERT INTO node (run, idx, status, waiting, live, lane, rank)
 SELECT r.key, l.idx, iif(l.parents = 0, {N_READY}, {N_PENDING}), l.parents, l.parents, l.lane, l.rank
 """
 _CREATE_NODES = f"""{_ADD_NODES}
-  FROM temp.creating c CROSS JOIN run r ON r.id = c.id CROSS JOIN layout l ON l.graph = c.graph AND l.idx < {CHUNK}
+  FROM temp.creating c CROSS JOIN run r ON r.id = c.id CROSS JOIN layout l ON l.graph = c.graph AND l.idx < {LIMITS.nodes}
  WHERE c.existing IS NULL AND c.complete
 """
 _NOTE_CREATED = f"""
@@ -121,8 +120,15 @@ SELECT DISTINCT n.lane, r.graph, r.workflow, r.urgency, r.key
        CROSS JOIN node n INDEXED BY node_ready ON n.run = r.key AND n.status = {N_READY}
  WHERE c.existing IS NULL AND c.complete
 """
+_TAG_CREATED = """
+INSERT OR IGNORE INTO tag (name, value, run)
+SELECT t.value ->> 0, t.value ->> 1, r.key
+  FROM temp.creating c CROSS JOIN json_each(c.tags) t CROSS JOIN run r ON r.id = c.id
+ WHERE c.existing IS NULL AND c.complete
+"""
 _CREATED = """
-SELECT c.graph, c.complete, r.id, r.workflow = c.workflow AND r.input = c.input, c.existing IS NOT NULL, r.loaded, r.total
+SELECT r.key, c.graph, c.complete, r.id, r.workflow = c.workflow AND r.input = c.input, c.existing IS NOT NULL, r.loaded,
+       r.total
   FROM temp.creating c LEFT JOIN run r ON r.key = coalesce(c.existing, (SELECT key FROM run WHERE id = c.id))
  ORDER BY c.ord
 """
@@ -130,7 +136,7 @@ _NEW_FORKS = "SELECT id FROM temp.creating WHERE existing IS NULL AND complete A
 
 
 def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
-    packer = Packer(tx.db)
+    packer = Packer()
     rows = [
         (
             op.run_id,
@@ -144,6 +150,8 @@ def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
             op.timeout,
             op.idempotency_key,
             None if op.fork is None else op.fork.hex(),
+            op.origin,
+            json.dumps(op.tags) if op.tags else None,
         )
         for op in ops
     ]
@@ -154,6 +162,8 @@ def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
         tx.db.execute(_CREATE_NODES)
         tx.db.execute(_NOTE_CREATED, {"now": tx.now})
         tx.db.execute(_MARK_CREATED)
+        if any(op.tags for op in ops):
+            tx.db.execute(_TAG_CREATED)
         if any(op.fork is not None for op in ops):
             hold_forks(tx, [run for (run,) in tx.all(_NEW_FORKS)])
     found = tx.all(_CREATED)
@@ -163,6 +173,7 @@ def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
 def _created(
     tx: Transaction,
     op: Create,
+    key: int | None,
     graph: int | None,
     complete: int | None,
     run: str | None,
@@ -171,17 +182,17 @@ def _created(
     loaded: int,
     total: int,
 ) -> Receipt:
-    if existed or run is None:
-        forget(tx.db, op.input)
-    if run is None:
+    if run is None or key is None:
         return Refused(Refusal.UNKNOWN if graph is None else Refusal.INCOMPLETE, f"graph {op.digest}")
     if existed and not same:
         return Refused(Refusal.CONFLICT, run)
+    if not existed:
+        keep(tx.db, key, op.input)
     return Created(RunId(run), bool(existed), loaded, total)
 
 
 _NEXT_NODES = f"""{_ADD_NODES}
-  FROM run r CROSS JOIN layout l ON l.graph = r.graph AND l.idx >= r.loaded AND l.idx < r.loaded + {CHUNK}
+  FROM run r CROSS JOIN layout l ON l.graph = r.graph AND l.idx >= r.loaded AND l.idx < r.loaded + {LIMITS.nodes}
  WHERE r.key = ?
 """
 _LOADED = f"""
@@ -200,7 +211,7 @@ def add_nodes(tx: Transaction, op: AddNodes) -> Receipt:
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     if op.start == loaded and purpose == "load":
         tx.db.execute(_NEXT_NODES, (key,))
-        loaded = min(loaded + CHUNK, total)
+        loaded = min(loaded + LIMITS.nodes, total)
         tx.db.execute("UPDATE run SET loaded = ? WHERE key = ?", (loaded, key))
         tx.db.execute(_LOADED, (key,))
         mark_ready(tx, [key])
@@ -212,6 +223,11 @@ def add_nodes(tx: Transaction, op: AddNodes) -> Receipt:
 _DELETE_JOURNAL = (
     "DELETE FROM journal WHERE run = :run AND seq > (SELECT max(seq) FROM journal WHERE run = :run) - :limit"
 )
+_DELETE_PAYLOADS = """
+DELETE FROM blob WHERE run = :run AND hash IN (SELECT hash FROM blob WHERE run = :run LIMIT :limit)
+   AND NOT EXISTS (SELECT 1 FROM node WHERE run = :run)
+"""
+_LEFT = "SELECT 1 FROM journal WHERE run = :run UNION ALL SELECT 1 FROM blob WHERE run = :run LIMIT 1"
 
 
 def delete(tx: Transaction, op: Delete) -> Receipt:
@@ -230,24 +246,19 @@ def delete(tx: Transaction, op: Delete) -> Receipt:
     if last is not None:
         _delete_nodes(tx, key, first)
     tx.db.execute(_DELETE_JOURNAL, {"run": key, "limit": ENTRIES_A_NODE * op.limit})
-    if (last is not None and first > 0) or tx.one("SELECT 1 FROM journal WHERE run = ?", (key,)) is not None:
+    tx.db.execute(_DELETE_PAYLOADS, {"run": key, "limit": op.limit})
+    if (last is not None and first > 0) or tx.one(_LEFT, {"run": key}) is not None:
         return Deleted(False)
-    forget_references(tx.db, "SELECT input AS value FROM run WHERE key = ?", (key,))
     unmark_ready(tx, [key])
+    tx.db.execute("DELETE FROM tag WHERE run = ?", (key,))
     tx.db.execute("DELETE FROM former_graph WHERE run = ?", (key,))
     tx.db.execute("DELETE FROM run WHERE key = ?", (key,))
     return Deleted(True)
 
 
 def _delete_nodes(tx: Transaction, run: int, first: int) -> None:
-    """Forget the nodes from `first` on, with their attempts, lines, claims and large payloads."""
+    """Forget the nodes from `first` on, with their attempts, lines and claims."""
     attempts = "SELECT key FROM attempt WHERE run = ?1 AND idx >= ?2"
-    payloads = " UNION ALL ".join(
-        f"SELECT {column} AS value FROM attempt WHERE run = ?1 AND idx >= ?2"
-        for column in ("output", "error", "outcome")
-    )
-    forget_references(tx.db, payloads, (run, first))
-    forget_references(tx.db, f"SELECT data AS value FROM line WHERE attempt IN ({attempts})", (run, first))
     claims = tx.json(f"SELECT json_group_array(DISTINCT key / {ORDINALS}) FROM ({attempts})", (run, first))
     tx.db.execute(f"DELETE FROM line WHERE attempt IN ({attempts})", (run, first))
     tx.db.execute("DELETE FROM attempt WHERE run = ? AND idx >= ?", (run, first))

@@ -7,7 +7,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, assert_never, cast
@@ -17,10 +17,12 @@ import apsw
 
 from ...clock import BootClock, Clock, WallClock, boot_id, has_boot_clock, since_boot
 from ...errors import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
+from ...ids import AttemptId, RunId, WorkerId
 from ...model import (
     ActivateVersion,
     AddGraph,
     AddNodes,
+    Answer,
     Append,
     Batch,
     Claim,
@@ -30,6 +32,7 @@ from ...model import (
     Dismiss,
     Enlist,
     Gate,
+    Hint,
     Op,
     Query,
     Receipt,
@@ -41,13 +44,17 @@ from ...model import (
     Sweep,
     SwitchGraph,
 )
-from ..port import groups
+from ..rules.grouping import groups
+from ..rules.values import refuse_values
 from .arranging import arrange
-from .claiming import claim
+from .claiming import claim, settle_and_claim
 from .ending import TEMPORARY_TABLES, Transaction
 from .forking import share
 from .gates import gate, rewrite
-from .leases import dismiss, enlist, renew, sweep
+from .lanes import Lanes
+from .leases import dismiss, enlist, renew, stops, sweep
+from .limits import LIMITS
+from .log import WriteAheadLog
 from .moving import append, settle
 from .reading import answer
 from .shaping import add_graph, add_nodes, create, delete, delete_graph
@@ -64,6 +71,8 @@ Synchronous = Literal["full", "normal"]
 
 
 FILE_CHECK_SECONDS = 1.0
+LOOK_SOONEST, LOOK_LATEST = 0.02, 0.5
+"""Seconds between two looks whether the file has changed."""
 _TROUBLE = (
     apsw.BusyError,
     apsw.LockedError,
@@ -77,6 +86,7 @@ _TROUBLE = (
 )
 """What can happen to any database. Whatever else SQLite raises is a bug of ours, and looks like one."""
 _WORKERS = frozenset({Enlist, Dismiss})
+_ANY_STOPS = "SELECT 1 FROM run INDEXED BY run_stopping WHERE stopping AND status < 4 LIMIT 1"
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -96,6 +106,8 @@ class SqliteStore:
     """
 
     embedded = True
+    needs_hints = False
+    limits = LIMITS
 
     def __init__(
         self,
@@ -111,6 +123,10 @@ class SqliteStore:
         self._pid = os.getpid()
         self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
         self._closed = False
+        self._lanes = Lanes()
+        self._ends = threading.Event()
+        self._heard: dict[WorkerId, int] = {}
+        """What each worker that waits for hints was last told of the file."""
         try:
             self._open(clock, synchronous)
         except _TROUBLE as error:
@@ -132,6 +148,7 @@ class SqliteStore:
             self._writer.close()
             raise
         self._reading = self._reader.cursor()
+        self._log = WriteAheadLog(self._writer, self.path)
 
     def _make_folder(self) -> None:
         """Only the last folder is made: a path of which more is missing is more likely mistyped."""
@@ -143,7 +160,7 @@ class SqliteStore:
                 f"{self.path} cannot be made: there is no folder {folder.parent}. Correct the path, or create that folder first"
             ) from None
 
-    def commit(self, batch: Batch) -> list[Receipt]:
+    def commit(self, batch: Batch) -> Answer:
         self._check_process()
         with self._write_lock:
             try:
@@ -151,7 +168,7 @@ class SqliteStore:
             except _TROUBLE as error:
                 raise self._translated(error) from error
 
-    def _commit(self, batch: Batch) -> list[Receipt]:
+    def _commit(self, batch: Batch) -> Answer:
         self._check_open()
         self._check_file()
         kinds = set(map(type, batch))
@@ -159,22 +176,23 @@ class SqliteStore:
         cursor = self._writing
         self._begin()
         try:
-            tx = Transaction(cursor, self._clock.now())
+            tx = Transaction(cursor, self._clock.now(), self._lanes)
             if dead:
                 self._expire(tx, dead)
-            receipts: list[Receipt] = []
-            for kind, members in groups(batch):
-                receipts += self._apply(tx, kind, [batch[position] for position in members])
+            answer = Answer(self._apply_all(tx, batch), tx.now, self._stops(tx, batch))
+            self._log.extend()
             cursor.execute("COMMIT")
         except BaseException:
             if self._writer.in_transaction:
                 cursor.execute("ROLLBACK")
+            self._lanes.forget()
             raise
         if not kinds.isdisjoint(_WORKERS):
             self._locks.follow(batch)
         if dead:
             self._locks.remove_locks(dead)
-        return receipts
+        self._log.checkpoint_if_long()
+        return answer
 
     def _check_file(self) -> None:
         """Now and then: a file that was deleted or replaced still takes commits, and nobody would find them again."""
@@ -187,6 +205,32 @@ class SqliteStore:
                 f"{self.path} was deleted, moved or replaced while it was in use: what is committed now would be lost. "
                 f"Put the file back and start again"
             )
+
+    def _apply_all(self, tx: Transaction, batch: Batch) -> list[Receipt]:
+        if len(batch) == 2 and type(batch[0]) is Settle and type(batch[1]) is Claim:
+            at_once = settle_and_claim(tx, batch[0], batch[1])
+            if at_once is not None:
+                return at_once
+        receipts: list[Receipt] = []
+        for kind, members in groups(batch):
+            receipts += self._judge(tx, kind, [batch[position] for position in members])
+        return receipts
+
+    def _judge(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
+        if kind is Settle or kind is Append or kind is Claim:  # what they bring are payloads, and names that are there
+            return self._apply(tx, kind, ops)
+        refused = [refuse_values(op) for op in ops]
+        if not any(refused):
+            return self._apply(tx, kind, ops)
+        good = [op for op, refusal in zip(ops, refused, strict=True) if refusal is None]
+        applied = iter(self._apply(tx, kind, good) if good else ())
+        return [next(applied) if refusal is None else refusal for refusal in refused]
+
+    def _stops(self, tx: Transaction, batch: Batch) -> tuple[AttemptId, ...]:
+        workers = dict.fromkeys(op.worker for op in batch if type(op) is Claim or type(op) is Renew)
+        if not workers or tx.one(_ANY_STOPS) is None:
+            return ()
+        return tuple(attempt for worker in workers for attempt in stops(tx, worker))
 
     def _apply(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
         if kind is Settle:
@@ -240,7 +284,7 @@ class SqliteStore:
             try:
                 cursor.execute("BEGIN")
                 try:
-                    tx = Transaction(cursor, self._clock.now())
+                    tx = Transaction(cursor, self._clock.now(), self._lanes)
                     return [answer(tx, query) for query in queries]
                 finally:
                     cursor.execute("COMMIT")
@@ -250,7 +294,24 @@ class SqliteStore:
     def now(self) -> int:
         return self._clock.now()
 
-    def version(self) -> int:
+    def send_hint(self, hint: Hint) -> None:
+        """Every commit can be seen by all that have the file open."""
+
+    def wait_for_hint(
+        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
+    ) -> bool:
+        """Looks whether the file has changed: often at first, then more and more seldom."""
+        give_up_at, pause = time.monotonic() + timeout, LOOK_SOONEST
+        while (version := self._version()) == self._heard.get(worker):
+            left = give_up_at - time.monotonic()
+            if left <= 0 or self._ends.wait(min(pause, left)):
+                return False
+            pause = min(2 * pause, LOOK_LATEST)
+        self._heard[worker] = version
+        return True
+
+    def _version(self) -> int:
+        """A number that differs from an earlier one when anything was committed in between, by anybody."""
         self._check_process()
         with self._read_lock:
             self._check_open()
@@ -265,6 +326,8 @@ class SqliteStore:
         with self._write_lock, self._read_lock:
             if not self._closed:
                 self._closed = True
+                self._ends.set()
+                self._log.close()
                 self._reader.close()
                 self._writer.close()
                 self._locks.close()
@@ -292,7 +355,6 @@ class SqliteStore:
             raise StoreError(f"{self.path}: this file system does not support SQLite's write-ahead log (got {mode!r})")
         db.pragma("synchronous", synchronous)
         db.pragma("temp_store", "memory")
-        db.pragma("wal_autocheckpoint", 4000)
         db.pragma("cache_size", -32_000)
 
     def _switch_to_log(self, db: apsw.Connection) -> object:
@@ -361,7 +423,7 @@ class SqliteStore:
     def _expire(self, tx: Transaction, dead: Sequence[str]) -> None:
         """End the leases of workers whose process is known to be gone."""
         for worker in dead:
-            tx.db.execute("UPDATE worker SET lease_until = min(lease_until, ?) WHERE id = ?", (tx.now, worker))
+            tx.db.execute("UPDATE worker SET lease_until = 0 WHERE id = ?", (worker,))
 
     def _check_process(self) -> None:
         """Asked before any lock is taken: a forked child inherits locks that nobody will ever release."""

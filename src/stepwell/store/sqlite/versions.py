@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from ...model import (
@@ -18,7 +19,8 @@ from ...model import (
     VersionRow,
     VersionSaved,
 )
-from .codes import VERSION_CODE
+from ..rules.codes import VERSION_CODE
+from ..rules.paging import page_of
 from .ending import Transaction
 
 _ACTIVE = "coalesce((SELECT c.number FROM chosen_version c WHERE (c.kind, c.name) = (?1, ?2)), max(v.number))"
@@ -71,11 +73,11 @@ def answer_version(tx: Transaction, query: GetVersion | ListVersions | ListNames
             digest = tx.one("SELECT digest FROM version WHERE (kind, name, number) = (?, ?, ?)", (kind, name, active))
             assert digest is not None
             found.append(NameRow(name, newest, active, digest[0], stored_at))
-        return tuple(found)
+        return page_of(found, query.limit, attrgetter("name"))
     if isinstance(query, ListVersions):
         listed = _VERSION + "FROM version WHERE (kind, name) = (?1, ?2) AND number > ?3 ORDER BY number LIMIT ?4"
         rows = tx.all(listed, (kind, query.name, query.after, query.limit))
-        return tuple(_row(row) for row in rows)
+        return page_of([_row(row) for row in rows], query.limit, attrgetter("number"))
     by_number = f"number = coalesce(?3, (SELECT {_ACTIVE} FROM version v WHERE (v.kind, v.name) = (?1, ?2)))"
     condition = by_number if query.digest is None else "digest = ?3"
     argument = query.number if query.digest is None else query.digest

@@ -146,7 +146,7 @@ def test_options_of_unstarted_nodes_are_those_of_the_new_graph(store: Store) -> 
     old = start(store, graph(a="", b="a"))
     moved = spec("b", "a", queue="large")
     switch_graph(store, old, graph(spec("a"), moved))
-    assert node(store, 1).lane == "large/thread"
+    assert node(store, 1).lane == lane("large/thread")
 
 
 def test_a_suspect_is_looked_for_in_the_queue_it_is_in_now(store: Store, clock: ManualClock) -> None:
@@ -156,9 +156,9 @@ def test_a_suspect_is_looked_for_in_the_queue_it_is_in_now(store: Store, clock: 
         claim(store)
         clock.advance(2)
         sweep(store)
-    assert node(store, 0).lane == "default/suspect"
+    assert node(store, 0).lane == lane("default/thread?")
     switch_graph(store, old, graph(spec("a", queue="large")))
-    assert node(store, 0).lane == "large/suspect"
+    assert node(store, 0).lane == lane("large/thread?")
 
 
 def test_switching_is_repeated_without_harm(store: Store) -> None:
@@ -173,15 +173,16 @@ def test_switching_is_repeated_without_harm(store: Store) -> None:
 
 
 def test_thousands_of_new_nodes_join_in_chunks(store: Store) -> None:
+    chunk = store.limits.nodes
     old = start(store, graph(a=""))
-    more = [spec(f"n{number}") for number in range(CHUNK + 10)]
+    more = [spec(f"n{number}") for number in range(store.limits.nodes + 10)]
     new = arrange(old, graph(spec("a"), *more))
     store.commit(add_graph(new))
     hold(store, purpose="heal")
-    assert one(store, arrange_op(new, 1), GraphSwitched) == GraphSwitched(CHUNK + 1, CHUNK + 11)
-    assert refused(store, arrange_op(new, CHUNK + 2)) is Refusal.INCOMPLETE
-    assert one(store, arrange_op(new, CHUNK + 1), GraphSwitched) == GraphSwitched(CHUNK + 11, CHUNK + 11)
-    assert finish(store, RunStatus.PENDING, open_gate=True).active == CHUNK + 11
+    assert one(store, arrange_op(new, 1), GraphSwitched) == GraphSwitched(chunk + 1, chunk + 11)
+    assert refused(store, arrange_op(new, chunk + 2)) is Refusal.INCOMPLETE
+    assert one(store, arrange_op(new, chunk + 1), GraphSwitched) == GraphSwitched(chunk + 11, chunk + 11)
+    assert finish(store, RunStatus.PENDING, open_gate=True).active == chunk + 11
 
 
 def test_only_who_holds_the_gate_may_change_the_graph(store: Store) -> None:
@@ -275,7 +276,8 @@ def test_an_ended_run_that_is_healed_stays_as_it_ended(store: Store, clock: Manu
     old = serve(store, graph(a="", b="a"))
     (a,) = claim(store)
     store.commit([failed(a)])
-    enact(store, "failed", RunStatus.FAILED, changed(node(store, 1), NodeStatus.UPSTREAM_FAILED))
+    hold(store, token="first", purpose="failed")
+    finish(store, RunStatus.FAILED, changed(node(store, 1), NodeStatus.UPSTREAM_FAILED), token="first")
     ended = reader.require_run(store, RUN).ended_at
     clock.advance(1)
     switch_graph(store, old, graph(a="", c="", b="a"))

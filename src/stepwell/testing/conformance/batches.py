@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from ...clock import SECOND, ManualClock
 from ...ids import AttemptId, Digest, RunId, WorkerId
 from ...model import *
@@ -17,6 +19,47 @@ def completed_op(attempt: str) -> Settle:
 
 def test_an_empty_batch_is_answered(store: Store) -> None:
     assert store.commit([]) == []
+
+
+def test_an_answer_tells_the_time_and_what_to_stop(store: Store) -> None:
+    start(store, graph(a="", b=""), "one")
+    start(store, graph(c=""), "two")
+    enlist(store)
+    answer = store.commit([claim_op(runs=("one", "two"))])
+    (claimed,) = answer
+    assert isinstance(claimed, Claimed)
+    stopping = [grant.attempt for grant in claimed.grants if grant.run_id == "one"]
+    begun = reader.list_attempts(store, "one")[0].started_at
+    assert (answer.now, answer.stop) == (begun, ())
+    store.commit([gate_op("one", stop=True)])
+    assert store.commit([claim_op(runs=("two",))]).stop == tuple(stopping)
+    assert store.commit([Renew(WORKER, SECOND, None)]).stop == tuple(stopping)
+    assert store.commit([completed_op(claimed.grants[2].attempt)]).stop == (), (
+        "who settles and asks for nothing is not told"
+    )
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        Create(RunId("r\x00"), "orders", None, Digest("0" * 64), b"", 0),
+        Create(RunId("r"), "o" * 501, None, Digest("0" * 64), b"", 0),
+        Create(RunId("r"), "\ud800", None, Digest("0" * 64), b"", 0),
+        Create(RunId("r"), "orders", None, Digest("0" * 64), b"", 2**64),
+        Create(RunId("r"), "orders", None, Digest("0" * 64), b"", 0, priority=2**63),
+        Create(RunId("r"), "orders", None, Digest("0" * 64), b"", 0, tags=(("a", "1"), ("a", "2"))),
+        Create(RunId("r"), "orders", None, Digest("0" * 64), b"", 0, tags=(("a", "\x00"),)),
+        Enlist(WorkerId("w\x00"), SECOND, b"{}"),
+        Enlist(WorkerId("w"), 2**63, b"{}"),
+        gate_op("r" * 501),
+    ],
+    ids=lambda op: type(op).__name__,
+)
+def test_what_not_every_store_can_keep_is_refused_by_all(store: Store, op: Op) -> None:
+    good, refusal, again = store.commit([Enlist(WORKER, SECOND, b"{}"), op, Enlist(WORKER, SECOND, b"{}")])
+    assert isinstance(refusal, Refused)
+    assert refusal.reason is Refusal.INVALID
+    assert type(good) is type(again) is not Refused
 
 
 def test_a_batch_is_applied_in_order(store: Store) -> None:
@@ -95,7 +138,8 @@ def test_the_same_batch_twice_is_the_same_as_once(store: Store) -> None:
     second = store.commit(batch)
     assert rows == (reader.require_run(store, RUN), reader.all_nodes(store, RUN), reader.list_attempts(store, RUN))
     graph_added, created, enlisted, claimed, settled, claimed_next, gated = second
-    assert (graph_added, enlisted, claimed_next, gated) == (first[0], first[2], first[5], first[6])
+    assert (graph_added, claimed_next, gated) == (first[0], first[5], first[6])
+    assert isinstance(enlisted, Enlisted)
     assert isinstance(graph_added, GraphAdded)
     assert created == Created(RUN, True, 3, 3)
     assert claimed == Claimed(())
@@ -131,6 +175,51 @@ def test_maintenance_may_be_asked_for_at_any_time(store: Store, clock: ManualClo
     receipts = store.commit([Sweep(), Dismiss(WorkerId("nobody")), Sweep(0)])
     assert len(receipts) == 3
     assert reader.list_workers(store) == before
-    clock.advance(30)
-    store.commit([Sweep(0)])
+    for _ in range(3):
+        clock.advance(10)
+        store.commit([Sweep(0)])
     assert reader.list_workers(store) == (), "it held nothing"
+
+
+def test_a_settlement_and_the_claim_that_follows_are_one_batch_twice_the_same(store: Store) -> None:
+    """What every node of a chain costs: its child is claimed in the commit that completes it."""
+    of = graph(a="", b="a", c="b")
+    enlist(store)
+    start(store, of)
+    (held,) = claim(store, claim="c0")
+    for number, node in enumerate("bc", start=1):
+        batch: list[Op] = [completed_op(held.attempt), claim_op(claim=f"c{number}", runs=(RUN,))]
+        first, again = store.commit(batch), store.commit(batch)
+        assert isinstance(first[0], Settled)
+        assert isinstance(first[1], Claimed)
+        assert first[1] == again[1], "the claim is found again"
+        assert again[0] == Settled(True, first[0].run._replace(seq=first[0].run.seq + 1)), "and so is the settlement"
+        (held,) = first[1].grants
+        assert (of.in_order[held.index].id, held.number) == (node, 1)
+        assert first[0].run.active == 1
+    (row,) = store.commit([completed_op(held.attempt)])
+    assert isinstance(row, Settled)
+    assert row.run.status is RunStatus.COMPLETED
+    kinds = [entry.kind for entry in reader.list_journal(store, RUN)]
+    assert kinds[-7:] == ["claimed", "completed", "claimed", "completed", "claimed", "completed", "run"]
+
+
+def test_a_settlement_stands_when_the_claim_beside_it_is_refused(store: Store) -> None:
+    enlist(store)
+    start(store, graph(a="", b="a"))
+    (held,) = claim(store)
+    settled, refused = store.commit([completed_op(held.attempt), claim_op(claim="c9", worker="nobody", runs=(RUN,))])
+    assert isinstance(settled, Settled)
+    assert refused == Refused(Refusal.LEASE_EXPIRED)
+    assert statuses(store) == {"a": "COMPLETED", "b": "READY"}
+
+
+def test_a_claim_beside_a_settlement_takes_only_what_it_asks_for(store: Store) -> None:
+    enlist(store)
+    start(store, graph(a="", b="a"))
+    (held,) = claim(store)
+    _, claimed = store.commit(
+        [completed_op(held.attempt), claim_op(lanes=(("gpu/thread", 5),), claim="c9", runs=(RUN,))]
+    )
+    assert claimed == Claimed(())
+    assert statuses(store) == {"a": "COMPLETED", "b": "READY"}

@@ -81,7 +81,7 @@ def test_a_claim_takes_only_from_the_lanes_it_names(store: Store) -> None:
 def test_the_limits_of_lanes_are_cumulative(store: Store) -> None:
     of = serve(store, lanes_graph())
     grants = claim(store, lanes=[("default/thread!", 1), (LANE, 2), ("gpu/thread", 2), ("default/loop", 3)])
-    assert [of.nodes[name].lane for name in named(of, grants)] == ["default/thread!", LANE, "default/loop"]
+    assert [of.nodes[name].lane for name in named(of, grants)] == [lane("default/thread!"), LANE, lane("default/loop")]
 
 
 def test_a_lane_named_twice_gives_each_node_once(store: Store) -> None:
@@ -97,12 +97,12 @@ def test_a_limit_of_nothing_takes_nothing(store: Store) -> None:
 
 
 def test_one_claim_takes_at_most_a_chunk(store: Store) -> None:
-    of = graph(**{f"n{i}": "" for i in range(CHUNK + 7)})
+    of = graph(**{f"n{i}": "" for i in range(store.limits.nodes + 7)})
     serve(store, of)
     grants = claim(store, lanes=[(LANE, 100_000)])
-    assert [grant.index for grant in grants] == list(range(CHUNK))
+    assert [grant.index for grant in grants] == list(range(store.limits.nodes))
     rest = claim(store, lanes=[(LANE, 100_000)])
-    assert [grant.index for grant in rest] == list(range(CHUNK, CHUNK + 7))
+    assert [grant.index for grant in rest] == list(range(store.limits.nodes, store.limits.nodes + 7))
 
 
 def test_a_claim_may_name_the_runs_it_serves(store: Store) -> None:
@@ -126,9 +126,27 @@ def test_a_claim_may_name_the_workflows_it_has_code_for(store: Store) -> None:
     assert claim(store, serves=(("orders", "0" * 64), ("elsewhere", of.digest))) == ()
     assert [grant.run_id for grant in claim(store, serves=(("returns", of.digest),))] == ["returns"]
     both = (("orders", of.digest), ("orders", other.digest))
-    assert claim(store, serves=both, runs=("returns",)) == ()
-    assert [grant.run_id for grant in claim(store, serves=both, runs=("newer", "returns"))] == ["newer", "newer"]
-    assert [grant.run_id for grant in claim(store, serves=both * 2)] == ["orders"]
+    assert [grant.run_id for grant in claim(store, serves=both * 2)] == ["orders", "newer", "newer"]
+    assert claim(store, serves=both) == ()
+
+
+def test_a_claim_of_nothing_in_particular_takes_nothing(store: Store) -> None:
+    start(store, graph(a=""))
+    enlist(store)
+    assert claim(store, runs=()) == ()
+
+
+def test_who_claims_what_it_serves_is_told_what_the_runs_are(store: Store) -> None:
+    of = graph(a="", b="")
+    enlist(store)
+    for run in ("one", "two"):
+        start(store, of, run, input=b'{"of":"%s"}' % run.encode(), target="shop:Order", tags=(("customer", "7"),))
+    op = claim_op(serves=(("orders", of.digest),), claim="c1", limit=3)
+    claimed = one(store, op, Claimed)
+    assert [grant.run_id for grant in claimed.grants] == ["one", "one", "two"]
+    assert claimed.runs == tuple(reader.require_run(store, run) for run in ("one", "two"))
+    assert one(store, op, Claimed) == claimed, "also when it asks again"
+    assert one(store, claim_op(runs=("two",)), Claimed).runs == (), "who names runs knows them"
 
 
 def test_of_many_versions_the_most_urgent_run_comes_first_whatever_has_gone_before(store: Store) -> None:
@@ -150,14 +168,14 @@ def test_runs_with_ready_nodes_in_a_lane_can_be_listed(store: Store) -> None:
     for place, run in enumerate(("one", "two", "three", "four", "five")):
         start(store, of if place % 2 else other, run, priority=place % 3)
 
-    def ready(*lanes: str, runs: tuple[str, ...] = (), serves: Any = (), limit: int = 100) -> list[str]:
+    def ready(*lanes: Lane, runs: tuple[str, ...] = (), serves: Any = (), limit: int = 100) -> list[str]:
         (found,) = store.read([ListReady(lanes, tuple(map(RunId, runs)), tuple(serves), limit)])
         return list(found)
 
     every = ("one", "two", "three", "four", "five")
     assert ready(LANE, runs=every) == ["three", "two", "five", "one", "four"]
-    assert ready(LANE, "default/loop", runs=every, limit=2) == ["three", "two"]
-    assert ready("default/loop", runs=every) == ready(runs=every) == ready(LANE) == []
+    assert ready(LANE, lane("default/loop"), runs=every, limit=2) == ["three", "two"]
+    assert ready(lane("default/loop"), runs=every) == ready(runs=every) == ready(LANE) == []
     assert ready(LANE, serves=[("orders", of.digest)]) == ["two", "four"]
     assert ready(LANE, runs=("one", "two"), serves=[("orders", of.digest), ("returns", other.digest)]) == [
         "two",

@@ -130,44 +130,46 @@ def test_a_thousand_runs_are_created_in_one_batch(store: Store) -> None:
     assert [run.id for run in reader.all_runs(store)] == [op.run_id for op in reversed(batch)]
 
 
-def big_graph() -> Graph:
+def big_graph(store: Store) -> Graph:
     """More nodes than one op may add: many roots, one join."""
-    return graph(**{f"n{i}": "" for i in range(2 * CHUNK + 500)}, join="n0 n1 n2")
+    return graph(**{f"n{i}": "" for i in range(2 * store.limits.nodes + 500)}, join="n0 n1 n2")
 
 
 def test_a_large_run_is_loaded_in_chunks_and_opens_with_the_last(store: Store) -> None:
-    of = big_graph()
+    of = big_graph(store)
     store.commit(add_graph(of))
     enlist(store)
-    assert one(store, create(of), Created) == Created(RUN, False, CHUNK, len(of))
+    assert one(store, create(of), Created) == Created(RUN, False, store.limits.nodes, len(of))
     run = reader.require_run(store, RUN)
     assert (run.status, run.gate, run.purpose, run.nodes) == (RunStatus.PENDING, GateState.HELD, "load", len(of))
     assert claim(store) == ()
     assert reader.ready_runs(store, (RUN,)) == ()
-    assert refused(store, AddNodes(RUN, 2 * CHUNK)) is Refusal.INCOMPLETE
-    assert one(store, AddNodes(RUN, CHUNK), Created) == Created(RUN, False, 2 * CHUNK, len(of))
-    assert one(store, AddNodes(RUN, CHUNK), Created) == Created(RUN, True, 2 * CHUNK, len(of))
+    assert refused(store, AddNodes(RUN, 2 * store.limits.nodes)) is Refusal.INCOMPLETE
+    assert one(store, AddNodes(RUN, store.limits.nodes), Created) == Created(
+        RUN, False, 2 * store.limits.nodes, len(of)
+    )
+    assert one(store, AddNodes(RUN, store.limits.nodes), Created) == Created(RUN, True, 2 * store.limits.nodes, len(of))
     assert refused(store, gate_op()) is Refusal.INCOMPLETE
     assert claim(store) == ()
-    assert one(store, AddNodes(RUN, 2 * CHUNK), Created) == Created(RUN, False, len(of), len(of))
+    assert one(store, AddNodes(RUN, 2 * store.limits.nodes), Created) == Created(RUN, False, len(of), len(of))
     run = reader.require_run(store, RUN)
     assert (run.gate, run.purpose, run.open, run.active) == (GateState.OPEN, None, len(of), len(of) - 1)
     assert [row.id for row in reader.all_nodes(store, RUN)] == list(of.order)
     assert [row.id for row in reader.all_nodes(store, RUN, NodeStatus.PENDING)] == ["join"]
     assert len(claim(store, limit=10)) == 10
-    assert one(store, AddNodes(RUN, CHUNK), Created) == Created(RUN, True, len(of), len(of))
+    assert one(store, AddNodes(RUN, store.limits.nodes), Created) == Created(RUN, True, len(of), len(of))
 
 
 def test_a_run_whose_loader_died_is_reported_and_anybody_finishes_it(store: Store, clock: ManualClock) -> None:
-    of = big_graph()
+    of = big_graph(store)
     store.commit([*add_graph(of), create(of)])
     swept = sweep(store)
     assert (swept.gates, swept.next_due) == ((), clock.now() + LOAD_LEASE)
-    clock.advance(LOAD_LEASE / SECOND - 0.001)
+    clock.advance(LOAD_LEASE / SECOND - MARGIN)
     assert sweep(store).gates == ()
-    clock.advance(0.001)
+    clock.advance(MARGIN)
     assert sweep(store).gates == (HeldGate(RUN, "load", b""),)
-    store.commit([AddNodes(RUN, CHUNK), AddNodes(RUN, 2 * CHUNK)])
+    store.commit([AddNodes(RUN, store.limits.nodes), AddNodes(RUN, 2 * store.limits.nodes)])
     assert sweep(store).gates == ()
     assert reader.ready_runs(store, (RUN,)) == (RUN,)
 

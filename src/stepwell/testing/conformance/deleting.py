@@ -60,7 +60,7 @@ def test_a_run_is_deleted_in_chunks_and_anybody_finishes_it(store: Store) -> Non
 def test_a_worker_still_at_work_on_a_deleted_run_is_fenced(store: Store, clock: ManualClock) -> None:
     of = start(store, graph(a="", b=""))
     serve(store, of, "kept")
-    op = claim_op(claim="c1", limit=3)
+    op = claim_op(claim="c1", limit=3, runs=(RUN, "kept"))
     grants = one(store, op, Claimed).grants
     end_run(store, status=RunStatus.FAILED)
     one(store, Delete(RUN), Deleted)
@@ -147,10 +147,11 @@ def test_a_graph_that_was_stored_again_lately_can_be_told(store: Store, clock: M
     of = graph(a="")
     store.commit(add_graph(of, workflow="returns"))
     clock.advance(10)
-    assert store.read([ListUnusedGraphs(stored_before=clock.now())]) == [((of.digest, "returns"),)]
+    before = int(clock.now())
+    assert store.read([ListUnusedGraphs(stored_before=before)]) == [((of.digest, "returns"),)]
     store.commit(add_graph(of))
-    assert store.read([ListUnusedGraphs(stored_before=clock.now())]) == [()]
-    assert store.read([ListUnusedGraphs(stored_before=clock.now() + 1)]) == [((of.digest, "returns"),)]
+    assert store.read([ListUnusedGraphs(stored_before=before)]) == [()]
+    assert store.read([ListUnusedGraphs(stored_before=int(clock.now()) + 1)]) == [((of.digest, "returns"),)]
 
 
 def list_unused_graphs(store: Store, after: str | None = None, limit: int = 100) -> tuple[str, ...]:

@@ -258,21 +258,22 @@ def test_only_who_holds_the_gate_may_share(store: Store) -> None:
 
 
 def test_a_large_fork_is_loaded_and_shares_in_chunks(store: Store) -> None:
-    of = fan(CHUNK + 10)
+    chunk = store.limits.nodes
+    of = fan(chunk + 10)
     done(store, of, b"1")
     store.commit(add_graph(of))
-    assert one(store, create(of, FORK, fork=PLACE), Created) == Created(FORK, False, CHUNK, CHUNK + 12)
+    assert one(store, create(of, FORK, fork=PLACE), Created) == Created(FORK, False, chunk, chunk + 12)
     row = reader.require_run(store, FORK)
     assert (row.gate, row.purpose, row.fork) == (GateState.HELD, "load", PLACE)
-    assert one(store, AddNodes(FORK, CHUNK), Created) == Created(FORK, False, CHUNK + 12, CHUNK + 12)
+    assert one(store, AddNodes(FORK, chunk), Created) == Created(FORK, False, chunk + 12, chunk + 12)
     assert reader.require_run(store, FORK).purpose == "fork"
-    assert one(store, AddNodes(FORK, CHUNK), Created).existed is True
+    assert one(store, AddNodes(FORK, chunk), Created).existed is True
     assert claim(store) == ()
     hold(store, FORK, purpose="fork")
     join = of.index["join"]
     rows = [(index, 1) for index in range(len(of)) if index != join]
-    assert one(store, share(*rows[:CHUNK], claim="s1"), Shared) == Shared(CHUNK)
-    assert one(store, share(*rows[CHUNK:], claim="s2"), Shared) == Shared(11)
+    assert one(store, share(*rows[:chunk], claim="s1"), Shared) == Shared(chunk)
+    assert one(store, share(*rows[chunk:], claim="s2"), Shared) == Shared(11)
     begin(store)
     (last,) = claim(store)
     assert last.index == join
@@ -302,9 +303,9 @@ def test_the_history_of_a_fork_tells_what_it_shares(store: Store) -> None:
 def test_the_forks_of_a_run_are_found(store: Store) -> None:
     of = graph(a="")
     done(store, of)
-    given = {"fork-1": PLACE, "fork-2": b'{"origin":"fork-1"}', "fork-3": b'{"seq":1,"origin":"run-1"}'}
-    for run, place in (*given.items(), ("odd-1", b"\x00"), ("odd-2", b"[1]"), ("odd-3", b'"run-1"'), ("odd-4", b"{}")):
-        start(store, of, run, fork=place)
+    for run, origin in {"fork-1": RUN, "fork-2": FORK, "fork-3": RUN, "odd": None}.items():
+        start(store, of, run, fork=b"\x00", origin=origin)
+    assert reader.require_run(store, "fork-2").origin == FORK
     assert [row.id for row in reader.all_runs(store, origin=RUN)] == ["fork-3", "fork-1"]
     assert [row.id for row in reader.all_runs(store, origin=FORK)] == ["fork-2"]
     page = reader.list_runs(store, ListRuns(1, origin=RUN))

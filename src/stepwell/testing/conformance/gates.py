@@ -305,10 +305,10 @@ def test_only_legal_moves_of_a_run_are_rewritten(store: Store, was: RunStatus) -
     serve(store, graph(a="", b="a"))
     if was is not RunStatus.PENDING:
         claim(store)
-    hold(store)
     if was in RUN_MOVES[RunStatus.RUNNING]:
-        finish(store, was, grace=SECOND)
-        hold(store)
+        hold(store, token="earlier")
+        finish(store, was, grace=SECOND, token="earlier")
+    hold(store)
     child = changed(node(store, 1), NodeStatus.CANCELLED)
     for status in RunStatus:
         going_on = status in (RunStatus.PENDING, RunStatus.RUNNING)
@@ -373,3 +373,17 @@ def test_a_rewrite_may_give_the_run_another_input(store: Store, size: int) -> No
     end_run(store)
     assert one(store, Delete(RUN), Deleted).finished
     assert reader.require_run(store, RunId("other")).input == b'"%s"' % (b"x" * size)
+
+
+def test_a_late_copy_of_a_finished_request_does_not_hold_the_gate_again(store: Store) -> None:
+    start(store, graph(a="", b="a"))
+    enlist(store)
+    asked = gate_op(purpose="pause")
+    one(store, asked, GateTaken)
+    finish(store, RunStatus.PAUSED)
+    assert refused(store, asked) is Refusal.GATE_LOST
+    assert refused(store, asked._replace(resume=True)) is Refusal.GATE_LOST
+    assert reader.require_run(store, RUN).gate is GateState.SHUT
+    hold(store, token="next", purpose="resume")
+    finish(store, RunStatus.RUNNING, open_gate=True, token="next")
+    assert one(store, asked, GateTaken).run.gate is GateState.HELD, "only the last one is remembered"

@@ -243,11 +243,11 @@ def test_only_the_settlements_in_the_table_are_accepted(store: Store, status: At
 
 
 def test_a_wide_batch_settles_and_claims_what_follows(store: Store) -> None:
-    of = serve(store, fan(CHUNK - 2))
+    of = serve(store, fan(store.limits.nodes - 2))
     store.commit([completed(grant) for grant in claim(store)])
     grants = claim(store)
     *settled, claimed = store.commit([*(completed(g, b'{"i":%d}' % g.index) for g in grants), claim_op(runs=(RUN,))])
-    assert len(settled) == CHUNK - 2
+    assert len(settled) == store.limits.nodes - 2
     assert isinstance(claimed, Claimed)
     assert [of.order[grant.index] for grant in claimed.grants] == ["join"]
     outputs = reader.get_outputs(store, RUN)

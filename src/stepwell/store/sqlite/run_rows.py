@@ -1,0 +1,65 @@
+"""Rows of runs, read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ...model import RunRow
+from ..rules.codes import GATE, RUN_STATUS
+from .ending import Transaction
+from .payloads import resolve
+
+RUN = """
+SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.input, r.seed, r.urgency, r.idempotency_key,
+       r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq, r.created_at, r.started_at, r.ended_at,
+       r.deadline_at, r.reason, r.heals, r.fork, r.tolerated,
+       r.origin, r.tags
+  FROM run r JOIN graph g ON g.key = r.graph
+"""
+
+
+def run_rows(tx: Transaction, runs: Sequence[str]) -> tuple[RunRow, ...]:
+    """In order of their ids."""
+    found = tx.all(f"{RUN} WHERE r.id IN (SELECT value FROM json_each(?)) ORDER BY r.id", (json.dumps(runs),))
+    return tuple(run_row(tx, row) for row in found)
+
+
+def run_row(tx: Transaction, row: Any) -> RunRow:
+    (
+        run,
+        run_id,
+        workflow,
+        target,
+        digest,
+        status,
+        on_failure,
+        payload,
+        seed,
+        urgency,
+        key,
+        gate,
+        purpose,
+        stopping,
+        *rest,
+        tags,
+    ) = row
+    values = (
+        run_id,
+        workflow,
+        target,
+        digest,
+        RUN_STATUS[status],
+        on_failure,
+        resolve(tx.db, run, payload) or b"",
+        int(seed),
+        -urgency,
+        key,
+        GATE[gate],
+        purpose,
+        bool(stopping),
+        *rest,
+        tuple(map(tuple, json.loads(tags))) if tags else (),
+    )
+    return RunRow._make(values)

@@ -1,0 +1,25 @@
+"""The suite can judge a store whose clock is a server's: here the memory store, by a clock that runs and is only shifted."""
+
+import pytest
+
+from stepwell.store.memory import MemoryStore
+from stepwell.testing.clocks import RunningClock
+from stepwell.testing.conformance import *  # noqa: F403
+
+
+@pytest.fixture
+def clock() -> RunningClock:
+    return RunningClock()
+
+
+class ServerTime:
+    def __init__(self, clock: RunningClock) -> None:
+        self._clock = clock
+
+    def now(self) -> int:
+        return int(self._clock.now())
+
+
+@pytest.fixture
+def store(clock: RunningClock) -> MemoryStore:
+    return MemoryStore(ServerTime(clock))
