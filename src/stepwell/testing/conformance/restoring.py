@@ -8,6 +8,7 @@ from ...ids import RunId
 from ...model import *
 from ...store import Store, reader
 from ...store.memory import MemoryStore
+from ..clocks import PlainTime
 from ..ops import *
 
 LARGE = b'"' + b"x" * 20_000 + b'"'
@@ -15,7 +16,7 @@ LARGE = b'"' + b"x" * 20_000 + b'"'
 
 def elsewhere(clock: ManualClock) -> Store:
     """Another store, with one run that paused in the middle and one that completed."""
-    other = MemoryStore(clock)
+    other = MemoryStore(PlainTime(clock))
     of = graph(spec("a"), spec("b", "a", needs="a"), spec("c", "b"))
     enlist(other, seconds=600)
     for run in ("paused", "done"):
