@@ -19,7 +19,9 @@ def executable() -> str:
     """Never skipped in silence: `scripts/setup dev` looks for a server, and installs one where it may."""
     found = shutil.which("redis-server") or shutil.which("valkey-server")
     if found is None:
-        raise NoServer("found no redis-server or valkey-server: run scripts/setup dev as root, or install one (7.0 or newer)")
+        raise NoServer(
+            "found no redis-server or valkey-server: run scripts/setup dev as root, or install one (7.0 or newer)"
+        )
     return found
 
 

@@ -27,6 +27,8 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
 
         return MemoryStore(clock)
     if separator and scheme in ("redis", "rediss", "redis+sentinel"):
+        if clock is not None:
+            raise InputError("a Redis store goes by the clock of its server: no other can be given")
         from .redis import RedisStore
 
         return RedisStore(url)

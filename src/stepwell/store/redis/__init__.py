@@ -1,4 +1,4 @@
-"""`redis://`: one library of functions is the only writer, and applies a whole batch or nothing. See `lua/` and `library.py`."""
+"""`redis://`: one library of functions is the only writer, and applies a whole batch or nothing. See `lua/`."""
 
 from .store import RedisStore
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ...errors import InputError, StoreError
-
-if TYPE_CHECKING:
-    from redis import Redis
 
 OLDEST = (7, 0)
 WAITAOF_SINCE = (7, 2)
@@ -68,7 +65,9 @@ def read_url(url: str) -> Address:
     if not namespace or len(namespace) > 100 or not namespace.isprintable() or set("{}*?[]\\ ") & set(namespace):
         raise wrong("namespace has 1 to 100 characters, without { } * ? [ ] \\ and blanks")
     if options.get("durability", "none") != "none":
-        raise wrong(f"durability={options['durability']!r} is not 'none', which accepts that a restart loses everything")
+        raise wrong(
+            f"durability={options['durability']!r} is not 'none', which accepts that a restart loses everything"
+        )
     wait = options.get("wait")
     if wait not in (None, "aof", "replica"):
         raise wrong(f"wait={wait!r} is not one of aof, replica")
@@ -103,7 +102,7 @@ def _host(text: str, port: int, wrong: Any) -> tuple[str, int]:
     return host.strip("[]") or "localhost", int(number)
 
 
-def connect(address: Address, **more: Any) -> Redis:
+def connect(address: Address, **more: Any) -> Any:
     """A client for the server. It connects when it is used, again after it was cut off, and to whom the sentinels say."""
     from redis import Redis, Sentinel
     from redis.backoff import ExponentialBackoff
@@ -126,7 +125,8 @@ def connect(address: Address, **more: Any) -> Redis:
     if address.tls:
         options |= {"ssl": True, "ssl_ca_certs": address.ca}
     if address.service is not None:
-        sentinels = Sentinel(list(address.hosts), sentinel_kwargs={"socket_timeout": 2.0})
+        sentinels: Any = Sentinel  # which has no types
+        sentinels = sentinels(list(address.hosts), sentinel_kwargs={"socket_timeout": 2.0})
         return sentinels.master_for(address.service, **options)
     ((host, port),) = address.hosts
     return Redis(host, port, **options)
@@ -152,9 +152,9 @@ _LOSES = {
 }
 
 
-def inspect(client: Redis, address: Address) -> Durability:
+def inspect(client: Any, address: Address) -> Durability:
     """Refuse a server that cannot keep runs; tell what it may lose."""
-    info: dict[str, Any] = client.info()  # type: ignore[assignment]
+    info: dict[str, Any] = client.info()
     version = tuple(int(part) for part in str(info.get("redis_version", "0")).split(".")[:2])
     if version < OLDEST:
         raise StoreError(f"{address.shown} is Redis {info.get('redis_version')}; 7.0 or newer is needed, or Valkey")
@@ -164,7 +164,9 @@ def inspect(client: Redis, address: Address) -> Durability:
             f"in a slot that is just being moved such a batch would fail half done. Use one server with replicas, or sentinels"
         )
     if info.get("role") == "slave":
-        raise StoreError(f"{address.shown} is a replica, which cannot be written; connect to its master, or to sentinels")
+        raise StoreError(
+            f"{address.shown} is a replica, which cannot be written; connect to its master, or to sentinels"
+        )
     if address.wait == "aof" and version < WAITAOF_SINCE:
         raise StoreError(
             f"{address.shown} is Redis {info.get('redis_version')}, and wait=aof needs 7.2; with `appendfsync always` every "
@@ -186,14 +188,14 @@ def inspect(client: Redis, address: Address) -> Durability:
     return found
 
 
-def _durability(client: Redis, info: dict[str, Any]) -> Durability:
+def _durability(client: Any, info: dict[str, Any]) -> Durability:
     from redis.exceptions import ResponseError
 
     kind: Any = "unknown"
     if not info.get("aof_enabled"):
         kind = "none"
     try:
-        config: dict[str, str] = client.config_get("appendfsync", "save")  # type: ignore[assignment]
+        config: dict[str, str] = client.config_get("appendfsync", "save")
         if kind == "unknown":
             kind = config.get("appendfsync", "unknown")
         elif config.get("save"):

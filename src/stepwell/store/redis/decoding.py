@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from ...ids import AttemptId, Digest, RunId, attempt_id
 from ...model import (
+    AddGraph,
     Appended,
     Claim,
     Claimed,
@@ -25,6 +26,7 @@ from ...model import (
     Refusal,
     Refused,
     Renewed,
+    Restored,
     Rewritten,
     RunNews,
     RunRow,
@@ -66,7 +68,7 @@ def news_of(found: Sequence[Any]) -> RunNews:
 def run_row(found: Sequence[Any]) -> RunRow:
     run, workflow, digest, status, on_failure, gate, purpose, stopping, nodes, open_, active, failed, seq = found[:13]
     started, ended, deadline, heals, tolerated, _, target, input_, seed, priority, key, created = found[13:25]
-    reason, fork, origin, tags = found[25:]
+    reason, fork, origin, tags, timeout = found[25:]
     return RunRow(
         RunId(run.decode()),
         workflow.decode(),
@@ -96,6 +98,7 @@ def run_row(found: Sequence[Any]) -> RunRow:
         tolerated,
         cast("RunId | None", text(origin)),
         tags_of(text(tags)),
+        None if timeout is None else int(timeout),
     )
 
 
@@ -112,7 +115,7 @@ def decode(op: Op, found: Sequence[Any], blobs: Blobs) -> Receipt:
     if kind == b"refused":
         return Refused(Refusal(fields[0].decode()), fields[1].decode())
     if kind == b"graph_added":
-        return GraphAdded(op.digest, *fields)  # type: ignore[union-attr]
+        return GraphAdded(cast(AddGraph, op).digest, *fields)
     return _DECODERS[kind](*fields)
 
 
@@ -159,6 +162,7 @@ _DECODERS: dict[bytes, Callable[..., Receipt]] = {
     b"swept": _swept,
     b"gate_taken": lambda news: GateTaken(news_of(news)),
     b"rewritten": lambda news: Rewritten(news_of(news)),
+    b"restored": lambda nodes, finished: Restored(nodes, finished == 1),
     b"deleted": lambda finished: Deleted(finished == 1),
     b"version_saved": lambda number, existed, active: VersionSaved(number, existed == 1, active),
     b"version_activated": VersionActivated,

@@ -24,10 +24,12 @@ from ...model import (
     Enlist,
     Finish,
     Gate,
+    JournalRow,
     Lane,
     NodeChange,
     Op,
     Renew,
+    Restore,
     Rewrite,
     SaveVersion,
     Settle,
@@ -36,13 +38,17 @@ from ...model import (
     SwitchGraph,
     may_rewrite,
 )
-from ..rules.codes import ATTEMPT_CODE, NODE_CODE, RUN_CODE, VERSION_CODE
+from ..rules.codes import ATTEMPT_CODE, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE, VERSION_CODE
 from ..rules.grouping import once_each
 from ..rules.payloads import is_large, reference
+from ..rules.verdicts import refuse_restore
 
 Arg: TypeAlias = bytes | str | int
 LONGEST = 2**52
 """Microseconds. Durations beyond, 142 years, are taken as this: a Lua number is exact to 2^53."""
+ENTRY = struct.Struct(">B7sII")
+NO_NODE = 0xFFFFFFFF
+"""The index of a journal entry that is about no node."""
 _REMOVED, _CAREFUL, _SUSPECT = 8, 16, 32
 _HEX = frozenset("0123456789abcdef")
 _HEX_DIGITS = 32
@@ -163,8 +169,11 @@ def _add_graph(op: AddGraph) -> list[Arg]:
     return args
 
 
+def _urgency(priority: int) -> bytes:
+    return (2**63 - 1 - priority).to_bytes(8, "big")
+
+
 def _create(op: Create) -> list[Arg]:
-    urgency = (2**63 - 1 - op.priority).to_bytes(8, "big")
     return [
         "create",
         op.run_id,
@@ -175,7 +184,7 @@ def _create(op: Create) -> list[Arg]:
         str(op.seed),
         op.on_failure,
         str(op.priority),
-        urgency,
+        _urgency(op.priority),
         *maybe(None if op.timeout is None else duration(op.timeout)),
         *maybe(op.idempotency_key),
         *maybe(op.fork),
@@ -209,7 +218,14 @@ def _gate(op: Gate) -> list[Arg]:
 def _rewrite(op: Rewrite) -> list[Arg]:
     args: list[Arg] = ["rewrite", op.run_id, op.token, *maybe(_illegal_row(op.rows)), len(op.rows)]
     for row in op.rows:
-        args += (row.index, NODE_CODE[row.was], row.was_attempt, NODE_CODE[row.status], *maybe(row.reason), flag(row.fresh))
+        args += (
+            row.index,
+            NODE_CODE[row.was],
+            row.was_attempt,
+            NODE_CODE[row.status],
+            *maybe(row.reason),
+            flag(row.fresh),
+        )
     return args + (["0"] if op.finish is None else ["1", *_finish(op.finish)])
 
 
@@ -229,6 +245,55 @@ def _sweep(op: Sweep) -> list[Arg]:
     return ["sweep", op.limit, *maybe(op.run)]
 
 
+def _restore(op: Restore) -> list[Arg]:
+    row = op.run
+    refused = refuse_restore(op, graph_complete=True, restoring=True)
+    args: list[Arg] = [
+        *("restore", row.id, row.workflow, *maybe(row.target), row.digest, row.input, str(row.seed), row.on_failure),
+        *(
+            str(row.priority),
+            _urgency(row.priority),
+            *maybe(row.timeout),
+            *maybe(row.idempotency_key),
+            *maybe(row.fork),
+        ),
+        *(
+            *maybe(row.origin),
+            *maybe(tags_text(row.tags)),
+            int(row.created_at),
+            RUN_CODE[row.status],
+            GATE_CODE[row.gate],
+        ),
+        *(flag(row.stopping), row.seq, row.heals, row.tolerated, *maybe(row.started_at), *maybe(row.ended_at)),
+        *(*maybe(row.deadline_at), *maybe(row.reason), *maybe(None if refused is None else refused.detail)),
+    ]
+    args.append(len(op.nodes))
+    for node in op.nodes:
+        args += (node.index, NODE_CODE[node.status], node.attempt, node.waiting, node.live, node.failures, node.losses)
+        args += (flag(node.lane.suspect), *maybe(node.due_at), *maybe(node.reason), node.generation, node.postponed)
+    args.append(len(op.attempts))
+    for attempt in op.attempts:
+        claim, ordinal = split_attempt_id(attempt.id)
+        args += (pack_id(claim), ordinal, attempt.index, attempt.number, ATTEMPT_CODE[attempt.status], attempt.worker)
+        args += (attempt.started_at, *maybe(attempt.ended_at))
+        args += (*payload(attempt.output), *payload(attempt.error), *payload(attempt.outcome))
+    args.append(len(op.journal))
+    for entry in op.journal:
+        args += (entry.seq, pack_entry(entry))
+    args.append(len(op.lines))
+    for line in op.lines:
+        claim, ordinal = split_attempt_id(line.attempt)
+        args += (pack_id(claim), ordinal, line.index, line.at, line.kind, line.data)
+    return [*args, *many(op.former_graphs), flag(op.finish)]
+
+
+def pack_entry(entry: JournalRow) -> bytes:
+    """As the library writes it."""
+    index = NO_NODE if entry.index is None else entry.index
+    head = ENTRY.pack(KIND_CODE[entry.kind], entry.at.to_bytes(7, "big"), index, entry.attempt or 0)
+    return head + (entry.status or "").encode()
+
+
 _ENCODERS: dict[type[Op], Callable[[Any], list[Arg]]] = {
     Claim: _claim,
     Append: _append,
@@ -239,6 +304,7 @@ _ENCODERS: dict[type[Op], Callable[[Any], list[Arg]]] = {
     Gate: _gate,
     Rewrite: _rewrite,
     Sweep: _sweep,
+    Restore: _restore,
     AddNodes: lambda op: ["add_nodes", op.run_id, op.start],
     SwitchGraph: lambda op: ["switch_graph", op.run_id, op.token, op.digest, op.start],
     Enlist: lambda op: ["enlist", op.worker, duration(op.lease), op.info],

@@ -7,14 +7,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 
 from ...ids import RunId, WorkerId
 from ...model import Hint
 from .connecting import Address, connect
-
-if TYPE_CHECKING:
-    from redis import Redis
 
 _KEPT = 256
 _LOOK_SECONDS = 0.5
@@ -35,17 +33,13 @@ class Hints:
         self._listening = threading.Event()
         self._closed = False
 
-    def send(self, client: Redis, hint: Hint) -> None:
+    def send(self, client: Any, hint: Hint) -> None:
         from redis.exceptions import RedisError
 
-        try:
+        with suppress(RedisError):
             client.publish(self._channel, json.dumps(hint))
-        except RedisError:
-            pass
 
-    def wait(
-        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
-    ) -> bool:
+    def wait(self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float) -> bool:
         wanted_queues = None if queues is None else frozenset(queues)
         wanted_runs = frozenset(runs)
 
@@ -62,7 +56,9 @@ class Hints:
             while True:
                 fresh = self._count - self._seen.get(worker, 0)
                 self._seen[worker] = self._count
-                if fresh > len(self._heard) or any(concerns(hint) for hint in list(self._heard)[len(self._heard) - fresh :]):
+                if fresh > len(self._heard) or any(
+                    concerns(hint) for hint in list(self._heard)[len(self._heard) - fresh :]
+                ):
                     return True
                 left = end - time.monotonic()
                 if left <= 0 or self._closed:

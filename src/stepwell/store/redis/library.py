@@ -33,10 +33,12 @@ FILES = (
     "state",
     "graphs",
     "runs",
+    "attempts",
     "moving",
     "leases",
     "shaping",
     "deleting",
+    "restoring",
     "versions",
     "reading",
     "writing",
@@ -76,7 +78,9 @@ def _constants() -> str:
         "G": {str(state): code for state, code in GATE_CODE.items()},
         "K": KIND_CODE,
     }
-    lines = [f"local {name} = {{{', '.join(f'{k} = {v}' for k, v in table.items())}}}" for name, table in tables.items()]
+    lines = [
+        f"local {name} = {{{', '.join(f'{k} = {v}' for k, v in table.items())}}}" for name, table in tables.items()
+    ]
     lines.append(_names("NODE_NAMES", {code: str(status) for status, code in NODE_CODE.items()}))
     lines.append(_names("RUN_NAMES", {code: str(status) for status, code in RUN_CODE.items()}))
     moves = (

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, assert_never, cast
 
-from ...ids import AttemptId, Digest, NodeId, WorkerId, attempt_id, split_attempt_id
+from ...ids import Digest, NodeId, WorkerId, attempt_id, split_attempt_id
 from ...model import (
     AttemptRow,
     CountNodes,
@@ -46,15 +46,13 @@ from ...model import (
 from ...model.outputs import Completion
 from ..rules.codes import ATTEMPT_STATUS, KINDS, NODE_STATUS, RUN_CODE, VERSION_CODE
 from ..rules.paging import page_of
-from .decoding import Blobs, admission, attempts_of, run_row, text, whole
-from .encoding import Arg, duration, lane_text, many, maybe, pack_id, run_id_of, unpack_id
+from .decoding import Blobs, admission, attempts_of, run_row, whole
+from .encoding import ENTRY, NO_NODE, Arg, duration, lane_text, many, maybe, pack_id, run_id_of, unpack_id
 
 SCANNED = 2_000
 """Rows that one answer looks at, so that nobody else has to wait for long. A page may be short."""
 NODE = struct.Struct(">BIII")
 LAYOUT = struct.Struct(">IHBIIIB")
-_ENTRY = struct.Struct(">B7sII")
-_NOBODY = 0xFFFFFFFF
 _SUSPECT, _MORE = 16, 32
 _LINE_ZERO = 1 << 31
 _NAMED_BY_A_RUN = frozenset({"run", "gate", "healed", "created"})
@@ -102,8 +100,8 @@ class Reader:
                 pairs = many(part for pair in serves for part in pair)
                 args = ["list_ready", *named, *many(runs), *pairs, max(0, limit)]
                 return Asked(args, lambda found, _: tuple(map(run_id_of, found)))
-            case ListUnfinished(after, limit):
-                return Asked(["list_unfinished"], lambda found, _: _unfinished(found, after, limit))
+            case ListUnfinished(found_before, limit):
+                return Asked(["list_unfinished"], lambda found, _: _unfinished(found, found_before, limit))
             case GetVersion(kind, name, number, digest):
                 args = ["get_version", VERSION_CODE[kind], name, *maybe(number), *maybe(digest)]
                 return Asked(args, lambda found, _: None if found is None else _version(found))
@@ -134,7 +132,7 @@ class Reader:
                 return Asked(args, lambda found, blobs: _attempts(found, blobs, most))
             case GetOutputs(_, indexes, last, limit):
                 most = max(0, min(limit, SCANNED))
-                wanted = ("0",) if indexes is None else ("1", *many(sorted(set(i for i in indexes if i >= 0))))
+                wanted = ("0",) if indexes is None else ("1", *many(sorted({i for i in indexes if i >= 0})))
                 args = ["get_outputs", run, *wanted, last, most]
                 return Asked(args, _outputs)
             case ListJournal():
@@ -156,7 +154,11 @@ class Reader:
         rows: list[NodeRow] = []
         for place, (cell, form) in enumerate(zip(NODE.iter_unpack(cells), LAYOUT.iter_unpack(layout), strict=True)):
             index, status = first + place, NODE_STATUS[cell[0] % _SUSPECT]
-            if index <= query.after or (wanted is not None and index not in wanted) or (statuses and status not in statuses):
+            if (
+                index <= query.after
+                or (wanted is not None and index not in wanted)
+                or (statuses and status not in statuses)
+            ):
                 continue
             if len(rows) >= query.limit:
                 break
@@ -297,14 +299,14 @@ def _journal(found: Sequence[bytes], query: ListJournal, count: int) -> Page[Jou
     wanted = None if query.indexes is None else set(query.indexes)
     rows: list[JournalRow] = []
     for seq, entry in enumerate(found, max(0, query.after) + 1):
-        code, at, index, attempt = _ENTRY.unpack_from(entry)
+        code, at, index, attempt = ENTRY.unpack_from(entry)
         kind = KINDS[code]
-        node = None if index == _NOBODY else index
+        node = None if index == NO_NODE else index
         if (query.kinds and kind not in query.kinds) or (wanted is not None and node not in wanted):
             continue
         if len(rows) >= query.limit:
             break
-        status = entry[_ENTRY.size :].decode() or None
+        status = entry[ENTRY.size :].decode() or None
         number = None if kind in _NAMED_BY_A_RUN else attempt
         rows.append(JournalRow(seq, int.from_bytes(at, "big"), kind, node, number, status))
     if rows and len(rows) >= query.limit:

@@ -6,13 +6,13 @@ import logging
 import os
 import secrets
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
 from redis import exceptions as trouble
 
+from ...clock import Clock
 from ...errors import (
     SchemaTooNew,
     StoreBusy,
@@ -60,26 +60,28 @@ _log = logging.getLogger("stepwell.store")
 class RedisStore:
     """Runs in a Redis server, under one namespace.
 
-    `durability` says what a crash of the server can lose. `offset` is added to the time of the server: tests shift it.
+    `durability` says what a crash of the server can lose. Time is that of the server; tests add an `offset` to it, or give a
+    `clock` in its place.
     """
 
     embedded = False
     needs_hints = True
     limits = LIMITS
 
-    def __init__(self, url: str, *, offset: Callable[[], int] = int) -> None:
+    def __init__(self, url: str, *, offset: Callable[[], int] = int, clock: Clock | None = None) -> None:
         self._address: Address = read_url(url)
         self.url = self._address.shown
         self._prefix = f"{{{self._address.namespace}}}:"
         self._marker_key = f"{self._prefix}marker"
         self._offset = offset
+        self._clock = clock
         self._pid = os.getpid()
         self._closed = False
         self._library = library()
         self._lanes: list[Lane] = []
         self._lanes_lock = threading.Lock()
         self._reader = Reader(self._lane)
-        self._client = connect(self._address)
+        self._client: Any = connect(self._address)
         self._hints = Hints(self._address, f"{self._prefix}hints")
         self._told_replaced = False
         with self._translated():
@@ -95,7 +97,8 @@ class RedisStore:
         layout = marker.split(b" ")[0]
         if layout != b"%d" % LAYOUT:
             raise SchemaTooNew(
-                f"{self.url}: what is stored has layout {layout.decode(errors='replace')}, this Stepwell knows {LAYOUT}; upgrade it"
+                f"{self.url}: what is stored has layout {layout.decode(errors='replace')}, and this Stepwell knows "
+                f"{LAYOUT}; upgrade it"
             )
         return marker
 
@@ -181,7 +184,7 @@ class RedisStore:
         return self._lanes[number]
 
     def _call(self, function: str, args: Sequence[Arg], *, writes: bool = False) -> Any:
-        command = ("FCALL", function, 1, self._marker_key, self._marker, self._offset(), *args)
+        command = ("FCALL", function, 1, self._marker_key, self._marker, self._time(), *args)
         with self._translated():
             try:
                 return self._send(command, writes)
@@ -210,11 +213,17 @@ class RedisStore:
             )
         return answer
 
+    def _time(self) -> Arg:
+        """An offset to the time of the server, or a time."""
+        return self._offset() if self._clock is None else f"@{int(self._clock.now())}"
+
     def now(self) -> int:
         self._check_open()
+        if self._clock is not None:
+            return self._clock.now()
         with self._translated():
-            seconds, microseconds = cast("tuple[int, int]", self._client.time())
-        return seconds * 1_000_000 + microseconds + self._offset()
+            seconds, microseconds = self._client.time()
+        return int(seconds) * 1_000_000 + int(microseconds) + self._offset()
 
     def send_hint(self, hint: Hint) -> None:
         if not self._closed:
@@ -249,7 +258,9 @@ class RedisStore:
 def translated(error: trouble.RedisError, url: str) -> Exception:
     told = str(error)
     if isinstance(error, trouble.AuthenticationError | trouble.NoPermissionError | trouble.AuthorizationError):
-        return StoreError(f"{url}: the server refuses this user: {told}; see docs/redis.md for the rights that are needed")
+        return StoreError(
+            f"{url}: the server refuses this user: {told}; see docs/redis.md for the rights that are needed"
+        )
     if isinstance(error, trouble.BusyLoadingError):
         return StoreBusy(f"{url}: the server is starting: {told}")
     if isinstance(error, trouble.ConnectionError | trouble.TimeoutError):
@@ -275,6 +286,3 @@ def _refused_here(op: Any) -> Refused | None:
             return Refused(Refusal.STATUS, f"{op.status} -> {op.node}")
         return None if split_attempt_id(op.attempt)[0] else Refused(Refusal.FENCED)
     return refuse_values(op)
-
-
-

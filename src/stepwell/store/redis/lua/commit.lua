@@ -1,4 +1,7 @@
 -- The two doors: `commit` applies a batch, `read` answers queries. Arguments are a flat list, each op with its fields in order.
+-- They are in a function of their own, because one function has at most 200 local names.
+
+local function offer()
 
 local args, at
 
@@ -59,7 +62,37 @@ local function lane_and_limit()
   return lanes
 end
 
+local function restored_node()
+  return {
+    i = number(), status = number(), attempt = number(), waiting = number(), live = number(), failures = number(),
+    losses = number(), suspect = flag(), due = maybe(number), reason = maybe(arg), generation = number(), postponed = number(),
+  }
+end
+
+local function restored_attempt()
+  return {
+    claim = arg(), ordinal = number(), i = number(), number = number(), status = number(), worker = arg(), started = number(),
+    ended = maybe(number), output = payload(), error = payload(), outcome = payload(),
+  }
+end
+
+local function restored_entry() return {seq = number(), entry = arg()} end
+
+local function restored_line()
+  return {claim = arg(), ordinal = number(), index = number(), at = number(), kind = arg(), data = arg()}
+end
+
 local OPS = {
+  restore = function(receipts)
+    insert(receipts, restore({
+      run = arg(), workflow = arg(), target = maybe(arg), digest = arg(), input = arg(), seed = arg(), on_failure = arg(),
+      priority = arg(), urgency = arg(), timeout = maybe(arg), key = maybe(arg), fork = maybe(arg), origin = maybe(arg),
+      tags = maybe(arg), created_at = arg(), status = number(), gate = number(), stopping = flag(), seq = number(),
+      heals = number(), tolerated = number(), started = maybe(number), ended = maybe(number), deadline = maybe(number),
+      reason = maybe(arg), illegal = maybe(arg), nodes = list(restored_node), attempts = list(restored_attempt),
+      journal = list(restored_entry), lines = list(restored_line), former = list(arg), finish = flag(),
+    }))
+  end,
   settle = function(receipts)
     for _, receipt in ipairs(settle(list(settlement))) do insert(receipts, receipt) end
   end,
@@ -167,7 +200,7 @@ local QUERIES = {
 local function enter(keys, given)
   args, at = given, 0
   local marker = arg()
-  begin(keys[1], number())
+  begin(keys[1], arg())
   if call('GET', keys[1]) ~= marker then return false end
   return true
 end
@@ -207,3 +240,7 @@ end
 
 redis.register_function({function_name = NAME .. '_commit', callback = commit})
 redis.register_function({function_name = NAME .. '_read', callback = read, flags = {'no-writes'}})
+
+end
+
+offer()

@@ -7,12 +7,8 @@ do
 local function forget_in_claim(attempt)
   local claim = get_claim(attempt.claim)
   if not claim then return end
-  if not claim.pieces then
-    claim.pieces = {}
-    for at = 1, #claim.cells, CLAIM_CELL do insert(claim.pieces, sub(claim.cells, at, at + CLAIM_CELL - 1)) end
-  end
-  claim.pieces[attempt.ordinal + 1] = rep('\0', CLAIM_CELL)
-  claim.changed, claim.thinned = true, true
+  set_claim_cell(claim, attempt.ordinal, rep('\0', CLAIM_CELL))
+  claim.thinned = true
   if attempt.status == A.RUNNING then set_running(claim, claim.running - 1) end
 end
 
@@ -62,8 +58,8 @@ end
 
 -- Whether nothing is left of it.
 local function forget_journal(run, count)
+  journal_size(run)
   local stored = run.stored_journal
-  if stored == nil then stored = run.fresh and 0 or call('LLEN', run_key('journal', run)) end
   while count > 0 and #run.journal > 0 do
     run.journal[#run.journal] = nil
     count = count - 1
@@ -108,7 +104,7 @@ end
 delete_run = function(op)
   local run = get_run(op.run)
   if not run then return {'deleted', 1} end
-  if run.purpose ~= 'delete' and run.status < R.COMPLETED then return refused('status', RUN_NAMES[run.status]) end
+  if run.purpose ~= 'delete' and run.purpose ~= 'restore' and run.status < R.COMPLETED then return refused('status', RUN_NAMES[run.status]) end
   run.gate, run.expires, run.changed = G.HELD, 0, true
   set_purpose(run, 'delete')
   set_token(run, nil)

@@ -5,7 +5,7 @@ local reading = {} -- a chunk of Lua has at most 200 local names
 do
 
 local ROW_TEXTS = {
-  'target', 'input', 'seed', 'priority', 'key', 'created_at', 'reason', 'fork', 'origin', 'tags',
+  'target', 'input', 'seed', 'priority', 'key', 'created_at', 'reason', 'fork', 'origin', 'tags', 'timeout',
 }
 
 run_row = function(run)

@@ -164,8 +164,7 @@ local function copy_blob(from, to, reference)
 end
 
 local function share_one(run, node, theirs, claim, ordinal)
-  for k = #claim.pieces + 1, ordinal do claim.pieces[k] = rep('\0', CLAIM_CELL) end
-  claim.pieces[ordinal + 1] = pack('>I6I4I4', run.number, node.i, 1)
+  set_claim_cell(claim, ordinal, pack('>I6I4I4', run.number, node.i, 1))
   local ours = new_attempt(run, claim, ordinal, node.i, 1)
   ours.status, ours.ended, ours.output, ours.outcome = A.COMPLETED, theirs.ended, theirs.output, theirs.outcome
   ours.worker, ours.started = theirs.worker or get_claim(theirs.claim).worker, started_of(theirs)
@@ -207,7 +206,7 @@ end
 local function refuse_gate(op, run)
   local held = run.gate == G.HELD
   if op.token == text(run, 'last_token') then return refused('gate_lost', 'what this request was for is done') end
-  if held and (run.purpose == 'load' or run.purpose == 'delete') then return refused('incomplete', run.purpose) end
+  if held and (run.purpose == 'load' or run.purpose == 'delete' or run.purpose == 'restore') then return refused('incomplete', run.purpose) end
   if #op.allowed > 0 then
     local allowed = false
     for k = 1, #op.allowed do allowed = allowed or op.allowed[k] == run.status end

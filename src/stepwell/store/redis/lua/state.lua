@@ -18,8 +18,13 @@ local function begin(marker, offset)
     byte, sub, rep, format = string.byte, string.sub, string.rep, string.format
     floor, min, max, insert, concat, sort = math.floor, math.min, math.max, table.insert, table.concat, table.sort
   end
-  local time = call('TIME')
-  P, now = sub(marker, 1, -7), tonumber(time[1]) * 1000000 + tonumber(time[2]) + offset
+  P = sub(marker, 1, -7)
+  if byte(offset) == 64 then -- '@': a test says what time it is
+    now = tonumber(sub(offset, 2))
+  else
+    local time = call('TIME')
+    now = tonumber(time[1]) * 1000000 + tonumber(time[2]) + tonumber(offset)
+  end
   S = {
     runs = {}, numbers = {}, run_order = {}, graphs = {}, claims = {}, workers = {}, indexes = {}, index_order = {},
     names = {}, counters = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},
