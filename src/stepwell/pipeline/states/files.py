@@ -27,7 +27,18 @@ from ..patterns.paths import TEMPORARY, SafeRoot, checked_path
 from ..patterns.pattern import Pattern
 from .cache import UNKNOWN, Cache, Cached, read_cache, write_cache
 from .lease import hold_lease, lease_number
-from .listing import MANIFEST_FILES, SLOW_TICK_NS, Folder, Stamp, hash_file, is_recent, read_file, stamp_of, walk
+from .listing import (
+    MANIFEST_FILES,
+    SLOW_TICK_NS,
+    Folder,
+    Stamp,
+    hash_file,
+    is_folder,
+    is_recent,
+    read_file,
+    stamp_of,
+    walk,
+)
 from .locking import locked
 from .logged import Logged, store_changes
 from .manifests import Manifests, draft_name, split_address
@@ -319,6 +330,18 @@ class FileStates:
 
     def discard(self, draft: Draft) -> None:
         discard(draft)
+
+    def files_below(self, path: str) -> list[str] | None:
+        """The files of a directory and below it; None if it is none."""
+        base = f"{self.root}/{path}"
+        if not is_folder(base):
+            return None
+        found = []
+        for folder, folders, names in os.walk(base):
+            folders[:] = [name for name in folders if name[0] != "."]
+            relative = os.path.relpath(folder, self.root).replace(os.sep, "/")
+            found += [f"{relative}/{name}" for name in names if name[0] != "." or name in MANIFEST_FILES]
+        return found
 
     def stamp(self, path: str) -> Stamp | None:
         return stamp_of(f"{self.root}/{path}")
