@@ -42,7 +42,8 @@ from ..bodies.held import Held, RunFacts
 from ..bodies.log_lines import Lines
 from ..bodies.run_queue import RunQueue, first_of
 from .backpressure import KINDS, Pressure
-from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Pace, Submission, Window, windows
+from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission, Window, windows
+from .claim_ahead import Pace
 from .counters import Counters
 from .rejected_ops import FIRST_PAUSE, Apart, Isolation, Rejected, in_words
 
