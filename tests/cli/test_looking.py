@@ -108,7 +108,7 @@ def test_show_has_tracebacks_when_asked(old_shop: Shop) -> None:
 
 def test_show_as_json_has_keys_that_stay(old_shop: Shop) -> None:
     run = old_shop("show", "shop:failed", "--json").json
-    more = {"input", "digest", "counts", "result", "forks", "metrics", "nodes", "heals", "removed_nodes"}
+    more = {"input", "digest", "document", "counts", "result", "forks", "metrics", "nodes", "heals", "removed_nodes"}
     assert set(run) == RUN_KEYS | more
     assert run["input"]["order_id"] == -1
     assert run["result"] is None

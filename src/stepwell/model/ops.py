@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from ..ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId
 from .lanes import Lane
 from .limits import StoreLimits
-from .rows import OnFailure
+from .rows import AttemptRow, JournalRow, LineRow, NodeRow, OnFailure, RunRow
 from .status import AttemptStatus, NodeStatus, RunStatus
 from .versions import ActivateVersion, SaveVersion
 
@@ -243,6 +243,24 @@ class Rewrite(NamedTuple):
     finish: Finish | None = None
 
 
+class Restore(NamedTuple):
+    """A run as another store has it, or a part of it: rows with their ids, times and seq. Repeating it is harmless.
+
+    Its graphs are stored before. The gate of the run is held for `restore` until `finish`, with which it becomes what its row
+    says; somebody may delete it if that does not come within LOAD_LEASE of the last part. Nothing of it may run: attempts that
+    are RUNNING, and gates that are held, are refused.
+    """
+
+    run: RunRow
+    nodes: tuple[NodeRow, ...] = ()
+    attempts: tuple[AttemptRow, ...] = ()
+    """In the order in which they were claimed."""
+    journal: tuple[JournalRow, ...] = ()
+    lines: tuple[LineRow, ...] = ()
+    former_graphs: tuple[Digest, ...] = ()
+    finish: bool = False
+
+
 class Delete(NamedTuple):
     """Forget an ended run, at most `limit` nodes and ENTRIES_A_NODE times as many entries of its journal at a time."""
 
@@ -275,6 +293,7 @@ Op: TypeAlias = (
     | Sweep
     | Gate
     | Rewrite
+    | Restore
     | Delete
     | DeleteGraph
     | SaveVersion
@@ -283,17 +302,9 @@ Op: TypeAlias = (
 
 Batch: TypeAlias = Sequence[Op]
 
-SUSPECT_AFTER = 2
-"""After this many lost workers a node is suspect: it is claimed alone, so that the next loss is certainly its own."""
-MAX_LOSSES = SUSPECT_AFTER + 3
-"""At this many losses the node is FAILED, reason `worker_lost`."""
 NODE_FAILED = "node_failed"
 """Why a run with `on_failure="pause"` is PAUSED."""
 HAND_OUT = 5_000_000
 OUTAGE = 12_000_000
 LOAD_LEASE = 30_000_000
 """Microseconds after which a run that is still not loaded is reported, so that anybody can finish it."""
-
-WORKER_LOST_ERROR = (
-    b'{"message":"the worker that ran this attempt died or did not renew its lease in time","type":"WorkerLost"}'
-)

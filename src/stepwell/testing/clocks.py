@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..clock import SECOND, WallClock
+from ..clock import SECOND, Clock, WallClock
 
 TOLERANCE = 5 * SECOND
 
@@ -40,3 +40,13 @@ class RunningClock:
 
     def advance(self, seconds: float) -> None:
         self.offset += int(seconds * SECOND)
+
+
+class PlainTime:
+    """The time of another clock, as an ordinary number: for a store that keeps it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now(self) -> int:
+        return int(self._clock.now())

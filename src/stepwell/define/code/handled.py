@@ -56,8 +56,10 @@ class HandledBody:
         if self._reads_run:
             scope["run"] = {"id": ctx.run_id}
         if self._reads_input:
-            scope["input"] = copied_values(input)
+            scope["input"] = input if type(input) is dict else dict(input)
         rendered: dict[str, Any] = self._config.render(scope, SecretRef)
+        if self._reads_input:  # it may hold parts of the input, which all attempts of the run share
+            rendered = copied_values(rendered)
         if self._config.dynamic:
             ctx.outcome[RENDERED] = _kept(rendered)
         return rendered
