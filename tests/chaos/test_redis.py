@@ -20,7 +20,6 @@ from tests.runner.ledger import noted
 from tests.runner.waiting import eventually
 from tests.servers.redis_server import RedisServer
 
-
 TRUSTED = {"jobs": ["tests.chaos.work"]}
 
 
