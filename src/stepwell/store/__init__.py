@@ -16,7 +16,8 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
     """Open the store that a URL names.
 
     `memory://` | `sqlite:///relative.db` | `sqlite:////absolute.db`, with `?synchronous=normal` (a power cut may then
-    undo the last commits; a crash of the process does not) and `?busy_seconds=30`.
+    undo the last commits; a crash of the process does not) and `?busy_seconds=30` | `redis://host:6379/0`, `rediss://…` or
+    `redis+sentinel://host:26379/service/0`, with the options of docs/redis.md.
     """
     scheme, separator, rest = url.partition("://")
     location, _, query = rest.partition("?")
@@ -25,9 +26,15 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
         from .memory import MemoryStore
 
         return MemoryStore(clock)
+    if separator and scheme in ("redis", "rediss", "redis+sentinel"):
+        if clock is not None:
+            raise InputError("a Redis store goes by the clock of its server: no other can be given")
+        from .redis import RedisStore
+
+        return RedisStore(url)
     if separator and scheme == "sqlite":
         return _open_sqlite(url, unquote(location), options, clock)
-    raise InputError(f"store URL {url!r}: use memory:// or sqlite:///path/to/file.db")
+    raise InputError(f"store URL {url!r}: use memory://, sqlite:///path/to/file.db or redis://host:6379/0")
 
 
 def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock | None) -> Store:
