@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from .cases import CASES, Row
+from .cases import CASES
+from .rows import Row
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 PEERS = """

@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from stepwell import Engine
 
 from .documents import documents
 from .floors import bare_commits
 from .held import claims_beside_held_runs, lists_among_stored_runs
+from .pipelines import pipelines
 from .processes import SMALLEST
+from .rows import Row
 from .shapes import (
     Diamond,
     ask_recorded,
@@ -34,13 +36,6 @@ from .shapes import (
 )
 
 Body: TypeAlias = Callable[..., None]
-
-
-class Row(NamedTuple):
-    work: str
-    bar: str
-    measured: str
-    met: bool
 
 
 def timed(action: Callable[[], object]) -> float:
@@ -283,6 +278,7 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "async": asynchronous,
     "held": held,
     "stored": stored,
+    "pipelines": pipelines,
     "small": small,
     "documents": documents,
 }

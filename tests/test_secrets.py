@@ -121,13 +121,14 @@ def test_settings_say_where_secrets_are_and_mistakes_show_no_values():
     wrong = {
         "A": "hunter2",
         "B": {"envv": "hunter2"},
+        "E": {"env": 7},
         "C": {"env": "X", "file": "Y"},
         "D": {"services": "crm"},
         "1": {},
     }
     found, problems = sources_of(wrong)
     assert found == {}
-    assert len(problems) == 5
+    assert len(problems) == 6
     assert not any("hunter2" in problem for problem in problems)
     assert sources_of([])[1] == ["a table is needed, one entry for each secret"]
 
@@ -143,3 +144,21 @@ def test_the_credential_of_a_service_is_for_it_alone_unless_its_entry_says_other
     for name in ("OPEN", "OTHER"):
         assert secrets.problem(SecretRef(name)) is None
         assert secrets.problem(SecretRef(name), "mail") is None
+
+
+def test_whether_a_secret_is_here_is_asked_once_for_many_nodes_and_its_value_each_time():
+    class Vault:
+        asked = 0
+
+        def get(self, name: str) -> str | None:
+            self.asked += 1
+            return None if name == "B" else "swordfish-50"
+
+    vault = Vault()
+    secrets = Secrets(provider=vault, environment={})
+    assert [secrets.problem(SecretRef("A")) for _ in range(1_000)] == [None] * 1_000
+    assert vault.asked == 1
+    for _ in range(3):
+        assert secrets.value(SecretRef("A")) == "swordfish-50"
+        assert secrets.problem(SecretRef("B")) is not None  # it may come any moment
+    assert vault.asked == 7

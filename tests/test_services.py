@@ -31,6 +31,8 @@ def test_a_service_has_its_url_and_its_credentials():
         ({"base_url": "ftp://x"}, "http://"),
         ({"base_url": "https://"}, "a host"),
         ({"base_url": "https://me:hunter2@x"}, "no user and password"),
+        ({"base_url": "https://hunter2@x"}, "no user and password"),
+        ({"base_url": "https://:hunter2@x"}, "no user and password"),
         ({"base_url": "https://x?key=hunter2"}, "no query"),
         ({"base_url": "https://x:port"}, "base_url"),
         ({"base_url": "https://x", "url": "y"}, "there is no 'url'"),

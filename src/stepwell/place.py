@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Mapping
 from types import CodeType, FrameType
@@ -54,6 +53,8 @@ def neighbours() -> Mapping[str, object]:
 
 def place_of(function: Callable[..., Any]) -> SourceLine:
     """The first line of a function, its decorators included; of a wrapped one, that of what it wraps."""
+    import inspect  # which takes longer to load than most definitions to check
+
     return SourceLine(getattr(inspect.unwrap(function), "__code__", None) or function.__code__)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 PREFIX = "secret:"
 VARIABLE = "STEPWELL_SECRET_"
 MAX_BYTES = 64 * 1024
+SEEN_SECONDS = 1.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,199}")
 
 
@@ -126,11 +128,13 @@ class Secrets:
         self._folder = None if folder is None else Path(folder)
         self._environment = os.environ if environment is None else environment
         self._owners: Mapping[str, frozenset[str]] = {}
+        self._seen: dict[tuple[str, str | None], float] = {}
+        """What was here, and when: a document of 10,000 nodes must not ask a vault for each of them whether it could run."""
 
     def owned_by(self, owners: Mapping[str, frozenset[str]]) -> Secrets:
         """The same, each of these for the services that use it, unless its own entry says which it is for."""
         made = copy(self)
-        made._owners = owners
+        made._owners, made._seen = owners, {}
         return made
 
     def value(self, ref: SecretRef, service: str | None = None) -> str:
@@ -145,9 +149,13 @@ class Secrets:
         return found
 
     def problem(self, ref: SecretRef, service: str | None = None) -> str | None:
-        """Why a secret could not be used here; None if it could."""
+        """Why a secret could not be used here; None if it could, or could a moment ago."""
+        asked, now = (ref.name, service), time.monotonic()
+        if now - self._seen.get(asked, -SEEN_SECONDS) < SEEN_SECONDS:
+            return None
         try:
             self.value(ref, service)
+            self._seen[asked] = now
         except MissingSecret as error:
             return error.reason
         except TransientError:  # whoever keeps it does not answer now; the node will ask again
@@ -173,8 +181,8 @@ class Secrets:
 
     def _check_service(self, name: str, source: SecretSource, service: str | None) -> None:
         allowed = self._owners.get(name) if source.services is None else source.services
-        if allowed is None or service in allowed or ANY_SERVICE in allowed:
-            return
+        if allowed is None or service in allowed or ANY_SERVICE in (service, *allowed):
+            return  # for any service: nobody knows yet for which, so it is asked again then
         asked = "no service" if service is None else f"service {service!r}"
         told = ", ".join(sorted(allowed)) or "none"
         raise MissingSecret(

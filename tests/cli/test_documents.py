@@ -107,6 +107,9 @@ def test_versions_are_saved_chosen_compared_and_run(greet: Shop) -> None:
     assert greet("save", "greet.yaml", "--json").json[0]["version"] == 2
     assert greet("run", "greet", "-i", "name=Ann").json["result"]["text"] == "Hi Ann!"
     assert greet("run", "greet@1", "-i", "name=Ann").json["result"]["text"] == "Hello Ann!"
+    newest = greet("ls", "--json").json[0]["id"]
+    assert greet("show", newest).out.startswith("greet@1  ")
+    assert greet("show", newest, "--json").json["document"]["version"] == 1
     greet("activate", "greet@1")
     assert greet("run", "greet", "-i", "name=Ann").json["result"]["text"] == "Hello Ann!"
     greet.write("greet.yaml", GREET.replace("Hello", "Hey"))

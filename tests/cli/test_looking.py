@@ -17,6 +17,7 @@ RUN_KEYS = {
     "reason",
     "priority",
     "idempotency_key",
+    "tags",
     "nodes_total",
     "nodes_open",
     "nodes_failed",
@@ -107,7 +108,7 @@ def test_show_has_tracebacks_when_asked(old_shop: Shop) -> None:
 
 def test_show_as_json_has_keys_that_stay(old_shop: Shop) -> None:
     run = old_shop("show", "shop:failed", "--json").json
-    more = {"input", "digest", "counts", "result", "forks", "metrics", "nodes", "heals", "removed_nodes"}
+    more = {"input", "digest", "document", "counts", "result", "forks", "metrics", "nodes", "heals", "removed_nodes"}
     assert set(run) == RUN_KEYS | more
     assert run["input"]["order_id"] == -1
     assert run["result"] is None
@@ -283,3 +284,23 @@ def test_a_picture_that_cannot_be_drawn_says_why(old_shop: Shop) -> None:
     assert "stepwell show" in told
     assert not (old_shop.folder / "large.svg").exists()
     assert "only one of" in old_shop("graph", "fan-12", "--svg", "-", "--json", code=2).err
+
+
+def test_ls_chooses_by_tag_time_and_the_beginning_of_an_id(shop: Shop) -> None:
+    for number in (1, 2):
+        shop(
+            "run",
+            "shop:Order",
+            "-i",
+            f"order_id={number}",
+            "--run-id",
+            f"order-{number}",
+            "--tag",
+            f"customer={number}",
+        )
+    assert [run["id"] for run in shop("ls", "--tag", "customer=2", "--json").json] == ["order-2"]
+    assert [run["id"] for run in shop("ls", "--id", "order-1", "--since", "1h", "--json").json] == ["order-1"]
+    assert shop("ls", "--json").json[0]["tags"] == {"customer": "2"}
+    assert shop("ls", "--tag", "customer=3", "--status", "completed", "--json").json == []
+    for wrong in (("--tag", "customer"), ("--since", "yesterday")):
+        assert " needed, as in" in shop("ls", *wrong, code=2).err

@@ -3,7 +3,7 @@
 import pytest
 
 from stepwell.store.memory import MemoryStore
-from stepwell.testing.clocks import RunningClock
+from stepwell.testing.clocks import PlainTime, RunningClock
 from stepwell.testing.conformance import *  # noqa: F403
 
 
@@ -12,14 +12,6 @@ def clock() -> RunningClock:
     return RunningClock()
 
 
-class ServerTime:
-    def __init__(self, clock: RunningClock) -> None:
-        self._clock = clock
-
-    def now(self) -> int:
-        return int(self._clock.now())
-
-
 @pytest.fixture
 def store(clock: RunningClock) -> MemoryStore:
-    return MemoryStore(ServerTime(clock))
+    return MemoryStore(PlainTime(clock))

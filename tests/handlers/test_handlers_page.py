@@ -14,6 +14,7 @@ from stepwell.define.document import Document
 from stepwell.handlers import Handlers
 from stepwell.secrets import sources_of
 from stepwell.services import services_of
+from stepwell.settings import read_settings
 from stepwell.templates import is_template
 from tests.handlers.page import tables
 from tests.runner.waiting import eventually
@@ -51,6 +52,26 @@ def test_the_settings_are_read_as_they_stand():
             table = tomllib.loads(block)
             assert services_of(table.get("services", {}))[1] == []
             assert sources_of(table.get("secrets", {}))[1] == []
+
+
+def test_every_setting_of_handlers_is_on_the_page(tmp_path: Path):
+    told = {
+        "services": '{"crm": {"base_url": "https://crm.test"}}',
+        "secrets": '{"T": {"env": "TOKEN"}}',
+        "secrets_folder": "/run/secrets",
+        "private_networks": "10.0.0.0/8, 127.0.0.1:80",
+        "shell": "git, tr",
+        "handlers": "shop.handlers",
+        "jobs": "shop.jobs",
+    }
+    section = SECTIONS["Settings"]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(told)
+    environment = {f"STEPWELL_{name.upper()}": value for name, value in told.items()}
+    assert all(f"`{variable}`" in section for variable in environment)
+    found = read_settings({}, environment, tmp_path)
+    assert all(getattr(found, name) for name in told)
+    access = Handlers.of_settings(found).access
+    assert (list(access.services), access.shell, len(access.private)) == (["crm"], {"git", "tr"}, 2)
 
 
 def test_the_handler_of_ones_own_works():

@@ -13,9 +13,10 @@ import pytest
 
 from stepwell import Engine, Handlers, MissingJob, handler
 from stepwell.define.document import Document
+from stepwell.errors import MissingSecret
 from stepwell.handlers import Handler
 from stepwell.runner import NodeView
-from stepwell.secrets import Secrets
+from stepwell.secrets import SecretRef, Secrets
 from tests.handlers.servers import Asked, Server, answer
 from tests.runner.waiting import eventually
 
@@ -80,10 +81,10 @@ def test_an_answer_that_trickles_ends_with_the_time_of_its_node(respond):
         slow = one("http_request", {"url": server.url}, timeout_seconds=0.5, retry=1)
         started = time.monotonic()
         run = engine.start(document(slow, handlers=engine.code.handlers)).wait(30)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5
         attempt = run.node("node").attempts[0]
         assert str(attempt.status) == "TIMED_OUT"
-        assert 0.45 <= attempt.ended_at - attempt.started_at < 0.7
+        assert 0.45 <= attempt.ended_at - attempt.started_at < 1.5
 
 
 def test_a_time_out_is_tried_again_as_network_errors_are():
@@ -106,7 +107,7 @@ def test_a_request_under_way_is_cancelled_with_its_run():
         run.cancel()
         run.wait(10)
         assert str(run.status) == "CANCELLED"
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5
 
 
 def test_a_program_is_killed_when_its_node_runs_out_of_time(tmp_path: Path):
@@ -266,6 +267,39 @@ def test_why_says_that_trying_again_would_not_help():
         told = str(run.why("node"))
         assert "it is tried again only after other errors" in told
         assert "status 404" in told
+
+
+def test_a_handler_of_ones_own_gets_no_secret_by_naming_a_service():
+    @handler("mine")
+    def mine(ctx, config):
+        return {"result": "called"}
+
+    services = {"crm": {"base_url": "https://crm.test", "bearer": "secret:T"}}
+    handlers = local(mine, services=services, secrets={"T": "swordfish-44"})
+    with Engine("memory://", handlers=handlers) as engine, pytest.raises(MissingJob, match="it is for crm"):
+        engine.start(document(one("mine", {"service": "crm", "key": "secret:T"}), handlers=handlers))
+    with pytest.raises(MissingSecret):
+        handlers.call(mine, None, {"service": "crm", "key": SecretRef("T")})
+
+
+def test_a_service_that_a_template_names_is_known_when_it_runs():
+    with Server(lambda asked: answer()) as server:
+        services = {"crm": {"base_url": server.url, "bearer": "secret:T"}, "mail": {"base_url": server.url}}
+        handlers = local(services=services, secrets={"T": "swordfish-45"})
+        config = {"service": "{{ input.service }}", "headers": {"X-Key": "secret:T"}}
+        with Engine("memory://", handlers=handlers) as engine:
+            node = document(one("call_external_service", config), handlers=handlers)
+            statuses = {}
+            for service in ("crm", "mail", "*", "nowhere"):
+                run = engine.start(node, input={"service": service}).wait(20)
+                statuses[service] = str(run.status), len(run.node("node").attempts)
+        assert statuses == {
+            "crm": ("COMPLETED", 1),
+            "mail": ("FAILED", 1),
+            "*": ("FAILED", 1),
+            "nowhere": ("FAILED", 1),
+        }
+        assert len(server.asked) == 1
 
 
 def test_a_document_cannot_send_the_credential_of_a_service_elsewhere():

@@ -53,6 +53,8 @@ def test_a_handler_is_described_by_its_function():
     assert geocode.retry.max_attempts == 3
     assert not geocode.is_async
     assert geocode.config_schema()["properties"]["zoom"]["maximum"] == 20
+    assert geocode.output_schema()["required"] == ["result"]
+    assert handler("bare")(lambda ctx, config: None).output_schema() is None
 
 
 def test_all_problems_of_a_config_are_told_each_with_its_path():
@@ -107,6 +109,14 @@ def test_a_rendered_config_that_is_refused_fails_for_good_and_shows_no_values():
         "  - config.address: Input should be a valid string",
         "  - config.zoom: Input should be a valid integer, unable to parse string as an integer",
     ]
+
+
+def test_what_was_rendered_is_checked_as_what_was_written():
+    with pytest.raises(PermanentError, match=r"config\.zom: there is no such field; did you mean 'zoom'"):
+        Handlers([geocode]).call(geocode, None, {"address": "x", "zom": 4})
+    handlers = Handlers()
+    with pytest.raises(PermanentError, match="transform takes no secrets"):
+        handlers.call(handlers["transform"], None, {"template": [SecretRef("DB")]})
 
 
 def test_a_model_that_is_returned_becomes_data():
@@ -189,6 +199,11 @@ def test_packages_bring_handlers_by_entry_points(monkeypatch):
     assert handlers["geocode"] is geocode
     with pytest.raises(DefinitionError, match="'bad' cannot be loaded from nowhere:x"):
         handlers["bad"]
+    points += [EntryPoint(name, f"{__name__}:geocode", "g") for name in ("other",)]
+    points.append(EntryPoint("none", "json:dumps", "g"))
+    for name in ("other", "none"):
+        with pytest.raises(DefinitionError, match=f"is no handler '{name}'"):
+            Handlers()[name]
 
 
 def test_what_is_not_there_is_told_before_anything_runs():

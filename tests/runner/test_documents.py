@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,14 @@ def test_what_a_body_does_to_its_config_nobody_else_sees(engine: Engine) -> None
     made = document(job("spoil", "a", data="{{ input.data }}"), job("spoil", "b", "a", data="{{ input.data }}"))
     run = engine.run(made, input={"data": [1]})
     assert (run.output("a"), run.output("b"), run.input) == (2, 2, {"data": [1]})
+
+
+def test_a_large_input_is_not_copied_for_every_node(engine: Engine) -> None:
+    nodes = [{"id": f"n{i}", "handler": "transform", "config": {"template": "{{ input.name }}"}} for i in range(200)]
+    large = {"name": "x", "data": [{"a": [1, 2, 3]}] * 50_000}
+    start = time.process_time()
+    engine.run(document(*nodes), input=large)
+    assert time.process_time() - start < 10  # copying it 200 times takes a minute
 
 
 def test_a_function_may_have_a_process_and_its_config_is_rendered_and_kept(engine: Engine) -> None:

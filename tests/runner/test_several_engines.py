@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -150,10 +151,10 @@ def test_a_run_that_was_granted_and_cannot_be_served_keeps_nobody_from_working(
     find = runner.find_facts
     gone = [odd.id]
 
-    def find_some(run_id: RunId) -> RunFacts:
+    def find_some(run_id: RunId, row: Any) -> RunFacts:
         if run_id in gone:
             raise RunNotFound(run_id)
-        return find(run_id)
+        return find(run_id, row)
 
     monkeypatch.setattr(runner, "find_facts", find_some)
     assert usual.wait(10).status == "COMPLETED"

@@ -64,6 +64,10 @@ def run(
         float | None, typer.Option("--timeout", metavar="SECONDS", help="The run fails if it takes longer.")
     ] = None,
     priority: Annotated[int, typer.Option("--priority", metavar="N", help="Larger is claimed first.")] = 0,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="NAME=VALUE", help="What the run is found by later; may be repeated."),
+    ] = None,
 ) -> None:
     """Run a workflow to its end and print its result as JSON.
 
@@ -86,6 +90,14 @@ def ls(
             "--status", metavar="STATUS", help="Only runs with this status.", autocompletion=completion.statuses
         ),
     ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="NAME=VALUE", help="Only runs with this tag; may be repeated."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="AGO", help="Only runs created since then: 90m, 12h, 7d.")
+    ] = None,
+    prefix: Annotated[str | None, typer.Option("--id", metavar="PREFIX", help="Only runs whose id begins so.")] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most so many.")] = 20,
     as_json: options.AsJson = False,
 ) -> None:

@@ -99,13 +99,26 @@ def workflows(store: Store, context: typer.Context, incomplete: str) -> Offers:
 @_offered
 def targets(store: Store, context: typer.Context, incomplete: str) -> Offers:
     """Targets that were run: looking for others would mean importing code."""
+    yield from _documents(store)
     for row in _newest(store):
         if row.target is not None:
             yield row.target, row.workflow
 
 
 @_offered
+def documents(store: Store, context: typer.Context, incomplete: str) -> Offers:
+    yield from _documents(store)
+
+
+def _documents(store: Store) -> Offers:
+    from ..store import reader
+
+    yield from ((row.name, f"document, version {row.active}") for row in reader.all_names(store, "document"))
+
+
+@_offered
 def targets_and_runs(store: Store, context: typer.Context, incomplete: str) -> Offers:
+    yield from _documents(store)
     rows = list(_newest(store))
     yield from ((row.target, row.workflow) for row in rows if row.target is not None)
     yield from ((row.id, f"{row.status} {row.workflow}") for row in rows)

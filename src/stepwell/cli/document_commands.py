@@ -8,9 +8,12 @@ import typer
 
 from . import options
 from .command import declare
+from .completion import documents
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="JSON or YAML.")]
-Source = Annotated[str, typer.Argument(metavar="FILE|NAME", help="A file, or a stored document.")]
+Source = Annotated[
+    str, typer.Argument(metavar="FILE|NAME", help="A file, or a stored document.", autocompletion=documents)
+]
 Node = Annotated[str, typer.Argument(metavar="NODE", help="The id of a node.")]
 Outputs = Annotated[
     str | None,
@@ -59,7 +62,12 @@ def add_to(app: typer.Typer) -> None:
 
     @declare(app, "documents")
     def activate(
-        name: Annotated[str, typer.Argument(metavar="NAME[@N]", help="A version; without @N the newest again.")],
+        name: Annotated[
+            str,
+            typer.Argument(
+                metavar="NAME[@N]", help="A version; without @N the newest again.", autocompletion=documents
+            ),
+        ],
     ) -> None:
         """Choose the version of a stored document that its name starts."""
 
@@ -69,7 +77,7 @@ def add_to(app: typer.Typer) -> None:
 
     @declare(app, "documents")
     def workflow(
-        name: Annotated[str, typer.Argument(metavar="NAME", help="A stored document.")],
+        name: Annotated[str, typer.Argument(metavar="NAME", help="A stored document.", autocompletion=documents)],
         version: Annotated[int | None, typer.Option("--version", metavar="N", help="This version.")] = None,
         diff: Annotated[
             tuple[int, int] | None, typer.Option("--diff", metavar="N N", help="What changed from one to the other.")

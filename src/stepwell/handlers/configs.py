@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import PermanentError
@@ -93,6 +94,7 @@ def _unknown_keys(model: Any, config: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem((key,), f"there is no such field{meant}")
 
 
+@cache
 def _names(model: Any) -> list[str]:
     return [info.alias or name for name, info in model.model_fields.items()]
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from ..errors import DefinitionError
 from ..networks import allowed_networks
-from ..secrets import NO_SECRETS, Provider, Secrets, has_references, references, references_of, resolved
+from ..secrets import ANY_SERVICE, NO_SECRETS, Provider, Secrets, has_references, references, references_of, resolved
 from ..services import checked_services, owners_of
 from ..settings import Settings
 from ..words import shown
@@ -120,11 +120,9 @@ class Handlers(Mapping[str, Handler]):
         """What a node of this handler returns, a coroutine for `async def`; `config` is rendered, its secrets references."""
         used = handler.takes_secrets and not handler.keeps_secrets and has_references(config)
         if used:
-            service = config.get("service")
-            known = service if isinstance(service, str) else None
             # What a replay is answered was recorded without secrets, and where it runs there may be none.
             secrets = NO_SECRETS if getattr(ctx, "replaying", False) else self.access.secrets
-            config = resolved(config, secrets, known)
+            config = resolved(config, secrets)  # for no service: whom such a handler calls nobody can know
         result = handler.function(ctx, handler.validated(config))
         # A handler that gets the secrets themselves might return them, and an output is kept.
         finish = _masked if used else plain
@@ -136,17 +134,19 @@ class Handlers(Mapping[str, Handler]):
         """Why a node of this handler could not run here: the handler, a service or a secret is not here."""
         if ":" not in name and name not in self:
             return [f"there is no handler {name!r} here; give it to the engine: Engine(handlers=[...]), or in settings"]
-        named = config.get("service")
+        named = config.get("service") if name in _WITH_SERVICE else None
+        is_known_later = isinstance(named, str) and "{{" in named
         found: list[str] = []
         service = self.access.services.get(named) if isinstance(named, str) else None
-        if isinstance(named, str) and "{" not in named and service is None and name in _WITH_SERVICE:
+        if isinstance(named, str) and service is None and not is_known_later:
             known = ", ".join(self.access.services) or "none"
             found.append(
                 f"there is no service {named!r} here; there are {known}: add [services.{named}] to the settings"
             )
         used = [*references(references_of(config)), *(service.references if service is not None else ())]
         for ref in dict.fromkeys(used):
-            problem = self.access.secrets.problem(ref, named if isinstance(named, str) else None)
+            for_service = ANY_SERVICE if is_known_later else named if isinstance(named, str) else None
+            problem = self.access.secrets.problem(ref, for_service)
             if problem is not None:
                 found.append(problem)
         return found

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from ..ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId
 from .lanes import Lane
 from .limits import StoreLimits
-from .rows import OnFailure
+from .rows import AttemptRow, JournalRow, LineRow, NodeRow, OnFailure, RunRow
 from .status import AttemptStatus, NodeStatus, RunStatus
 from .versions import ActivateVersion, SaveVersion
 
@@ -243,6 +243,24 @@ class Rewrite(NamedTuple):
     finish: Finish | None = None
 
 
+class Restore(NamedTuple):
+    """A run as another store has it, or a part of it: rows with their ids, times and seq. Repeating it is harmless.
+
+    Its graphs are stored before. The gate of the run is held for `restore` until `finish`, with which it becomes what its row
+    says; somebody may delete it if that does not come within LOAD_LEASE of the last part. Nothing of it may run: attempts that
+    are RUNNING, and gates that are held, are refused.
+    """
+
+    run: RunRow
+    nodes: tuple[NodeRow, ...] = ()
+    attempts: tuple[AttemptRow, ...] = ()
+    """In the order in which they were claimed."""
+    journal: tuple[JournalRow, ...] = ()
+    lines: tuple[LineRow, ...] = ()
+    former_graphs: tuple[Digest, ...] = ()
+    finish: bool = False
+
+
 class Delete(NamedTuple):
     """Forget an ended run, at most `limit` nodes and ENTRIES_A_NODE times as many entries of its journal at a time."""
 
@@ -275,6 +293,7 @@ Op: TypeAlias = (
     | Sweep
     | Gate
     | Rewrite
+    | Restore
     | Delete
     | DeleteGraph
     | SaveVersion

@@ -163,6 +163,13 @@ class Rewritten(NamedTuple):
     """False: a part of what opening the gate takes was done; ask again, with the same `finish`."""
 
 
+class Restored(NamedTuple):
+    """How many nodes of the run are there; `finished`: it is whole, and goes on as its row says."""
+
+    nodes: int
+    finished: bool
+
+
 class Deleted(NamedTuple):
     """`finished`: it is gone. Else a part of it is; ask again."""
 
@@ -184,6 +191,7 @@ Receipt: TypeAlias = (
     | Swept
     | GateTaken
     | Rewritten
+    | Restored
     | Deleted
     | VersionSaved
     | VersionActivated

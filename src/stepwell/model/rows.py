@@ -55,6 +55,8 @@ class RunRow(NamedTuple):
     origin: RunId | None = None
     """The run it is a fork of."""
     tags: tuple[tuple[str, str], ...] = ()
+    timeout: int | None = None
+    """How long it may take, in microseconds, from its start or from when somebody makes it go on."""
 
 
 class NodeRow(NamedTuple):

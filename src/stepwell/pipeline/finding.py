@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ..define.code.address import find
 from ..errors import DefinitionError
 from ..words import shown
 from .pipeline import Pipeline
@@ -19,14 +18,20 @@ if TYPE_CHECKING:
 DOCUMENTS = (".json", ".yaml", ".yml")
 
 
-def find_target(target: str, *, handlers: Handlers | None = None, jobs: Iterable[str] = ()) -> Pipeline:
+def find_target(target: str, *, handlers: Callable[[], Handlers] | None = None, jobs: Iterable[str] = ()) -> Pipeline:
     """The pipeline that a command line or a setting names."""
     if target.endswith(DOCUMENTS):
         from .document.load import load_pipeline
 
-        return load_pipeline(target, handlers=handlers, jobs=jobs)
+        return load_pipeline(target, handlers=None if handlers is None else handlers(), jobs=jobs)
     if ":" in target:
-        found = find(target)
+        home, _, name = target.partition(":")
+        try:
+            found = getattr(importlib.import_module(home), name)
+        except (ImportError, AttributeError):
+            from ..define.code.address import find
+
+            found = find(target)  # which says what is wrong
         if not isinstance(found, Pipeline):
             raise DefinitionError(f"{target} is {shown(found)}, and no Pipeline")
         return found

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
+import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +21,22 @@ from .states.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
+
+
+TRUSTED_CHANGES = 5_000
+"""Beyond so many changes everything is judged anew, which takes no longer."""
+
+
+@contextmanager
+def no_collections() -> Iterator[None]:
+    """Without looking for garbage, of which there is none while a hundred thousand objects are made."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class StateView(NamedTuple):
@@ -100,12 +118,30 @@ class View:
 
     def __init__(self, pipeline: Pipeline, *, folders: Sequence[Folder] | None = None) -> None:
         self.pipeline = pipeline
-        self.snapshot: Snapshot = (
-            pipeline.store.snapshot(pipeline.wanted)
-            if folders is None
-            else pipeline.store.snapshot(pipeline.wanted, folders)
+        with no_collections():
+            self.snapshot: Snapshot = (
+                pipeline.store.snapshot(pipeline.wanted)
+                if folders is None
+                else pipeline.store.snapshot(pipeline.wanted, folders)
+            )
+            self.model = self.make_model()
+            self._trust()
+
+    def _trust(self) -> None:
+        """Take over what the last scan found, where nothing has changed since."""
+        pipeline, changed = self.pipeline, self.snapshot.changed_paths
+        verdict = pipeline.store.cached().verdict
+        if (
+            changed is None
+            or len(changed) > TRUSTED_CHANGES
+            or not verdict
+            or verdict.get("fingerprint") != pipeline.fingerprint()
+            or any(stage.entities is not None for stage in pipeline.stages.values())
+        ):
+            return
+        self.model.trust(
+            changed, {f"{each['stage']} {each['entity']}".rstrip() for each in verdict["status"]["states"]}
         )
-        self.model = self.make_model()
 
     def make_model(self) -> Model:
         """The model of what the snapshot holds; again after something appeared that nobody had foreseen."""
@@ -117,7 +153,7 @@ class View:
     def reload_records(self, folder: str) -> bool:
         """Read the manifest of a directory again; whether anything in it is new to this view."""
         prefix = f"{folder}/" if folder else ""
-        now = self.pipeline.store.manifests.read(folder)
+        now = self.pipeline.store.read_records(folder)
         before = {
             address: record for address, record in self.snapshot.records.items() if split_address(address)[0] == prefix
         }

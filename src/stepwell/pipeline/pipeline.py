@@ -16,7 +16,7 @@ from ..importable import importable_name
 from ..place import caller
 from ..version import __version__
 from ..words import shown
-from . import registry, steering
+from . import registry
 from .patterns.paths import name_problem
 from .patterns.pattern import Pattern
 from .stage import BACK_OFF, Stage, make_stage
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .building.triggers import Trigger
     from .codehash.code import Code
     from .looking import Explanation, PipelineStatus, Plan, View
+    from .states.port import StateStore
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -50,7 +51,7 @@ class Pipeline:
 
         blog.build()
 
-    `root` is where states are: a directory. Paths and patterns are relative to it.
+    `root` is where states are: a directory, or `sqlite:///states.db`. Paths and patterns are relative to it.
     """
 
     def __init__(
@@ -83,9 +84,10 @@ class Pipeline:
         self.clock = clock
         self.stages: dict[str, Stage] = {}
         self.triggers: dict[str, Trigger] = {}
-        self.store = open_states(os.fspath(root), name)
+        self.store: StateStore = open_states(os.fspath(root), name)
         self.made_at_ns = time.time_ns()
         self._connections: Connections | None = None
+        self._excluded: dict[tuple[str, str], tuple[Pattern, ...]] = {}
         self._signatures: dict[str, Signature] = {}
         self._code: dict[str, Code] = {}
         self._current: dict[str, Current] = {}
@@ -134,7 +136,6 @@ class Pipeline:
 
     def add(self, stage: Stage, signature: Signature | None = None) -> None:
         """Add a stage that was made otherwise: from a document."""
-        from ..define.options import checked_options
         from .building.arguments import signature_of
 
         if stage.name in self.stages:
@@ -142,11 +143,15 @@ class Pipeline:
                 f"pipeline {self.name!r} has a stage {stage.name!r} already; give this one another name: stage(name=...)",
                 where=str(stage.place),
             )
-        checked_options(stage.place or self.place, stage.options)  # type: ignore[arg-type]
+        if stage.options:
+            from ..define.options import checked_options
+
+            checked_options(stage.place or self.place, stage.options)  # type: ignore[arg-type]
         self._signatures[stage.name] = signature or signature_of(stage)
         connect([*self.stages.values(), stage], self.name)
         self.stages[stage.name] = stage
         self._connections = None
+        self._excluded.clear()
 
     def trigger(
         self,
@@ -206,7 +211,11 @@ class Pipeline:
         return function
 
     def excluded(self, stage: str, input: str) -> tuple[Pattern, ...]:
-        return next(each.excluded for each in self.connections.readings[stage] if each.name == input)
+        found = self._excluded.get((stage, input))
+        if found is None:
+            found = next(each.excluded for each in self.connections.readings[stage] if each.name == input)
+            self._excluded[stage, input] = found
+        return found
 
     def code(self, stage: str) -> Code:
         """What a stage is made of: its function, and what that uses of the project."""
@@ -248,13 +257,19 @@ class Pipeline:
 
     def keep_code(self, stage: str) -> None:
         """Write down what a stage is made of, for `why` to compare with later."""
+        if self.store.known_code(self.current(stage).code_hash) is not None:
+            return
         code = self.code(stage)
         self.store.keep_code(code.hash, {name: part[0] for name, part in code.parts.items()})
 
     def code_stamps(self) -> dict[str, Any]:
         """The hash of each stage, with the stamps of the files it was found in: while they are the same, it is."""
         stamps = {}
+        known = self.store.cached().verdict.get("code", {})
         for name, stage in self.stages.items():
+            if name not in self._code and self._known_hash(stage) is not None:
+                stamps[name] = known[name]
+                continue
             code = self.code(name)
             if code.is_static and stage.function is not None and not stage.uses:
                 files = [[file, list(stamp_of(file) or ())] for file in code.files]
@@ -308,35 +323,55 @@ class Pipeline:
         patience: float = 3_600.0,
     ) -> BuildReport:
         """Produce what is missing or stale: all of it, or what `targets` (states, entities, stages) need."""
+        from .building.verdict import list_everything, nothing_to_do
+
+        given, began = tuple(targets), time.monotonic()
+        listed = list_everything(self)
+        if not given and not force and (done := nothing_to_do(self, listed)) is not None:
+            return done._replace(seconds=time.monotonic() - began)
         from .building.build import build
 
-        return build(self, targets, engine=engine, force=force, patience=patience)
+        return build(self, given, engine=engine, force=force, patience=patience, listed=listed)
 
     def accept(self, *targets: str) -> list[str]:
         """Take states as they are, also those that nobody recorded; their addresses are returned."""
+        from . import steering
+
         return steering.accept(self, targets)
 
     def invalidate(self, *targets: str, stage: str | None = None) -> list[str]:
         """Have states made again."""
+        from . import steering
+
         return steering.invalidate(self, targets, stage=stage)
 
     def retry(self, *targets: str) -> list[str]:
         """Have what failed tried again by the next scan: all of it, or what is named."""
+        from . import steering
+
         return steering.retry(self, targets)
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         """Remove states whose source is gone."""
+        from . import steering
+
         return steering.clean(self, dry_run=dry_run)
 
     def put(self, path: str, content: bytes) -> None:
         """Write a source into the store of states."""
+        from . import steering
+
         steering.put(self, path, content)
 
 
-def open_states(root: str, pipeline: str) -> Any:
+def open_states(root: str, pipeline: str) -> StateStore:
     """The store of states at a directory or a URL."""
+    if root.startswith("sqlite:///"):
+        from .states.database import DatabaseStates
+
+        return DatabaseStates(root, pipeline)
     if "://" in root:
-        raise DefinitionError(f"root={root!r}: a directory is needed")
+        raise DefinitionError(f"root={root!r}: a directory is needed, or sqlite:///states.db")
     return FileStates(root, pipeline)
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ..clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, is_seconds
+from ..clock import POSITIVE_SECONDS_NEEDED, SECOND, SECONDS_NEEDED, is_seconds
 from ..define import Workflow
 from ..errors import DefinitionError, InputError
 from ..model import RunStatus
 from ..words import shown
 
-MAX_KEY = 1_000
+MAX_KEY = 500
+"""Bytes of a text that a store finds rows by."""
+MAX_TAGS = 32
 MAX_LIMIT = 1_000_000
 LEAST_LEASE = 0.1
 """Seconds."""
@@ -31,13 +34,26 @@ def check_whole(name: str, value: Any, low: int, high: int, needed: str) -> None
 
 
 def check_text(name: str, value: Any) -> None:
-    if isinstance(value, str) and 0 < len(value) <= MAX_KEY:
-        try:
-            value.encode()
-            return
-        except UnicodeEncodeError:
-            pass
-    raise _wrong(name, value, f"a text of 1 to {MAX_KEY:,} characters is needed")
+    if not _is_key(value):
+        raise _wrong(name, value, f"a text of 1 to {MAX_KEY} bytes is needed")
+
+
+def _is_key(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and 0 < len(value.encode()) <= MAX_KEY and "\x00" not in value
+    except UnicodeEncodeError:
+        return False
+
+
+def checked_tags(value: Any) -> tuple[tuple[str, str], ...]:
+    """What people find a run by, in order of the names."""
+    if value is None:
+        return ()
+    given = dict(value) if isinstance(value, Mapping) else None
+    if given is None or len(given) > MAX_TAGS or not all(_is_key(text) for tag in given.items() for text in tag):
+        needed = f"at most {MAX_TAGS} texts by name are needed, each of 1 to {MAX_KEY} bytes"
+        raise _wrong("tags", value, f'{needed}, as in {{"customer": "7"}}')
+    return tuple(sorted(given.items()))
 
 
 def check_attempt(value: Any) -> None:
@@ -75,9 +91,25 @@ def check_page(limit: Any, workflow: Any) -> None:
         raise _wrong("workflow", workflow, "the name of a workflow is needed")
 
 
+def check_prefix(value: Any) -> None:
+    if value is not None and not isinstance(value, str):
+        raise _wrong("prefix", value, "the beginning of a run's id is needed")
+
+
+def checked_time(name: str, value: Any) -> int | None:
+    """A time as the store counts it: given as a datetime with a time zone, or as how long ago."""
+    if value is None:
+        return None
+    if isinstance(value, timedelta):
+        return int((datetime.now(UTC) - value).timestamp() * SECOND)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return int(value.timestamp() * SECOND)
+    raise _wrong(name, value, "a datetime with a time zone is needed, or a timedelta, which counts back from now")
+
+
 def checked_status(value: Any) -> RunStatus:
-    if isinstance(value, str) and value in RunStatus.__members__:
-        return RunStatus(value)
+    if isinstance(value, str) and value.upper() in RunStatus.__members__:
+        return RunStatus(value.upper())
     raise _wrong("status", value, f"one of {', '.join(RunStatus)} is needed")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from ..errors import EngineClosed, InputError, RunStillActive
 from ..handlers import Handler, Handlers
 from ..ids import RunId, new_worker_id
 from ..kernel.comparing import Comparison
-from ..model import Create, ListRuns, RunRow, RunStatus, Unfinished
+from ..model import Create, RunRow, RunStatus, Unfinished
 from ..store import Store, open_store, reader
 from . import checking
 from .bodies.held import RunFacts
@@ -25,6 +26,7 @@ from .code.serving import Serving
 from .code.versions import Versions
 from .documents import Documents, SavedDocument, StoredWorkflow
 from .events import Events, ObservedStore
+from .listing import Runs, run_query
 from .recent import Recent
 from .reports.explain import served_by
 from .requests import Requests
@@ -195,14 +197,15 @@ class Engine:
         priority: int = 0,
         timeout: float | None = None,
         seed: int | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> Run:
-        """Start a run; it is durable when this returns.
+        """Start a run; it is durable when this returns. `tags` are what people find it by: `engine.runs(tag=…)`.
 
         The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there; that of
         a Builder must also have the same graph. `input` is that of a document; a class has its own.
         """
         definition = self._definition_of(workflow, input)
-        create = create_op(definition, run_id, idempotency_key, priority, timeout, seed)
+        create = create_op(definition, run_id, idempotency_key, priority, timeout, seed, tags)
         return self.start_definition(definition, create, fresh=run_id is None and idempotency_key is None)
 
     def start_definition(self, definition: Definition, create: Create, *, fresh: bool = True) -> Run:
@@ -222,10 +225,12 @@ class Engine:
             )
         return self.code.definition_of(workflow)
 
-    def start_many(self, workflows: Iterable[Startable], *, priority: int = 0) -> list[Run]:
+    def start_many(
+        self, workflows: Iterable[Startable], *, priority: int = 0, tags: Mapping[str, str] | None = None
+    ) -> list[Run]:
         """Start many runs, hundreds in one commit."""
         definitions = map(self._definition_of, checking.checked_list(workflows))
-        items = ((definition, create_op(definition, priority=priority)) for definition in definitions)
+        items = ((definition, create_op(definition, priority=priority, tags=tags)) for definition in definitions)
         runs: list[Run] = []
         while chunk := list(islice(items, RUNS_PER_COMMIT)):
             runs += [Run(self, run_id) for run_id in self._starting.start(chunk, fresh=True)]
@@ -253,13 +258,17 @@ class Engine:
         return as_run(self, first).diff(second)
 
     def runs(
-        self, *, limit: int = 100, workflow: str | None = None, status: RunStatus | str | None = None
-    ) -> list[Run]:
-        """The newest runs."""
-        checking.check_page(limit, workflow)
-        statuses = () if status is None else (checking.checked_status(status),)
-        page = reader.list_runs(self.store, ListRuns(limit, workflow=workflow, statuses=statuses))
-        return [Run(self, row.id) for row in page.runs]
+        self,
+        *,
+        tag: Mapping[str, str] | None = None,
+        workflow: str | None = None,
+        status: RunStatus | str | None = None,
+        since: datetime | timedelta | None = None,
+        prefix: str | None = None,
+        limit: int = 100,
+    ) -> Runs:
+        """The newest runs, or those like that; `since` is when they were created. More of them: `runs.all()`, `runs.next()`."""
+        return Runs.find(self, run_query(limit, tag, workflow, status, since, prefix))
 
     @property
     def metrics(self) -> EngineMetrics:

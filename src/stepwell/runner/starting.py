@@ -17,7 +17,7 @@ from ..kernel.layout import add_graph
 from ..model import Create, Op, Receipt, Refusal, Refused, RunRow
 from ..store import Store, reader
 from .bodies.held import RunFacts
-from .checking import check_seconds, check_text, check_whole
+from .checking import check_seconds, check_text, check_whole, checked_tags
 from .code.code import Code
 from .procedures.gates import load
 from .procedures.procedure import carry_out
@@ -34,6 +34,7 @@ def create_op(
     priority: int = 0,
     timeout: float | None = None,
     seed: int | None = None,
+    tags: Mapping[str, str] | None = None,
 ) -> Create:
     chosen = new_run_id() if run_id is None else checked_run_id(run_id)
     limit = definition.timeout if timeout is None else timeout
@@ -57,6 +58,7 @@ def create_op(
         priority,
         None if limit is None else microseconds(limit),
         idempotency_key,
+        tags=checked_tags(tags),
     )
 
 
@@ -128,6 +130,8 @@ class Starting:
             # The graph was collected meanwhile, or somebody else has not stored it whole yet.
             receipt = self._commit([*(self._whole_graph(definition)), create], ())[-1]
             known = False  # the scheduler forgot it with the refusal
+        if isinstance(receipt, Refused) and receipt.reason is Refusal.INVALID:
+            raise InputError(f"run {create.run_id} of {create.workflow} cannot be stored: {receipt.detail}")
         if isinstance(receipt, Refused):
             raise RunConflict(
                 f"run {receipt.detail} exists already, with another workflow or input; choose another run id or key",

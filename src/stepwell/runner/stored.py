@@ -57,6 +57,15 @@ class StoredRun:
         """How many nodes it has, without those that a heal removed."""
         return len(self.graph) if self.row.heals else self.row.nodes
 
+    @cached_property
+    def document_version(self) -> int | None:
+        """Of a run of a document: the number of the version with its content; None if that was never saved."""
+        source = self.graph.source
+        if source is None:
+            return None
+        row = reader.get_version(self.store, "document", self.row.workflow, digest=source.digest)
+        return None if row is None else row.number
+
     def counts(self) -> dict[NodeStatus, int]:
         return reader.count_nodes(self.store, self.row.id, self.graph.removed)
 

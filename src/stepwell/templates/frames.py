@@ -25,7 +25,7 @@ class Frame:
 
     __slots__ = ("budget", "local", "scope")
 
-    def __init__(self, scope: Scope, budget: Budget, local: dict[str, Any]) -> None:
+    def __init__(self, scope: Any, budget: Budget, local: dict[str, Any]) -> None:
         self.scope = scope
         self.budget = budget
         self.local = local

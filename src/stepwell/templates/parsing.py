@@ -100,7 +100,7 @@ def _with_returns(text: str) -> tuple[str, str]:
 def described(node: Any) -> str:
     """An expression as it is written, if it is a name with fields; else nothing."""
     parts: list[str] = []
-    while isinstance(node, nodes.Getattr | nodes.Getitem):
+    while isinstance(node, nodes.Getattr | nodes.Getitem) and len(parts) <= MAX_SHOWN:
         if isinstance(node, nodes.Getattr):
             parts.append(f".{node.attr}")
         else:
@@ -112,3 +112,10 @@ def described(node: Any) -> str:
 
 def briefly(words: str) -> str:
     return words if len(words) <= MAX_SHOWN else words[: MAX_SHOWN - 3] + "..."
+
+
+def says_null(only: nodes.Node) -> bool:
+    """Whether who wrote it has said what stands for null."""
+    if isinstance(only, nodes.Const | nodes.CondExpr):
+        return True
+    return isinstance(only, nodes.Filter) and only.name in ("default", "d")

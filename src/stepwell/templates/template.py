@@ -9,12 +9,12 @@ from typing import Any
 from .errors import Missing, TemplateError
 from .frames import Evaluate, Frame, Reference, Scope
 from .limits import MAX_CHARACTERS, MAX_NESTING, MAX_TEMPLATE, Budget
+from .shapes import WORDS, Renamed, shaped
 from .values import field, plain, written
 
 _MARKS = ("{{", "{%", "{#")
 _SIMPLE = re.compile(r"(?<!\{)\{\{ *+([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z_][A-Za-z0-9_]*+)*+) *+\}\}")
 _EXACTLY_ONE = re.compile(r"\{\{.*\}\}\Z", re.DOTALL)
-_WORDS = frozenset({"true", "false", "none", "True", "False", "None", "not", "and", "or", "in", "is", "if", "else"})
 
 
 def is_template(text: str) -> bool:
@@ -65,10 +65,12 @@ class Expression:
 
 def compile_template(text: str) -> Template:
     """The template that a text is; TemplateError, with its position, if it is written wrongly."""
-    simple = _simple(text)
-    if simple is not None:
-        return simple
-    from .parsing import parse_template
+    simple = _simple(text) or _shaped_template(text)
+    return _parsed_template(text) if simple is None else simple
+
+
+def _parsed_template(text: str) -> Template:
+    from .parsing import parse_template, says_null
     from .statements import Statements
 
     try:
@@ -77,7 +79,7 @@ def compile_template(text: str) -> Template:
         only = _only_expression(text, tree)
         if only is not None:
             evaluate = compiler.expression(only)
-            return Template(text, tuple(compiler.references), _typed(evaluate, may_be_null=_says_null(only)))
+            return Template(text, tuple(compiler.references), _typed(evaluate, may_be_null=says_null(only)))
         write = compiler.statements(tree.body)
     except TemplateError as error:
         error.template = text
@@ -96,6 +98,39 @@ def compile_template(text: str) -> Template:
 
 def compile_expression(text: str) -> Expression:
     """The expression that a text is, without `{{ }}`; TemplateError if it is written wrongly."""
+    known = shaped(text)
+    if known is None:
+        return _parsed_expression(text)
+    evaluate, names = known.shape.evaluate, known.names
+
+    def run(scope: Scope) -> Any:
+        try:
+            return _evaluated(evaluate, Renamed(scope, names))
+        except TemplateError:
+            return _parsed_expression(text).evaluate(scope)  # which says it with its own names
+
+    return Expression(text, known.references, run)
+
+
+def _shaped_template(text: str) -> Template | None:
+    """A template that is exactly one expression, of a shape that may be known."""
+    if not text.startswith("{{") or not text.endswith("}}"):
+        return None
+    known = shaped(text[2:-2], 3)
+    if known is None:
+        return None
+    render, names = _typed(known.shape.evaluate, may_be_null=known.shape.may_be_null), known.names
+
+    def run(scope: Scope) -> Any:
+        try:
+            return render(Renamed(scope, names))
+        except TemplateError:
+            return _parsed_template(text).render(scope)
+
+    return Template(text, known.references, run)
+
+
+def _parsed_expression(text: str) -> Expression:
     from .expressions import Expressions
     from .parsing import parse_expression
 
@@ -109,30 +144,21 @@ def compile_expression(text: str) -> Expression:
     return Expression(text, tuple(compiler.references), lambda scope: _evaluated(evaluate, scope))
 
 
-def _evaluated(evaluate: Evaluate, scope: Scope) -> Any:
+def _evaluated(evaluate: Evaluate, scope: Scope | Renamed) -> Any:
     found = evaluate(Frame(scope, Budget(), {}))
     if type(found) is list or type(found) is dict:
         Budget().for_all_of(found)  # a few characters can name the same large list many times
     return found
 
 
-def _typed(evaluate: Evaluate, *, may_be_null: bool) -> Callable[[Scope], Any]:
-    def render(scope: Scope) -> Any:
+def _typed(evaluate: Evaluate, *, may_be_null: bool) -> Callable[[Scope | Renamed], Any]:
+    def render(scope: Scope | Renamed) -> Any:
         found = _evaluated(evaluate, scope)
         if found is None and not may_be_null:
             raise Missing("it is null: say what stands for it with default(...), for null itself default(none)")
         return found
 
     return render
-
-
-def _says_null(only: Any) -> bool:
-    """Whether who wrote it has said what stands for null."""
-    from jinja2 import nodes
-
-    if isinstance(only, nodes.Const | nodes.CondExpr):
-        return True
-    return isinstance(only, nodes.Filter) and only.name in ("default", "d")
 
 
 def _only_expression(text: str, tree: Any) -> Any:
@@ -154,6 +180,10 @@ def _guarded(render: Callable[[Scope], Any], scope: Scope, text: str) -> Any:
         raise
     except RecursionError:
         raise TemplateError("its values are nested too deeply") from None
+    except (ArithmeticError, ValueError, TypeError, LookupError) as error:  # what nobody has thought of
+        told = TemplateError(f"it cannot be rendered: {error}")
+        told.template = text
+        raise told from error
 
 
 # Most templates are names with fields, alone or inside text. They need no parser.
@@ -166,7 +196,7 @@ def _simple(text: str) -> Template | None:
     if any(is_template(data) for data in parts[::2]):
         return None
     paths = [tuple(path.split(".")) for path in parts[1::2]]
-    if any(not _WORDS.isdisjoint(path) or len(path) > MAX_NESTING for path in paths):
+    if any(not WORDS.isdisjoint(path) or len(path) > MAX_NESTING for path in paths):
         return None
     if len(text) > MAX_TEMPLATE:
         return None  # the parser says so

@@ -138,7 +138,7 @@ def checked_number(value: Any) -> Any:
 
 def add(left: Any, right: Any, budget: Budget) -> Any:
     if is_number(left) and is_number(right):
-        return checked_number(left + right)
+        return calculated("+", left, right)
     if type(left) is str and type(right) is str:
         budget.for_text(len(left) + len(right))
         return left + right
@@ -152,9 +152,11 @@ def add(left: Any, right: Any, budget: Budget) -> Any:
 
 def multiply(left: Any, right: Any, budget: Budget) -> Any:
     if is_number(left) and is_number(right):
-        return checked_number(left * right)
+        return calculated("*", left, right)
     if is_whole(left):
         left, right = right, left
+    if left in ("", []) and is_whole(right):
+        return left  # Python refuses to repeat even nothing too often
     if type(left) is str and is_whole(right):
         budget.for_text(len(left) * max(right, 0))
         return left * right
@@ -165,12 +167,16 @@ def multiply(left: Any, right: Any, budget: Budget) -> Any:
 
 
 def calculated(sign: str, left: Any, right: Any) -> Any:
-    """`-`, `/`, `//`, `%` and `**`, of numbers only."""
+    """Of two numbers."""
     if not is_number(left) or not is_number(right):
         raise TemplateError(f"cannot calculate {described(left)} {sign} {described(right)}: two numbers are needed")
     try:
+        if sign == "+":
+            return checked_number(left + right)
         if sign == "-":
             return checked_number(left - right)
+        if sign == "*":
+            return checked_number(left * right)
         if sign == "**":
             return checked_number(_power(left, right))
         if sign == "/":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..clock import SECOND, WallClock
+from ..clock import SECOND, Clock, WallClock
 
 TOLERANCE = 5 * SECOND
 
@@ -31,8 +31,8 @@ class Roughly(int):
 class RunningClock:
     """`read` is the clock of the server. The store adds `offset` to it, in microseconds, whenever it asks for the time."""
 
-    def __init__(self, read: Callable[[], int] = WallClock().now) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[], int] | None = None) -> None:
+        self._read = read or WallClock().now
         self.offset = 0
 
     def now(self) -> int:
@@ -40,3 +40,13 @@ class RunningClock:
 
     def advance(self, seconds: float) -> None:
         self.offset += int(seconds * SECOND)
+
+
+class PlainTime:
+    """The time of another clock, as an ordinary number: for a store that keeps it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now(self) -> int:
+        return int(self._clock.now())

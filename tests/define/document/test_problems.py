@@ -84,6 +84,7 @@ NODE: list[tuple[dict[str, Any], str, str]] = [
     (FINE | {"retry": {}}, "$.nodes[0].retry.max_attempts", "at least 1"),
     (FINE | {"retry": {"max_attempts": 2, "base_delay": -1}}, "$.nodes[0].retry.base_delay", "seconds"),
     (FINE | {"on_lost": "retry"}, "$.nodes[0].on_lost", "one of rerun, interrupt"),
+    (FINE | {"on_lost": "interrupt", "retry": 2}, "$.nodes[0].retry", "needs an explicit retry_on"),
     (FINE | {"queue": "a/b"}, "$.nodes[0].queue", "without '/'"),
     (FINE | {"side_effects": "none"}, "$.nodes[0].side_effects", "one of pure, recordable, opaque"),
     (FINE | {"name": ""}, "$.nodes[0].name", "printable"),
@@ -207,7 +208,7 @@ def test_many_nodes_and_dependencies_are_refused() -> None:
     assert "dependencies; at most 1,000,000" in problems({"name": "x", "nodes": wide})[0].message
 
 
-WORDS = ["a", "b", "", "transform", "{{ a.result }}", "{{", "secret:X", "x:y"]
+WORDS = ["a", "b", "", "interrupt", "pure", "pause", "transform", "{{ a.result }}", "{{", "secret:X", "x:y"]
 SHAPES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from(WORDS)),
     lambda inner: st.one_of(

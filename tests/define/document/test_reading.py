@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepwell import Document, DocumentError
+from stepwell import Document, DocumentError, Graph
 from stepwell.define.document.text import read_text
 from stepwell.handlers import Handlers
 
@@ -219,6 +219,14 @@ def test_both_names_of_a_field_are_one_and_defaults_are_not_written() -> None:
     ]
     twice = {**one, "id": "b", "dependencies": ["a", "a"]}
     assert Document({"name": "x", "nodes": [one, twice]}, HANDLERS).graph.nodes["b"].depends_on == ("a",)
+
+
+def test_the_graph_of_a_document_is_the_same_when_it_is_loaded_again() -> None:
+    config = {"template": {"z": 1, "a": [{"y": 2, "b": "{{ input.x }}"}]}}
+    graph = Document({"name": "x", "nodes": [{"id": "a", "handler": "transform", "config": config}]}, HANDLERS).graph
+    again = Graph.load(graph.document)
+    assert (again.digest, again.source, again.trusted) == (graph.digest, graph.source, False)
+    assert str(again.nodes["a"]) == str(graph.nodes["a"]), "also the order of keys, which a request may follow"
 
 
 def test_checking_is_fast_enough() -> None:

@@ -216,6 +216,12 @@ def test_no_way_of_writing_this_host_reaches_it(host):
     assert "status" not in str(caught.value)
 
 
+def test_a_name_that_the_system_knows_is_reached_where_it_is_allowed():
+    with Server(lambda asked: answer(200, b"here")) as server:
+        bench = Bench(private=("127.0.0.1", "[::1]"))
+        assert bench.call("http_request", url=f"http://localhost:{server.port}/")["result"] == "here"
+
+
 def test_the_refusal_says_what_to_do():
     with pytest.raises(PermanentError) as caught:
         Bench(resolve=gives(["10.1.2.3"])[0]).call("http_request", url="http://intranet.test:8080/x")

@@ -12,9 +12,11 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from stepwell.errors import PermanentError, TransientError
+from stepwell.handlers.http.exchange import _origin
 from stepwell.secrets import SecretRef
 from tests.handlers.conftest import Bench
 from tests.handlers.servers import Asked, Server, answer
@@ -48,7 +50,7 @@ def test_json_becomes_data_and_credentials_of_the_other_side_are_left_out():
     assert asked.target == "/x?y=1&z=true&z=2"
     assert asked.headers["host"] == f"127.0.0.1:{server.port}"
     assert asked.headers["user-agent"].startswith("stepwell/")
-    assert "idempotency-key" not in asked.headers
+    assert {"idempotency-key", "authorization", "content-type", "cookie"}.isdisjoint(asked.headers)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,8 @@ def test_the_config_says_how_to_read_an_answer():
         assert ask(server, parse="json")["result"] == {"a": 1}
         assert ask(server, parse="base64")["result"] == "eyJhIjogMX0="
         assert ask(server, parse="text")["result"] == '{"a": 1}'
+    with Server(lambda asked: answer(200, b"gr\xfcn", "image/png")) as server:
+        assert ask(server, parse="text")["result"] == "gr\ufffdn"
 
 
 @pytest.mark.parametrize(
@@ -206,6 +210,15 @@ def test_redirects_are_followed_as_browsers_do():
         assert ask(server, "/302/end", redirects=0, expected_status=[302])["headers"]["location"] == "/end"
 
 
+def test_the_port_that_a_scheme_has_is_the_same_host():
+    def origin(url: str) -> tuple[str, str, int]:
+        return _origin(httpx.URL(url))
+
+    assert origin("http://a.test/x") == origin("http://A.test:80/y")
+    assert origin("https://a.test/x") == origin("https://a.test:443/y")
+    assert len({origin(url) for url in ("http://a.test", "https://a.test", "http://a.test:81", "http://b.test")}) == 4
+
+
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "gopher://x/", "javascript:alert(1)", "ftp://x/y"])
 def test_a_redirect_to_anything_but_http_is_refused(target):
     with (
@@ -269,6 +282,13 @@ def test_packed_answers_are_unpacked(encoding):
     assert got["result"] == "hello" * 1_000 + "again"
     assert "content-encoding" not in got["headers"]
     assert server.asked[0].headers["accept-encoding"] == "gzip"
+
+
+def test_a_packed_answer_may_be_as_large_as_is_allowed():
+    with Server(lambda asked: pieces(gzip.compress(b"x" * 1_000), b"Content-Encoding: gzip")) as server:
+        assert len(ask(server, max_bytes=1_000)["result"]) == 1_000
+        with pytest.raises(PermanentError, match="more than 999 bytes"):
+            ask(server, max_bytes=999)
 
 
 def test_a_bomb_is_unpacked_no_further_than_is_allowed():

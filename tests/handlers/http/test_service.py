@@ -125,6 +125,7 @@ def test_a_secret_for_one_service_goes_to_no_other():
         bench = Bench(services=services, secrets={"T": "swordfish-16"}, sources=sources, private=("127.0.0.0/8",))
         headers = {"X-Key": SecretRef("T")}
         bench.call("call_external_service", service="crm", headers=headers)
+        assert bench.ctx.recorded[0][1]["headers"] == {"x-key": "secret:T"}
         with pytest.raises(MissingSecret, match="may not be used for service 'mail'"):
             bench.call("call_external_service", service="mail", headers=headers)
         with pytest.raises(MissingSecret, match="may not be used for no service"):

@@ -179,7 +179,7 @@ class Worker(Actor):
             if batch is not None:
                 self._commit(batch)
         if self._hears_hints and self.world.store.wait_for_hint(None, (), self.scheduler.worker, 0):
-            self.timetable.hinted(now, busy=bool(self.scheduler.held))
+            self.timetable.hinted(now, busy=not self.scheduler.idle)
         if "house" not in self.calls and self.timetable.next_at(now, busy=bool(self.scheduler.held)) <= now:
             found.append((self, "keep house", self._keep_house))
         if "gates" not in self.calls and self.house.pending:

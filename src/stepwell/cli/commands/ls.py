@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import typer
 
+from ...clock import SECOND
 from ...errors import InputError
 from ...model import ListRuns, RunRow, RunStatus
 from ...runner.records import run_record
 from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
+from ..inputs import named_value
 from ..show.advice import pause_told
 from ..show.words import ago, duration, plain
 from ..streams import json_text, say
@@ -21,16 +24,29 @@ SHORT_ID = 12
 """Hex digits of a run id that stand for its time; two runs of one millisecond are shown with more."""
 
 
-def ls(connection: Connection, *, workflow: str | None, status: str | None, limit: int, as_json: bool) -> None:
-    statuses = () if status is None else (_status(status),)
+def ls(
+    connection: Connection,
+    *,
+    workflow: str | None,
+    status: str | None,
+    tag: Sequence[str] | None,
+    since: str | None,
+    prefix: str | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    tags = tuple(sorted(map(named_value, tag or ())))
     with connection.store() as store:
-        runs = [StoredRun(store, row) for row in _newest(store, workflow, statuses, limit)]
+        created = None if since is None else store.now() - _microseconds(since)
+        statuses = () if status is None else (_status(status),)
+        asked = ListRuns(workflow=workflow, statuses=statuses, tags=tags, since=created, prefix=prefix)
+        runs = [StoredRun(store, row) for row in _newest(store, asked, limit)]
         if as_json:
             say(json_text([run_record(run) for run in runs]))
         elif runs:
             _print_runs(runs, store.now())
         else:
-            chosen = " like that" if workflow or status else ""
+            chosen = " like that" if workflow or status or tags or since or prefix else ""
             typer.echo(f"no runs{chosen} in {connection.settings.store}", err=True)
 
 
@@ -41,15 +57,25 @@ def _status(given: str) -> RunStatus:
         raise InputError(f"--status {given}: there are {', '.join(RunStatus)}") from None
 
 
-def _newest(store: Store, workflow: str | None, statuses: tuple[RunStatus, ...], limit: int) -> list[RunRow]:
+def _microseconds(given: str) -> int:
+    """
+    >>> _microseconds("90m") // SECOND
+    5400
+    """
+    found = re.fullmatch(r"(\d+)([smhd])", given)
+    if found is None:
+        raise InputError(f"--since {given}: how long ago is needed, as in 90m, 12h or 7d")
+    return int(found[1]) * {"s": 1, "m": 60, "h": 3_600, "d": 86_400}[found[2]] * SECOND
+
+
+def _newest(store: Store, asked: ListRuns, limit: int) -> list[RunRow]:
     rows: list[RunRow] = []
-    before: int | None = None
     while len(rows) < limit:
-        page = reader.list_runs(store, ListRuns(min(PAGE, limit - len(rows)), before, workflow, statuses))
+        page = reader.list_runs(store, asked._replace(limit=min(PAGE, limit - len(rows))))
         rows += page.runs
-        before = page.cursor
-        if before is None:
+        if page.cursor is None:
             break
+        asked = asked._replace(before=page.cursor)
     return rows
 
 

@@ -25,7 +25,7 @@ def _pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipeline]
         raise InputError("which pipeline? name it: -p module:name, STEPWELL_PIPELINES, or `pipelines` in stepwell.toml")
     from ...pipeline.connected import check_together
 
-    found = [find_target(name, handlers=place.handlers(), jobs=place.settings.jobs) for name in names]
+    found = [find_target(name, handlers=place.handlers, jobs=place.settings.jobs) for name in names]
     check_together(found)
     return found
 
@@ -36,7 +36,7 @@ def _tell(results: list[dict[str, Any]]) -> None:
 
 
 def status(place: Connection, *, named: Sequence[str] | None, entity: str | None, matrix: bool, as_json: bool) -> None:
-    from ...pipeline.building.build import known_status
+    from ...pipeline.building.verdict import known_status
 
     found = []
     for pipeline in _pipelines(place, named):
@@ -95,11 +95,17 @@ def build(
         else:
             say("\n".join(plan_text(plan) for plan in plans))
         return
-    from ...pipeline.building.build import build as build_one
+    from ...pipeline.building.verdict import list_everything, nothing_to_do
     from ..show.pipeline import BuildProgress, report_text
 
     reports = []
     for pipeline in pipelines:
+        listed = list_everything(pipeline)
+        if not targets and not force and (done := nothing_to_do(pipeline, listed)) is not None:
+            reports.append(done)
+            continue
+        from ...pipeline.building.build import build as build_one
+
         with BuildProgress(pipeline.name, quiet=as_json or not sys.stderr.isatty()) as progress:
             engine = place.settings.store
             reports.append(

@@ -26,7 +26,7 @@ from ..connect import Connection
 from ..documents import document_input, is_file, load_file, names_document, typed_input
 from ..exits import ExitCode, complain, report
 from ..find import find_node, find_run, find_step
-from ..inputs import Pairs, changed_input, import_module, make_startable, workflows_in
+from ..inputs import Pairs, changed_input, import_module, make_startable, named_value, workflows_in
 from ..show.advice import advise, advised, next_steps
 from ..show.words import count, duration, one_line, plain
 from ..streams import say
@@ -37,8 +37,16 @@ STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to o
 
 
 def run(
-    connection: Connection, target: str, *, inputs: Pairs, input_file: str | None, key: str | None, **options: Any
+    connection: Connection,
+    target: str,
+    *,
+    inputs: Pairs,
+    input_file: str | None,
+    key: str | None,
+    tag: Sequence[str] | None,
+    **options: Any,
 ) -> None:
+    options["tags"] = dict(map(named_value, tag or ()))
     workflow: Workflow | Builder | Document | None = None
     if is_file(target):
         workflow = load_file(connection, target)

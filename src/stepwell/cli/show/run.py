@@ -63,8 +63,10 @@ def _print_head(screen: Screen, run: StoredRun, now: int) -> None:
     if taken is None and row.started_at is not None:
         taken = (now - row.started_at) / SECOND
     word = "in" if row.status.terminal else "for"
+    version = run.document_version
+    named = row.workflow if version is None else f"{row.workflow}@{version}"
     screen.print(
-        Text.assemble((row.workflow, "bold"), "  ", coloured(row.status), f" {word} {duration(taken)}" if taken else "")
+        Text.assemble((named, "bold"), "  ", coloured(row.status), f" {word} {duration(taken)}" if taken else "")
     )
     screen.facts(_facts(row, now))
     forks = list(islice(reader.forks(run.store, row), _NAMES + 1))

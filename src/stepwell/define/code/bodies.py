@@ -230,12 +230,9 @@ def definition_of(thing: Workflow | Builder) -> Definition:
     raise _cannot_run(thing)
 
 
-def definition_of_document(
-    document: Document, input: Mapping[str, Any], finder: Finder, handlers: Handlers
-) -> Definition:
+def definition_of_document(document: Document, input: Mapping[str, Any], bodies: Bodies) -> Definition:
     """What to run when somebody asks to run a document with an input, which is held against its schema."""
     given = document.checked_input(input)
-    bodies = Bodies(finder=finder, handlers=handlers)
     return Definition(document.name, None, document.graph, given, document.on_failure, document.timeout, bodies)
 
 

@@ -22,7 +22,17 @@ MAX_KEPT = 64 * 1024
 class HandledBody:
     """A node of a document. What its templates read is in `needs`; nothing else of the run can be seen by them."""
 
-    __slots__ = ("_config", "_handler", "_handlers", "_reads_input", "args", "is_async", "is_function", "needs")
+    __slots__ = (
+        "_config",
+        "_handler",
+        "_handlers",
+        "_reads_input",
+        "_reads_run",
+        "args",
+        "is_async",
+        "is_function",
+        "needs",
+    )
 
     def __init__(self, spec: NodeSpec, handler: Handler, handlers: Handlers, *, is_function: bool) -> None:
         self.args = spec.args
@@ -30,7 +40,8 @@ class HandledBody:
         self._handler = handler
         self._handlers = handlers
         self._config: Config = compile_config(spec.args, handler.expressions)
-        self._reads_input = any(reference.name == "input" for _, reference in self._config.references)
+        read = {reference.name for _, reference in self._config.references}
+        self._reads_input, self._reads_run = "input" in read, "run" in read
         self.is_async = handler.is_async
         self.is_function = is_function
 
@@ -42,9 +53,13 @@ class HandledBody:
     def render(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """The config as the body gets it, its secrets references. It is kept with the attempt if it is not what was written."""
         scope: dict[str, Any] = {name: NodeOutput(outputs[name]) for name in self.needs}
-        scope["run"] = {"id": ctx.run_id}
-        scope["input"] = copied_values(input) if self._reads_input else {}
+        if self._reads_run:
+            scope["run"] = {"id": ctx.run_id}
+        if self._reads_input:
+            scope["input"] = input if type(input) is dict else dict(input)
         rendered: dict[str, Any] = self._config.render(scope, SecretRef)
+        if self._reads_input:  # it may hold parts of the input, which all attempts of the run share
+            rendered = copied_values(rendered)
         if self._config.dynamic:
             ctx.outcome[RENDERED] = _kept(rendered)
         return rendered
@@ -87,15 +102,21 @@ def rendered_for_process(
     return spec._replace(args=args, needs=(), templated=False)
 
 
-def _kept(rendered: Any) -> Any:
-    plain = _without_secrets(rendered)
-    size = len(encode(plain))
-    return plain if size <= MAX_KEPT else {"bytes": size}
+def _kept(rendered: dict[str, Any]) -> Any:
+    """A copy, because bodies may change what they get, with secrets as they are written."""
+    size = [0]
+    kept = _copied(rendered, size)
+    return kept if size[0] <= MAX_KEPT else {"bytes": len(encode(kept))}
 
 
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, SecretRef):
-        return repr(value)
-    if isinstance(value, dict):
-        return {key: _without_secrets(each) for key, each in value.items()}
-    return [_without_secrets(each) for each in value] if isinstance(value, list) else value
+def _copied(value: Any, size: list[int]) -> Any:
+    """A copy; `size` is raised by about as many characters as it has as JSON."""
+    if type(value) is str:
+        size[0] += len(value)
+        return value
+    size[0] += 8
+    if type(value) is dict:
+        return {key: _copied(each, size) for key, each in value.items()}
+    if type(value) is list:
+        return [_copied(each, size) for each in value]
+    return repr(value) if type(value) is SecretRef else value

@@ -31,6 +31,7 @@ def check_nodes(
     known = _check_ids(nodes, problems)
     _check_dependencies(nodes, known, problems)
     found = _find_handlers(nodes, handlers, problems)
+    _check_promises(nodes, problems)
     reading = _References(known, found, schema, problems)
     needs: dict[str, tuple[NodeId, ...]] = {}
     for node in nodes:
@@ -54,6 +55,13 @@ def _check_ids(nodes: Sequence[Node], problems: Collected) -> dict[str, Node]:
                 found=node.id,
             )
     return known
+
+
+def _check_promises(nodes: Sequence[Node], problems: Collected) -> None:
+    for node in nodes:
+        if node.on_lost == "interrupt" and node.retry is not None and node.retry.retry_on is None:
+            message = "on_lost: interrupt promises at most one run per request; a retry needs an explicit retry_on"
+            problems.add(node.path("retry"), message)
 
 
 def _check_dependencies(nodes: Sequence[Node], known: Mapping[str, Node], problems: Collected) -> None:

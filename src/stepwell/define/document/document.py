@@ -166,7 +166,7 @@ class Document:
             node.name or node.id,
             tuple(map(NodeId, node.dependencies)),
             job=node.handler,
-            args=node.config,
+            args=_in_order(node.config),
             needs=self._needs[node.id],
             retry=retry,
             timeout=float(timeout),
@@ -194,6 +194,13 @@ def _copied(data: Any, problems: Collected) -> Any:
     except NotJson as error:
         problems.found.append(((), Problem(error.path, error.message)))
         return {}
+
+
+def _in_order(value: Any) -> Any:
+    """The same with sorted keys, as it comes back from a store: what is made of a config must not depend on who has read it."""
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
 def _unreadable(source: str, error: Unreadable) -> DocumentError:

@@ -1,23 +1,28 @@
-"""Where the values of a text stand: a tree of lines and columns, as deep as the values are."""
+"""Where the values of a text stand: lines and columns."""
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
-from typing import Any
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Protocol
 
 from .problems import Path
 
 
+class Marks(Protocol):
+    def at(self, path: Path) -> tuple[int, int]: ...
+
+
 class Mark:
-    """The place of a value, and of everything in it; `key` is that of the key it stands under."""
+    """The place of a value of YAML, and of everything in it."""
 
-    __slots__ = ("children", "column", "key", "line")
+    __slots__ = ("children", "column", "line")
 
-    def __init__(self, line: int, column: int, key: tuple[int, int] | None = None) -> None:
+    def __init__(self, line: int, column: int) -> None:
         self.line = line
         self.column = column
-        self.key = key
         self.children: dict[str | int, Mark] = {}
 
     def at(self, path: Path) -> tuple[int, int]:
@@ -31,46 +36,57 @@ class Mark:
         return (mark.line, mark.column)
 
 
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{},:]|[^][{},:\s"]++', re.DOTALL)
 _LINE = re.compile(r"\r\n|\r|\n")
+_SPACE = re.compile(r"[ \t\n\r]*+")
 
 
-def marks_of_json(text: str) -> Mark:
-    """The places of a JSON text that has been read. Made only when somebody must be told where something is."""
-    import json
+class JsonMarks:
+    """The places of a JSON text that has been read before. It is looked through only where somebody must be told of, and what
+    lies beside is skipped by the parser itself, which is quick: there may be a million dependencies."""
 
-    starts = [0, *(found.end() for found in _LINE.finditer(text))]
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._skip = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+        self._inside: dict[int, dict[str | int, int]] = {}
+        self._lines: list[int] | None = None
 
-    def place(offset: int) -> tuple[int, int]:
-        line = bisect_right(starts, offset)
-        return line, offset - starts[line - 1] + 1
+    def at(self, path: Path) -> tuple[int, int]:
+        """Line and column of what stands at a path, from 1; of what is not there those of the nearest that is."""
+        offset = self._after_space(0)
+        for part in path:
+            found = self._children(offset).get(part)
+            if found is None:
+                break
+            offset = found
+        if self._lines is None:
+            self._lines = [0, *(line.end() for line in _LINE.finditer(self._text))]
+        line = bisect_right(self._lines, offset)
+        return line, offset - self._lines[line - 1] + 1
 
-    root: Mark | None = None
-    stack: list[tuple[Mark, bool]] = []
-    key: Any = None
-    key_place: tuple[int, int] | None = None
-    awaits_key = False
-    for token in _TOKEN.finditer(text):
-        word = token.group()
-        first = word[0]
-        if first in "]}":
-            stack.pop()
-            awaits_key = False
-        elif first == ",":
-            awaits_key = stack[-1][1]
-        elif first == ":":
-            awaits_key = False
-        elif awaits_key:
-            key, key_place = json.loads(word), place(token.start())
-        else:
-            mark = Mark(*place(token.start()), key_place)
-            if not stack:
-                root = mark
-            else:
-                parent, is_object = stack[-1]
-                parent.children[key if is_object else len(parent.children)] = mark
-            key_place = None
-            if first in "[{":
-                stack.append((mark, first == "{"))
-                awaits_key = first == "{"
-    return root or Mark(1, 1)
+    def _children(self, offset: int) -> dict[str | int, int]:
+        """Where the values of a list or an object begin."""
+        known = self._inside.get(offset)
+        if known is None:
+            known = self._inside[offset] = self._read_children(offset)
+        return known
+
+    def _read_children(self, offset: int) -> dict[str | int, int]:
+        text, found = self._text, dict[str | int, int]()
+        if text[offset] not in "[{":
+            return found
+        is_object, at = text[offset] == "{", self._after_space(offset + 1)
+        while text[at] not in "]}":
+            key: str | int = len(found)
+            if is_object:
+                key, at = scanstring(text, at + 1)
+                at = self._after_space(self._after_space(at) + 1)
+            found[key] = at
+            _, at = self._skip(text, at)
+            at = self._after_space(at)
+            if text[at] == ",":
+                at = self._after_space(at + 1)
+        return found
+
+    def _after_space(self, offset: int) -> int:
+        found = _SPACE.match(self._text, offset)
+        return offset if found is None else found.end()

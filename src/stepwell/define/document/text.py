@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from ...codec import MAX_DEPTH
 from ...graph.parse import Objects, too_deep
-from .marks import Mark, marks_of_json
+from .marks import JsonMarks, Marks
 from .problems import Path
 from .unreadable import Unreadable
 
@@ -24,7 +24,7 @@ class Read(NamedTuple):
     data: Any
     repeated: list[Path]
     """Where keys are that an object has twice."""
-    marks: Callable[[], Mark]
+    marks: Callable[[], Marks]
     """Where everything is, made when it is asked for."""
 
 
@@ -91,7 +91,7 @@ def _json(text: str) -> Read:
         raise Unreadable(f"{error.word[:40]} is no JSON number", line, offset - text.rfind("\n", 0, offset)) from None
     except ValueError as error:  # a number of 5,000 digits
         raise Unreadable(f"it is not JSON: {error}") from None
-    return Read(data, list(objects.paths_in(data)), lambda: marks_of_json(text))
+    return Read(data, list(objects.paths_in(data)), lambda: JsonMarks(text))
 
 
 class _NotANumber(Exception):

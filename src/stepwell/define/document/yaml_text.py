@@ -54,14 +54,13 @@ def _first_forbidden(text: str) -> tuple[int, int]:
 class _Open:
     """A list or an object that is being read."""
 
-    __slots__ = ("key", "key_place", "mark", "path", "value")
+    __slots__ = ("key", "mark", "path", "value")
 
     def __init__(self, value: Any, mark: Mark, path: Path) -> None:
         self.value = value
         self.mark = mark
         self.path = path
         self.key: Any = None
-        self.key_place: tuple[int, int] | None = None
 
 
 class _Reading:
@@ -109,7 +108,7 @@ class _Reading:
             raise _unreadable(event, f'a key must be a text: write "{event.value}"')
         if key in parent.value:
             self._repeated.append((*parent.path, key))
-        parent.key, parent.key_place = key, _place(event)
+        parent.key = key
 
     def _awaits_key(self) -> bool:
         return bool(self._stack) and type(self._stack[-1].value) is dict and self._stack[-1].key is None
@@ -120,7 +119,7 @@ class _Reading:
             self._root, self._mark = value, Mark(line, column)
             return self._mark, ()
         parent = self._stack[-1]
-        mark = Mark(line, column, parent.key_place)
+        mark = Mark(line, column)
         if type(parent.value) is dict:
             step, parent.key = parent.key, None
             parent.value[step] = value

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from ...codec import text
-from ...errors import PermanentError, TransientError
+from ...errors import NotJson, PermanentError, TransientError
 from ...graph import Retry
 from ...secrets import SecretRef
 from ...services import Text
@@ -92,7 +92,10 @@ async def answered(
         outgoing = make()
         return await _exchange(access, outgoing)
 
-    answer: dict[str, Any] = await ctx.effect(NAME, send, request=request)
+    try:
+        answer: dict[str, Any] = await ctx.effect(NAME, send, request=request)
+    except NotJson as error:  # half a surrogate pair, or too many levels: asked again it would answer the same
+        raise PermanentError(str(error)) from None
     wait = answer.pop("retry_after", None)
     status = answer["status_code"]
     ctx.outcome[NAME] = {"status_code": status} if wait is None else {"status_code": status, "retry_after": wait}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
 
-from ...define.types.shapes import Unsupported, shape_of
 from ...errors import DefinitionError, InputError
 from ..entity import Entity
 from ..stage import RESERVED, SOLE, Stage
@@ -38,10 +37,10 @@ def signature_of(stage: Stage) -> Signature:
     function = stage.function
     assert function is not None
     where = None if stage.place is None else str(stage.place)
-    parameters = inspect.signature(function).parameters
+    parameters = _parameters(function)
     hints = _hints(function)
     special = frozenset(name for name in parameters if name in RESERVED)
-    named = [name for name, each in parameters.items() if name not in RESERVED and each.kind not in _VARIABLE]
+    named = [name for name in parameters if name not in RESERVED]
     inputs: dict[str, Taken] = {}
     sole = stage.inputs.get(SOLE)
     for name in named:
@@ -49,7 +48,7 @@ def signature_of(stage: Stage) -> Signature:
             source = SOLE
         elif name in stage.inputs:
             source = name
-        elif parameters[name].default is not inspect.Parameter.empty:
+        elif parameters[name]:
             continue
         else:
             has = ", ".join(sorted([key for key in stage.inputs if key] or ["the input"]))
@@ -59,10 +58,36 @@ def signature_of(stage: Stage) -> Signature:
                 where=where,
             )
         inputs[name] = _taken(stage, source, name, hints.get(name), where)
-    return Signature(inputs, special, inspect.iscoroutinefunction(function))
+    return Signature(inputs, special, _is_async(function))
 
 
-_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+def _parameters(function: Callable[..., Any]) -> dict[str, bool]:
+    """The parameters by name, and whether each may be left out. Of plain functions, without loading `inspect`."""
+    if isinstance(function, FunctionType) and "__wrapped__" not in function.__dict__:
+        code = function.__code__
+        positional, keywords = code.co_argcount, code.co_kwonlyargcount
+        optional = {
+            *code.co_varnames[positional - len(function.__defaults__ or ()) : positional],
+            *(function.__kwdefaults__ or ()),
+        }
+        return {name: name in optional for name in code.co_varnames[: positional + keywords]}
+    import inspect
+
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    given = inspect.signature(function).parameters.items()
+    return {name: each.default is not inspect.Parameter.empty for name, each in given if each.kind not in variable}
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    if isinstance(function, FunctionType):
+        return bool(function.__code__.co_flags & _COROUTINE)
+    import inspect
+
+    return inspect.iscoroutinefunction(function)
+
+
+_COROUTINE = 0x80
+"""`inspect.CO_COROUTINE`"""
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -91,6 +116,8 @@ def _taken(stage: Stage, source: str, name: str, annotation: Any, where: str | N
         if pattern.is_directory and form is not Path:
             raise DefinitionError(f"stage {stage.name!r}: {name}: a directory is given as Path", where=where)
         return Taken(source, many, form)
+    from ...define.types.shapes import Unsupported, shape_of
+
     try:
         shape_of(form)
     except Unsupported as problem:
@@ -114,6 +141,8 @@ def converted(content: bytes, form: Any, path: str) -> Any:
         value = json.loads(text)
     except ValueError as error:
         raise InputError(f"{path} is no JSON: {error}") from None
+    from ...define.types.shapes import shape_of
+
     problems = shape_of(form).problems(value, path)
     if problems:
         raise InputError("; ".join(problems[:5]))

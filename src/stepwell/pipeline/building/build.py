@@ -11,6 +11,7 @@ from ..looking import View
 from ..staleness.units import Unit
 from ..states.listing import MANIFEST_FILES, Folder
 from .report import BuildReport, Outcome, StateEvent, Tally
+from .verdict import Listed, list_everything, nothing_to_do, save_verdict
 from .wave import Progress, Wave
 from .work import Runs
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ...runner import Engine
     from ..pipeline import Pipeline
 
-__all__ = ["BuildReport", "Scanner", "StateEvent", "Tally", "build", "known_status"]
+__all__ = ["BuildReport", "Scanner", "StateEvent", "Tally", "build"]
 
 
 def build(
@@ -30,10 +31,11 @@ def build(
     patience: float = 3_600.0,
     progress: Progress | None = None,
     options: Mapping[str, Any] | None = None,
+    listed: Listed | None = None,
 ) -> BuildReport:
     """Produce what is missing or stale."""
     with Scanner(pipeline, engine, patience=patience, progress=progress, options=options) as scanner:
-        return scanner.scan(targets, force=force)
+        return scanner.scan(targets, force=force, listed=listed)
 
 
 class Scanner:
@@ -57,6 +59,7 @@ class Scanner:
         self._patience = patience
         self._progress = progress
         self._on_state = on_state
+        self._runs.tell_states = on_state is not None
 
     def __enter__(self) -> Scanner:
         return self
@@ -67,15 +70,13 @@ class Scanner:
     def close(self) -> None:
         self._stack.close()
 
-    def scan(self, targets: Iterable[str] = (), *, force: bool = False) -> BuildReport:
-        """Look at everything there is, and produce what is stale."""
+    def scan(self, targets: Iterable[str] = (), *, force: bool = False, listed: Listed | None = None) -> BuildReport:
+        """Look at everything there is, unless it was `listed` a moment ago, and produce what is stale."""
         began = time.monotonic()
         pipeline, given = self.pipeline, tuple(targets)
-        number = pipeline.store.lease_number(pipeline.name)
-        folders = pipeline.store.walk(pipeline.wanted)
-        if not given and not force and self.view is None and nothing_to_do(pipeline, folders):
-            left = {_id(state): state["status"] for state in pipeline.store.cached().verdict["status"]["states"]}
-            return BuildReport(pipeline.name, (), (), {}, left, (), time.monotonic() - began)
+        number, folders = listed = listed or list_everything(pipeline)
+        if not given and not force and self.view is None and (done := nothing_to_do(pipeline, listed)):
+            return done._replace(seconds=time.monotonic() - began)
         with pipeline.store.lease(pipeline.name, self._patience) as holds:
             if number % 2 or pipeline.store.lease_number(pipeline.name) != number + 1:  # somebody else was scanning
                 folders = pipeline.store.walk(pipeline.wanted)
@@ -185,47 +186,3 @@ class Scanner:
         return min(
             (due for unit in model.all_units() if (due := model.standing(unit).due_at) is not None), default=None
         )
-
-
-def nothing_to_do(pipeline: Pipeline, folders: list[Folder]) -> bool:
-    """Whether nothing changed since a scan that left nothing to do: told by the cache, without a look at any state."""
-    verdict = pipeline.store.cached().verdict
-    return not verdict.get("stale", True) and _holds(pipeline, folders, verdict)
-
-
-def known_status(pipeline: Pipeline) -> dict[str, Any] | None:
-    """How everything stood when it was last looked at, if nothing has changed since."""
-    verdict = pipeline.store.cached().verdict
-    if not _holds(pipeline, pipeline.store.walk(pipeline.wanted), verdict):
-        return None
-    found = dict(verdict["status"])
-    return {**found, "stages": {name: found["stages"].get(name, {}) for name in pipeline.stages}}
-
-
-def _holds(pipeline: Pipeline, folders: list[Folder], verdict: Mapping[str, Any]) -> bool:
-    if not verdict or any(stage.entities is not None for stage in pipeline.stages.values()):
-        return False
-    due = verdict.get("dueAt")
-    if due is not None and pipeline.clock() >= due:
-        return False
-    return bool(verdict.get("fingerprint") == pipeline.fingerprint() and pipeline.store.unchanged(folders))
-
-
-def _id(state: Mapping[str, Any]) -> str:
-    return f"{state['stage']} {state['entity']}".rstrip()
-
-
-def save_verdict(pipeline: Pipeline, view: View) -> None:
-    """Write the cache: hashes, and how everything stands."""
-    status = view.status()
-    due = [each.standing.due_at for each in status.states if each.standing.due_at is not None]
-    pipeline.store.save_cache(
-        view.snapshot,
-        {
-            "fingerprint": pipeline.fingerprint(),
-            "stale": status.counts.get("stale", 0),
-            "dueAt": min(due, default=None),
-            "status": status.to_json(),
-            "code": pipeline.code_stamps(),
-        },
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -40,8 +41,13 @@ class InvalidOutputValue(InvalidOutput):
         super().__init__(message, pipeline="")
 
 
+_creating = threading.Lock()
+"""Threads that create files in one directory wait for each other in any case: in the system they burn time while they do."""
+
+
 def write_file(place: str, content: bytes) -> None:
-    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    with _creating:
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     try:
         done = os.write(descriptor, content)
         while done < len(content):
@@ -113,7 +119,7 @@ def described(
         except FileNotFoundError:
             raise _refused(stage, draft, "the body neither returned it nor wrote `out`") from None
         _check_size(stage, draft, len(content))
-        _validate(stage, draft, Path(draft.place), content)
+        _validate(stage, draft, draft.place, content)
         return sha256(content).hexdigest(), None
     members: dict[str, str] = {}
     for folder, _, names in os.walk(draft.place):
@@ -127,11 +133,11 @@ def described(
                 content = file.read()
             if output.kind == "members":
                 _check_size(stage, draft, len(content))
-                _validate(stage, draft, Path(path), content)
+                _validate(stage, draft, path, content)
             members[relative] = sha256(content).hexdigest()
     if output.kind == "directory":
         _check_size(stage, draft, sum(os.path.getsize(os.path.join(draft.place, each)) for each in members))
-        _validate(stage, draft, Path(draft.place), b"")
+        _validate(stage, draft, draft.place, b"")
     return members_hash(members), members
 
 
@@ -147,10 +153,10 @@ def _check_size(stage: Stage, draft: Draft, size: int) -> None:
         raise _refused(stage, draft, f"it has {count(size, 'byte')}, and at least {stage.min_size:,} are needed")
 
 
-def _validate(stage: Stage, draft: Draft, path: Path, content: bytes) -> None:
+def _validate(stage: Stage, draft: Draft, path: str, content: bytes) -> None:
     if stage.validate is None:
         return
-    problem = run_validation(stage.validate, path, content)
+    problem = run_validation(stage.validate, Path(path), content)
     if problem is not None:
         raise _refused(stage, draft, problem)
 

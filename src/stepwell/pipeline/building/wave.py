@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import PipelineBusy
 from ..looking import View
+from ..staleness.standing import FRESH
 from ..staleness.units import Unit
 from .report import Outcome, Tally
 from .work import Runs
@@ -21,10 +22,14 @@ if TYPE_CHECKING:
 
 FIRST_CHUNK = 16
 LARGEST_CHUNK = 2_000
-CHUNK_SECONDS = 0.5
+CHUNK_SECONDS = 1.0
 """A run should take about as long: its outputs are published together."""
 IN_FLIGHT = 3
 """Runs at once, so that one slow entity does not keep the engine idle."""
+
+MANY, FAST, TOGETHER = 200, 100.0, 50
+"""From so many units on, and from so many a second, a node has so many of them: then the commits of the engine, each of which
+is synced, would take most of the time."""
 
 Progress = Callable[[Tally], None]
 
@@ -58,6 +63,7 @@ class Wave:
         self._tried: set[str] = set()
         self._chunk = FIRST_CHUNK
         self._last = time.monotonic()
+        self._rate = 0.0
 
     def work(self, units: Iterable[Unit] | None = None) -> None:
         """Build what is stale among these units, or among all, and what follows from it."""
@@ -76,10 +82,8 @@ class Wave:
                 self._ready.clear()
                 self._chosen = self.view.chosen(self.targets)
                 self._look(self.view.model.all_units())
-            else:
-                self._look(
-                    [*touched, *(unit for path in _outputs(ended.units) for unit in self.view.model.readers(path))]
-                )
+            else:  # what stands further below cannot be ready yet
+                self._look([unit for path in _outputs(ended.units) for unit in self.view.model.readers(path)])
 
     def _check_lease(self) -> None:
         """What ended is settled by whoever has the lease."""
@@ -108,22 +112,39 @@ class Wave:
             for unit in chunk:
                 del ready[unit.id]
                 self._tried.add(unit.id)
-            self.runs.start(chunk)
+            self.runs.start(chunk, self._together(name, len(chunk)))
+
+    def _together(self, stage: str, units: int) -> int:
+        """How many units a node has: one, unless there are hundreds that are done in no time and want nothing of the engine."""
+        given, signature = self.pipeline.stages[stage], self.pipeline.signature(stage)
+        if (
+            units < MANY
+            or self._rate < FAST
+            or given.options
+            or given.limit
+            or self.pipeline.limit
+            or signature.is_async
+            or "ctx" in signature.special
+        ):
+            return 1
+        return TOGETHER
 
     def _adapt(self, units: int) -> None:
         """The size of the next run: what was done in the time that one should take."""
         now = time.monotonic()
-        rate = units / max(now - self._last, 0.001)
+        rate = self._rate = units / max(now - self._last, 0.001)
         self._last = now
-        self._chunk = int(max(FIRST_CHUNK // 2, min(LARGEST_CHUNK, self._chunk * 4, rate * CHUNK_SECONDS)))
+        self._chunk = int(max(FIRST_CHUNK, min(LARGEST_CHUNK, self._chunk * 4, rate * CHUNK_SECONDS)))
 
     def _look(self, units: Iterable[Unit]) -> None:
         """Find what is ready: stale, wanted, not tried yet, and nothing above it is stale or being made."""
         model = self.view.model
         for unit in units:
+            standing = model.standing(unit)
+            if standing is FRESH and not self._forced:
+                continue
             if unit.id in self._tried or (self._chosen is not None and id(unit) not in self._chosen):
                 continue
-            standing = model.standing(unit)
             ready = self._ready.setdefault(unit.stage.name, {})
             forced = unit.id in self._forced and standing.status != "blocked"
             if (

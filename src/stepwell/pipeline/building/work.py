@@ -17,7 +17,7 @@ from ..staleness.units import Unit
 from ..states.manifests import split_address
 from ..states.port import Publication
 from ..states.records import Failure, Record, record_from
-from .jobs import produce, produce_async
+from .jobs import produce, produce_async, produce_many
 from .report import Outcome, StateEvent
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Runs:
         self.open: list[Open] = []
         self.open_ids: set[str] = set()
         self.started: list[str] = []
+        self.tell_states = False
+        """Whether somebody wants to hear of each state."""
         self._given = engine
         self._stack = stack
         self._options = options
@@ -66,8 +68,8 @@ class Runs:
                 self._engine = self._stack.enter_context(Engine(self._given, **self._options))
         return self._engine
 
-    def start(self, units: Sequence[Unit]) -> None:
-        """Start a run with one node for each unit."""
+    def start(self, units: Sequence[Unit], together: int = 1) -> None:
+        """Start a run with one node for each unit, or for so many `together`."""
         stage = units[0].stage
         pipeline = self.pipeline
         builder = Builder(self.workflow, on_failure="finish")
@@ -82,8 +84,13 @@ class Runs:
                 "inputs": {name: list(paths) for name, paths in unit.inputs.items()},
             }
 
+        if together > 1:
+            batches = [units[start : start + together] for start in range(0, len(units), together)]
+            builder.fan_out(
+                batches, job=produce_many, name=_ids_of, args=lambda each: {**alike, "units": _listed(each)}
+            )
         before: Sequence[str] = ()
-        for start in range(0, len(units), limit):
+        for start in () if together > 1 else range(0, len(units), limit):
             # With a limit the nodes are in lanes, each of which runs one after the other.
             members = units[start : start + limit]
             if not before:
@@ -142,7 +149,8 @@ class Runs:
                     failures[unit.id] = None
                 if self._enter(unit, published, view):
                     outcome.produced.append(unit.id)
-                    outcome.events += self._events(unit, published)
+                    if self.tell_states:
+                        outcome.events += self._events(unit, published)
                     same = [
                         (former := before[address]) is not None
                         and former.content_hash == view.snapshot.records[address].content_hash
@@ -269,6 +277,14 @@ class Runs:
         del failed  # they are tried again at once: when they failed, nobody wrote it down
 
 
+def _ids_of(units: Sequence[Unit]) -> str:
+    return f"{units[0].id} … {units[-1].entity}" if len(units) > 1 else units[0].id
+
+
+def _listed(units: Sequence[Unit]) -> list[Any]:
+    return [[list(unit.key), {name: list(paths) for name, paths in unit.inputs.items()}] for unit in units]
+
+
 def _id_of(unit: Unit) -> str:
     return unit.id
 
@@ -283,6 +299,10 @@ def results_of(run: Run) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str
         if isinstance(output, dict) and "made" in output
     }
     failed: dict[str, tuple[str, str]] = {}
+    for output in outputs.values():
+        if isinstance(output, dict) and "many" in output:
+            made |= output["many"]
+            failed |= {name: (kind, told) for name, (kind, told) in output["failed"].items()}
     if len(outputs) < len(graph):
         for view in run.nodes():
             if view.status in (NodeStatus.FAILED, NodeStatus.INTERRUPTED):

@@ -18,6 +18,9 @@ MAX_PATH_BYTES = 1_000
 TEMPORARY = ".stepwell-"
 """What the names of unfinished outputs begin with. What begins with a dot is never matched."""
 
+_PLAIN_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.+@=-]*[A-Za-z0-9_+@=-])?"
+_PLAIN = re.compile(rf"(?:{_PLAIN_NAME}/)*{_PLAIN_NAME}/?")
+"""Paths that need no closer look, if they are short."""
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|\u2028\u2029\ud800-\udfff]')
 
 
@@ -50,6 +53,8 @@ def name_problem(name: str) -> str | None:
 
 def path_problem(path: str) -> str | None:
     """What is wrong with a relative path, or None. A directory may end with `/`."""
+    if len(path) <= MAX_NAME_BYTES and _PLAIN.fullmatch(path):
+        return None
     if not path or path == "/":
         return "it is empty"
     if len(path.encode("utf-8", "surrogatepass")) > MAX_PATH_BYTES:
@@ -90,7 +95,12 @@ class SafeRoot:
 
     def __init__(self, root: str) -> None:
         self.root = root
+        self.home = os.path.realpath(root)
         self._known: dict[str, tuple[str, int, int]] = {}
+
+    def knows(self, folder: str) -> bool:
+        """Whether a directory was there when it was last looked at."""
+        return folder in self._known
 
     def join(self, path: str) -> str:
         checked_path(path)
@@ -103,6 +113,7 @@ class SafeRoot:
                     return f"{known[0]}{os.sep}{name}"
             except OSError:
                 pass
+            del self._known[folder]
         joined = safe_join(self.root, path)
         home = os.path.dirname(joined)
         try:

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...errors import DefinitionError
@@ -147,6 +147,15 @@ class Pattern:
     def fill(self, values: Mapping[str, str]) -> str:
         """The path for these values; a pattern with globs has none. Values and path are checked by `checked_path`."""
         return "/".join(each.fill(values) for each in self.components) + ("/" if self.is_directory else "")
+
+    def format_for(self, variables: Sequence[str]) -> str:
+        """A text for `str.format` that makes a path of the values of these variables, in order. Others stay as they are."""
+        return self.fill(
+            {
+                name: f"{{{variables.index(name)}}}" if name in variables else f"{{{{{name}}}}}"
+                for name in self.variables
+            }
+        )
 
     def partly_filled(self, values: Mapping[str, str]) -> str:
         """The path with the variables that have no value left as they are: `chapters/moby/{number}.txt`."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from ..patterns.paths import folded
 from ..patterns.pattern import Pattern
+from ..stage import Stage
 from ..states.listing import Stamp
 from ..states.records import EXISTS, Record, members_hash
 from ..states.snapshot import Snapshot
@@ -42,6 +43,11 @@ class Model:
         self.ambiguous: list[tuple[str, str]] = []
         """Paths that match a pattern in more than one way, and that pattern."""
         self._folders: list[str] = []
+        self._has_directories = any(
+            pattern.is_directory
+            for stage in connections.order
+            for pattern in (*stage.inputs.values(), *(output.pattern for output in stage.outputs.values()))
+        )
         self._build()
 
     # Structure
@@ -74,12 +80,14 @@ class Model:
             units = units_of(stage, readings, {each.name: found[stage.name, each.name] for each in readings})
             self.units[stage.name] = {unit.key: unit for unit in units}
             feeding = [
-                _Feeding(each, found[each.stage.name, each.name]) for each in self.connections.readers_of(stage.name)
+                _Feeding(stage, each, found[each.stage.name, each.name])
+                for each in self.connections.readers_of(stage.name)
             ]
+            formats = {name: output.pattern.format_for(stage.variables) for name, output in stage.outputs.items()}
             for unit in units:
-                self._place(unit, seen, claimed)
+                self._place(unit, formats, seen, claimed)
                 for feed in feeding:
-                    feed.add(unit, self.paths_of(unit))
+                    feed.add(unit, self.paths_of)
         self.orphans = {
             address: self.snapshot.records[address]
             for address in dict.fromkeys(owned.values())
@@ -151,24 +159,28 @@ class Model:
                 continue
             into.setdefault(tuple([own[key] for key in variables]), []).append(path)
 
-    def _place(self, unit: Unit, seen: dict[str, str], claimed: set[str]) -> None:
+    def _place(self, unit: Unit, formats: Mapping[str, str], seen: dict[str, str], claimed: set[str]) -> None:
         """Give a unit the addresses of its outputs, and enter it where others look for it."""
-        stage = unit.stage
-        values = dict(zip(stage.variables, unit.key, strict=True))
-        for name, output in stage.outputs.items():
-            address = output.pattern.fill(values) if output.kind != "members" else output.pattern.partly_filled(values)
-            unit.outputs[name] = address
+        outputs = unit.outputs
+        for name, text in formats.items():
+            outputs[name] = address = text.format(*unit.key)
             alike = folded(address)
             if seen.setdefault(alike, address) != address:
                 unit.clash = seen[alike]
             claimed.add(address)
         for path in self.paths_of(unit):
             self.producer[path] = unit
+        consumers = self.consumers
         for path in unit.input_paths():
-            self.consumers.setdefault(path, []).append(unit)
+            if path in consumers:
+                consumers[path].append(unit)
+            else:
+                consumers[path] = [unit]
 
     def paths_of(self, unit: Unit) -> list[str]:
         """What a unit makes, as far as it is known: of one that makes many, what it made last."""
+        if not unit.stage.has_members:
+            return list(unit.outputs.values())
         paths = []
         for name, address in unit.outputs.items():
             record = self.snapshot.records.get(address) if unit.stage.outputs[name].kind == "members" else None
@@ -259,7 +271,7 @@ class Model:
 
     def _maker_of_directory(self, path: str) -> Unit | None:
         """Who makes the directory that a path is in."""
-        while "/" in path:
+        while self._has_directories and "/" in path:
             path = path.rstrip("/").rpartition("/")[0]
             if (maker := self.producer.get(f"{path}/")) is not None:
                 return maker
@@ -316,6 +328,14 @@ class Model:
 
     # Change
 
+    def trust(self, changed: Iterable[str], others: Collection[str]) -> None:
+        """Take everything for fresh, as the last scan did, but for what these paths changed and `others` that were not."""
+        for unit in self.all_units():
+            if not others or unit.id not in others:
+                unit.standing = FRESH
+        doubtful = (unit for unit in self.all_units() if unit.standing is None) if others else ()
+        self.touch([*changed, *(path for unit in doubtful for path in self.paths_of(unit))])
+
     def touch(self, paths: Iterable[str]) -> list[Unit]:
         """What may stand otherwise now that these paths have other content or records."""
         waiting = [unit for path in paths for unit in self._near(path)]
@@ -336,7 +356,7 @@ class Model:
     def readers(self, path: str) -> list[Unit]:
         """The units that a file is an input of, by itself or in a directory."""
         readers = list(self.consumers.get(path, ()))
-        above = path.rstrip("/")
+        above = path.rstrip("/") if self._has_directories else ""
         while "/" in above:
             above = above.rpartition("/")[0]
             readers += self.consumers.get(f"{above}/", ())
@@ -351,31 +371,35 @@ class Model:
 class _Feeding:
     """Hands what one stage makes to one input of another."""
 
-    def __init__(self, reading: Reading, found: Found) -> None:
-        self._reading = reading
+    def __init__(self, writer: Stage, reading: Reading, found: Found) -> None:
+        self._pattern = reading.pattern
         self._found = found
         self._variables = key_variables(reading)
+        alike = [
+            name
+            for name, output in writer.outputs.items()
+            if output.kind != "members" and output.pattern.text == reading.pattern.text
+        ]
+        self._same = alike[0] if len(writer.outputs) == len(alike) == 1 else None
+        """The output whose pattern the input has, if it is the only one: then nothing has to be matched."""
+        self._places = [writer.variables.index(name) for name in self._variables if name in writer.variables]
+        self._is_key = self._variables == writer.variables
 
-    def add(self, unit: Unit, paths: Iterable[str]) -> None:
-        pattern = self._reading.pattern
-        for name, address in unit.outputs.items():
-            output = unit.stage.outputs[name]
-            if output.kind != "members" and output.pattern.text == pattern.text:
-                values = dict(zip(unit.stage.variables, unit.key, strict=True))
-                self._add(tuple([values[key] for key in self._variables]), address)
-        for path in paths:
-            if any(
-                unit.stage.outputs[name].pattern.text == pattern.text and path == address
-                for name, address in unit.outputs.items()
-            ):
-                continue
-            matched = pattern.match(path)
+    def add(self, unit: Unit, paths_of: Callable[[Unit], list[str]]) -> None:
+        if self._same is not None:
+            key = unit.key if self._is_key else tuple([unit.key[place] for place in self._places])
+            self._add(key, unit.outputs[self._same])
+            return
+        for path in paths_of(unit):
+            matched = self._pattern.match(path)
             if matched is not None:
                 self._add(tuple([matched[key] for key in self._variables]), path)
 
     def _add(self, key: Key, path: str) -> None:
-        paths = self._found.setdefault(key, [])
-        if path not in paths[-1:]:
+        paths = self._found.get(key)
+        if paths is None:
+            self._found[key] = [path]
+        elif path not in paths[-1:]:
             insort(paths, path)
 
 

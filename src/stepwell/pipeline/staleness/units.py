@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ...errors import DefinitionError
@@ -20,7 +20,7 @@ Found: TypeAlias = dict[Key, list[str]]
 class Unit:
     """One stage of one entity: what it reads and what it writes."""
 
-    __slots__ = ("clash", "inputs", "key", "missing", "outputs", "stage", "standing")
+    __slots__ = ("_id", "clash", "inputs", "key", "missing", "outputs", "stage", "standing")
 
     def __init__(self, stage: Stage, key: Key, inputs: Mapping[str, list[str]], missing: tuple[str, ...]) -> None:
         self.stage = stage
@@ -33,6 +33,7 @@ class Unit:
         """The address of each state it writes, by the name of the output."""
         self.clash: str | None = None
         self.standing: Standing | None = None
+        self._id: str | None = None
 
     def __repr__(self) -> str:
         return f"<{self.id}>"
@@ -44,13 +45,19 @@ class Unit:
     @property
     def id(self) -> str:
         """The stage and the entity: `summary 2026-01-15`."""
-        return f"{self.stage.name} {'/'.join(self.key)}" if self.key else self.stage.name
+        if self._id is None:
+            self._id = unit_id(self.stage.name, self.key)
+        return self._id
 
     def input_paths(self) -> list[str]:
         if len(self.inputs) == 1:
             (paths,) = self.inputs.values()
             return paths
         return [path for paths in self.inputs.values() for path in paths]
+
+
+def unit_id(stage: str, key: Sequence[str]) -> str:
+    return f"{stage} {'/'.join(key)}" if key else stage
 
 
 def key_variables(reading: Reading) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class Cached(NamedTuple):
 
     def known(self) -> dict[str, tuple[Stamp, str]]:
         """The hash of each name that is sure to hold for its stamp."""
-        numbers = array("q", self.stamps)
+        numbers = array("Q", self.stamps)
         doubtful = set(self.recent)
         digests = self.hashes.hex()
         found = {}

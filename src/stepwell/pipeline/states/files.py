@@ -17,7 +17,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from ..patterns.paths import TEMPORARY, SafeRoot, checked_path
 from ..patterns.pattern import Pattern
 from .cache import UNKNOWN, Cache, Cached, read_cache, write_cache
 from .lease import hold_lease, lease_number
-from .listing import MANIFEST_FILES, Folder, Stamp, is_recent, stamp_of, walk
+from .listing import MANIFEST_FILES, SLOW_TICK_NS, Folder, Stamp, hash_file, is_recent, read_file, stamp_of, walk
 from .locking import locked
 from .logged import Logged, store_changes
 from .manifests import Manifests, draft_name, split_address
@@ -111,8 +111,17 @@ class FileStates:
         return os.path.isdir(self.file(path)) if path.endswith("/") else stamp_of(self.file(path)) is not None
 
     def read(self, path: str) -> bytes:
-        with open(self.file(path), "rb") as file:
-            return file.read()
+        return read_file(self.file(path))[0]
+
+    def read_with_stamp(self, path: str) -> tuple[bytes, Stamp]:
+        """What is in a file, and the stamp it had when it was read."""
+        return read_file(self.file(path))
+
+    def still_is(self, path: str, stamp: Stamp, digest: str) -> bool:
+        """Whether a file holds what it held: told by its stamp, unless it is so new that it could change and keep it."""
+        if stamp_of(f"{self.root}/{path}") == stamp and not is_recent(stamp, time.time_ns()):
+            return True
+        return self.hash_of(path) == digest
 
     def local(self, path: str) -> Path:
         return Path(self.file(path))
@@ -160,6 +169,7 @@ class FileStates:
         given = self.walk(wanted) if folders is None else folders
         cached = self.cached()
         snapshot = Snapshot(self._find_hash)
+        changed: list[str] | None = [] if len(given) >= len(cached.folders) else None
         for folder in given:
             known = cached.folders.get(folder.path)
             names = folder.names
@@ -181,6 +191,9 @@ class FileStates:
                     )
                 else:
                     self._known[folder.path] = known.known()
+                    changed = self._changed(changed, folder, known, tree)
+            elif changed is not None:
+                changed += [prefix + name for name in names]
             if folder.manifest != [None, None]:
                 records = self.manifests.read(folder.path)
                 snapshot.records.update(records)
@@ -192,8 +205,26 @@ class FileStates:
             snapshot.problems += [
                 (prefix + link, "it is a symbolic link, which is not followed") for link in folder.links
             ]
+        snapshot.changed_paths = changed
         snapshot.failures = self.failures()
         return snapshot
+
+    def _changed(
+        self, changed: list[str] | None, folder: Folder, cached: Cached, tree: Mapping[str, Stamp]
+    ) -> list[str] | None:
+        """And what changed in one directory; None if a file or the manifest is not what it was."""
+        manifest = [None if each is None else list(each) for each in folder.manifest]
+        if changed is None or manifest != cached.manifest or not set(cached.names) <= tree.keys():
+            return None
+        if cached.manifest_hash and cached.manifest_hash != self._manifest_hash(folder.path):
+            return None
+        known = self._known[folder.path]
+        prefix = f"{folder.path}/" if folder.path else ""
+        for name, stamp in tree.items():
+            before = known.get(name)
+            if before is None or before[0] != stamp:
+                changed.append(prefix + name)
+        return changed
 
     def _find_hash(self, path: str, stamp: Stamp) -> tuple[str, Stamp] | None:
         """The hash of a file: known for its stamp, or computed of what is read."""
@@ -201,42 +232,32 @@ class FileStates:
         known = self._known.get(folder, {}).get(name)
         if known is not None and known[0] == stamp:
             return known[1], stamp
-        try:
-            descriptor = os.open(f"{self.root}/{path}", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        except OSError:
-            return None
-        try:
-            # Before it is read: what changes meanwhile is recent, and is read again the next time.
-            if is_recent(stamp, time.time_ns()):
-                self._recent.add(path)
-            found = os.fstat(descriptor)
-            if found.st_size < 1 << 20:
-                digest = sha256(os.read(descriptor, 1 << 20)).hexdigest()
-            else:
-                with os.fdopen(os.dup(descriptor), "rb") as file:
-                    digest = _hash_of_file(file)
-        finally:
-            os.close(descriptor)
-        return digest, (stamp_of(f"{self.root}/{path}") or stamp)
+        # Before it is read: what changes meanwhile is recent, and is read again the next time.
+        if is_recent(stamp, time.time_ns()):
+            self._recent.add(path)
+        digest = self.hash_of(path)
+        return None if digest is None else (digest, stamp_of(f"{self.root}/{path}") or stamp)
 
     def save_cache(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None:
         """Remember hashes and the verdict for the next scan."""
         self._make_home()
         now = time.time_ns()
+        soon = now - SLOW_TICK_NS
         told = {"failureStamps": [None if each is None else list(each) for each in self.failure_stamps()], **verdict}
         written = []
         with_records = {split_address(address)[0].removesuffix("/") for address in snapshot.records}
         for folder, tree in snapshot.tree.items():
             prefix = f"{folder}/" if folder else ""
-            numbers = array("q")
-            hashes, recent = [], []
-            for position, (name, stamp) in enumerate(tree.items()):
-                path = prefix + name
-                digest = snapshot.hashes.get(path)
-                numbers.extend(stamp)
-                if digest is not None and (path in self._recent or is_recent(stamp, now)):
-                    recent.append(position)
-                hashes.append(_NO_HASH if digest is None else digest)
+            digests = snapshot.hashes
+            hashes = [digests.get(prefix + name, _NO_HASH) for name in tree]
+            numbers = array("Q", chain.from_iterable(tree.values()))
+            recent = [
+                position
+                for position, (name, stamp) in enumerate(tree.items())
+                if (stamp[2] > soon or stamp[1] > soon or prefix + name in self._recent)
+                and hashes[position] is not _NO_HASH
+                and (prefix + name in self._recent or is_recent(stamp, now))
+            ]
             manifest: list[Stamp | None] = [None, None]
             if folder in with_records:
                 manifest = [stamp_of(f"{self.root}/{prefix}{name}") for name in MANIFEST_FILES]
@@ -256,8 +277,7 @@ class FileStates:
     def hash_of(self, path: str) -> str | None:
         """The hash of what a file holds now."""
         try:
-            with open(f"{self.root}/{path}", "rb") as file:
-                return _hash_of_file(file)
+            return hash_file(f"{self.root}/{path}")
         except OSError:
             return None
 
@@ -272,12 +292,16 @@ class FileStates:
     def records(self, addresses: Iterable[str]) -> dict[str, Record]:
         return self.manifests.find(addresses)
 
+    def read_records(self, folder: str) -> dict[str, Record]:
+        """The records of the states that one directory has."""
+        return self.manifests.read(folder)
+
     def draft(self, address: str, token: str) -> Draft:
         """A place beside the final one, so that renaming it is one step. It keeps the name, because suffixes say what it is."""
         folder, key = split_address(address)
         probe = folder + (key.removesuffix("/") if "{" not in key else "x")
         home = os.path.dirname(self.file(probe))
-        if not os.path.isdir(home):
+        if not self._safe.knows(folder.removesuffix("/")):
             os.makedirs(home, exist_ok=True)
             self.file(probe)
         place = os.path.join(home, f"{TEMPORARY}{token}-{draft_name(key)}")
@@ -287,20 +311,17 @@ class FileStates:
 
     def draft_name(self, draft: Draft) -> str:
         """Where a draft is, for whoever sees the same root elsewhere."""
-        return os.path.relpath(draft.place, self.root).replace(os.sep, "/")
+        return draft.place[len(self._safe.home) + 1 :].replace(os.sep, "/")
 
     def drafted(self, address: str, name: str, token: str) -> Draft:
         """The draft that `draft_name` named."""
-        return Draft(address, os.path.join(self.root, *name.split("/")), token)
+        return Draft(address, os.path.join(self._safe.home, *name.split("/")), token)
 
     def discard(self, draft: Draft) -> None:
         discard(draft)
 
     def stamp(self, path: str) -> Stamp | None:
         return stamp_of(f"{self.root}/{path}")
-
-    def file_hash(self, path: str) -> str | None:
-        return self.hash_of(path)
 
     def directory_hash(self, path: str, excluded: Sequence[Pattern]) -> str | None:
         """The content hash of a directory, without the files that are excluded; None if it is not there."""
@@ -375,10 +396,3 @@ class FileStates:
 
 
 _NO_HASH = UNKNOWN.hex()
-
-
-def _hash_of_file(file: Any) -> str:
-    digest = sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from stat import S_ISDIR, S_ISREG
+from hashlib import sha256
+from stat import S_IFDIR, S_IFLNK, S_IFREG, S_ISDIR, S_ISREG
 from typing import NamedTuple, TypeAlias
 
 from ..patterns.paths import TEMPORARY
@@ -51,43 +52,46 @@ class Folder(NamedTuple):
 def list_folder(root: str, path: str) -> Folder | None:
     """One directory; None if there is none."""
     names: list[str] = []
-    stamps = array("q")
+    stamps = array("Q")
     folders: list[str] = []
     temporary: list[str] = []
     links: list[str] = []
     manifest: list[Stamp | None] = [None, None]
     add, add_stamp = names.append, stamps.extend
     try:
-        scanned = os.scandir(f"{root}/{path}" if path else root)
+        # Below an open directory the system need not follow the whole path for every file.
+        opened = os.open(f"{root}/{path}" if path else root, os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    with scanned:
-        for entry in scanned:
-            name = entry.name
-            if name[0] == ".":
-                if name.startswith(TEMPORARY):
-                    temporary.append(name)
-                elif name in MANIFEST_FILES:
-                    manifest[MANIFEST_FILES.index(name)] = stamp_of(entry.path)
-                continue
-            if entry.is_symlink():
-                links.append(name)
-            elif entry.is_dir(follow_symlinks=False):
-                folders.append(name)
-            else:
+    try:
+        with os.scandir(opened) as scanned:
+            for entry in scanned:
+                name = entry.name
+                if name[0] == ".":
+                    if name.startswith(TEMPORARY):
+                        temporary.append(name)
+                    elif name in MANIFEST_FILES:
+                        manifest[MANIFEST_FILES.index(name)] = _stamp(entry.stat(follow_symlinks=False))
+                    continue
                 try:
                     found = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                if S_ISREG(found.st_mode):
+                kind = found.st_mode & 0o170000
+                if kind == S_IFREG:
                     add(name)
-                    add_stamp((found.st_size, found.st_mtime_ns, found.st_ctime_ns, _inode(found.st_ino)))
+                    add_stamp((found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+                elif kind == S_IFDIR:
+                    folders.append(name)
+                elif kind == S_IFLNK:
+                    links.append(name)
+    finally:
+        os.close(opened)
     return Folder(path, names, stamps, folders, temporary, links, manifest)
 
 
-def _inode(number: int) -> int:
-    """Some file systems use all 64 bits; an array keeps 63."""
-    return number if number < 1 << 63 else number - (1 << 64)
+def _stamp(found: os.stat_result) -> Stamp:
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def stamp_of(file: str) -> Stamp | None:
@@ -98,7 +102,7 @@ def stamp_of(file: str) -> Stamp | None:
         return None
     if not S_ISREG(found.st_mode):
         return None
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, _inode(found.st_ino)
+    return _stamp(found)
 
 
 def is_folder(file: str) -> bool:
@@ -106,6 +110,38 @@ def is_folder(file: str) -> bool:
         return S_ISDIR(os.lstat(file).st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+def read_file(file: str) -> tuple[bytes, Stamp]:
+    """What is in a file, and its stamp. A link is not followed. With as few calls to the system as it takes."""
+    descriptor = os.open(file, _READ)
+    try:
+        found = os.fstat(descriptor)
+        content = os.read(descriptor, found.st_size + 1)
+        if len(content) > found.st_size:  # it has grown
+            parts = [content]
+            while part := os.read(descriptor, 1 << 20):
+                parts.append(part)
+            content = b"".join(parts)
+    finally:
+        os.close(descriptor)
+    return content, _stamp(found)
+
+
+def hash_file(file: str) -> str:
+    """The content hash of a file. A link is not followed."""
+    descriptor = os.open(file, _READ)
+    try:
+        digest = sha256()
+        while block := os.read(descriptor, _BLOCK):
+            digest.update(block)
+    finally:
+        os.close(descriptor)
+    return digest.hexdigest()
+
+
+_BLOCK = 1 << 18
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def walk(root: str, wanted: Callable[[Sequence[str]], bool]) -> Iterator[Folder]:

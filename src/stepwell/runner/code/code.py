@@ -62,7 +62,10 @@ class Code:
 
     def definition_of_document(self, document: Document, input: Mapping[str, Any], *, works: bool) -> define.Definition:
         """A document and its input, checked. If this engine `works` on it, all that its nodes need must be here."""
-        definition = definition_of_document(document, input, self._registry, self.handlers)
+        known = self._found.get((document.name, document.graph.digest))  # its templates are compiled
+        definition = definition_of_document(
+            document, input, known or define.Bodies(finder=self._registry, handlers=self.handlers)
+        )
         if works:
             self._refuse_if(definition.bodies.missing(definition.graph, is_data=True))
         return definition

@@ -84,7 +84,7 @@ def finish(held: receipts.HeldGate) -> Procedure[RunNews | None]:
     if held.purpose == "load":
         yield from load(held.run_id)
         return None
-    if held.purpose == "delete":
+    if held.purpose in ("delete", "restore"):  # whoever restored it has died, and has it elsewhere
         yield from delete(held.run_id)
         return None
     stop = held.purpose in ("failed", "cancel")

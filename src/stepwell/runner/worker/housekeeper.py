@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from ...clock import SECOND
 from ...errors import StoreError
 from ...graph import Graph
 from ...ids import Digest, RunId, WorkerId
@@ -15,7 +16,7 @@ from ..procedures.procedure import carry_out
 from .debounce import Debounce
 from .follower import Follower
 from .group_commit import now
-from .timetable import Due, Timetable
+from .timetable import WATCH_BUSY, WATCH_SOONEST, Due, Timetable
 
 log = logging.getLogger("stepwell")
 
@@ -56,7 +57,7 @@ class Housekeeper:
         self._timetable, self._lock, self._host = timetable, lock, host
         self._follower, self._waited, self._graphs = follower, waited, graphs
         self._awake = threading.Event()
-        self._closed = False
+        self._closed = threading.Event()
         self.gates = Debounce(self._finish_gates, "stepwell-gates", 0)
         self._threads = [
             threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True),
@@ -72,7 +73,7 @@ class Housekeeper:
 
     def close(self) -> None:
         """Do nothing more but finish the gates that are left."""
-        self._closed = True
+        self._closed.set()
         self._awake.set()
 
     def end(self) -> None:
@@ -88,7 +89,7 @@ class Housekeeper:
                 pause = self._timetable.next_at(now(), busy=self._host.busy) - now()
             self._awake.wait(max(0.0, pause / 1_000_000))
             self._awake.clear()
-            if self._closed:
+            if self._closed.is_set():
                 return
             try:
                 with self._lock:
@@ -105,17 +106,19 @@ class Housekeeper:
 
     def _follow(self) -> None:
         """Look what others did as soon as something is heard of."""
-        while not self._closed:
+        while not self._closed.is_set():
             try:
                 heard = self._store.wait_for_hint(self._queues, tuple(self._waited()), self._worker, HINT_SECONDS)
             except StoreError:
-                if not self._closed:  # the housekeeper tells
-                    threading.Event().wait(AFTER_TROUBLE_SECONDS)
+                self._closed.wait(AFTER_TROUBLE_SECONDS)  # the housekeeper tells
                 continue
             if heard:
+                busy = not self._host.idle
                 with self._lock:
-                    self._timetable.hinted(now(), busy=self._host.busy)
+                    self._timetable.hinted(now(), busy=busy)
                 self._awake.set()
+                # Who is busy mostly hears of its own commits; a hint that comes meanwhile is heard then.
+                self._closed.wait((WATCH_BUSY if busy else WATCH_SOONEST) / SECOND)
 
     def _finish_gates(self) -> None:
         follower = self._follower()

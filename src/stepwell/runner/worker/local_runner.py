@@ -35,6 +35,7 @@ from .group_commit import GroupCommit, now
 from .housekeeper import Housekeeper
 from .lease import Lease
 from .metrics import EngineMetrics, snapshot
+from .others import Others
 from .scheduler import Scheduler
 from .time_limits import Timekeeper
 from .timetable import Due, Timetable
@@ -101,6 +102,7 @@ class LocalRunner:
             lacks=lacks,
             queues=queues,
         )
+        self._others = Others(store, self.scheduler, self._lock) if store.needs_hints else None
         self._house = Housekeeper(
             store, worker, queues, self.timetable, self._lock, self, follower=follower, waited=waited, graphs=graphs
         )
@@ -164,6 +166,29 @@ class LocalRunner:
             attempts = [held.attempt for held in self.scheduler.held.values() if held.facts.run_id == run_id]
         self.stop(attempts)
 
+    def on_surplus(self, tell: Callable[[str, int], None]) -> None:
+        """Have `tell(queue, count)` called, now and then, while more is READY than this process takes."""
+        self._others = Others(self._store, self.scheduler, self._lock, tell)
+
+    def rest(self) -> None:
+        """Claim nothing until `work_off` is called: whoever drives this process decides when it works."""
+        with self._lock:
+            self.scheduler.resting = True
+
+    def work_off(self, seconds: float) -> bool:
+        """Work until nothing is READY that is served here, or for so long; whether nothing is left. Then rest again."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            self.scheduler.resting = False
+            self.scheduler.look_around()
+            self.scheduler.mark_ready([*self.scheduler.facts])
+        self.pump()
+        with self._lock:
+            while not (drained := self.scheduler.idle and self.scheduler.quiet) and time.monotonic() < deadline:
+                self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
+            self.scheduler.resting = True
+            return drained
+
     def sweep_in(self, microseconds: int) -> None:
         """Something becomes due then."""
         with self._lock:
@@ -222,6 +247,8 @@ class LocalRunner:
             self._after_settling(result)
         if result.lease_lost:
             self._lease.lost()
+        if self._others is not None:
+            self._others.tell(result)
         return kept
 
     def _after_settling(self, result: CommitResult) -> None:

@@ -9,7 +9,7 @@ follow from it. A chain costs one transaction a node, a wide graph few in all.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -80,6 +80,8 @@ class Scheduler:
         """False from a refusal for want of a lease until it is held again: claims would only be refused."""
         self.stalled = False
         """Too many bodies did not end in time; nothing more is claimed until some of them do."""
+        self.resting = False
+        """It claims nothing because whoever drives it has not asked it to work."""
         self.pressure = Pressure()
         self.counters = Counters()
         self.lines = Lines()
@@ -205,6 +207,17 @@ class Scheduler:
     def idle(self) -> bool:
         under_way = self._settlements or self._submissions or self._in_flight or self._again
         return not (self.held or under_way or any(self._isolation.attempts()))
+
+    def surplus(self) -> dict[str, int]:
+        """By queue: how many nodes at most wait in the store because all slots for them are taken here."""
+        found: Counter[str] = Counter()
+        for pool in (pool for kind in self._full for pool in POOLS[kind]):
+            for run in self._ready_runs[pool]:
+                facts = self.facts[run]
+                waiting = facts.active - facts.held
+                for lane in self._by_pool(facts.graph.lanes).get(pool, ()) if waiting > 0 else ():
+                    found[lane.queue] += waiting
+        return dict(found)
 
     # What the scheduler decides
 
@@ -402,7 +415,7 @@ class Scheduler:
 
     @property
     def _may_claim(self) -> bool:
-        return self.leased and not (self.closing or self.stalled or self._suspects)
+        return self.leased and not (self.closing or self.stalled or self.resting or self._suspects)
 
     def _remember(self, facts: RunFacts) -> None:
         """From now on it works on this run, which may have READY nodes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 
@@ -39,14 +40,19 @@ class Timekeeper:
         self._bodies = bodies
         self._attempts: dict[Held, Attempt] = {}
         self._changed = threading.Event()
+        self._looks_at: float = math.inf
+        """When the watch looks next. Only an earlier limit wakes it: else each body of a chain would."""
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def begins(self, attempt: Attempt, seconds: float) -> None:
         """Its body has so long from now on. The lock is held."""
         self._attempts[attempt.held] = attempt
-        self._chores.time_limit(attempt.held, now() + microseconds(seconds))
-        self._changed.set()
+        until = now() + microseconds(seconds)
+        self._chores.time_limit(attempt.held, until)
+        if until < self._looks_at:
+            self._looks_at = until
+            self._changed.set()
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="stepwell-time", daemon=True)
             self._thread.start()
@@ -111,6 +117,7 @@ class Timekeeper:
     def _look(self) -> None:
         with self._lock:
             at = self._chores.next_limit()
+            self._looks_at = math.inf if at is None else at
         self._changed.wait(None if at is None else min(LONGEST_WAIT, max(0, at - now()) / SECOND))
         self._changed.clear()
         with self._lock:

@@ -33,6 +33,7 @@ from ...model import (
     Refused,
     Renew,
     Renewed,
+    Restore,
     Rewrite,
     SaveVersion,
     Settle,
@@ -43,7 +44,7 @@ from ...model import (
 )
 from ..rules.grouping import groups
 from ..rules.values import refuse_values
-from . import running, shaping, versions
+from . import restoring, running, shaping, versions
 from .reading import answer
 from .state import LIMITS, State
 
@@ -127,6 +128,8 @@ class MemoryStore:
                 return [shaping.gate(state, op, now)]
             case Rewrite():
                 return [shaping.rewrite(state, op, now)]
+            case Restore():
+                return [restoring.restore(state, op, now)]
             case Delete():
                 return [shaping.delete(state, op)]
             case DeleteGraph():

@@ -255,7 +255,7 @@ def delete(state: State, op: Delete) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
         return Deleted(True)
-    if run.purpose != "delete" and not run.status.terminal:
+    if run.purpose not in ("delete", "restore") and not run.status.terminal:
         return Refused(Refusal.STATUS, run.status)
     run.gate, run.purpose, run.token, run.arguments, run.expires_at = GateState.HELD, "delete", None, b"", 0
     del run.nodes[max(0, len(run.nodes) - op.limit) :]

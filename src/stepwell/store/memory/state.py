@@ -196,6 +196,7 @@ class RunRecord:
             self.tolerated,
             created.origin,
             created.tags,
+            created.timeout,
         )
 
 

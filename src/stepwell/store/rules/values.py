@@ -6,9 +6,11 @@ bits, a seed is one without a sign.
 
 from __future__ import annotations
 
-from ...model import AddGraph, Claim, Create, Enlist, Gate, Op, Refusal, Refused
+from ...model import AddGraph, Create, Enlist, Gate, Op, Refusal, Refused
 
 INDEXED_BYTES = 500
+MAX_TEXT = 4_000
+"""Bytes of an id of a node, which nothing is found by."""
 MAX_TAGS = 32
 _LARGEST = 2**63
 
@@ -26,20 +28,19 @@ def refuse_values(op: Op) -> Refused | None:
             if wrong is None and (len(op.tags) > MAX_TAGS or len(dict(op.tags)) < len(op.tags)):
                 wrong = f"a run has at most {MAX_TAGS} tags, each name once"
         case AddGraph():
-            names = {text for row in op.rows for text in (row.id, row.lane.queue, row.lane.body)}
-            wrong = _text((op.digest, op.workflow, op.signature, *names)) or _number((op.total, op.start))
+            lanes = {text for row in op.rows for text in (row.lane.queue, row.lane.body)}
+            wrong = _text((op.digest, op.workflow, op.signature, *lanes)) or _number((op.total, op.start))
+            wrong = wrong or _text(tuple(row.id for row in op.rows), MAX_TEXT)
         case Enlist():
             wrong = _text((op.worker,)) or _number((op.lease,))
         case Gate():
             wrong = _text((op.run_id, op.token, op.purpose)) or _number((op.lease,))
-        case Claim():
-            wrong = _text((op.claim_id,))
         case _:
             return None
     return None if wrong is None else Refused(Refusal.INVALID, wrong)
 
 
-def _text(texts: tuple[str | None, ...]) -> str | None:
+def _text(texts: tuple[str | None, ...], most: int = INDEXED_BYTES) -> str | None:
     for text in texts:
         if text is None:
             continue
@@ -49,8 +50,8 @@ def _text(texts: tuple[str | None, ...]) -> str | None:
             return f"{ascii(text)[:80]} is no UTF-8"
         if "\x00" in text:
             return f"{ascii(text)[:80]} holds a NUL"
-        if size > INDEXED_BYTES:
-            return f"{text[:60]!r}... has {size} bytes, {INDEXED_BYTES} are allowed"
+        if size > most:
+            return f"{text[:60]!r}... has {size} bytes, {most} are allowed"
     return None
 
 

@@ -6,11 +6,13 @@ from enum import Enum
 from typing import NamedTuple
 
 from ...model import (
+    AttemptStatus,
     Gate,
     GateState,
     OnFailure,
     Refusal,
     Refused,
+    Restore,
     Rewrite,
     RunStatus,
     SwitchGraph,
@@ -43,7 +45,7 @@ def refuse_gate(op: Gate, gate: GateFacts, now: int) -> Refused | None:
         return None
     if op.token == gate.last_token:
         return Refused(Refusal.GATE_LOST, "what this request was for is done")
-    if held and gate.purpose in ("load", "delete"):
+    if held and gate.purpose in ("load", "delete", "restore"):
         return Refused(Refusal.INCOMPLETE, gate.purpose)
     if op.allowed and gate.status not in op.allowed:
         return Refused(Refusal.STATUS, gate.status)
@@ -64,6 +66,20 @@ def refuse_switch(op: SwitchGraph, gate: GateFacts, *, complete: bool, total: in
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     if total < loaded:
         return Refused(Refusal.CONFLICT, f"graph {op.digest} does not number every node of the run")
+    return None
+
+
+def refuse_restore(op: Restore, *, graph_complete: bool | None, restoring: bool | None) -> Refused | None:
+    """`graph_complete`: None if there is no such graph; `restoring`: None if there is no such run."""
+    if not graph_complete:
+        reason = Refusal.UNKNOWN if graph_complete is None else Refusal.INCOMPLETE
+        return Refused(reason, f"graph {op.run.digest}")
+    if restoring is False:
+        return Refused(Refusal.CONFLICT, op.run.id)
+    if op.run.gate is GateState.HELD or op.run.status is RunStatus.CANCELLING:
+        return Refused(Refusal.STATUS, op.run.purpose or op.run.status)
+    if any(attempt.status is AttemptStatus.RUNNING for attempt in op.attempts):
+        return Refused(Refusal.STATUS, "an attempt is RUNNING")
     return None
 
 

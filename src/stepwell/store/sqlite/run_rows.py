@@ -15,7 +15,7 @@ RUN = """
 SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.input, r.seed, r.urgency, r.idempotency_key,
        r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq, r.created_at, r.started_at, r.ended_at,
        r.deadline_at, r.reason, r.heals, r.fork, r.tolerated,
-       r.origin, r.tags
+       r.origin, r.tags, r.timeout
   FROM run r JOIN graph g ON g.key = r.graph
 """
 
@@ -44,6 +44,7 @@ def run_row(tx: Transaction, row: Any) -> RunRow:
         stopping,
         *rest,
         tags,
+        timeout,
     ) = row
     values = (
         run_id,
@@ -61,5 +62,6 @@ def run_row(tx: Transaction, row: Any) -> RunRow:
         bool(stopping),
         *rest,
         tuple(map(tuple, json.loads(tags))) if tags else (),
+        timeout,
     )
     return RunRow._make(values)

@@ -235,7 +235,7 @@ def delete(tx: Transaction, op: Delete) -> Receipt:
     if row is None:
         return Deleted(True)
     key, status, purpose = row
-    if purpose != "delete" and not RUN_STATUS[status].terminal:
+    if purpose not in ("delete", "restore") and not RUN_STATUS[status].terminal:
         return Refused(Refusal.STATUS, RUN_STATUS[status])
     tx.db.execute(
         f"UPDATE run SET gate = {G_HELD}, purpose = 'delete', token = NULL, arguments = x'', expires_at = 0,"

@@ -37,6 +37,7 @@ from ...model import (
     Query,
     Receipt,
     Renew,
+    Restore,
     Rewrite,
     SaveVersion,
     Settle,
@@ -57,6 +58,7 @@ from .limits import LIMITS
 from .log import WriteAheadLog
 from .moving import append, settle
 from .reading import answer
+from .restoring import restore
 from .shaping import add_graph, add_nodes, create, delete, delete_graph
 from .versions import activate_version, save_version
 from .workers import WorkerLocks
@@ -217,7 +219,7 @@ class SqliteStore:
         return receipts
 
     def _judge(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
-        if kind is Settle or kind is Append:  # what they bring are payloads
+        if kind is Settle or kind is Append or kind is Claim:  # what they bring are payloads, and names that are there
             return self._apply(tx, kind, ops)
         refused = [refuse_values(op) for op in ops]
         if not any(refused):
@@ -263,6 +265,8 @@ class SqliteStore:
                 return [gate(tx, op)]
             case Rewrite():
                 return [rewrite(tx, op)]
+            case Restore():
+                return [restore(tx, op)]
             case Delete():
                 return [delete(tx, op)]
             case DeleteGraph():

@@ -45,10 +45,10 @@ def test_a_gate_somebody_else_holds_is_refused_until_its_holder_is_late(store: S
     start(store, graph(a=""))
     hold(store, token="mine", purpose="heal", seconds=10)
     assert store.commit([gate_op(token="yours")]) == [Refused(Refusal.GATE_HELD, "heal")]
-    clock.advance(9.999)
+    clock.advance(10 - MARGIN)
     assert refused(store, gate_op(token="yours")) is Refusal.GATE_HELD
     assert isinstance(store.commit([rewrite(token="mine")])[0], Rewritten)
-    clock.advance(0.001)
+    clock.advance(MARGIN)
     assert isinstance(store.commit([gate_op(token="mine")])[0], GateTaken), "late, but nobody took it over"
     assert isinstance(store.commit([gate_op(token="yours", purpose="heal", resume=True)])[0], GateTaken)
     assert refused(store, gate_op(token="mine")) is Refusal.GATE_HELD

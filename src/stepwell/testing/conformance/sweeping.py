@@ -27,9 +27,9 @@ def test_what_a_lost_worker_held_is_ready_again(store: Store, clock: ManualClock
     start(store, graph(a="", b="a"))
     enlist(store, "gone", seconds=10)
     (grant,) = claim(store, "gone")
-    clock.advance(9.999)
+    clock.advance(10 - MARGIN)
     assert sweep(store).lost == 0
-    clock.advance(0.001)
+    clock.advance(MARGIN)
     swept = sweep(store)
     assert (swept.lost, swept.woken, [news.run_id for news in swept.runs]) == (1, 0, [RUN])
     assert (swept.runs[0].open, swept.runs[0].active, swept.runs[0].failed) == (2, 1, 0)
@@ -183,9 +183,9 @@ def test_a_deadline_closes_the_gate(store: Store, clock: ManualClock) -> None:
     work(store, runs=("done",))
     (grant,) = claim(store)
     assert sweep(store).next_due == clock.now() + 60 * SECOND
-    clock.advance(59.999)
+    clock.advance(60 - MARGIN)
     assert sweep(store).runs == ()
-    clock.advance(0.001)
+    clock.advance(MARGIN)
     swept = sweep(store)
     (news,) = swept.runs
     assert (news.run_id, news.gate, news.purpose, news.status) == (RUN, GateState.HELD, "failed", RunStatus.RUNNING)
@@ -215,9 +215,9 @@ def test_a_cancelled_run_is_fenced_when_its_grace_is_over(store: Store, clock: M
     assert (news.status, news.gate, news.active) == (RunStatus.CANCELLING, GateState.SHUT, 2)
     assert sweep(store).next_due == clock.now() + 5 * SECOND
     store.commit([completed(a)])
-    clock.advance(4.999)
+    clock.advance(5 - MARGIN)
     assert sweep(store).runs == ()
-    clock.advance(0.001)
+    clock.advance(MARGIN)
     swept = sweep(store)
     (news,) = swept.runs
     assert (swept.lost, news.status, news.gate, news.active) == (0, RunStatus.CANCELLED, GateState.SHUT, 0)

@@ -1,0 +1,68 @@
+"""The verdict of the last scan: while nothing has changed since, nothing else has to be looked at, nor loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..states.listing import Folder
+from .report import BuildReport
+
+if TYPE_CHECKING:
+    from ..looking import View
+    from ..pipeline import Pipeline
+
+
+class Listed(NamedTuple):
+    """What was on disk, and how often somebody had scanned by then."""
+
+    lease_number: int
+    folders: list[Folder]
+
+
+def list_everything(pipeline: Pipeline) -> Listed:
+    number = pipeline.store.lease_number(pipeline.name)
+    return Listed(number, pipeline.store.walk(pipeline.wanted))
+
+
+def nothing_to_do(pipeline: Pipeline, listed: Listed) -> BuildReport | None:
+    """The report of a build that has nothing to do, told by the cache, without a look at any state; None if it may have."""
+    verdict = pipeline.store.cached().verdict
+    if verdict.get("stale", True) or not _holds(pipeline, listed.folders, verdict):
+        return None
+    left = {f"{state['stage']} {state['entity']}".rstrip(): state["status"] for state in verdict["status"]["states"]}
+    return BuildReport(pipeline.name, (), (), {}, left, (), 0.0)
+
+
+def known_status(pipeline: Pipeline) -> dict[str, Any] | None:
+    """How everything stood when it was last looked at, if nothing has changed since."""
+    verdict = pipeline.store.cached().verdict
+    if not _holds(pipeline, pipeline.store.walk(pipeline.wanted), verdict):
+        return None
+    found = dict(verdict["status"])
+    return {**found, "stages": {name: found["stages"].get(name, {}) for name in pipeline.stages}}
+
+
+def _holds(pipeline: Pipeline, folders: list[Folder], verdict: Mapping[str, Any]) -> bool:
+    if not verdict or any(stage.entities is not None for stage in pipeline.stages.values()):
+        return False
+    due = verdict.get("dueAt")
+    if due is not None and pipeline.clock() >= due:
+        return False
+    return bool(verdict.get("fingerprint") == pipeline.fingerprint() and pipeline.store.unchanged(folders))
+
+
+def save_verdict(pipeline: Pipeline, view: View) -> None:
+    """Write the cache: hashes, and how everything stands."""
+    status = view.status()
+    due = [each.standing.due_at for each in status.states if each.standing.due_at is not None]
+    pipeline.store.save_cache(
+        view.snapshot,
+        {
+            "fingerprint": pipeline.fingerprint(),
+            "stale": status.counts.get("stale", 0),
+            "dueAt": min(due, default=None),
+            "status": status.to_json(),
+            "code": pipeline.code_stamps(),
+        },
+    )

@@ -1,0 +1,63 @@
+"""Runs that are looked for: a page of them, and the others after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from ..model import ListRuns, RunStatus
+from ..store import reader
+from . import checking
+from .run import Run
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+
+class Runs(list[Run]):
+    """One page, the newest first."""
+
+    def __init__(self, engine: Engine, query: ListRuns, runs: list[Run], more: int | None) -> None:
+        super().__init__(runs)
+        self._engine, self._query, self._more = engine, query, more
+
+    @classmethod
+    def find(cls, engine: Engine, query: ListRuns) -> Runs:
+        page = reader.list_runs(engine.store, query)
+        return cls(engine, query, [Run(engine, row.id) for row in page.runs], page.cursor)
+
+    def next(self) -> Runs:
+        """The page after this one; empty at the end."""
+        if self._more is None:
+            return Runs(self._engine, self._query, [], None)
+        return Runs.find(self._engine, self._query._replace(before=self._more))
+
+    def all(self) -> Iterator[Run]:
+        """These and all others after them, read page by page."""
+        page = self
+        while page:
+            yield from page
+            page = page.next()
+
+
+def run_query(
+    limit: int = 100,
+    tag: Mapping[str, str] | None = None,
+    workflow: str | None = None,
+    status: RunStatus | str | None = None,
+    since: datetime | timedelta | None = None,
+    prefix: str | None = None,
+) -> ListRuns:
+    checking.check_page(limit, workflow)
+    checking.check_prefix(prefix)
+    statuses = () if status is None else (checking.checked_status(status),)
+    created = checking.checked_time("since", since)
+    return ListRuns(
+        limit,
+        workflow=workflow,
+        statuses=statuses,
+        prefix=prefix or None,
+        tags=checking.checked_tags(tag),
+        since=created,
+    )

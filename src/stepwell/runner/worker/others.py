@@ -1,0 +1,47 @@
+"""What other processes are told after a commit: that runs ended, and that there is more to do than this process takes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from ...model import GateState, Hint
+from ...store import Store
+from .batches import CommitResult
+from .scheduler import Scheduler
+
+TELL_EVERY = 0.05
+"""Seconds between two times that others are told of surplus work."""
+
+
+class Others:
+    def __init__(
+        self,
+        store: Store,
+        scheduler: Scheduler,
+        lock: threading.Lock,
+        on_surplus: Callable[[str, int], None] | None = None,
+    ) -> None:
+        self._store, self._scheduler, self._lock = store, scheduler, lock
+        self._on_surplus = on_surplus
+        self._told_at = -TELL_EVERY
+
+    def tell(self, result: CommitResult) -> None:
+        """After a commit. Nothing depends on it: who is not told looks by itself, later."""
+        moved = tuple(run.run_id for run in result.news.values() if run.gate is not GateState.OPEN)
+        queues = self._surplus()
+        if self._store.needs_hints and (moved or queues):
+            self._store.send_hint(Hint(tuple(queues), moved))
+
+    def _surplus(self) -> dict[str, int]:
+        now = time.monotonic()
+        if now - self._told_at < TELL_EVERY:
+            return {}
+        with self._lock:
+            surplus = self._scheduler.surplus()
+        if surplus:
+            self._told_at = now
+            for queue, count in surplus.items() if self._on_surplus is not None else ():
+                self._on_surplus(queue, count)  # type: ignore[misc]
+        return surplus

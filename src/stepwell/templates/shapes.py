@@ -1,0 +1,108 @@
+"""Expressions that differ only in the names they read are parsed once: `n41.result + 1` has the shape of `n42.result + 1`.
+
+Parsing takes most of the time that a document of thousands of nodes takes to be checked. A shape is the expression with its
+names numbered. If anything is wrong with it, it is compiled and evaluated once more under its own names, which say what.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from .errors import TemplateError
+from .frames import Evaluate, Reference, Scope
+
+WORDS = frozenset({"true", "false", "none", "True", "False", "None", "not", "and", "or", "in", "is", "if", "else"})
+"""Words of the language."""
+_TOKEN = re.compile(
+    r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+"|[0-9][\w.]*+|([A-Za-z_]\w*+)|\s++|.""",
+    re.DOTALL | re.ASCII,
+)
+_MARKS = ("{{", "}}", "{%", "%}", "{#", "#}", "\n", "\r", "range")
+_LONGEST = 500
+
+
+class Shape(NamedTuple):
+    """What all expressions of a shape have in common."""
+
+    evaluate: Evaluate
+    references: tuple[Reference, ...]
+    may_be_null: bool
+
+
+class Shaped(NamedTuple):
+    """An expression: its shape, and the names it has."""
+
+    shape: Shape
+    names: Mapping[str, str]
+    references: tuple[Reference, ...]
+
+
+class Renamed:
+    """A scope under the numbers of a shape."""
+
+    __slots__ = ("_names", "_scope")
+
+    def __init__(self, scope: Scope, names: Mapping[str, str]) -> None:
+        self._scope = scope
+        self._names = names
+
+    def __getitem__(self, number: str) -> Any:
+        return self._scope[self._names[number]]
+
+
+def shaped(text: str, column: int = 1) -> Shaped | None:
+    """The shape of an expression that begins at this column; None if it must be compiled by itself."""
+    if len(text) > _LONGEST or any(mark in text for mark in _MARKS) or text[:1] in "-+" or text[-1:] in "-+":
+        return None
+    parts: list[str] = []
+    names: dict[str, str] = {}
+    places: dict[str, int] = {}
+    before = ""
+    tokens = [(found.group(), found.group(1), found.start()) for found in _TOKEN.finditer(text)]
+    for place, (token, word, start) in enumerate(tokens):
+        if (
+            word is not None
+            and word not in WORDS
+            and before not in (".", "|", "is", "is not")
+            and _is_name(tokens, place)
+        ):
+            number = f"v{len(names)}"
+            names[number] = word
+            places[number] = start
+            parts.append(number)
+        else:
+            parts.append(token)
+        if not token.isspace():
+            before = "is not" if (before, token) == ("is", "not") else token
+    shape = _shape("".join(parts))
+    if shape is None:
+        return None
+    references = tuple(
+        Reference(names[each.name], each.field, 1, column + places[each.name]) for each in shape.references
+    )
+    return Shaped(shape, names, references)
+
+
+def _is_name(tokens: list[tuple[str, str | None, int]], place: int) -> bool:
+    """Whether a word is the name of a value, and not that of a function or of an argument."""
+    after = [token for token, _, _ in tokens[place + 1 : place + 4] if not token.isspace()]
+    if not after:
+        return True
+    return after[0] != "(" and (after[0] != "=" or (len(after) > 1 and after[1] == "="))
+
+
+@lru_cache(maxsize=2_000)
+def _shape(text: str) -> Shape | None:
+    from .expressions import Expressions
+    from .parsing import parse_expression, says_null
+
+    try:
+        tree = parse_expression(text)
+        compiler = Expressions("{{ " + text, shift=3)
+        evaluate = compiler.expression(tree)
+    except TemplateError:
+        return None  # who asks compiles it under its own names, and is told
+    return Shape(evaluate, tuple(compiler.references), says_null(tree))

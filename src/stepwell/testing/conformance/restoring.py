@@ -1,0 +1,125 @@
+"""Runs are restored from the rows of another store, with their ids, times and seq."""
+
+from __future__ import annotations
+
+from ...clock import SECOND, ManualClock
+from ...graph import Graph
+from ...ids import RunId
+from ...model import *
+from ...store import Store, reader
+from ...store.memory import MemoryStore
+from ..clocks import PlainTime
+from ..ops import *
+
+LARGE = b'"' + b"x" * 20_000 + b'"'
+
+
+def elsewhere(clock: ManualClock) -> Store:
+    """Another store, with one run that paused in the middle and one that completed."""
+    other = MemoryStore(PlainTime(clock))
+    of = graph(spec("a"), spec("b", "a", needs="a"), spec("c", "b"))
+    enlist(other, seconds=600)
+    for run in ("paused", "done"):
+        start(
+            other,
+            of,
+            run,
+            tags=(("customer", "7"),),
+            timeout=600 * SECOND,
+            idempotency_key=f"key of {run}",
+            input=LARGE,
+        )
+        (a,) = claim(other, runs=(run,))
+        other.commit([Append(a.attempt, 0, "log", LARGE)])
+        clock.advance(1)
+        other.commit([completed(a, LARGE, outcome=b"1", lines=(("effect", b"{}"),))])
+    (b,) = claim(other, runs=("paused",))
+    other.commit([retried(b, 5)])
+    hold(other, "paused", purpose="pause")
+    finish(other, RunStatus.PAUSED, run="paused")
+    assert work(other, runs=("done",)) == 2
+    return other
+
+
+def whole(store: Store, run: str) -> list[object]:
+    row = reader.require_run(store, run)
+    lines = reader.list_lines(store, run)
+    return [row, reader.all_nodes(store, run), reader.list_attempts(store, run), reader.list_journal(store, run), lines]
+
+
+def parts(other: Store, run: str, size: int) -> list[Op]:
+    """The ops that restore a run, so many rows at a time."""
+    row = reader.require_run(other, run)
+    nodes, journal = reader.all_nodes(other, run), reader.list_journal(other, run)
+    attempts = sorted(reader.list_attempts(other, run), key=lambda attempt: (attempt.started_at, attempt.id))
+    lines = reader.list_lines(other, run)
+    ops = [Restore(row, nodes=tuple(nodes[at : at + size])) for at in range(0, len(nodes), size)]
+    ops += [Restore(row, attempts=tuple(attempts[at : at + size])) for at in range(0, len(attempts), size)]
+    ops += [Restore(row, journal=tuple(journal[at : at + size])) for at in range(0, len(journal), size)]
+    ops += [Restore(row, lines=lines[at : at + size]) for at in range(0, len(lines), size)]
+    return [*ops, Restore(row, finish=True)]
+
+
+def copy(store: Store, other: Store, run: str, size: int = 2) -> None:
+    (document,) = other.read([GetGraph(reader.require_run(other, run).digest)])
+    assert document is not None
+    store.commit(add_graph(Graph.load(document)))
+    for op in parts(other, run, size):
+        for _ in range(2):  # each answer may be lost
+            one(store, op, Restored)
+
+
+def test_a_restored_run_reads_as_it_did_elsewhere(store: Store, clock: ManualClock) -> None:
+    other = elsewhere(clock)
+    for run in ("done", "paused"):
+        copy(store, other, run)
+        assert whole(store, run) == whole(other, run)
+    assert [row.id for row in reader.list_runs(store, ListRuns(tags=(("customer", "7"),))).runs] == ["paused", "done"]
+
+
+def test_a_restored_run_goes_on_where_it_was(store: Store, clock: ManualClock) -> None:
+    copy(store, elsewhere(clock), "paused")
+    enlist(store, seconds=600)
+    assert claim(store) == ()
+    hold(store, "paused", purpose="resume")
+    finish(store, RunStatus.RUNNING, run="paused", open_gate=True)
+    clock.advance(10)
+    assert sweep(store).woken == 1
+    (b,) = claim(store)
+    assert (b.number, b.failures, b.inputs) == (2, 1, ((0, LARGE),))
+    store.commit([completed(b)])
+    assert work(store) == 1
+    assert reader.require_run(store, "paused").status is RunStatus.COMPLETED
+
+
+def test_nothing_of_a_run_that_is_being_restored_can_be_claimed_or_asked(store: Store, clock: ManualClock) -> None:
+    other = elsewhere(clock)
+    enlist(store, seconds=600)
+    (document,) = other.read([GetGraph(reader.require_run(other, "paused").digest)])
+    store.commit(add_graph(Graph.load(document)))
+    for op in parts(other, "paused", 2)[:-1]:
+        one(store, op, Restored)
+        assert claim(store) == ()
+        assert refused(store, gate_op("paused")) is Refusal.INCOMPLETE
+    clock.advance(LOAD_LEASE / SECOND)
+    assert [gate.purpose for gate in sweep(store).gates] == ["restore"], "whoever did this has died"
+    while not one(store, Delete(RunId("paused")), Deleted).finished:
+        pass
+    assert reader.get_run(store, "paused") is None
+
+
+def test_what_cannot_be_restored_is_refused(store: Store, clock: ManualClock) -> None:
+    other = elsewhere(clock)
+    row = reader.require_run(other, "done")
+    assert refused(store, Restore(row)) is Refusal.UNKNOWN, "its graph is not there"
+    copy(store, other, "paused")
+    assert refused(store, Restore(row, finish=True)) is Refusal.INCOMPLETE
+    another = row._replace(id=RunId("paused"), created_at=row.created_at + 1)
+    assert refused(store, Restore(another)) is Refusal.CONFLICT
+    held = row._replace(id=RunId("held"), gate=GateState.HELD, purpose="pause")
+    assert refused(store, Restore(held)) is Refusal.STATUS
+    (attempt, *_) = reader.list_attempts(other, "done")
+    running = attempt._replace(status=AttemptStatus.RUNNING, ended_at=None)
+    assert refused(store, Restore(row, attempts=(running,))) is Refusal.STATUS
+    while not one(store, Delete(RunId("done")), Deleted).finished:
+        pass
