@@ -15,6 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from stepwell.store.postgres import PostgresStore
+
 ROOT = Path(__file__).parent.parent
 _numbers = count(1)
 # What is tested here is not that a disk keeps what it was given: see tests/chaos for servers that crash with fsync on.
@@ -56,13 +58,20 @@ class PostgresServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [self.programs / program, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, user=self.user, cwd=self.folder)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, user=self.user, cwd=self.folder)
         assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self) -> None:
         command = [
             *(self.programs / "postgres", "-D", self.folder / "data", "-p", str(self.port)),
-            *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self.folder}", "-c", "max_connections=80"),
+            *(
+                "-c",
+                "listen_addresses=127.0.0.1",
+                "-c",
+                f"unix_socket_directories={self.folder}",
+                "-c",
+                "max_connections=80",
+            ),
             *self.options,
         ]
         log = (self.folder / "log").open("ab")
@@ -108,3 +117,12 @@ def postgres() -> Iterator[PostgresServer]:
     server = PostgresServer(*QUICK)
     yield server
     server.close()
+
+
+def empty(store: PostgresStore) -> None:
+    """As if nobody had ever used it."""
+    with store._connections.one() as connection:
+        schema = store._address.schema
+        found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+        names = ", ".join(f"{schema}.{name}" for (name,) in found if name != "migration")
+        connection.execute(f"TRUNCATE {names} RESTART IDENTITY".encode())

@@ -10,12 +10,7 @@ from stepwell.model import ListRuns, Sweep
 from stepwell.store.postgres import PostgresStore
 from stepwell.testing.clocks import RunningClock
 from stepwell.testing.conformance import *  # noqa: F403
-from tests.postgres_server import PostgresServer, postgres  # noqa: F401
-
-TABLES = """
-lane, graph, layout, edge, need, run, tag, former_graph, node, ready, due, offer, claim, attempt, held, worker, journal, line, blob,
-version, chosen_version, swept
-"""
+from tests.postgres_server import PostgresServer, empty, postgres  # noqa: F401
 
 
 @pytest.fixture
@@ -32,10 +27,7 @@ def url(postgres: PostgresServer) -> str:  # noqa: F811
 def store(url: str, clock: RunningClock) -> Iterator[PostgresStore]:
     store = PostgresStore(url, clock=clock)
     yield store
-    with store._connections.one() as connection:
-        schema = url.rpartition("=")[2]
-        names = ", ".join(f"{schema}.{name.strip()}" for name in TABLES.split(","))
-        connection.execute(f"TRUNCATE {names} RESTART IDENTITY".encode())
+    empty(store)
     store.close()
 
 

@@ -1,4 +1,4 @@
-"""SQLite does exactly what the memory store does, whatever it is asked: random batches, the same to both.
+"""A store (here SQLite) does exactly what the memory store does, whatever it is asked: random batches, the same to both.
 
 A failure prints the steps that led to it and a blob that repeats them (`@reproduce_failure`).
 """
@@ -97,20 +97,29 @@ class SameAsMemory(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.clock = ManualClock()
-        self.folder = Path(tempfile.mkdtemp(prefix="stepwell-same-"))
         self.memory = MemoryStore(self.clock)
-        self.sqlite = SqliteStore(self.folder / "same.db", clock=self.clock, synchronous="normal")
+        self.open()
         self.batch: list[Op] = []
         self.graphs: list[Graph] = []
         self.claims: list[Claim] = []
         self.attempts: list[AttemptId] = []
 
+    def open(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="stepwell-same-"))
+        self.other: Any = SqliteStore(self.folder / "same.db", clock=self.clock, synchronous="normal")
+
+    def check_other(self) -> None:
+        check_tables(self.other)
+
+    def close(self) -> None:
+        self.other.close()
+        shutil.rmtree(self.folder)
+
     def teardown(self) -> None:
         try:
             self.commit()
         finally:
-            self.sqlite.close()
-            shutil.rmtree(self.folder)
+            self.close()
 
     def ask(self, op: Op, now: bool) -> None:
         """Put an op into the batch, and commit it if it is the last."""
@@ -121,9 +130,9 @@ class SameAsMemory(RuleBasedStateMachine):
     def commit(self) -> None:
         batch, self.batch = self.batch, []
         receipts = self.memory.commit(batch)
-        found = self.sqlite.commit(batch)
+        found = self.other.commit(batch)
         for op, expected, receipt in zip(batch, receipts, found, strict=True):
-            assert receipt == expected, f"{op}\n memory {expected}\n sqlite {receipt}"
+            assert receipt == expected, f"{op}\n memory {expected}\n other  {receipt}"
         self.learn(receipts)
         self.compare()
 
@@ -134,10 +143,10 @@ class SameAsMemory(RuleBasedStateMachine):
 
     def compare(self) -> None:
         queries = self.everything()
-        for query, expected, answer in zip(queries, self.memory.read(queries), self.sqlite.read(queries), strict=True):
-            assert answer == expected, f"{query}\n memory {expected}\n sqlite {answer}"
+        for query, expected, answer in zip(queries, self.memory.read(queries), self.other.read(queries), strict=True):
+            assert answer == expected, f"{query}\n memory {expected}\n other  {answer}"
         check_rows(self.memory)
-        check_tables(self.sqlite)
+        self.check_other()
 
     def everything(self) -> list[Query]:
         queries: list[Query] = [ListRuns(), ListRuns(limit=2), ListWorkers(), ReadyRuns(RUNS), ListUnfinished()]

@@ -16,7 +16,9 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
     """Open the store that a URL names.
 
     `memory://` | `sqlite:///relative.db` | `sqlite:////absolute.db`, with `?synchronous=normal` (a power cut may then
-    undo the last commits; a crash of the process does not) and `?busy_seconds=30`.
+    undo the last commits; a crash of the process does not) and `?busy_seconds=30` |
+    `postgresql://user@host:5432/database` with `?schema=stepwell`, `?pooler=transaction` behind a pooler, and whatever
+    else libpq knows.
     """
     scheme, separator, rest = url.partition("://")
     location, _, query = rest.partition("?")
@@ -27,7 +29,21 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
         return MemoryStore(clock)
     if separator and scheme == "sqlite":
         return _open_sqlite(url, unquote(location), options, clock)
-    raise InputError(f"store URL {url!r}: use memory:// or sqlite:///path/to/file.db")
+    if separator and scheme in ("postgresql", "postgres"):
+        return _open_postgres(url, clock)
+    raise InputError(
+        f"store URL {shown(url)}: use memory://, sqlite:///path/to/file.db or postgresql://user@host/database"
+    )
+
+
+def _open_postgres(url: str, clock: Clock | None) -> Store:
+    try:
+        from .postgres import PostgresStore
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        raise InputError("a postgresql:// store needs psycopg: pip install 'stepwell[postgres]'") from None
+    return PostgresStore(url, clock=clock)
 
 
 def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock | None) -> Store:

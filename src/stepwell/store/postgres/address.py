@@ -43,8 +43,12 @@ def parse(url: str) -> Address:
     user, separator, host = parts.netloc.rpartition("@")
     name, _, password = user.partition(":")
     rest = [(key, value) for key, value in given if key not in _OURS]
-    secrets = {unquote(password), password, *(value for key, value in rest if key in ("password", "sslpassword"))} - {""}
-    shown_query = urlencode([(key, value) for key, value in given if key not in ("password", "sslpassword")], quote_via=quote)
+    secrets = {unquote(password), password, *(value for key, value in rest if key in ("password", "sslpassword"))} - {
+        ""
+    }
+    shown_query = urlencode(
+        [(key, value) for key, value in given if key not in ("password", "sslpassword")], quote_via=quote
+    )
     public = urlunsplit((parts.scheme, f"{name}{separator}{host}", parts.path, shown_query, ""))
     if not schema or schema.startswith("pg_") or not schema.isprintable() or len(schema.encode()) > 63:
         raise InputError(f"store URL {public!r}: schema={shown(schema)} cannot be the name of a schema")

@@ -41,7 +41,6 @@ def worth_repeating(error: psycopg.Error) -> bool:
     return error.sqlstate.startswith(_BROKEN)
 
 
-
 class Connections:
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -141,11 +140,15 @@ class Connections:
         """PostgreSQL's errors in our words: what happened and what to do. The password is in none of them."""
         where, told = self._address.url, self._address.masked(error)
         if isinstance(error, errors.DiskFull | errors.OutOfMemory):
-            return StoreFull(f"{where}: the server has no space left ({told}); nothing was written, free some and retry")
+            return StoreFull(
+                f"{where}: the server has no space left ({told}); nothing was written, free some and retry"
+            )
         if isinstance(error, errors.ReadOnlySqlTransaction | errors.InsufficientPrivilege):
             return StoreReadOnly(f"{where} may not be written ({told}); nothing was written")
         if isinstance(error, (errors.QueryCanceled, *AGAIN)):
-            return StoreBusy(f"{where}: others have held what is needed for too long ({told}); nothing was written, try again")
+            return StoreBusy(
+                f"{where}: others have held what is needed for too long ({told}); nothing was written, try again"
+            )
         if worth_repeating(error):
             return StoreError(f"{where} cannot be reached, or the connection broke: {told}; it is safe to try again")
         return StoreError(f"{where}: {told}; nothing was written")

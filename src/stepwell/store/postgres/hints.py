@@ -168,22 +168,26 @@ class Listener:
         return connection
 
     def _run(self) -> None:
-        while not self._closed:
+        while not self._ended():
             try:
-                if self._connection is None:
-                    self._connection = self._listen()
+                connection = self._connection
+                if connection is None:
+                    connection = self._connection = self._listen()
                     self._note(ANYTHING)  # what was sent meanwhile was not heard
-                for found in self._connection.notifies(timeout=HEARTBEAT_SECONDS):
+                for found in connection.notifies(timeout=HEARTBEAT_SECONDS):
                     self._note(decoded(found.payload))
-                self._connection.execute("SELECT 1")
+                connection.execute("SELECT 1")
             except Exception:
-                if self._closed:
+                if self._ended():
                     return
                 log.debug("listening for hints begins again", exc_info=True)
                 if self._connection is not None:
                     self._connection.close()
                     self._connection = None
                 time.sleep(AFTER_TROUBLE_SECONDS)
+
+    def _ended(self) -> bool:
+        return self._closed
 
     def _note(self, hint: Hint) -> None:
         with self._changed:

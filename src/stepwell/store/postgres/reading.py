@@ -69,9 +69,9 @@ class Question(NamedTuple):
 
 
 _RUN = """
-SELECT r.key, payload_1(r.key, r.input), r.fork, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL, r.seed::text,
-       -r.urgency, r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq, r.created_at,
-       r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated, r.origin, r.tags
+SELECT r.key, payload_1(r.key, r.input), r.fork, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL,
+       r.seed::text, -r.urgency, r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq,
+       r.created_at, r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated, r.origin, r.tags, r.timeout
   FROM run r JOIN graph g ON g.key = r.graph
 """
 
@@ -121,7 +121,7 @@ def _the_rest(
             return Question(statement, {"digest": storable(digest)}, lambda rows: rows[0][0] if rows else None)
         case GetGraphAges(digests):
             statement = "SELECT digest, key FROM graph WHERE digest = ANY(%(digests)s)"
-            return Question(statement, {"digests": [*map(storable, digests)]}, lambda rows: dict(rows))
+            return Question(statement, {"digests": [*map(storable, digests)]}, dict)
         case ListUnusedGraphs(after, limit, before):
             statement = """
 SELECT digest, workflow FROM graph g
@@ -142,12 +142,12 @@ SELECT id, lease_until, renewed_at, info FROM worker WHERE id > %(after)s ORDER 
                 statement, given, lambda rows: page_of([WorkerRow(*row) for row in rows], limit, attrgetter("id"))
             )
         case ListUnfinished(last, limit):
-            workflow, target, digest = ("", "", "") if last is None else (last[0], last[1] or "", last[2])
+            workflow, target, named = ("", "", "") if last is None else (last[0], last[1] or "", last[2])
             statement = f"""
 SELECT DISTINCT r.workflow, r.target, g.digest, coalesce(r.target, '') FROM run r JOIN graph g ON g.key = r.graph
  WHERE r.status < {R_COMPLETED} AND (r.workflow, coalesce(r.target, ''), g.digest) > (%(workflow)s, %(target)s, %(digest)s)
  ORDER BY r.workflow, coalesce(r.target, ''), g.digest LIMIT %(limit)s"""
-            given = {"workflow": workflow, "target": target, "digest": digest, "limit": limit}
+            given = {"workflow": workflow, "target": target, "digest": named, "limit": limit}
             return Question(
                 statement, given, lambda rows: page_of([Unfinished(*row[:3]) for row in rows], limit, tuple)
             )
@@ -189,8 +189,8 @@ def _runs(query: ListRuns) -> Question:
 def _nodes(query: ListNodes) -> Question:
     codes = ",".join(str(NODE_CODE[status]) for status in query.statuses)
     statement = f"""
-SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, a.queue, a.body, a.careful, a.suspect, n.due_at,
-       n.reason, n.generation, n.postponed
+SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, a.queue, a.body, a.careful, a.suspect,
+       n.due_at, n.reason, n.generation, n.postponed
   FROM run r JOIN node n ON n.run = r.key JOIN layout l ON l.graph = r.graph AND l.idx = n.idx JOIN lane a ON a.key = n.lane
  WHERE r.id = %(run)s AND n.idx > %(after)s {f"AND n.status IN ({codes})" if codes else ""}
        {"" if query.indexes is None else "AND n.idx = ANY(%(indexes)s)"}
@@ -198,9 +198,7 @@ SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses
     given = {"run": storable(query.run_id), "after": query.after, "limit": query.limit, "indexes": _ints(query.indexes)}
 
     def read(rows: Rows) -> Any:
-        found = [
-            NodeRow._make((*row[:2], NODE_STATUS[row[2]], *row[3:8], Lane(*row[8:12]), *row[12:])) for row in rows
-        ]
+        found = [NodeRow._make((*row[:2], NODE_STATUS[row[2]], *row[3:8], Lane(*row[8:12]), *row[12:])) for row in rows]
         return page_of(found, query.limit, attrgetter("index"))
 
     return Question(statement, given, read)
@@ -332,7 +330,9 @@ SELECT r.id FROM unnest(%(runs)s::text[]) WITH ORDINALITY i(id, place) JOIN run 
 _LANES = """
 lane l ON l.queue = q.queue AND l.body = q.body AND l.careful = q.careful AND l.suspect = q.suspect
 """
-_IN_LANES = "unnest(%(queues)s::text[], %(bodies)s::text[], %(careful)s::bool[], %(suspect)s::bool[]) q(queue, body, careful, suspect)"
+_IN_LANES = """
+unnest(%(queues)s::text[], %(bodies)s::text[], %(careful)s::bool[], %(suspect)s::bool[]) q(queue, body, careful, suspect)
+"""
 _READY_IN_LANES = f"""
 WITH lanes AS MATERIALIZED (SELECT l.key FROM {_IN_LANES} JOIN {_LANES}),
 found AS (

@@ -28,6 +28,7 @@ from ...model import (
     Refusal,
     Refused,
     Renewed,
+    Restored,
     Rewritten,
     RunNews,
     RunRow,
@@ -115,10 +116,22 @@ def run_row(row: Sequence[Any], content: bytes, fork: bytes | None) -> RunRow:
     """A row of a run, with its two payloads in their places."""
     run, workflow, target, digest, status, on_failure, _, seed, priority, key, gate, *rest = row
     purpose, stopping, *counts = rest
-    tolerated, origin, tags = counts[-3:]
-    values = (run, workflow, target, digest, RUN_STATUS[status], on_failure, content, int(seed), priority, key, GATE[gate])
+    tolerated, origin, tags, timeout = counts[-4:]
+    values = (
+        run,
+        workflow,
+        target,
+        digest,
+        RUN_STATUS[status],
+        on_failure,
+        content,
+        int(seed),
+        priority,
+        key,
+        GATE[gate],
+    )
     labels = tuple(map(tuple, json.loads(tags))) if tags else ()
-    return RunRow._make((*values, purpose, stopping, *counts[:-4], fork, tolerated, origin, labels))
+    return RunRow._make((*values, purpose, stopping, *counts[:-5], fork, tolerated, origin, labels, timeout))
 
 
 def enlisted(answer: Any, _: Bytes) -> Sequence[Receipt]:
@@ -183,6 +196,10 @@ def switched(answer: Any, _: Bytes) -> Sequence[Receipt]:
 
 def shared(answer: Any, _: Bytes) -> Sequence[Receipt]:
     return [_refused(answer) or Shared(answer)]
+
+
+def restored(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return [_refused(answer) or Restored(answer["nodes"], answer["finished"])]
 
 
 def deleted(answer: Any, _: Bytes) -> Sequence[Receipt]:

@@ -24,6 +24,7 @@ from ...model import (
     Op,
     Receipt,
     Renew,
+    Restore,
     Rewrite,
     RunStatus,
     SaveVersion,
@@ -39,6 +40,7 @@ from ..rules.values import refuse_values
 from ..rules.verdicts import illegal_move
 from . import receipts
 from .payloads import Packer
+from .restoring import restored_rows
 from .texts import storable
 
 Bytes: TypeAlias = Iterator[bytes | None]
@@ -182,7 +184,7 @@ class Request:
 
     def _claim(self, positions: list[int], op: Claim) -> None:
         self._workers.append((storable(op.worker), _CLAIMS))
-        self._names.append(("claim", op.claim_id, False))
+        self._names.append(("claim", storable(op.claim_id), False))
         self._watched[storable(op.worker)] = None
         lanes = [(*map(storable, lane[:2]), *map(bool, lane[2:]), limit) for lane, limit in dict(op.lanes).items()]
         scope: dict[str, Any] = {"runs": [*map(storable, op.runs)]}
@@ -192,7 +194,9 @@ class Request:
         def decode(answer: Any, payloads: Bytes) -> Sequence[Receipt]:
             return [receipts.claimed(op, answer, payloads)]
 
-        self._ask(positions, decode, "claim", claim=op.claim_id, worker=storable(op.worker), lanes=lanes, **scope)
+        self._ask(
+            positions, decode, "claim", claim=storable(op.claim_id), worker=storable(op.worker), lanes=lanes, **scope
+        )
 
     def _enlist(self, positions: list[int], op: Enlist) -> None:
         self._workers.append((op.worker, _ALONE))
@@ -245,9 +249,7 @@ class Request:
         place = self._payload(op.arguments)
         given = {"run": op.run_id, "token": op.token, "purpose": op.purpose, "lease": op.lease, "stop": op.stop}
         allowed = [RUN_CODE[status] for status in op.allowed]
-        self._ask(
-            positions, receipts.gate_taken, "gate", allowed=allowed, resume=op.resume, **given, **{"from": place}
-        )
+        self._ask(positions, receipts.gate_taken, "gate", allowed=allowed, resume=op.resume, **given, **{"from": place})
 
     def _rewrite(self, positions: list[int], op: Rewrite) -> None:
         run = storable(op.run_id)
@@ -294,6 +296,27 @@ class Request:
         given = {"run": run, "origin": origin, "token": storable(op.token), "claim": storable(op.claim_id)}
         self._ask(positions, receipts.shared, "share", rows=once_each(op.rows), **given)
 
+    def _restore(self, positions: list[int], op: Restore) -> None:
+        row, packer = op.run, self._packer
+        self._runs.append(storable(row.id))
+        self._names += (("run", storable(row.id), False), ("graph", storable(row.digest), True))
+        if row.idempotency_key is not None:
+            self._names.append(("run", f"{row.workflow} {row.idempotency_key}", False))
+        self._lanes += {(node.lane.queue, node.lane.body, node.lane.careful) for node in op.nodes}
+        large: list[tuple[int, int]] = []
+        first = self._payload(packer.shorten(row.input, 0, large))
+        packer.second[-1] = row.fork
+        for attempt in op.attempts:
+            claim, ordinal = split_attempt_id(attempt.id)
+            payloads = (packer.shorten(each, 0, large) for each in (attempt.output, attempt.error, attempt.outcome))
+            packer.add(*payloads, claim=claim, ordinal=ordinal)
+        last = packer.size
+        for line in op.lines:
+            claim, ordinal = split_attempt_id(line.attempt)
+            packer.add(packer.shorten(line.data, 0, large), claim=claim, ordinal=ordinal)
+        given = restored_rows(op) | {"from": first, "to": last, "end": packer.size}
+        self._ask(positions, receipts.restored, "restore", **given, **({"large": large} if large else {}))
+
     def _delete(self, positions: list[int], op: Delete) -> None:
         self._runs.append(storable(op.run_id))
         self._ask(positions, receipts.deleted, "delete", run=storable(op.run_id), limit=op.limit)
@@ -332,6 +355,7 @@ _ADD: dict[type[Op], Callable[[Request, list[int], Any], None]] = {
     Rewrite: Request._rewrite,
     SwitchGraph: Request._switch,
     Share: Request._share,
+    Restore: Request._restore,
     Delete: Request._delete,
     DeleteGraph: Request._delete_graph,
     SaveVersion: Request._save_version,

@@ -46,7 +46,9 @@ def quoted(schema: str) -> str:
 
 def script(schema: str) -> str:
     """Everything that makes the schema, to be read, and run by somebody who may: `stepwell migrate --print`."""
-    parts = [f"BEGIN;\nCREATE SCHEMA IF NOT EXISTS {quoted(schema)};\nSET LOCAL search_path = {quoted(schema)};\n{_VERSIONS};"]
+    parts = [
+        f"BEGIN;\nCREATE SCHEMA IF NOT EXISTS {quoted(schema)};\nSET LOCAL search_path = {quoted(schema)};\n{_VERSIONS};"
+    ]
     for number, text in migrations():
         parts.append(f"\n-- Migration {number}\n{text}\n{_done(number)};")
     return "\n".join([*parts, "COMMIT;\n"])

@@ -30,9 +30,13 @@ def ask_version(query: GetVersion | ListVersions | ListNames) -> Asked:
     kind = VERSION_CODE[query.kind]
     if isinstance(query, ListNames):
         limit = query.limit
-        given = {"kind": kind, "after": None if query.after is None else storable(query.after), "limit": limit}
+        given: dict[str, Any] = {
+            "kind": kind,
+            "after": None if query.after is None else storable(query.after),
+            "limit": limit,
+        }
         return _NAMES, given, lambda rows: page_of([NameRow(*row) for row in rows], limit, attrgetter("name"))
-    named = {"kind": kind, "name": storable(query.name)}
+    named: dict[str, Any] = {"kind": kind, "name": storable(query.name)}
     if isinstance(query, ListVersions):
         limit = query.limit
         listed = f"""{_VERSION} FROM version v WHERE v.kind = %(kind)s AND v.name = %(name)s AND v.number > %(after)s

@@ -3,72 +3,73 @@
 -- First the runs are found, most urgent first, and locked as far as nobody else holds them; then, in a later statement, which
 -- sees what others have committed meanwhile, their nodes are taken in the order of the graph.
 
--- The runs that a claim may take from, locked, in order. `o_contended`: others hold some.
-CREATE FUNCTION lock_claimed_1(p_lanes integer[], p_room integer, p_runs text[], p_workflows text[], p_digests text[],
-                               OUT o_runs bigint[], OUT o_contended boolean) LANGUAGE plpgsql AS $$
+-- The runs that a claim takes from, locked, in order. `p_mine` are locked already. `o_contended`: others hold some.
+-- What is found is looked at again once it is locked, until nothing new is found.
+CREATE FUNCTION lock_claimed_1(p_lanes integer[], p_limits integer[], p_runs text[], p_workflows text[], p_digests text[],
+                               p_mine bigint[], OUT o_runs bigint[], OUT o_contended boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_seen bigint[] := '{}';
-  v_found bigint[];
+  v_room integer := (SELECT max(l) FROM unnest(p_limits) u(l));
+  v_mine bigint[] := coalesce(p_mine, '{}');
+  v_theirs bigint[] := '{}';
+  v_new bigint[];
   v_locked bigint[];
-  v_stale bigint[];
-  v_got integer := 0;
 BEGIN
-  o_runs := '{}';
-  o_contended := false;
   LOOP
-    -- As many of the next runs as have the nodes that are still wanted, as far as can be seen without a lock.
+    -- Of each lane the first runs, as many as have the nodes that are wanted.
     IF p_runs IS NOT NULL THEN
-      SELECT array_agg(key ORDER BY urgency, key) INTO v_found
-        FROM (SELECT f.key, f.urgency, sum(f.ready) OVER (ORDER BY f.urgency, f.key) - f.ready AS before
-                FROM (SELECT r.key, r.urgency,
-                             (SELECT count(*) FROM unnest(p_lanes) l(lane) CROSS JOIN LATERAL
-                                (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.lane LIMIT p_room) y) AS ready
-                        FROM run r
-                       WHERE r.id = ANY(p_runs) AND r.gate = {G_OPEN} AND r.key <> ALL(v_seen)) f
-               WHERE f.ready > 0) g
-       WHERE g.before < p_room - v_got;
+      SELECT array_agg(run ORDER BY urgency, run) INTO o_runs
+        FROM (SELECT DISTINCT g.run, g.urgency
+                FROM (SELECT f.run, f.urgency, f.most, sum(f.ready) OVER (ORDER BY f.place, f.urgency, f.run) - f.ready AS before
+                        FROM (SELECT r.key AS run, r.urgency, l.place, l.most,
+                                     (SELECT count(*) FROM (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.lane
+                                                             LIMIT v_room) y) AS ready
+                                FROM run r CROSS JOIN unnest(p_lanes, p_limits) WITH ORDINALITY l(lane, most, place)
+                               WHERE r.id = ANY(p_runs) AND r.gate = {G_OPEN} AND r.key <> ALL(v_theirs)) f
+                       WHERE f.ready > 0) g
+               WHERE g.before < g.most) h;
     ELSE
-      SELECT array_agg(run ORDER BY urgency, run) INTO v_found
-        FROM (SELECT f.run, f.urgency, sum(greatest(f.ready, 1)) OVER (ORDER BY f.urgency, f.run) - greatest(f.ready, 1) AS before
-                FROM (SELECT d.run, d.urgency,
-                             (SELECT count(*) FROM unnest(p_lanes) l(lane) CROSS JOIN LATERAL
-                                (SELECT FROM ready y WHERE y.run = d.run AND y.lane = l.lane LIMIT p_room) y) AS ready
-                        FROM (SELECT DISTINCT o.urgency, o.run
-                                FROM unnest(p_workflows, p_digests) s(workflow, digest) JOIN graph g ON g.digest = s.digest
-                                     CROSS JOIN unnest(p_lanes) l(lane)
+      SELECT array_agg(run ORDER BY urgency, run) INTO o_runs
+        FROM (SELECT DISTINCT g.run, g.urgency
+                FROM (SELECT f.*, sum(f.ready) OVER (ORDER BY f.place, f.urgency, f.run) - f.ready AS before
+                        FROM (SELECT o.run, o.urgency, l.place, l.most,
+                                     (SELECT count(*) FROM (SELECT FROM ready y WHERE y.run = o.run AND y.lane = l.lane
+                                                             LIMIT v_room) y) AS ready
+                                FROM unnest(p_lanes, p_limits) WITH ORDINALITY l(lane, most, place)
+                                     CROSS JOIN unnest(p_workflows, p_digests) s(workflow, digest)
+                                     JOIN graph g ON g.digest = s.digest
                                      CROSS JOIN LATERAL
                                      (SELECT o.urgency, o.run FROM offer o
                                        WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
-                                         AND o.run <> ALL(v_seen)
-                                       ORDER BY o.urgency, o.run LIMIT p_room) o
-                               ORDER BY 1, 2 LIMIT p_room) d) f) g
-       WHERE g.before < p_room - v_got;
+                                         AND o.run <> ALL(v_theirs)
+                                       ORDER BY o.urgency, o.run LIMIT v_room) o) f) g
+               WHERE g.before < g.most) h;
     END IF;
-    EXIT WHEN v_found IS NULL;
-    v_seen := v_seen || v_found;
-    SELECT array_agg(key ORDER BY urgency, key) INTO v_locked
-      FROM (SELECT key, urgency FROM run WHERE key = ANY(v_found) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED) q;
-    IF coalesce(cardinality(v_locked), 0) < cardinality(v_found) THEN
-      o_contended := true;
+    v_new := array(SELECT run FROM unnest(o_runs) u(run) WHERE run <> ALL(v_mine));
+    IF cardinality(v_new) > 0 THEN
+      v_locked := lock_free_1(v_new);
+      v_mine := v_mine || v_locked;
+      v_theirs := v_theirs || array(SELECT run FROM unnest(v_new) u(run) WHERE run <> ALL(v_locked));
+    ELSIF p_runs IS NULL AND o_runs IS NOT NULL AND forget_offers_1(o_runs, p_lanes) > 0 THEN
+      NULL;   -- some had nothing to give, and stood before others that have
+    ELSE
+      o_contended := cardinality(v_theirs) > 0;
+      RETURN;
     END IF;
-    IF v_locked IS NOT NULL THEN
-      -- Now that they are ours: those that have nothing to give any more are not offered any longer.
-      SELECT array_agg(k.key) INTO v_stale
-        FROM unnest(v_locked) k(key) JOIN run r ON r.key = k.key
-       WHERE r.gate <> {G_OPEN} OR NOT EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = ANY(p_lanes));
-      IF v_stale IS NOT NULL THEN
-        DELETE FROM offer o WHERE o.run = ANY(v_stale) AND
-          (o.lane = ANY(p_lanes) OR EXISTS (SELECT FROM run r WHERE r.key = o.run AND r.gate <> {G_OPEN}));
-        v_locked := array(SELECT key FROM unnest(v_locked) WITH ORDINALITY k(key, place) WHERE key <> ALL(v_stale) ORDER BY place);
-      END IF;
-      o_runs := o_runs || v_locked;
-      SELECT v_got + count(*) INTO v_got
-        FROM unnest(v_locked) k(key) CROSS JOIN unnest(p_lanes) l(lane)
-             CROSS JOIN LATERAL (SELECT FROM ready y WHERE y.run = k.key AND y.lane = l.lane LIMIT p_room) y;
-    END IF;
-    EXIT WHEN v_got >= p_room;
   END LOOP;
+END $$;
+
+-- Offers of runs that we hold and that are out of date are removed; how many there were.
+CREATE FUNCTION forget_offers_1(p_runs bigint[], p_lanes integer[]) RETURNS integer LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_count integer;
+BEGIN
+  DELETE FROM offer o USING run r
+   WHERE o.run = ANY(p_runs) AND o.lane = ANY(p_lanes) AND r.key = o.run
+     AND (r.gate <> {G_OPEN} OR r.graph <> o.graph OR NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = o.lane));
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  RETURN v_count;
 END $$;
 
 -- Which nodes of these runs a claim takes, lane by lane; the limits are cumulative.
@@ -144,7 +145,7 @@ CREATE FUNCTION payload_1(p_run bigint, p_value bytea) RETURNS bytea LANGUAGE sq
 $$;
 
 -- A claim by runs (`p_runs`) or by what is served. What it takes it answers; a repeat answers what is still current.
-CREATE FUNCTION claim_1(p_op jsonb, p_now bigint, OUT o_receipt jsonb, OUT o_bytes bytea[]) LANGUAGE plpgsql AS $$
+CREATE FUNCTION claim_1(p_op jsonb, p_mine bigint[], p_now bigint, OUT o_receipt jsonb, OUT o_bytes bytea[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_claim bigint;
@@ -176,10 +177,11 @@ BEGIN
      WHERE (a.lane ->> 4)::int > 0;
     IF v_lanes IS NOT NULL THEN
       SELECT o_runs, o_contended INTO v_runs, v_contended
-        FROM lock_claimed_1(v_lanes, (SELECT max(l) FROM unnest(v_limits) u(l)),
+        FROM lock_claimed_1(v_lanes, v_limits,
                             CASE WHEN p_op ? 'runs' THEN array(SELECT jsonb_array_elements_text(p_op -> 'runs')) END,
                             CASE WHEN p_op ? 'serves' THEN array(SELECT s ->> 0 FROM jsonb_array_elements(p_op -> 'serves') s) END,
-                            CASE WHEN p_op ? 'serves' THEN array(SELECT s ->> 1 FROM jsonb_array_elements(p_op -> 'serves') s) END);
+                            CASE WHEN p_op ? 'serves' THEN array(SELECT s ->> 1 FROM jsonb_array_elements(p_op -> 'serves') s) END,
+                            p_mine);
     END IF;
     IF cardinality(v_runs) > 0 THEN
       SELECT o_runs, o_lanes, o_ranks, o_idxs INTO t_runs, t_lanes, t_ranks, t_idxs
@@ -221,7 +223,7 @@ CREATE FUNCTION run_rows_1(p_runs bigint[], OUT o_rows jsonb, OUT o_bytes bytea[
   SELECT jsonb_agg(jsonb_build_array(r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL, r.seed::text, -r.urgency,
                                      r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq,
                                      r.created_at, r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated,
-                                     r.origin, r.tags) ORDER BY r.id),
+                                     r.origin, r.tags, r.timeout) ORDER BY r.id),
          array_agg(payload_1(r.key, r.input) ORDER BY r.id) || array_agg(r.fork ORDER BY r.id)
     FROM run r JOIN graph g ON g.key = r.graph WHERE r.key = ANY(p_runs)
 $$;

@@ -17,7 +17,7 @@ BEGIN
   IF NOT (v_held AND v_run.token IS NOT DISTINCT FROM v_token) THEN
     IF v_token = v_run.last_token THEN
       RETURN jsonb_build_object('refused', 'gate_lost', 'detail', 'what this request was for is done');
-    ELSIF v_held AND v_run.purpose IN ('load', 'delete') THEN
+    ELSIF v_held AND v_run.purpose IN ('load', 'delete', 'restore') THEN
       RETURN jsonb_build_object('refused', 'incomplete', 'detail', v_run.purpose);
     ELSIF jsonb_array_length(p_op -> 'allowed') > 0 AND NOT p_op -> 'allowed' @> to_jsonb(v_run.status) THEN
       RETURN jsonb_build_object('refused', 'status', 'status', v_run.status);

@@ -11,7 +11,7 @@ BEGIN
   SELECT * INTO v_run FROM run WHERE id = p_op ->> 'run';
   IF v_run.key IS NULL THEN
     RETURN 'true';
-  ELSIF v_run.purpose IS DISTINCT FROM 'delete' AND v_run.status < {R_COMPLETED} THEN
+  ELSIF coalesce(v_run.purpose, '') NOT IN ('delete', 'restore') AND v_run.status < {R_COMPLETED} THEN
     RETURN jsonb_build_object('refused', 'status', 'status', v_run.status);
   END IF;
   UPDATE run SET gate = {G_HELD}, purpose = 'delete', token = NULL, arguments = '', expires_at = 0,

@@ -62,7 +62,7 @@ BEGIN
       ON CONFLICT DO NOTHING;
 END $$;
 
-CREATE FUNCTION lock_runs_1(p_ids jsonb, p_claims text[], p_ordinals integer[], p_dismissed jsonb) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION lock_runs_1(p_ids jsonb, p_claims text[], p_ordinals integer[], p_dismissed jsonb) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
   v_keys bigint[];
 BEGIN
@@ -79,6 +79,7 @@ BEGIN
   IF cardinality(v_keys) > 0 THEN
     PERFORM FROM run WHERE key = ANY(v_keys) ORDER BY key FOR NO KEY UPDATE;
   END IF;
+  RETURN v_keys;
 END $$;
 
 CREATE FUNCTION commit_1(p_batch jsonb, p_claims text[], p_ordinals integer[], p_codes integer[], p_numbers bigint[], p_kinds text[],
@@ -96,6 +97,7 @@ DECLARE
   v_op jsonb;
   v_receipt jsonb;
   v_bytes bytea[];
+  v_mine bigint[];   -- the runs that are locked
   v_lost bytea := convert_to('{WORKER_LOST_ERROR}', 'UTF8');
   f integer;   -- the rows of a set are the elements f to t of the arrays
   t integer;
@@ -110,7 +112,7 @@ BEGIN
     PERFORM add_lanes_1(p_batch -> 'lanes');
   END IF;
   IF p_claims IS NOT NULL OR p_batch ? 'runs' OR p_batch ? 'dismissed' THEN
-    PERFORM lock_runs_1(p_batch -> 'runs', p_claims, p_ordinals, p_batch -> 'dismissed');
+    v_mine := lock_runs_1(p_batch -> 'runs', p_claims, p_ordinals, p_batch -> 'dismissed');
   END IF;
   o_now := coalesce(p_time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) + p_shift;
   o_receipts := '[]';
@@ -123,7 +125,7 @@ BEGIN
         v_receipt := settle_1(p_claims[f:t], p_ordinals[f:t], p_codes[f:t], p_numbers[f:t], p_first[f:t], p_second[f:t],
                               p_third[f:t], o_now);
       WHEN 'claim' THEN
-        SELECT c.o_receipt, c.o_bytes INTO v_receipt, v_bytes FROM claim_1(v_op, o_now) c;
+        SELECT c.o_receipt, c.o_bytes INTO v_receipt, v_bytes FROM claim_1(v_op, v_mine, o_now) c;
       WHEN 'append' THEN
         v_receipt := append_1(p_claims[f:t], p_ordinals[f:t], p_numbers[f:t], p_kinds[f:t], p_first[f:t], o_now);
       WHEN 'renew' THEN
@@ -152,6 +154,10 @@ BEGIN
         v_receipt := switch_graph_1(v_op, o_now);
       WHEN 'share' THEN
         v_receipt := share_1(v_op, o_now);
+      WHEN 'restore' THEN
+        v_receipt := restore_1(v_op, p_first[f], p_second[f], p_claims[f + 1:t], p_ordinals[f + 1:t], p_first[f + 1:t],
+                               p_second[f + 1:t], p_third[f + 1:t], p_claims[t + 1:(v_op ->> 'end')::int],
+                               p_ordinals[t + 1:(v_op ->> 'end')::int], p_first[t + 1:(v_op ->> 'end')::int], o_now);
       WHEN 'delete' THEN
         v_receipt := delete_1(v_op);
       WHEN 'delete_graph' THEN
@@ -185,7 +191,7 @@ BEGIN
                WHEN 'settle' THEN (p_receipt -> 'runs' ->> v_place)::bigint
                WHEN 'append' THEN (p_receipt ->> v_place)::bigint
                WHEN 'create' THEN (p_receipt -> v_place ->> 5)::bigint
-               WHEN 'rewrite' THEN (p_receipt ->> 'key')::bigint END;
+               ELSE (p_receipt ->> 'key')::bigint END;
     IF v_run IS NOT NULL AND NOT (p_op ->> 'op' = 'settle' AND p_receipt -> 'verdicts' ->> v_place = '0')
        AND NOT (p_op ->> 'op' = 'create' AND p_receipt -> v_place ->> 1 = 'true') THEN
       PERFORM keep_1(v_run, p_large[(v_pair ->> 1)::int]);
