@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from stepwell import Engine
+from stepwell.store import open_store
 
 from .documents import documents
 from .floors import bare_commits
@@ -34,6 +35,7 @@ from .shapes import (
     name_it,
     waiting,
 )
+from .slow_store import SlowStore
 
 Body: TypeAlias = Callable[..., None]
 
@@ -54,13 +56,15 @@ def chains(folder: Path) -> list[Row]:
             floor = bare_commits(folder, nodes)
             builder = chain(nodes)
             ours = timed(lambda builder=builder: engine.run(builder))  # type: ignore[misc]
-            results.append((ours / floor, floor, ours, ours <= max(1.5 * floor, floor + 0.00015 * nodes)))
+            results.append((ours / floor, floor, ours, ours <= 2 * floor))
     ratio, floor, ours, _ = sorted(results)[rounds // 2]
     met = sum(result[3] for result in results) > rounds // 2
     measured = (
         f"{ours:.3f} s = {ratio:.2f} x the floor of {floor:.3f} s (+{(ours - floor) / nodes * 1e3:.3f} ms a node)"
     )
-    return [Row("chain of 1,000, SQLite FULL", "<= 1.5 x bare commits, or + 0.15 ms a node", measured, met)]
+    return [
+        Row("chain of 1,000, SQLite FULL", "<= 2.0 x bare commits, both into logs that have the space", measured, met)
+    ]
 
 
 def effects(folder: Path) -> list[Row]:
@@ -266,6 +270,20 @@ def stored(folder: Path) -> list[Row]:
     return [Row("lists with 100,000 runs stored", "<= 50 ms each", shown, slowest <= 50)]
 
 
+def far(folder: Path) -> list[Row]:
+    """A store that takes 20 ms to answer: what counts is how often it is asked."""
+    store = SlowStore(open_store(f"sqlite:///{folder}/far.db?synchronous=normal"), 0.02)
+    with Engine(store) as engine:
+        engine.run(chain(3))
+        rows = []
+        for work, builder, most in (("chain of 100", chain(100), 1.25 * 101 * 0.02), ("fan of 1,000", fan(1_000), 1.5)):
+            store.calls.clear()
+            seconds = timed(lambda builder=builder: engine.run(builder))  # type: ignore[misc]
+            asked = f"{store.calls['commit']} commits, {store.calls['read']} reads"
+            rows.append(Row(f"{work}, 20 ms away", f"<= {most:.2f} s", f"{seconds:.2f} s, {asked}", seconds <= most))
+    return rows
+
+
 CASES: dict[str, Callable[[Path], list[Row]]] = {
     "chain": chains,
     "effects": effects,
@@ -276,6 +294,7 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "diamonds": diamonds,
     "sharing": sharing,
     "async": asynchronous,
+    "far": far,
     "held": held,
     "stored": stored,
     "pipelines": pipelines,

@@ -19,6 +19,7 @@ from stepwell.model import (
     Enlist,
     Finish,
     Gate,
+    Lane,
     ListRuns,
     NodeStatus,
     Rewrite,
@@ -78,7 +79,7 @@ def _pause_a_large_run(store: Store) -> None:
 
 
 def _one_claim(store: Store, serves: tuple[tuple[str, str], ...]) -> float:
-    claim = Claim(new_claim_id(), WORKER, (("default/thread", 8),), None, serves)
+    claim = Claim(new_claim_id(), WORKER, ((Lane("default", "thread"), 8),), serves=serves)
     return _timed(lambda: _work(store, claim))
 
 

@@ -12,6 +12,7 @@ StepwellError
 │   ├── StoreFull              the disk or the allowed space is used up
 │   ├── StoreReadOnly          the store's file or folder may not be written
 │   ├── SchemaTooNew           the store was written by a newer Stepwell
+│   ├── StoreReplaced          what was stored is gone, or was exchanged for something else
 │   └── StoreCorrupt           what is stored contradicts itself
 ├── NotStored                  the store cannot apply this, now or later; everything else goes on
 ├── RunError                   something about one run; has `run_id`
@@ -173,6 +174,10 @@ class StoreReadOnly(StoreError):
 
 class SchemaTooNew(StoreError):
     """The store was written by a newer version of Stepwell."""
+
+
+class StoreReplaced(StoreError):
+    """What was stored is gone or was exchanged for something else: the server was flushed, restored, or is another one."""
 
 
 class StoreCorrupt(StoreError):

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.pipeline.blog import write
@@ -105,12 +106,29 @@ def test_two_processes_never_build_one_state_twice(tmp_path: Path) -> None:
     assert len(ledger) == len(set(ledger)) == 3 * len(names)
 
 
+def stop_outside_of_transactions(pid: int, database: Path) -> None:
+    """A process that is stopped inside a transaction keeps everybody out for as long as it is stopped."""
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            time.sleep(0.001)
+        connection = apsw.Connection(str(database))
+        try:
+            connection.execute("BEGIN IMMEDIATE; ROLLBACK")
+            return
+        except apsw.BusyError:
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.02)
+        finally:
+            connection.close()
+
+
 def test_a_fenced_worker_renames_nothing(tmp_path: Path) -> None:
     """A process is stopped inside a body; another takes over; the first goes on and must change nothing."""
     program = tmp_path / "stopping.py"
     program.write_text(
         """
-import os, signal, sys, time
+import os, sys, time
 from pathlib import Path
 from stepwell import Engine, Pipeline
 from stepwell.pipeline.states import lease
@@ -120,9 +138,10 @@ stopping = Pipeline("stopping", root=os.environ["ROOT"])
 @stopping.stage(input="in/{x}", output="out/{x}", version="1")
 def body(text: str) -> str:
     if os.environ["WHO"] == "first":
-        Path(os.environ["ROOT"]).joinpath("../stopped").write_text(str(os.getpid()))
-        time.sleep(0.3)  # no thread of the engine is inside a transaction, which would keep everybody out
-        os.kill(os.getpid(), signal.SIGSTOP)
+        folder = Path(os.environ["ROOT"]).parent
+        folder.joinpath("inside").touch()
+        while not folder.joinpath("go").exists():
+            time.sleep(0.01)
     return os.environ["WHO"]
 
 if __name__ == "__main__":
@@ -141,16 +160,20 @@ if __name__ == "__main__":
         )  # fmt: skip
 
     first = start("first")
-    while not (tmp_path / "stopped").exists():
+    while not (tmp_path / "inside").exists():
         time.sleep(0.01)
         assert first.poll() is None, first.communicate()[0]
-    while Path(f"/proc/{first.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-        time.sleep(0.01)
+    stop_outside_of_transactions(first.pid, tmp_path / "engine.db")
     second = start("second")
-    out = second.communicate(timeout=60)[0]
+    try:
+        out = second.communicate(timeout=60)[0]
+    except subprocess.TimeoutExpired:
+        second.kill()
+        raise AssertionError(second.communicate()[0]) from None
     assert second.returncode == 0, out
     assert (tmp_path / "root/out/a").read_text() == "second"
     manifest = (tmp_path / "root/out/.manifest.json").read_text()
+    (tmp_path / "go").touch()
     os.kill(first.pid, signal.SIGCONT)
     first.communicate(timeout=60)
     assert (tmp_path / "root/out/a").read_text() == "second"

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Pipeline
@@ -99,6 +99,7 @@ def test_names_that_no_variable_can_stand_for(bad: str, tmp_path: Path) -> None:
             safe_join(str(tmp_path), path)
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1, max_size=30))
 def test_no_value_escapes_from_the_root(value: str) -> None:
     if name_problem(value) is None:

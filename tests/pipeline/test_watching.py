@@ -63,6 +63,9 @@ def test_one_event_needs_no_full_scan(root: Path, engine: Engine, monkeypatch: p
         write(root, "daily/2026-01-17/a.txt", "New")
         scanner.changed(["daily/2026-01-17/a.txt"])
         assert ledger.take() == ["digest 2026-01-17", "index", "summary 2026-01-17"]
+        write(root, "daily/2026-01-18/a.txt", "Told as a folder")
+        scanner.changed(["daily/2026-01-18"])
+        assert ledger.take() == ["digest 2026-01-18", "index", "summary 2026-01-18"]
         (root / "index.html").unlink()
         scanner.changed(["index.html"])
         assert ledger.take() == ["index"]

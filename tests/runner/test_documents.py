@@ -149,6 +149,13 @@ def test_what_a_body_does_to_its_config_nobody_else_sees(engine: Engine) -> None
     assert (run.output("a"), run.output("b"), run.input) == (2, 2, {"data": [1]})
 
 
+def test_tags_of_a_document_are_those_of_its_runs(engine: Engine) -> None:
+    made = Document({**GREET, "tags": {"team": "web", "kind": "letter"}})
+    run = engine.run(made, input={"name": "x"}, tags={"kind": "card"})
+    assert dict(run.row.tags) == {"team": "web", "kind": "card"}
+    assert dict(engine.run(Document({**GREET, "tags": ["a", "a"]}), input={"name": "x"}).row.tags) == {}
+
+
 def test_a_large_input_is_not_copied_for_every_node(engine: Engine) -> None:
     nodes = [{"id": f"n{i}", "handler": "transform", "config": {"template": "{{ input.name }}"}} for i in range(200)]
     large = {"name": "x", "data": [{"a": [1, 2, 3]}] * 50_000}

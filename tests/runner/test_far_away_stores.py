@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
+from bench.slow_store import SlowStore
 from stepwell import Builder, Engine
 from tests.runner import jobs
-from tests.runner.slow_store import SlowStore
 from tests.runner.test_several_engines import Small
 
 

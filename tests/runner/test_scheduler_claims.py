@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepwell.ids import RunId
 from stepwell.model import StoreLimits
-from stepwell.runner.worker.batches import AHEAD_WINDOW, Pace
+from stepwell.runner.worker.claim_ahead import AHEAD_WINDOW, Pace
 from stepwell.testing.ops import CHUNK, LANE, lane
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
 

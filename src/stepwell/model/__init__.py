@@ -8,4 +8,5 @@ from .queries import *
 from .receipts import *
 from .rows import *
 from .status import *
+from .suspects import *
 from .versions import *

@@ -302,17 +302,9 @@ Op: TypeAlias = (
 
 Batch: TypeAlias = Sequence[Op]
 
-SUSPECT_AFTER = 2
-"""After this many lost workers a node is suspect: it is claimed alone, so that the next loss is certainly its own."""
-MAX_LOSSES = SUSPECT_AFTER + 3
-"""At this many losses the node is FAILED, reason `worker_lost`."""
 NODE_FAILED = "node_failed"
 """Why a run with `on_failure="pause"` is PAUSED."""
 HAND_OUT = 5_000_000
 OUTAGE = 12_000_000
 LOAD_LEASE = 30_000_000
 """Microseconds after which a run that is still not loaded is reported, so that anybody can finish it."""
-
-WORKER_LOST_ERROR = (
-    b'{"message":"the worker that ran this attempt died or did not renew its lease in time","type":"WorkerLost"}'
-)

@@ -58,7 +58,7 @@ def create_op(
         priority,
         None if limit is None else microseconds(limit),
         idempotency_key,
-        tags=checked_tags(tags),
+        tags=checked_tags(tags if not definition.tags else {**definition.tags, **(tags or {})}),
     )
 
 

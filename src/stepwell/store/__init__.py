@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qsl, unquote
 
 from ..clock import SECONDS_NEEDED, Clock, is_seconds
@@ -17,8 +18,8 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
 
     `memory://` | `sqlite:///relative.db` | `sqlite:////absolute.db`, with `?synchronous=normal` (a power cut may then
     undo the last commits; a crash of the process does not) and `?busy_seconds=30` |
-    `postgresql://user@host:5432/database` with `?schema=stepwell`, `?pooler=transaction` behind a pooler, and whatever
-    else libpq knows.
+    `postgresql://user@host:5432/database` with the options of docs/postgres.md and whatever libpq knows |
+    `redis://host:6379/0`, `rediss://…` or `redis+sentinel://host:26379/service/0`, with the options of docs/redis.md.
     """
     scheme, separator, rest = url.partition("://")
     location, _, query = rest.partition("?")
@@ -27,12 +28,20 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
         from .memory import MemoryStore
 
         return MemoryStore(clock)
+    if separator and scheme in ("redis", "rediss", "redis+sentinel"):
+        if clock is not None:
+            raise InputError("a Redis store goes by the clock of its server: no other can be given")
+        from .redis import RedisStore
+
+        return RedisStore(url)
     if separator and scheme == "sqlite":
         return _open_sqlite(url, unquote(location), options, clock)
     if separator and scheme in ("postgresql", "postgres"):
         return _open_postgres(url, clock)
+    public = re.sub(r"://([^/@:]*):[^@]*@", r"://\1:***@", url)
     raise InputError(
-        f"store URL {shown(url)}: use memory://, sqlite:///path/to/file.db or postgresql://user@host/database"
+        f"store URL {public!r}: use memory://, sqlite:///path/to/file.db, postgresql://user@host/database "
+        "or redis://host:6379/0"
     )
 
 

@@ -46,7 +46,7 @@ from stepwell.store import Store, reader
 from stepwell.store.memory import MemoryStore
 from stepwell.store.memory import shaping as memory_shaping
 from stepwell.store.sqlite import SqliteStore
-from stepwell.store.sqlite import shaping as sql_shaping
+from stepwell.store.sqlite.ops import creating as sql_shaping
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import (
     CHUNK,

@@ -13,7 +13,7 @@ from stepwell.ids import WorkerId
 from stepwell.model import Enlist
 from stepwell.store.reader import list_workers
 from stepwell.store.sqlite import SqliteStore
-from stepwell.store.sqlite.log import CHECKPOINT_FRAMES
+from stepwell.store.sqlite.write_ahead_log import CHECKPOINT_FRAMES
 
 PAGE = 4096 + 24
 
@@ -70,7 +70,7 @@ def test_a_log_that_cannot_be_extended_costs_no_commit(tmp_path: Path, monkeypat
         written(fd, data[:1000], at)
         raise OSError(errno.ENOSPC, "no space")
 
-    monkeypatch.setattr("stepwell.store.sqlite.log.os.pwrite", full)
+    monkeypatch.setattr("stepwell.store.sqlite.write_ahead_log.os.pwrite", full)
     for number in range(100):
         enlist(store, number)
     assert log_of(path).stat().st_size == store._log.used, "what was written of the step is gone"

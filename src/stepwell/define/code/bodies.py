@@ -202,6 +202,8 @@ class Definition(NamedTuple):
     on_failure: OnFailure
     timeout: float | None
     bodies: Bodies
+    tags: Mapping[str, str] = _NOTHING
+    """What its runs are found by, besides what is said when one is started."""
 
 
 def definition_of(thing: Workflow | Builder) -> Definition:
@@ -233,7 +235,9 @@ def definition_of(thing: Workflow | Builder) -> Definition:
 def definition_of_document(document: Document, input: Mapping[str, Any], bodies: Bodies) -> Definition:
     """What to run when somebody asks to run a document with an input, which is held against its schema."""
     given = document.checked_input(input)
-    return Definition(document.name, None, document.graph, given, document.on_failure, document.timeout, bodies)
+    return Definition(
+        document.name, None, document.graph, given, document.on_failure, document.timeout, bodies, document.run_tags
+    )
 
 
 def _cannot_run(thing: object) -> TypeError:

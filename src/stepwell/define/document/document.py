@@ -26,6 +26,8 @@ from .unreadable import Unreadable
 
 MAX_NODES = 100_000
 MAX_EDGES = 1_000_000
+MAX_TAGS = 20
+MAX_TAG = 100
 MODES = ("workflow", "pipeline")
 IS_PIPELINE = "this is a pipeline: `stepwell pipeline` looks after it, and nothing can be started of it by name"
 FIELDS = ("mode", "name", "description", "input", "on_failure", "timeout", "tags", "nodes")
@@ -98,7 +100,7 @@ class Document:
         self.description: str | None = _description(data, problems)
         self.on_failure: OnFailure = _choice(data, "on_failure", get_args(OnFailure), "fail_fast", problems)
         self.timeout: float | None = _timeout(data, problems)
-        self.tags: tuple[str, ...] = _tags(data, problems)
+        self.tags: tuple[str, ...] | dict[str, str] = _tags(data, problems)
         self.input: dict[str, Any] | None = None
         if "input" in data:
             self.input = read_schema(data["input"], ("input",), problems)
@@ -128,7 +130,7 @@ class Document:
         if self.timeout is not None:
             made["timeout"] = int(self.timeout) if self.timeout == int(self.timeout) else self.timeout
         if self.tags:
-            made["tags"] = list(self.tags)
+            made["tags"] = self.tags if isinstance(self.tags, dict) else list(self.tags)
         return made | {"nodes": [canonical_node(node) for node in self.nodes]}
 
     @cached_property
@@ -144,6 +146,11 @@ class Document:
     def checked_input(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """An input for a run of it, with defaults; InputError says what does not fit."""
         return checked_input(self.name, self.input, values)
+
+    @property
+    def run_tags(self) -> dict[str, str]:
+        """What its runs are found by: its tags, if they are an object."""
+        return self.tags if isinstance(self.tags, dict) else {}
 
     @cached_property
     def graph(self) -> Graph:
@@ -275,14 +282,19 @@ def _timeout(data: dict[str, Any], problems: Collected) -> float | None:
     return float(value)
 
 
-def _tags(data: dict[str, Any], problems: Collected) -> tuple[str, ...]:
+def _tags(data: dict[str, Any], problems: Collected) -> tuple[str, ...] | dict[str, str]:
     value = data.get("tags", [])
-    if not isinstance(value, list) or not all(
-        isinstance(each, str) and each.strip() and len(each) <= 100 for each in value
-    ):
-        problems.needed(("tags",), "a list of texts of at most 100 characters", value)
+    if isinstance(value, dict) and len(value) <= MAX_TAGS and all(map(_is_tag, (*value, *value.values()))):
+        return value
+    if not isinstance(value, list) or not all(map(_is_tag, value)):
+        expected = f"a list of texts, or an object of at most {MAX_TAGS} texts, each of at most {MAX_TAG} characters,"
+        problems.needed(("tags",), expected, value)
         return ()
     return tuple(dict.fromkeys(value))
+
+
+def _is_tag(value: Any) -> bool:
+    return isinstance(value, str) and value.strip() != "" and len(value) <= MAX_TAG and value.isprintable()
 
 
 __all__ = ["FIELDS", "MODES", "Document", "DocumentError", "Path", "Problem", "json_path", "problems_in"]

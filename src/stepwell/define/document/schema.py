@@ -33,7 +33,13 @@ def document_schema(handlers: Handlers) -> dict[str, Any]:
             },
             "on_failure": {"enum": list(get_args(OnFailure)), "default": "fail_fast"},
             "timeout": {**_SECONDS, "description": "seconds that a whole run may take"},
-            "tags": {"type": "array", "items": {"type": "string"}},
+            "tags": {
+                "description": "a list for people; an object is what its runs are found by",
+                "anyOf": [
+                    {"type": "array", "items": {"type": "string"}},
+                    {"type": "object", "additionalProperties": {"type": "string"}},
+                ],
+            },
             "nodes": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/node"}},
         },
         "$defs": {"node": _node(names, handlers), "retry": _RETRY, "input": _INPUT},

@@ -117,7 +117,7 @@ class Scanner:
         snapshot, store = self.view.snapshot, self.pipeline.store
         same: list[str] = []
         structural = False
-        for path in paths:
+        for path in self._files_of(paths):
             folder, _, name = path.rpartition("/")
             if name in MANIFEST_FILES:
                 structural = self.view.reload_records(folder) or structural
@@ -135,6 +135,25 @@ class Scanner:
             self.view.model = self.view.make_model()
             return None
         return self.view.model.touch(same)
+
+    def _files_of(self, paths: Iterable[str]) -> list[str]:
+        """The files among these paths, and of a directory that came or went all that are or were in it: of a new directory the
+        system tells nothing before it is watched.
+        """
+        assert self.view is not None
+        tree = self.view.snapshot.tree
+        found: list[str] = []
+        for path in paths:
+            below = self.pipeline.store.files_below(path)
+            known = [folder for folder in tree if folder == path or folder.startswith(f"{path}/")]
+            if below is None and not known:
+                found.append(path)
+                continue
+            found += below or ()
+            found += [
+                f"{folder}/{name}" for folder in known for name in tree[folder] if f"{folder}/{name}" not in found
+            ]
+        return list(dict.fromkeys(found))
 
     def _work(
         self,

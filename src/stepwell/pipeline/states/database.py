@@ -133,6 +133,10 @@ class DatabaseStates:
         found = self._rows("SELECT content FROM states WHERE path = ? AND version IS NOT NULL", path)
         return str(found[0][0]) if found else None
 
+    def files_below(self, path: str) -> list[str] | None:
+        found = [f"{path}/{name}" for name in self._below(f"{path}/")]
+        return found or None
+
     def stamp(self, path: str) -> Stamp | None:
         found = self._rows("SELECT size, changed, version FROM states WHERE path = ? AND version IS NOT NULL", path)
         return (*found[0], 0) if found else None

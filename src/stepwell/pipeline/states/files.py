@@ -14,10 +14,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,42 +23,44 @@ from ...errors import PipelineError
 from ...ids import time_ordered
 from ..patterns.paths import TEMPORARY, SafeRoot, checked_path
 from ..patterns.pattern import Pattern
-from .cache import UNKNOWN, Cache, Cached, read_cache, write_cache
 from .lease import hold_lease, lease_number
-from .listing import MANIFEST_FILES, SLOW_TICK_NS, Folder, Stamp, hash_file, is_recent, read_file, stamp_of, walk
+from .listing import (
+    MANIFEST_FILES,
+    Folder,
+    Stamp,
+    is_folder,
+    is_recent,
+    read_file,
+    stamp_of,
+    walk,
+)
 from .locking import locked
 from .logged import Logged, store_changes
 from .manifests import Manifests, draft_name, split_address
 from .port import Draft, Publication, Published
 from .publishing import all_members, discard, finish, publish, remove_states
 from .records import Failure, Record, failure_from, members_hash
+from .remembered import NO_HASH, RememberedFiles
 from .snapshot import Snapshot
 from .syncing import write_durably
 
-HOME = ".stepwell"
 _IGNORED = "*\n!.gitignore\n!root.json\n!failures.json\n!code.json\n!triggers.json\n"
 FORGOTTEN_SECONDS = 86_400.0
 """Drafts that are older belong to nobody any more."""
 
 
-class FileStates:
+class FileStates(RememberedFiles):
     """The states of pipelines as files below `root`."""
 
     def __init__(self, root: str, pipeline: str = "") -> None:
-        self.root = os.path.abspath(root)
+        super().__init__(root, pipeline)
         self.url = self.root
-        self.pipeline = pipeline
         self._safe = SafeRoot(self.root)
-        self._home = os.path.join(self.root, HOME)
         self.manifests = Manifests(self.root, pipeline)
-        self._failures = Logged(os.path.join(self._home, "failures"), "failures", pipeline)
         self._code = Logged(os.path.join(self._home, "code"), "code", pipeline)
         self._triggers = Logged(os.path.join(self._home, "triggers"), "triggers", pipeline)
         self._known_code: set[str] = set()
         self._root_id: str | None = None
-        self._cache: Cache | None = None
-        self._known: dict[str, dict[str, tuple[Stamp, str]]] = {}
-        self._recent: set[str] = set()
 
     def close(self) -> None:
         pass
@@ -133,38 +133,6 @@ class FileStates:
     def walk(self, wanted: Callable[[Sequence[str]], bool]) -> list[Folder]:
         return list(walk(self.root, wanted))
 
-    def _cache_path(self) -> str:
-        return os.path.join(self._home, f"{self.pipeline or 'states'}.cache")
-
-    def cached(self) -> Cache:
-        if self._cache is None:
-            self._cache = read_cache(self._cache_path())
-        return self._cache
-
-    def failure_stamps(self) -> list[Stamp | None]:
-        return [stamp_of(path) for path in (self._failures.json_path, self._failures.log_path)]
-
-    def unchanged(self, folders: Sequence[Folder]) -> bool:
-        """Whether everything is as it was when the cache was written."""
-        cached = self.cached()
-        if not cached.verdict or len(folders) != len(cached.folders):
-            return False
-        for folder in folders:
-            known = cached.folders.get(folder.path)
-            if known is None or folder.temporary or not known.same(folder):
-                return False
-            if known.manifest_hash and known.manifest_hash != self._manifest_hash(folder.path):
-                return False
-            for position in known.recent:
-                path = f"{folder.path}/{known.names[position]}" if folder.path else known.names[position]
-                if self.hash_of(path) != known.hashes[position * 32 : position * 32 + 32].hex():
-                    return False
-        stamps = [None if each is None else list(each) for each in self.failure_stamps()]
-        return bool(stamps == cached.verdict.get("failureStamps"))
-
-    def _manifest_hash(self, folder: str) -> str:
-        return "".join(self.hash_of(f"{folder}/{name}" if folder else name) or "-" for name in MANIFEST_FILES)
-
     def snapshot(self, wanted: Callable[[Sequence[str]], bool], folders: Sequence[Folder] | None = None) -> Snapshot:
         given = self.walk(wanted) if folders is None else folders
         cached = self.cached()
@@ -186,7 +154,7 @@ class FileStates:
                         {
                             prefix + name: digest
                             for name, at in zip(names, range(0, len(digests), 64), strict=True)
-                            if (digest := digests[at : at + 64]) != _NO_HASH
+                            if (digest := digests[at : at + 64]) != NO_HASH
                         }
                     )
                 else:
@@ -208,78 +176,6 @@ class FileStates:
         snapshot.changed_paths = changed
         snapshot.failures = self.failures()
         return snapshot
-
-    def _changed(
-        self, changed: list[str] | None, folder: Folder, cached: Cached, tree: Mapping[str, Stamp]
-    ) -> list[str] | None:
-        """And what changed in one directory; None if a file or the manifest is not what it was."""
-        manifest = [None if each is None else list(each) for each in folder.manifest]
-        if changed is None or manifest != cached.manifest or not set(cached.names) <= tree.keys():
-            return None
-        if cached.manifest_hash and cached.manifest_hash != self._manifest_hash(folder.path):
-            return None
-        known = self._known[folder.path]
-        prefix = f"{folder.path}/" if folder.path else ""
-        for name, stamp in tree.items():
-            before = known.get(name)
-            if before is None or before[0] != stamp:
-                changed.append(prefix + name)
-        return changed
-
-    def _find_hash(self, path: str, stamp: Stamp) -> tuple[str, Stamp] | None:
-        """The hash of a file: known for its stamp, or computed of what is read."""
-        folder, _, name = path.rpartition("/")
-        known = self._known.get(folder, {}).get(name)
-        if known is not None and known[0] == stamp:
-            return known[1], stamp
-        # Before it is read: what changes meanwhile is recent, and is read again the next time.
-        if is_recent(stamp, time.time_ns()):
-            self._recent.add(path)
-        digest = self.hash_of(path)
-        return None if digest is None else (digest, stamp_of(f"{self.root}/{path}") or stamp)
-
-    def save_cache(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None:
-        """Remember hashes and the verdict for the next scan."""
-        self._make_home()
-        now = time.time_ns()
-        soon = now - SLOW_TICK_NS
-        told = {"failureStamps": [None if each is None else list(each) for each in self.failure_stamps()], **verdict}
-        written = []
-        with_records = {split_address(address)[0].removesuffix("/") for address in snapshot.records}
-        for folder, tree in snapshot.tree.items():
-            prefix = f"{folder}/" if folder else ""
-            digests = snapshot.hashes
-            hashes = [digests.get(prefix + name, _NO_HASH) for name in tree]
-            numbers = array("Q", chain.from_iterable(tree.values()))
-            recent = [
-                position
-                for position, (name, stamp) in enumerate(tree.items())
-                if (stamp[2] > soon or stamp[1] > soon or prefix + name in self._recent)
-                and hashes[position] is not _NO_HASH
-                and (prefix + name in self._recent or is_recent(stamp, now))
-            ]
-            manifest: list[Stamp | None] = [None, None]
-            if folder in with_records:
-                manifest = [stamp_of(f"{self.root}/{prefix}{name}") for name in MANIFEST_FILES]
-            doubtful = any(each is not None and is_recent(each, now) for each in manifest)
-            written.append(
-                (
-                    folder,
-                    Cached(
-                        list(tree), numbers.tobytes(), bytes.fromhex("".join(hashes)), recent, list(manifest),
-                        self._manifest_hash(folder) if doubtful else "",
-                    ),
-                )
-            )  # fmt: skip
-        write_cache(self._cache_path(), written, told)
-        self._cache = None
-
-    def hash_of(self, path: str) -> str | None:
-        """The hash of what a file holds now."""
-        try:
-            return hash_file(f"{self.root}/{path}")
-        except OSError:
-            return None
 
     # Changing
 
@@ -319,6 +215,18 @@ class FileStates:
 
     def discard(self, draft: Draft) -> None:
         discard(draft)
+
+    def files_below(self, path: str) -> list[str] | None:
+        """The files of a directory and below it; None if it is none."""
+        base = f"{self.root}/{path}"
+        if not is_folder(base):
+            return None
+        found = []
+        for folder, folders, names in os.walk(base):
+            folders[:] = [name for name in folders if name[0] != "."]
+            relative = os.path.relpath(folder, self.root).replace(os.sep, "/")
+            found += [f"{relative}/{name}" for name in names if name[0] != "." or name in MANIFEST_FILES]
+        return found
 
     def stamp(self, path: str) -> Stamp | None:
         return stamp_of(f"{self.root}/{path}")
@@ -393,6 +301,3 @@ class FileStates:
     def known_code(self, code_hash: str) -> Mapping[str, Any] | None:
         found = self._code.read().get(code_hash)
         return found if isinstance(found, dict) else None
-
-
-_NO_HASH = UNKNOWN.hex()

@@ -220,13 +220,14 @@ def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome:
 
 def kept_output(result: object, node: str, host: Host) -> bytes:
     """The bytes of what a body returned; NotJson or StateError says which node it was and what to do."""
-    if isinstance(result, Generator | AsyncGenerator):
+    plain = type(result) in _DATA
+    if not plain and isinstance(result, Generator | AsyncGenerator):
         kind = "a generator" if isinstance(result, Generator) else "an async generator"
         raise NotJson(
             f"node {node!r} returned {kind}, of which nothing has run: does its body say `yield`? Return what it gives, "
             "as a list, or nothing"
         )
-    delta = result if isinstance(result, Delta) else None
+    delta = result if not plain and isinstance(result, Delta) else None
     try:
         output = encode(result if delta is None else delta.output)
     except NotJson as error:

@@ -14,9 +14,6 @@ from ..bodies.held import Held, RunFacts
 if TYPE_CHECKING:
     from .rejected_ops import Apart
 
-AHEAD_WINDOW = 50_000
-"""Claim ahead as much as finished within this many microseconds."""
-
 
 class Limits(NamedTuple):
     threads: int = 8
@@ -153,26 +150,3 @@ class CommitResult:
     lease_lost: bool = False
     enough: bool = False
     """There was nothing more to say when it had landed."""
-
-
-class Pace:
-    """How many bodies finished lately: what may be claimed ahead of free slots."""
-
-    __slots__ = ("_before", "_current", "_since")
-
-    def __init__(self) -> None:
-        self._since = self._current = self._before = 0
-
-    def count(self, now: int) -> None:
-        self._turn(now)
-        self._current += 1
-
-    def recent(self, now: int) -> int:
-        self._turn(now)
-        return self._current + self._before
-
-    def _turn(self, now: int) -> None:
-        age = now - self._since
-        if age >= AHEAD_WINDOW:
-            self._before = self._current if age < 2 * AHEAD_WINDOW else 0
-            self._since, self._current = now, 0

@@ -42,7 +42,8 @@ from ..bodies.held import Held, RunFacts
 from ..bodies.log_lines import Lines
 from ..bodies.run_queue import RunQueue, first_of
 from .backpressure import KINDS, Pressure
-from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Pace, Submission, Window, windows
+from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission, Window, windows
+from .claim_ahead import Pace
 from .counters import Counters
 from .rejected_ops import FIRST_PAUSE, Apart, Isolation, Rejected, in_words
 
@@ -95,6 +96,8 @@ class Scheduler:
         self._isolation = Isolation()
         self._ready_runs: defaultdict[str, RunQueue] = defaultdict(RunQueue)
         """By pool: the runs that may have READY nodes in it."""
+        self._ready_pools: set[str] = set()
+        """Those in which there is one."""
         self._marked_meanwhile: set[RunId] = set()
         """Runs that may have become READY after the batch in flight was sent: its answer says nothing about that."""
         self._known = 0
@@ -182,8 +185,8 @@ class Scheduler:
 
     def forget(self, run: RunId) -> None:
         self.facts.pop(run, None)
-        for waiting in self._ready_runs.values():
-            waiting.discard(run)
+        for pool in [*self._ready_pools]:
+            self._discard_ready(pool, run)
 
     def holding(self) -> tuple[AttemptId, ...] | None:
         """Every attempt that stands under this worker's lease, for its renewal; None while a claim is on its way."""
@@ -252,7 +255,7 @@ class Scheduler:
             or self.lines.is_due
             or self._windows
             or (self._suspect_scopes and (self._drained or not self.held))
-            or any(self._ready_runs.values())
+            or self._ready_pools
         )
 
     def committed(self, batch: CommitBatch, receipts: Sequence[Receipt], now: int) -> CommitResult:
@@ -432,6 +435,7 @@ class Scheduler:
         facts = self.facts[run]
         for pool in self._by_pool(facts.graph.lanes):
             self._ready_runs[pool].add(facts.place)
+            self._ready_pools.add(pool)
         if self._in_flight is not None:
             self._marked_meanwhile.add(run)
 
@@ -441,14 +445,14 @@ class Scheduler:
             if self._draining() or batch.ops:
                 return
         for kind, (careful, others) in POOLS.items():
-            if self._ready_runs[careful] or self._ready_runs[others]:
+            if careful in self._ready_pools or others in self._ready_pools:
                 self._claim_known(batch, kind, now)
         if self._windows and not batch.ops:
             self._claim_served(batch, now)
         self._claim_suspects(batch)
 
     def _claim_known(self, batch: CommitBatch, kind: str, now: int) -> None:
-        pools = [pool for pool in POOLS[kind] if self._ready_runs[pool]]
+        pools = [pool for pool in POOLS[kind] if pool in self._ready_pools]
         with_room = self._with_room(kind, pools, now)
         if with_room:
             runs = first_of((self._ready_runs[pool] for pool, _ in with_room), self._takes.runs)
@@ -608,11 +612,17 @@ class Scheduler:
         ops: list[Op] = [Settle(grant.attempt, AttemptStatus.RELEASED, NodeStatus.READY) for grant in grants]
         self._submissions.append(Submission(ops))
 
+    def _discard_ready(self, pool: str, run: RunId) -> None:
+        waiting = self._ready_runs[pool]
+        waiting.discard(run)
+        if not waiting:
+            self._ready_pools.discard(pool)
+
     def _mark_drained(self, pool: str, asked: ClaimScope) -> None:
         """There was less than asked for: nothing more is READY in this pool of these runs, or in this window."""
         for run in asked.runs:
             if run not in self._marked_meanwhile:
-                self._ready_runs[pool].discard(run)
+                self._discard_ready(pool, run)
         if asked.window is not None:
             asked.window.pools.discard(pool)
             if not asked.window.pools and asked.window in self._windows:

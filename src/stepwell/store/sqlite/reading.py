@@ -57,11 +57,11 @@ from ..rules.codes import (
     RUN_STATUS,
 )
 from ..rules.paging import page_of
-from .ending import Transaction
-from .leases import stops
+from .ops.ending import Transaction
+from .ops.leases import stops
+from .ops.versions import answer_version
 from .payloads import resolve, unpack
 from .run_rows import RUN, run_row
-from .versions import answer_version
 
 _RUN_ORIGIN = RUN.replace("run r", "run r INDEXED BY run_origin")
 _RUN_WORKFLOW = RUN.replace("run r", "run r INDEXED BY run_workflow")

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...model import RunRow
 from ..rules.codes import GATE, RUN_STATUS
-from .ending import Transaction
+from .ops.ending import Transaction
 from .payloads import resolve
 
 RUN = """

@@ -47,21 +47,21 @@ from ...model import (
 )
 from ..rules.grouping import groups
 from ..rules.values import refuse_values
-from .arranging import arrange
-from .claiming import claim, settle_and_claim
-from .ending import TEMPORARY_TABLES, Transaction
-from .forking import share
-from .gates import gate, rewrite
 from .lanes import Lanes
-from .leases import dismiss, enlist, renew, stops, sweep
 from .limits import LIMITS
-from .log import WriteAheadLog
-from .moving import append, settle
+from .ops.claiming import claim, settle_and_claim
+from .ops.creating import add_graph, add_nodes, create, delete, delete_graph
+from .ops.ending import TEMPORARY_TABLES, Transaction
+from .ops.forking import share
+from .ops.gates import gate, rewrite
+from .ops.leases import dismiss, enlist, renew, stops, sweep
+from .ops.restoring import restore
+from .ops.settling import append, settle
+from .ops.switching import arrange
+from .ops.versions import activate_version, save_version
 from .reading import answer
-from .restoring import restore
-from .shaping import add_graph, add_nodes, create, delete, delete_graph
-from .versions import activate_version, save_version
 from .workers import WorkerLocks
+from .write_ahead_log import WriteAheadLog
 
 OLDEST_SQLITE = (3, 51, 3)
 """Older ones have a race between two processes that can corrupt a database in WAL mode."""

@@ -132,7 +132,7 @@ def test_a_thousand_runs_are_created_in_one_batch(store: Store) -> None:
 
 def big_graph(store: Store) -> Graph:
     """More nodes than one op may add: many roots, one join."""
-    return graph(**{f"n{i}": "" for i in range(2 * store.limits.nodes + 500)}, join="n0 n1 n2")
+    return graph(**{f"n{i}": "" for i in range(2 * store.limits.nodes + store.limits.nodes // 4)}, join="n0 n1 n2")
 
 
 def test_a_large_run_is_loaded_in_chunks_and_opens_with_the_last(store: Store) -> None:

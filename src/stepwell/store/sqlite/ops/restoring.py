@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from ...ids import split_attempt_id
-from ...model import LOAD_LEASE, AttemptRow, JournalRow, Receipt, Refusal, Refused, Restore, Restored, RunRow
-from ..rules.codes import (
+from ....ids import split_attempt_id
+from ....model import LOAD_LEASE, AttemptRow, JournalRow, Receipt, Refusal, Refused, Restore, Restored, RunRow
+from ...rules.codes import (
     ATTEMPT_CODE,
     G_HELD,
     G_OPEN,
@@ -20,11 +20,11 @@ from ..rules.codes import (
     ORDINALS,
     RUN_CODE,
 )
-from ..rules.payloads import is_large, reference
-from ..rules.verdicts import refuse_restore
+from ...rules.payloads import is_large, reference
+from ...rules.verdicts import refuse_restore
+from ..payloads import keep
 from .ending import Transaction, mark_ready
 from .leases import next_due
-from .payloads import keep
 
 _INSERT = f"""
 INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, urgency, idempotency_key, timeout, gate, purpose,

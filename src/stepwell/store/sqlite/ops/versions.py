@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from ...model import (
+from ....model import (
     ActivateVersion,
     GetVersion,
     ListNames,
@@ -19,8 +19,8 @@ from ...model import (
     VersionRow,
     VersionSaved,
 )
-from ..rules.codes import VERSION_CODE
-from ..rules.paging import page_of
+from ...rules.codes import VERSION_CODE
+from ...rules.paging import page_of
 from .ending import Transaction
 
 _ACTIVE = "coalesce((SELECT c.number FROM chosen_version c WHERE (c.kind, c.name) = (?1, ?2)), max(v.number))"

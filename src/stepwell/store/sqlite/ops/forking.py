@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ...model import Receipt, Refusal, Refused, Share, Shared
-from ..rules.codes import (
+from ....model import Receipt, Refusal, Refused, Share, Shared
+from ...rules.codes import (
     A_COMPLETED,
     A_SUPERSEDED,
     G_HELD,
@@ -17,9 +17,9 @@ from ..rules.codes import (
     N_WAITING,
     ORDINALS,
 )
-from ..rules.grouping import once_each
+from ...rules.grouping import once_each
+from ..payloads import share_references
 from .ending import Transaction, note_gates
-from .payloads import share_references
 
 _HOLD = f"""
 UPDATE run SET gate = {G_HELD}, token = NULL, purpose = 'fork', arguments = fork, expires_at = :now, seq = seq + 1,

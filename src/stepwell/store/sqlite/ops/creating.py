@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ...ids import RunId
-from ...model import (
+from ....ids import RunId
+from ....model import (
     ENTRIES_A_NODE,
     LOAD_LEASE,
     AddGraph,
@@ -21,11 +21,11 @@ from ...model import (
     Refusal,
     Refused,
 )
-from ..rules.codes import G_HELD, G_OPEN, KIND_CODE, N_PENDING, N_READY, ORDINALS, R_PENDING, RUN_STATUS
+from ...rules.codes import G_HELD, G_OPEN, KIND_CODE, N_PENDING, N_READY, ORDINALS, R_PENDING, RUN_STATUS
+from ..limits import LIMITS
+from ..payloads import Packer, keep
 from .ending import Transaction, mark_ready, unmark_ready
 from .forking import hold_forks
-from .limits import LIMITS
-from .payloads import Packer, keep
 
 _LAYOUT = """
 INSERT OR IGNORE INTO layout (graph, idx, id, parents, lane, rank, removed)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...model import GraphSwitched, Receipt, Refusal, Refused, SwitchGraph
-from ..rules.codes import GATE, KIND_CODE, N_PENDING, RUN_STATUS
-from ..rules.verdicts import GateFacts, refuse_switch
+from ....model import GraphSwitched, Receipt, Refusal, Refused, SwitchGraph
+from ...rules.codes import GATE, KIND_CODE, N_PENDING, RUN_STATUS
+from ...rules.verdicts import GateFacts, refuse_switch
+from ..limits import LIMITS
 from .ending import Transaction, unmark_ready
-from .limits import LIMITS
 
 _SWITCH_GRAPH = """
 UPDATE run SET graph = ?, total = ?, heals = heals + 1, seq = seq + 1, derived = 0, marked = NULL WHERE key = ?

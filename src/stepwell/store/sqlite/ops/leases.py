@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ...ids import AttemptId, RunId, attempt_id, split_attempt_id
-from ...model import (
+from ....ids import AttemptId, RunId, attempt_id, split_attempt_id
+from ....model import (
     HAND_OUT,
     MAX_LOSSES,
     OUTAGE,
@@ -26,8 +26,8 @@ from ...model import (
     Sweep,
     Swept,
 )
-from ..living import holder_may_live
-from ..rules.codes import (
+from ...living import holder_may_live
+from ...rules.codes import (
     A_CANCELLED,
     A_LOST,
     A_RELEASED,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...ids import ClaimId, RunId, attempt_id, split_attempt_id
-from ...model import (
+from ....ids import ClaimId, RunId, attempt_id, split_attempt_id
+from ....model import (
     Append,
     AttemptStatus,
     Claim,
@@ -23,7 +23,7 @@ from ...model import (
     Settled,
     settled_as,
 )
-from ..rules.codes import (
+from ...rules.codes import (
     A_FAILED,
     A_RUNNING,
     A_TIMED_OUT,
@@ -45,9 +45,9 @@ from ..rules.codes import (
     R_RUNNING,
     RUN_STATUS,
 )
-from ..rules.payloads import LARGE, is_large
+from ...rules.payloads import LARGE, is_large
+from ..payloads import pack
 from .ending import Transaction, conclude_one
-from .payloads import pack
 
 FEW = 4
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ...model import (
+from ....model import (
     Finish,
     Gate,
     GateTaken,
@@ -15,7 +15,7 @@ from ...model import (
     Rewritten,
     RunStatus,
 )
-from ..rules.codes import (
+from ...rules.codes import (
     A_SUPERSEDED,
     G_HELD,
     G_OPEN,
@@ -31,12 +31,12 @@ from ..rules.codes import (
     RUN_CODE,
     RUN_STATUS,
 )
-from ..rules.payloads import is_large, reference
-from ..rules.verdicts import GateFacts, illegal_move, refuse_gate
+from ...rules.payloads import is_large, reference
+from ...rules.verdicts import GateFacts, illegal_move, refuse_gate
+from ..payloads import keep
 from .deriving import derive
 from .ending import Transaction, mark_ready, news, note_gates, note_runs, unmark_ready
 from .leases import next_due
-from .payloads import keep
 
 _HOLD = f"""
 UPDATE run SET gate = {G_HELD}, token = :token, purpose = :purpose, arguments = :arguments, expires_at = :expires,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ...ids import split_attempt_id
-from ...model import (
+from ....ids import split_attempt_id
+from ....model import (
     RECORDED,
     Append,
     Appended,
@@ -19,7 +19,7 @@ from ...model import (
     Settled,
     may_settle,
 )
-from ..rules.codes import (
+from ...rules.codes import (
     A_COMPLETED,
     A_FAILED,
     A_RUNNING,
@@ -35,8 +35,8 @@ from ..rules.codes import (
     ORDINALS,
     R_CANCELLING,
 )
+from ..payloads import Packer, keep
 from .ending import Transaction, apply_ending, news, run_again
-from .payloads import Packer, keep
 from .single import append_few, settle_one
 
 # The node is no longer one of the graph. Only runs that were healed pay for the question.

@@ -12,9 +12,9 @@ from typing import Any
 
 import apsw
 
-from ...ids import RunId
-from ...model import NODE_FAILED, RunNews
-from ..rules.codes import (
+from ....ids import RunId
+from ....model import NODE_FAILED, RunNews
+from ...rules.codes import (
     A_FAILED,
     A_TIMED_OUT,
     ENDS,
@@ -34,8 +34,8 @@ from ..rules.codes import (
     R_PAUSED,
     RUN_STATUS,
 )
-from ..rules.verdicts import Conclusion, conclude
-from .lanes import Lanes
+from ...rules.verdicts import Conclusion, conclude
+from ..lanes import Lanes
 
 
 class Transaction:

@@ -7,7 +7,7 @@ come is kept in the run's row; whatever ends or is changed meanwhile sets that b
 
 from __future__ import annotations
 
-from ..rules.codes import N_COMPLETED, N_PENDING, N_READY, N_SKIPPED
+from ...rules.codes import N_COMPLETED, N_PENDING, N_READY, N_SKIPPED
 from .ending import Transaction
 
 AT_ONCE = 5_000

@@ -9,13 +9,13 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...ids import attempt_id
-from ...model import Claim, Claimed, Grant, Lane, Receipt, Refusal, Refused, RunRow, Settle
-from ..rules.codes import A_RUNNING, G_OPEN, KIND_CODE, N_READY, N_RUNNING, ORDINALS, R_PENDING, R_RUNNING
+from ....ids import attempt_id
+from ....model import Claim, Claimed, Grant, Lane, Receipt, Refusal, Refused, RunRow, Settle
+from ...rules.codes import A_RUNNING, G_OPEN, KIND_CODE, N_READY, N_RUNNING, ORDINALS, R_PENDING, R_RUNNING
+from ..limits import LIMITS
+from ..payloads import resolve
+from ..run_rows import run_rows
 from .ending import Transaction
-from .limits import LIMITS
-from .payloads import resolve
-from .run_rows import run_rows
 from .single import FEW, Candidate, grant_few, grant_of, hand_on
 
 # READY nodes of one run; of runs that are named; of runs that were found, in this order.

@@ -1,0 +1,29 @@
+"""How much is claimed ahead of free slots: as much as has finished lately."""
+
+from __future__ import annotations
+
+AHEAD_WINDOW = 50_000
+"""Claim ahead as much as finished within this many microseconds."""
+
+
+class Pace:
+    """How many bodies finished lately: what may be claimed ahead of free slots."""
+
+    __slots__ = ("_before", "_current", "_since")
+
+    def __init__(self) -> None:
+        self._since = self._current = self._before = 0
+
+    def count(self, now: int) -> None:
+        self._turn(now)
+        self._current += 1
+
+    def recent(self, now: int) -> int:
+        self._turn(now)
+        return self._current + self._before
+
+    def _turn(self, now: int) -> None:
+        age = now - self._since
+        if age >= AHEAD_WINDOW:
+            self._before = self._current if age < 2 * AHEAD_WINDOW else 0
+            self._since, self._current = now, 0

@@ -1,0 +1,169 @@
+"""What the library answers, as records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from ...ids import AttemptId, Digest, RunId, attempt_id
+from ...model import (
+    AddGraph,
+    Appended,
+    Claim,
+    Claimed,
+    Created,
+    Deleted,
+    Dismissed,
+    Enlisted,
+    GateTaken,
+    Grant,
+    GraphAdded,
+    GraphSwitched,
+    HeldGate,
+    OnFailure,
+    Op,
+    Receipt,
+    Refusal,
+    Refused,
+    Renewed,
+    Restored,
+    Rewritten,
+    RunNews,
+    RunRow,
+    Settled,
+    Shared,
+    Swept,
+    VersionActivated,
+    VersionSaved,
+)
+from ..rules.codes import GATE, RUN_STATUS
+from ..rules.payloads import REFERENCE
+from .encoding import tags_of, unpack_id
+
+Blobs = Mapping[bytes, bytes]
+
+
+def blobs_of(found: Sequence[bytes]) -> Blobs:
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+def whole(value: bytes | None, blobs: Blobs) -> bytes | None:
+    """A payload, or what it refers to."""
+    return blobs[value] if value is not None and value[:1] == REFERENCE else value
+
+
+def text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
+
+
+def attempts_of(found: Sequence[Any]) -> tuple[AttemptId, ...]:
+    return tuple(attempt_id(unpack_id(claim), ordinal) for claim, ordinal in zip(found[::2], found[1::2], strict=True))
+
+
+def news_of(found: Sequence[Any]) -> RunNews:
+    run, status, gate, purpose, open_, active, failed, seq = found
+    return RunNews(RunId(run.decode()), RUN_STATUS[status], GATE[gate], text(purpose), open_, active, failed, seq)
+
+
+def run_row(found: Sequence[Any]) -> RunRow:
+    run, workflow, digest, status, on_failure, gate, purpose, stopping, nodes, open_, active, failed, seq = found[:13]
+    started, ended, deadline, heals, tolerated, _, target, input_, seed, priority, key, created = found[13:25]
+    reason, fork, origin, tags, timeout = found[25:]
+    return RunRow(
+        RunId(run.decode()),
+        workflow.decode(),
+        text(target),
+        Digest(digest.decode()),
+        RUN_STATUS[status],
+        cast(OnFailure, on_failure.decode()),
+        input_,
+        int(seed),
+        int(priority),
+        text(key),
+        GATE[gate],
+        text(purpose),
+        bool(stopping),
+        nodes,
+        open_,
+        active,
+        failed,
+        seq,
+        int(created),
+        started,
+        ended,
+        deadline,
+        text(reason),
+        heals,
+        fork,
+        tolerated,
+        cast("RunId | None", text(origin)),
+        tags_of(text(tags)),
+        None if timeout is None else int(timeout),
+    )
+
+
+def admission(found: Sequence[Any]) -> int:
+    return cast(int, found[18])
+
+
+def decode(op: Op, found: Sequence[Any], blobs: Blobs) -> Receipt:
+    kind, *fields = found
+    if kind == b"settled":
+        return Settled(fields[0] == 1, news_of(fields[1]))
+    if kind == b"claimed":
+        return _claimed(cast(Claim, op), fields, blobs)
+    if kind == b"refused":
+        return Refused(Refusal(fields[0].decode()), fields[1].decode())
+    if kind == b"graph_added":
+        return GraphAdded(cast(AddGraph, op).digest, *fields)
+    return _DECODERS[kind](*fields)
+
+
+def _claimed(op: Claim, fields: Sequence[Any], blobs: Blobs) -> Claimed:
+    grants, rows = fields
+    runs = sorted(map(run_row, rows), key=lambda row: row.id)
+    return Claimed(tuple(_grants(op, grants, blobs)), tuple(runs))
+
+
+def _grants(op: Claim, grants: Sequence[Any], blobs: Blobs) -> Iterator[Grant]:
+    names: dict[bytes, RunId] = {}
+    for ordinal, run, index, number, failures, losses, generation, heals, postponed, inputs in grants:
+        name = names.get(run)
+        if name is None:
+            name = names[run] = RunId(run.decode())
+        given = tuple((node, whole(output, blobs)) for node, output in zip(inputs[::2], inputs[1::2], strict=True))
+        yield Grant(
+            attempt_id(op.claim_id, ordinal),
+            name,
+            index,
+            number,
+            failures,
+            losses,
+            cast("tuple[tuple[int, bytes], ...]", given),
+            generation,
+            heals,
+            postponed,
+        )
+
+
+def _swept(lost: int, woken: int, runs: Any, gates: Any, next_due: int | None, workers: int) -> Swept:
+    held = tuple(HeldGate(RunId(run.decode()), purpose.decode(), arguments) for run, purpose, arguments in gates)
+    return Swept(lost, woken, tuple(map(news_of, runs)), held, next_due, workers)
+
+
+_DECODERS: dict[bytes, Callable[..., Receipt]] = {
+    b"created": lambda run, existed, loaded, total: Created(RunId(run.decode()), existed == 1, loaded, total),
+    b"graph_switched": GraphSwitched,
+    b"shared": Shared,
+    b"appended": Appended,
+    b"enlisted": Enlisted,
+    b"renewed": lambda until, stop, released: Renewed(until, attempts_of(stop), released),
+    b"dismissed": Dismissed,
+    b"swept": _swept,
+    b"gate_taken": lambda news: GateTaken(news_of(news)),
+    b"rewritten": lambda news: Rewritten(news_of(news)),
+    b"restored": lambda nodes, finished: Restored(nodes, finished == 1),
+    b"deleted": lambda finished: Deleted(finished == 1),
+    b"version_saved": lambda number, existed, active: VersionSaved(number, existed == 1, active),
+    b"version_activated": VersionActivated,
+}

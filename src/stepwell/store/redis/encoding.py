@@ -1,0 +1,320 @@
+"""Ops as the flat list of arguments that the library takes, and its receipts as records.
+
+Numbers go as text and payloads as they are. A seed or a priority has more bits than a Lua number, so the library never
+calculates with one: the urgency of a run is eight bytes that sort as its priority does.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, cast
+
+from ...ids import RunId, split_attempt_id
+from ...model import (
+    ActivateVersion,
+    AddGraph,
+    AddNodes,
+    Append,
+    Claim,
+    Create,
+    Delete,
+    DeleteGraph,
+    Dismiss,
+    Enlist,
+    Finish,
+    Gate,
+    JournalRow,
+    Lane,
+    NodeChange,
+    Op,
+    Renew,
+    Restore,
+    Rewrite,
+    SaveVersion,
+    Settle,
+    Share,
+    Sweep,
+    SwitchGraph,
+    may_rewrite,
+)
+from ..rules.codes import ATTEMPT_CODE, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE, VERSION_CODE
+from ..rules.grouping import once_each
+from ..rules.payloads import is_large, reference
+from ..rules.verdicts import refuse_restore
+
+Arg: TypeAlias = bytes | str | int
+LONGEST = 2**52
+"""Microseconds. Durations beyond, 142 years, are taken as this: a Lua number is exact to 2^53."""
+ENTRY = struct.Struct(">B7sII")
+NO_NODE = 0xFFFFFFFF
+"""The index of a journal entry that is about no node."""
+_REMOVED, _CAREFUL, _SUSPECT = 8, 16, 32
+_HEX = frozenset("0123456789abcdef")
+_HEX_DIGITS = 32
+
+
+def pack_id(text: str) -> bytes:
+    """The id of a claim in half the bytes, if it is one of ours."""
+    if len(text) == _HEX_DIGITS and _HEX.issuperset(text):
+        return b"\x01" + bytes.fromhex(text)
+    return b"\x02" + text.encode()
+
+
+def unpack_id(packed: bytes) -> str:
+    return packed[1:].hex() if packed[:1] == b"\x01" else packed[1:].decode()
+
+
+def flag(value: object) -> str:
+    return "1" if value else "0"
+
+
+def maybe(value: Any) -> tuple[Arg, ...]:
+    return ("0",) if value is None else ("1", value)
+
+
+def many(values: Iterable[Arg]) -> list[Arg]:
+    listed = list(values)
+    return [len(listed), *listed]
+
+
+def duration(value: int) -> int:
+    return max(-LONGEST, min(int(value), LONGEST))
+
+
+def payload(value: bytes | None) -> tuple[Arg, ...]:
+    if value is None:
+        return ("0",)
+    return ("r", reference(value), value) if is_large(value) else ("1", value)
+
+
+def lane_text(lane: Lane) -> str:
+    return f"{lane.queue}\0{lane.body}\0{flag(lane.careful)}"
+
+
+def lane_of(text: str, suspect: bool) -> Lane:
+    queue, body, careful = text.split("\0")
+    return Lane(queue, body, careful == "1", suspect)
+
+
+def tags_text(tags: Sequence[tuple[str, str]]) -> str | None:
+    """Each tag between NULs, which no text has, so that one can be found in the whole."""
+    return "".join(f"\0{name}\0\0{value}\0" for name, value in tags) or None
+
+
+def tags_of(text: str | None) -> tuple[tuple[str, str], ...]:
+    if not text:
+        return ()
+    parts = text[1:-1].split("\0\0")
+    return tuple(zip(parts[::2], parts[1::2], strict=True))
+
+
+def encode(ops: Sequence[Op]) -> list[Arg]:
+    """Ops of one set."""
+    first = ops[0]
+    if isinstance(first, Settle):
+        args: list[Arg] = ["settle", len(ops)]
+        for op in cast("Sequence[Settle]", ops):
+            _settle(op, args)
+        return args
+    if len(ops) == 1:
+        return _ENCODERS[type(first)](first)
+    return [arg for op in ops for arg in _ENCODERS[type(op)](op)]
+
+
+def _settle(op: Settle, args: list[Arg]) -> None:
+    claim, ordinal = split_attempt_id(op.attempt)
+    args += (
+        pack_id(claim),
+        ordinal,
+        ATTEMPT_CODE[op.status],
+        NODE_CODE[op.node],
+        duration(op.delay or 0),
+        "1" if op.postponed else "0",
+    )
+    args += payload(op.output)
+    args += payload(op.error)
+    args += payload(op.outcome)
+    args.append(2 * len(op.lines))
+    for kind, data in op.lines:
+        args += (kind, data)
+
+
+def _claim(op: Claim) -> list[Arg]:
+    args: list[Arg] = ["claim", pack_id(op.claim_id), op.worker]
+    lanes = dict(op.lanes)
+    args.append(len(lanes))
+    for lane, limit in lanes.items():
+        args += (lane_text(lane), int(lane.suspect), max(0, limit))
+    args += many(op.runs if op.serves is None else ())
+    args += ("0",) if op.serves is None else ("1", *many(text for pair in op.serves for text in pair))
+    return args
+
+
+def _append(op: Append) -> list[Arg]:
+    claim, ordinal = split_attempt_id(op.attempt)
+    return ["append", pack_id(claim), ordinal, op.index, op.kind, op.data]
+
+
+def _numbers(values: Sequence[int]) -> bytes:
+    return struct.pack(f">{len(values)}I", *values)
+
+
+def _add_graph(op: AddGraph) -> list[Arg]:
+    args: list[Arg] = ["add_graph", op.digest, op.workflow, op.signature, *maybe(op.document), op.total, op.start]
+    args.append(len(op.rows))
+    for row in op.rows:
+        flags = _REMOVED * row.removed + _CAREFUL * row.lane.careful + _SUSPECT * row.lane.suspect
+        args += (row.id, _numbers(row.parents), _numbers(row.needs), lane_text(row.lane), row.rank, flags)
+    return args
+
+
+def _urgency(priority: int) -> bytes:
+    return (2**63 - 1 - priority).to_bytes(8, "big")
+
+
+def _create(op: Create) -> list[Arg]:
+    return [
+        "create",
+        op.run_id,
+        op.workflow,
+        *maybe(op.target),
+        op.digest,
+        op.input,
+        str(op.seed),
+        op.on_failure,
+        str(op.priority),
+        _urgency(op.priority),
+        *maybe(None if op.timeout is None else duration(op.timeout)),
+        *maybe(op.idempotency_key),
+        *maybe(op.fork),
+        *maybe(op.origin),
+        *maybe(tags_text(op.tags)),
+    ]
+
+
+def _share(op: Share) -> list[Arg]:
+    rows = [number for row in once_each(op.rows) for number in row]
+    return ["share", op.run_id, op.token, op.origin, pack_id(op.claim_id), *many(rows)]
+
+
+def _renew(op: Renew) -> list[Arg]:
+    held: list[Arg] = []
+    for attempt in op.held or ():
+        claim, ordinal = split_attempt_id(attempt)
+        held += (pack_id(claim), ordinal)
+    told = ("0",) if op.held is None else ("1", *many(held))
+    return ["renew", op.worker, duration(op.lease), *told, *maybe(None if op.since is None else duration(op.since))]
+
+
+def _gate(op: Gate) -> list[Arg]:
+    return [
+        *("gate", op.run_id, op.token, op.purpose, op.arguments, duration(op.lease), flag(op.stop)),
+        *many(RUN_CODE[status] for status in op.allowed),
+        flag(op.resume),
+    ]
+
+
+def _rewrite(op: Rewrite) -> list[Arg]:
+    args: list[Arg] = ["rewrite", op.run_id, op.token, *maybe(_illegal_row(op.rows)), len(op.rows)]
+    for row in op.rows:
+        args += (
+            row.index,
+            NODE_CODE[row.was],
+            row.was_attempt,
+            NODE_CODE[row.status],
+            *maybe(row.reason),
+            flag(row.fresh),
+        )
+    return args + (["0"] if op.finish is None else ["1", *_finish(op.finish)])
+
+
+def _illegal_row(rows: Sequence[NodeChange]) -> str | None:
+    for row in rows:
+        if row.status is not row.was and not may_rewrite(row.was, row.status):
+            return f"node {row.index}: {row.was} -> {row.status}"
+    return None
+
+
+def _finish(op: Finish) -> list[Arg]:
+    reason, grace = maybe(op.reason), duration(op.grace or 0)
+    return [RUN_CODE[op.status], flag(op.open_gate), *reason, grace, flag(op.tolerate), *maybe(op.input)]
+
+
+def _sweep(op: Sweep) -> list[Arg]:
+    return ["sweep", op.limit, *maybe(op.run)]
+
+
+def _restore(op: Restore) -> list[Arg]:
+    row = op.run
+    refused = refuse_restore(op, graph_complete=True, restoring=True)
+    args: list[Arg] = [
+        *("restore", row.id, row.workflow, *maybe(row.target), row.digest, row.input, str(row.seed), row.on_failure),
+        *(
+            str(row.priority),
+            _urgency(row.priority),
+            *maybe(row.timeout),
+            *maybe(row.idempotency_key),
+            *maybe(row.fork),
+        ),
+        *(
+            *maybe(row.origin),
+            *maybe(tags_text(row.tags)),
+            int(row.created_at),
+            RUN_CODE[row.status],
+            GATE_CODE[row.gate],
+        ),
+        *(flag(row.stopping), row.seq, row.heals, row.tolerated, *maybe(row.started_at), *maybe(row.ended_at)),
+        *(*maybe(row.deadline_at), *maybe(row.reason), *maybe(None if refused is None else refused.detail)),
+    ]
+    args.append(len(op.nodes))
+    for node in op.nodes:
+        args += (node.index, NODE_CODE[node.status], node.attempt, node.waiting, node.live, node.failures, node.losses)
+        args += (flag(node.lane.suspect), *maybe(node.due_at), *maybe(node.reason), node.generation, node.postponed)
+    args.append(len(op.attempts))
+    for attempt in op.attempts:
+        claim, ordinal = split_attempt_id(attempt.id)
+        args += (pack_id(claim), ordinal, attempt.index, attempt.number, ATTEMPT_CODE[attempt.status], attempt.worker)
+        args += (attempt.started_at, *maybe(attempt.ended_at))
+        args += (*payload(attempt.output), *payload(attempt.error), *payload(attempt.outcome))
+    args.append(len(op.journal))
+    for entry in op.journal:
+        args += (entry.seq, pack_entry(entry))
+    args.append(len(op.lines))
+    for line in op.lines:
+        claim, ordinal = split_attempt_id(line.attempt)
+        args += (pack_id(claim), ordinal, line.index, line.at, line.kind, line.data)
+    return [*args, *many(op.former_graphs), flag(op.finish)]
+
+
+def pack_entry(entry: JournalRow) -> bytes:
+    """As the library writes it."""
+    index = NO_NODE if entry.index is None else entry.index
+    head = ENTRY.pack(KIND_CODE[entry.kind], entry.at.to_bytes(7, "big"), index, entry.attempt or 0)
+    return head + (entry.status or "").encode()
+
+
+_ENCODERS: dict[type[Op], Callable[[Any], list[Arg]]] = {
+    Claim: _claim,
+    Append: _append,
+    AddGraph: _add_graph,
+    Create: _create,
+    Share: _share,
+    Renew: _renew,
+    Gate: _gate,
+    Rewrite: _rewrite,
+    Sweep: _sweep,
+    Restore: _restore,
+    AddNodes: lambda op: ["add_nodes", op.run_id, op.start],
+    SwitchGraph: lambda op: ["switch_graph", op.run_id, op.token, op.digest, op.start],
+    Enlist: lambda op: ["enlist", op.worker, duration(op.lease), op.info],
+    Dismiss: lambda op: ["dismiss", op.worker],
+    Delete: lambda op: ["delete", op.run_id, op.limit],
+    DeleteGraph: lambda op: ["delete_graph", op.digest, op.limit],
+    SaveVersion: lambda op: ["save_version", VERSION_CODE[op.kind], op.name, op.digest, op.body],
+    ActivateVersion: lambda op: ["activate_version", VERSION_CODE[op.kind], op.name, *maybe(op.number)],
+}
+
+
+def run_id_of(found: bytes) -> RunId:
+    return RunId(found.decode())

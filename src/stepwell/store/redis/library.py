@@ -1,0 +1,109 @@
+"""The library of functions that is loaded into the server: the files of `lua/`, joined.
+
+It is a library (`FUNCTION LOAD`, Redis 7.0) and not a script: a library is compiled and its functions are made once, where
+a script of this size would make all of them at each call; it is kept with the data and goes to replicas, so a server that was
+restarted or failed over knows it; and a read is a function without writes, which a replica or a user without the right to
+write may call. The name ends with a digest of the text, so that two versions of Stepwell use one server side by side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+from ...model import (
+    ENTRIES_A_NODE,
+    HAND_OUT,
+    LOAD_LEASE,
+    MAX_LOSSES,
+    NODE_FAILED,
+    OUTAGE,
+    RECORDED,
+    RUN_MOVES,
+    SUSPECT_AFTER,
+    WORKER_LOST_ERROR,
+)
+from ..rules.codes import ATTEMPT_CODE, ENDS, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
+from .limits import LIMITS
+
+FILES = (
+    "keys",
+    "state",
+    "graphs",
+    "runs",
+    "attempts",
+    "moving",
+    "leases",
+    "shaping",
+    "deleting",
+    "restoring",
+    "versions",
+    "reading",
+    "writing",
+    "commit",
+)
+"""In this order: each uses what those before it define."""
+
+
+class Library(NamedTuple):
+    name: str
+    text: str
+
+    @property
+    def commit(self) -> str:
+        return f"{self.name}_commit"
+
+    @property
+    def read(self) -> str:
+        return f"{self.name}_read"
+
+
+@cache
+def library() -> Library:
+    folder = resources.files(__package__) / "lua"
+    parts = [_constants(), *((folder / f"{name}.lua").read_text() for name in FILES)]
+    text = "\n".join(parts)
+    name = f"stepwell_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return Library(name, f"#!lua name={name}\nlocal NAME = '{name}'\n{text}")
+
+
+def _constants() -> str:
+    """Numbers and names that are defined once, in Python."""
+    tables = {
+        "N": {str(status): code for status, code in NODE_CODE.items()},
+        "A": {str(status): code for status, code in ATTEMPT_CODE.items()},
+        "R": {str(status): code for status, code in RUN_CODE.items()},
+        "G": {str(state): code for state, code in GATE_CODE.items()},
+        "K": KIND_CODE,
+    }
+    lines = [
+        f"local {name} = {{{', '.join(f'{k} = {v}' for k, v in table.items())}}}" for name, table in tables.items()
+    ]
+    lines.append(_names("NODE_NAMES", {code: str(status) for status, code in NODE_CODE.items()}))
+    lines.append(_names("RUN_NAMES", {code: str(status) for status, code in RUN_CODE.items()}))
+    moves = (
+        f"[{RUN_CODE[was]}] = {{{', '.join(f'[{RUN_CODE[to]}] = true' for to in sorted(later))}}}"
+        for was, later in RUN_MOVES.items()
+    )
+    lines.append(f"local RUN_MOVES = {{{', '.join(moves)}}}")
+    numbers = {
+        "ENDS": ENDS,
+        "RECORDED": RECORDED,
+        "HAND_OUT": HAND_OUT,
+        "OUTAGE": OUTAGE,
+        "LOAD_LEASE": LOAD_LEASE,
+        "SUSPECT_AFTER": SUSPECT_AFTER,
+        "MAX_LOSSES": MAX_LOSSES,
+        "ENTRIES_A_NODE": ENTRIES_A_NODE,
+        "LIMIT_NODES": LIMITS.nodes,
+    }
+    lines += [f"local {name} = {value}" for name, value in numbers.items()]
+    lines.append(f"local NODE_FAILED = '{NODE_FAILED}'")
+    lines.append(f"local WORKER_LOST_ERROR = '{WORKER_LOST_ERROR.decode()}'")
+    return "\n".join(lines)
+
+
+def _names(name: str, of: dict[int, str]) -> str:
+    return f"local {name} = {{{', '.join(f'[{code}] = {text!r}' for code, text in of.items())}}}"

@@ -1,0 +1,5 @@
+"""How much one call of the library takes: it stands in the way of everybody else on the server, so it is to be short."""
+
+from ...model import StoreLimits
+
+LIMITS = StoreLimits(nodes=500, settlements=500, batch_bytes=2 * 1024 * 1024, runs=64)

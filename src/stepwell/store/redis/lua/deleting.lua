@@ -1,0 +1,122 @@
+-- Forgetting ended runs, in parts, from the end.
+
+local delete_run
+
+do
+
+local function forget_in_claim(attempt)
+  local claim = get_claim(attempt.claim)
+  if not claim then return end
+  set_claim_cell(claim, attempt.ordinal, rep('\0', CLAIM_CELL))
+  claim.thinned = true
+  if attempt.status == A.RUNNING then set_running(claim, claim.running - 1) end
+end
+
+-- With the last of its attempts a claim is gone.
+local function forget_empty_claims()
+  for id, claim in pairs(S.claims) do
+    if claim and claim.thinned then
+      local empty = true
+      for k = 1, #claim.pieces do
+        if unpack_bytes('>I6', claim.pieces[k]) > 0 then empty = false end
+      end
+      claim.thinned = false
+      if empty then
+        S.claims[id] = false
+        if not claim.fresh then later('UNLINK', P .. 'claim:' .. id) end
+      end
+    end
+  end
+end
+
+local function forget_attempts(run, left)
+  local names = {}
+  for i = left, run.loaded - 1 do
+    local node = get_node(run, i)
+    if node.status == N.RUNNING then run.running = run.running - 1 end
+    for number = 1, node.attempt do insert(names, attempt_name(i, number)) end
+  end
+  want_attempts(run, names)
+  local lines, line_index = {}, index('run:line_index:' .. run.name)
+  for k = 1, #names do
+    local attempt = run.attempts[names[k]]
+    if attempt then
+      for _, name in ipairs(lines_of(attempt)) do
+        put(line_index, name, false)
+        run.lines[name] = nil
+        insert(lines, name)
+      end
+      forget_in_claim(attempt)
+      run.attempts_touched[names[k]] = nil
+      run.attempts[names[k]] = false
+    end
+  end
+  forget_empty_claims()
+  if #names > 0 then later('many', 'HDEL', run_key('attempts', run), names) end
+  if #lines > 0 then later('many', 'HDEL', run_key('lines', run), lines) end
+end
+
+-- Whether nothing is left of it.
+local function forget_journal(run, count)
+  journal_size(run)
+  local stored = run.stored_journal
+  while count > 0 and #run.journal > 0 do
+    run.journal[#run.journal] = nil
+    count = count - 1
+  end
+  if count > 0 and stored > 0 then
+    stored = max(0, stored - count)
+    if stored > 0 then
+      later('LTRIM', run_key('journal', run), '0', int(stored - 1))
+    else
+      later('UNLINK', run_key('journal', run))
+    end
+  end
+  run.stored_journal = stored
+  return stored == 0 and #run.journal == 0
+end
+
+local RUN_KEYS = {'row', 'nodes', 'rare', 'attempts', 'journal', 'lines', 'line_index', 'due', 'blobs'}
+
+local function forget_run(run)
+  for lane in pairs(run.ready) do later('UNLINK', run_key('ready:' .. int(lane), run)) end
+  for _, kind in ipairs(RUN_KEYS) do later('UNLINK', run_key(kind, run)) end
+  drop_index('run:due:' .. run.name)
+  drop_index('run:line_index:' .. run.name)
+  local key = text(run, 'key')
+  if key then
+    S.keys[run.workflow .. '\0' .. key] = 0
+    later('HDEL', P .. 'keys', run.workflow .. '\0' .. key)
+  end
+  S.numbers[run.id] = 0
+  later('HDEL', P .. 'runs', run.id)
+  put(index('all_runs'), run.packed, false)
+  local used = former_graphs(run)
+  used[run.digest] = true
+  for digest in pairs(used) do
+    local graph = get_graph(digest)
+    if graph then use_graph(graph, -1) end
+  end
+  run.gone, run.changed = true, true
+  S.runs[run.number] = false
+end
+
+delete_run = function(op)
+  local run = get_run(op.run)
+  if not run then return {'deleted', 1} end
+  if run.purpose ~= 'delete' and run.purpose ~= 'restore' and run.status < R.COMPLETED then return refused('status', RUN_NAMES[run.status]) end
+  run.gate, run.expires, run.changed = G.HELD, 0, true
+  set_purpose(run, 'delete')
+  set_token(run, nil)
+  set_text(run, 'arguments', '')
+  local left = max(0, run.loaded - op.limit)
+  forget_attempts(run, left)
+  for i = left, run.loaded - 1 do run.touched[i], run.nodes[i] = nil, nil end
+  run.loaded = left
+  local empty = forget_journal(run, ENTRIES_A_NODE * op.limit)
+  if left > 0 or not empty then return {'deleted', 0} end
+  forget_run(run)
+  return {'deleted', 1}
+end
+
+end

@@ -1,0 +1,36 @@
+-- Keys. All begin with `{namespace}:`, so that a batch stays in one slot. Nothing has a time to live: keys would expire one
+-- by one and leave indexes that point nowhere. `run` is a number, counted up when a run is admitted and never used again.
+--
+--   marker              what tells this store from every other under this name: version of this layout, and a random text
+--   counters            hash   runs, graphs, claims, lanes so far; when somebody last swept
+--   runs                hash   id of a run -> run
+--   keys                hash   workflow NUL idempotency key -> run
+--   all_runs            set    run (6 bytes)
+--   unfinished          hash   workflow NUL target NUL digest -> how many runs that have not ended
+--   lanes, lane_texts   hash and list: queue NUL body NUL careful -> number, and back
+--
+--   run:row:R           hash   `cell` (counts and times, packed), `ready` (lane, count)*, and texts
+--   run:nodes:R         string 13 bytes a node: status and flags, attempts, parents to wait for, parents not skipped
+--   run:rare:R          hash   node -> failures, losses, postponements, generation, due time, reason; of those that have any
+--   run:ready:L:R       set    (rank, node) of READY nodes in lane L; lane 2n + 1 has the suspect nodes of lane 2n
+--   run:due:R           set    (time, node) of WAITING nodes
+--   run:attempts:R      hash   (node, number) -> attempt
+--   run:journal:R       list   one entry for each `seq`
+--   run:lines:R         hash   (place of the attempt in its run, index) -> line, and run:line_index:R, a set of the same
+--   run:blobs:R         hash   reference -> large payload
+--
+--   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it
+--   graph:cells:D       string 20 bytes a node: rank, lane, flags, count of parents, first parent, first child
+--   graph:parents:D, graph:children:D, graph:needs:D   hash   node -> nodes; of those that do not fit into the cell
+--   graph:ids:D         list   ids of nodes
+--   unused_graphs       set    digests that no run has or had
+--
+--   claim:C             string when, by whom, how many of it run, and (run, node, number) for each ordinal
+--   worker:W            hash   lease;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
+--   lane:L:D NUL workflow   set   (urgency, run) of runs with READY nodes behind an open gate
+--   leases, due, deadlines, held, cancelling   set   (time, worker or run): what a sweep looks for
+--   stopping            set    runs that are stopping and have running attempts
+--   version:K:NAME      hash   versions of a definition;  names:K: set of names
+--
+-- A `set` is a sorted set whose scores are all 0, so that its members sort as bytes: claims go by urgency (64 bits), then
+-- run, then rank, which no score of 53 bits could hold. Times are 7 bytes, most significant first.

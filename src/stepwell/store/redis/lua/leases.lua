@@ -1,0 +1,283 @@
+-- Leases of workers, and what time changes.
+
+local enlist, renew, dismiss, sweep, stops_of, started_of, update_all_marks -- what later files use; the rest is of this file
+
+do
+
+local function write_lease(worker, lease_until)
+  local leases = index('leases')
+  if worker.lease_until then put(leases, timed(worker.lease_until, worker.id), false) end
+  worker.lease_until, worker.changed = lease_until, true
+  put(leases, timed(lease_until, worker.id), true)
+end
+
+enlist = function(op)
+  local worker = get_worker(op.worker) or {id = op.worker}
+  S.workers[op.worker] = worker
+  worker.renewed, worker.lease, worker.info = now, op.lease, op.info
+  write_lease(worker, now + op.lease)
+  put(index('workers'), op.worker, true)
+  return {'enlisted', worker.lease_until}
+end
+
+local function forget_worker(worker)
+  put(index('leases'), timed(worker.lease_until, worker.id), false)
+  put(index('workers'), worker.id, false)
+  S.workers[worker.id] = false
+  later('UNLINK', worker_key(worker.id))
+end
+
+-- What a worker should stop. Few runs are stopping, and mostly none is.
+stops_of = function(worker)
+  local stops = {}
+  local any = call('EXISTS', P .. 'stopping') == 1
+  if not any then
+    for k = 1, #S.run_order do any = any or S.run_order[k].stopping end
+  end
+  if not any then return stops end
+  for _, attempt in ipairs(running_under(worker)) do
+    if attempt.run.stopping then
+      insert(stops, attempt.claim)
+      insert(stops, attempt.ordinal)
+    end
+  end
+  return stops
+end
+
+started_of = function(attempt) return attempt.started or get_claim(attempt.claim).at end
+
+renew = function(op)
+  local worker = get_worker(op.worker)
+  if not worker or worker.lease_until <= now then return refused('lease_expired') end
+  local heard = op.since and min(worker.renewed, op.since) or worker.renewed
+  local stray = {}
+  if op.held then
+    local held = {}
+    for k = 1, #op.held, 2 do held[op.held[k] .. '.' .. op.held[k + 1]] = true end
+    for _, attempt in ipairs(running_under(op.worker)) do
+      if started_of(attempt) < heard and not held[attempt.claim .. '.' .. int(attempt.ordinal)] then insert(stray, attempt) end
+    end
+  end
+  for k = 1, #stray do
+    local run = stray[k].run
+    end_attempt(stray[k], A.RELEASED, settled_as(N.READY, run, is_removed(run, stray[k].i)))
+  end
+  follow_up(stray)
+  worker.renewed, worker.lease = now, op.lease
+  write_lease(worker, now + op.lease)
+  return {'renewed', worker.lease_until, stops_of(op.worker), #stray}
+end
+
+-- The worker is gone. The node runs again, unless it promised not to, or it has taken too many workers with it.
+local function lose(attempt)
+  local run = attempt.run
+  local node, flags = get_node(run, attempt.i), graph_cell(graph_of(run), attempt.i).flags
+  local status, reason, suspect = N.READY, nil, false
+  attempt.error = WORKER_LOST_ERROR
+  node.losses = node.losses + 1
+  if run.stopping or has(flags, REMOVED) then
+    status, reason = N.CANCELLED, 'worker_lost'
+  elseif has(flags, CAREFUL) then
+    status, reason = N.INTERRUPTED, 'worker_lost'
+  elseif node.losses >= MAX_LOSSES then
+    status, reason = N.FAILED, 'worker_lost'
+  elseif node.losses >= SUSPECT_AFTER then
+    node.suspect = true -- a running node is in no queue, so its lane may change
+  end
+  end_attempt(attempt, A.LOST, status)
+  node.reason = reason
+end
+
+dismiss = function(op)
+  local held = running_under(op.worker)
+  for k = 1, #held do lose(held[k]) end
+  follow_up(held)
+  local worker = get_worker(op.worker)
+  if worker then forget_worker(worker) end
+  return {'dismissed', #held}
+end
+
+-- Nobody could renew or sweep for a while: leases that ran out meanwhile are given once more.
+local function forgive_an_outage()
+  local before = counter('swept_at')
+  set_counter('swept_at', now)
+  if before == 0 or now - before <= OUTAGE then return end
+  for _, member in ipairs(first_of(index('leases'), 100000, pack('>I7', before + 1), up_to_now())) do
+    local worker = get_worker(sub(member, 8))
+    write_lease(worker, now + worker.lease)
+  end
+end
+
+-- Attempts of workers whose lease ran out; a worker with none left is forgotten.
+local function lose_expired(op, lost)
+  for _, member in ipairs(first_of(index('leases'), 100000, nil, up_to_now())) do
+    local worker = get_worker(sub(member, 8))
+    local held, taken = running_under(worker.id), 0
+    for k = 1, #held do
+      if #lost < op.limit and (not op.run or held[k].run.id == op.run) then
+        lose(held[k])
+        insert(lost, held[k])
+        taken = taken + 1
+      end
+    end
+    if taken == #held and not op.run then forget_worker(worker) end
+  end
+end
+
+local function by_number(runs)
+  sort(runs, function(a, b) return a.number < b.number end)
+  return runs
+end
+
+-- Runs of a timed set that are due, or the one that is asked for.
+local function due_runs(name, run, at, most)
+  if run ~= nil then return run and at(run) and at(run) <= now and {run} or {} end
+  local runs = {}
+  for _, member in ipairs(first_of(index(name), most, nil, up_to_now())) do
+    insert(runs, get_numbered((unpack_bytes('>I6', member, 8))))
+  end
+  return runs
+end
+
+local function running_in(run)
+  local names, found = {}, {}
+  for _, i in ipairs(all_nodes(run)) do
+    local node = get_node(run, i)
+    if node.status == N.RUNNING then insert(names, attempt_name(i, node.attempt)) end
+  end
+  want_attempts(run, names)
+  for k = 1, #names do found[k] = run.attempts[names[k]] end
+  sort(found, function(a, b) return a.place < b.place end)
+  return found
+end
+
+-- Cancelled runs whose attempts had time enough to stop: what still runs can no longer write.
+local function fence_cancelled(only, limit, touched)
+  local fenced = {}
+  for _, run in ipairs(by_number(due_runs('cancelling', only, function(r) return r.cancel_at end, 10000))) do
+    for _, attempt in ipairs(running_in(run)) do
+      if #fenced < limit then insert(fenced, attempt) end
+    end
+  end
+  for k = 1, #fenced do
+    end_attempt(fenced[k], A.CANCELLED, N.CANCELLED)
+    touched[fenced[k].run] = true
+  end
+end
+
+local function update_due(run)
+  if not run.due_changed then return end
+  local first = first_of(index('run:due:' .. run.name), 1)[1]
+  run.due_first, run.due_changed, run.changed = first and time_of(first), false, true
+end
+
+-- Every set that is ordered by time, and the stopping and unfinished runs, as the rows say now.
+update_all_marks = function()
+  update_marks()
+  for k = 1, #S.run_order do
+    local run = S.run_order[k]
+    if run.changed then
+      update_due(run)
+      local marks, before = marks_of(run), run.before
+      for name, set in pairs({due = 'due', deadline = 'deadlines', cancel = 'cancelling', held = 'held'}) do
+        if marks[name] ~= before[name] then
+          if before[name] then put(index(set), before[name], false) end
+          if marks[name] then put(index(set), marks[name], true) end
+        end
+      end
+      if marks.stopping ~= before.stopping then put(index('stopping'), run.packed, marks.stopping and true or false) end
+      if marks.unfinished ~= before.unfinished then
+        if before.unfinished then S.unfinished[before.unfinished] = (S.unfinished[before.unfinished] or 0) - 1 end
+        if marks.unfinished then S.unfinished[marks.unfinished] = (S.unfinished[marks.unfinished] or 0) + 1 end
+      end
+      run.before = marks
+    end
+  end
+end
+
+local function wake_due(only, limit, touched)
+  update_all_marks()
+  local due = {}
+  local open = function(run) return run.gate == G.OPEN and run.due_first or nil end
+  for _, run in ipairs(due_runs('due', only, open, limit)) do
+    for _, member in ipairs(first_of(index('run:due:' .. run.name), limit, nil, up_to_now())) do
+      local at, i = unpack_bytes('>I7I4', member)
+      insert(due, {at, run.number, i, run})
+    end
+  end
+  sort(due, function(a, b)
+    if a[1] ~= b[1] then return a[1] < b[1] end
+    if a[2] ~= b[2] then return a[2] < b[2] end
+    return a[3] < b[3]
+  end)
+  local woken = min(limit, #due)
+  for k = 1, woken do
+    local run = due[k][4]
+    local node = get_node(run, due[k][3])
+    change(run, node, node.waiting > 0 and N.PENDING or N.READY)
+    set_due(run, node, nil)
+    note(run, K.woken, node.i, node.attempt, NODE_NAMES[N.READY])
+    touched[run] = true
+  end
+  return woken
+end
+
+local function pass_deadlines(only, limit, touched)
+  update_all_marks()
+  local open = function(run) return run.gate == G.OPEN and run.deadline or nil end
+  local overdue = due_runs('deadlines', only, open, limit)
+  for k = 1, min(limit, #overdue) do
+    set_text(overdue[k], 'reason', 'deadline')
+    close_gate(overdue[k], 'failed')
+    touched[overdue[k]] = true
+  end
+end
+
+local function left_held(only, op)
+  update_all_marks()
+  local left, gates = {}, {}
+  if op.run then
+    if only and only.gate == G.HELD and only.expires and only.expires <= now then left = {only} end
+  else
+    left = by_number(due_runs('held', nil, nil, 10000))
+  end
+  for k = 1, min(op.limit, #left) do
+    local run = left[k]
+    run.reported, run.changed = now + HAND_OUT, true
+    gates[k] = {run.id, run.purpose or '', text(run, 'arguments') or ''}
+  end
+  return gates
+end
+
+local function next_due()
+  local earliest
+  for _, name in ipairs({'leases', 'due', 'deadlines', 'held', 'cancelling'}) do
+    local first = first_of(index(name), 1)[1]
+    if first and (not earliest or time_of(first) < earliest) then earliest = time_of(first) end
+  end
+  return earliest
+end
+
+sweep = function(op)
+  if not op.run then forgive_an_outage() end
+  local only = nil
+  if op.run then only = get_run(op.run) or false end
+  local lost, touched = {}, {}
+  lose_expired(op, lost)
+  hold_back(lost)
+  for k = 1, #lost do touched[lost[k].run] = true end
+  update_all_marks()
+  fence_cancelled(only, op.limit, touched)
+  for run in pairs(touched) do conclude(run) end
+  local woken = wake_due(only, op.limit, touched)
+  pass_deadlines(only, op.limit, touched)
+  local runs, news = {}, {}
+  for run in pairs(touched) do insert(runs, run) end
+  for k, run in ipairs(by_number(runs)) do news[k] = news_of(run) end
+  local gates = left_held(only, op)
+  update_all_marks()
+  local alive = count_from(index('leases'), pack('>I7', now + 1))
+  return {'swept', #lost, woken, news, gates, next_due() or false, alive}
+end
+
+end

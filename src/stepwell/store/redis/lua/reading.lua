@@ -1,0 +1,317 @@
+-- What can be read. Rows go out as they are stored, and Python takes them apart: it has more than one process.
+
+local reading = {} -- a chunk of Lua has at most 200 local names
+
+do
+
+local ROW_TEXTS = {
+  'target', 'input', 'seed', 'priority', 'key', 'created_at', 'reason', 'fork', 'origin', 'tags', 'timeout',
+}
+
+run_row = function(run)
+  local missing = {}
+  if not run.fresh then
+    for _, name in ipairs(ROW_TEXTS) do
+      if run.texts[name] == nil then insert(missing, name) end
+    end
+  end
+  if #missing > 0 then
+    local found = call('HMGET', run_key('row', run), unpack(missing))
+    for k = 1, #missing do run.texts[missing[k]] = found[k] end
+  end
+  local row = {
+    run.id, run.workflow, run.digest, run.status, run.on_failure, run.gate, run.purpose or false, run.stopping and 1 or 0,
+    graph_of(run).total, run.open, run.active, run.failed, run.seq, run.started or false, run.ended or false,
+    run.deadline or false, run.heals, run.tolerated, run.number,
+  }
+  for _, name in ipairs(ROW_TEXTS) do insert(row, run.texts[name] or false) end
+  return row
+end
+
+local function matches(run, q)
+  if q.workflow and run.workflow ~= q.workflow then return false end
+  if q.digest and run.digest ~= q.digest then return false end
+  if #q.statuses > 0 then
+    local found = false
+    for k = 1, #q.statuses do found = found or q.statuses[k] == run.status end
+    if not found then return false end
+  end
+  if q.ended_before and not (run.ended and run.ended < q.ended_before) then return false end
+  if q.prefix and sub(run.id, 1, #q.prefix) ~= q.prefix then return false end
+  if q.origin and text(run, 'origin') ~= q.origin then return false end
+  if q.since or q.until_ then
+    local created = tonumber(text(run, 'created_at'))
+    if q.since and created < q.since or q.until_ and created >= q.until_ then return false end
+  end
+  if #q.tags > 0 then
+    local tags = text(run, 'tags') or ''
+    for k = 1, #q.tags do
+      if not string.find(tags, q.tags[k], 1, true) then return false end
+    end
+  end
+  return true
+end
+
+-- Newest first. At most `most` runs are looked at; then the answer says where to go on.
+function reading.list_runs(q, most)
+  local rows, looked, before = {}, 0, q.before and pack('>I6', q.before)
+  while true do
+    local page = call('ZREVRANGEBYLEX', P .. 'all_runs', before and '(' .. before or '+', '-', 'LIMIT', 0, 100)
+    for k = 1, #page do
+      before, looked = page[k], looked + 1
+      local run = get_numbered((unpack_bytes('>I6', page[k])))
+      if matches(run, q) then
+        if #rows == q.limit then return {rows, 1, false} end
+        insert(rows, run_row(run))
+      end
+      S.runs[run.number] = nil
+    end
+    if #page < 100 then return {rows, 0, false} end
+    if looked >= most then return {rows, 0, (unpack_bytes('>I6', before))} end
+  end
+end
+
+-- Raw cells of neighbouring nodes, and what else is known of those that have more.
+function reading.list_nodes(q)
+  local run = get_run(q.run)
+  if not run then return false end
+  local first, count = max(0, q.after + 1), q.count
+  local stop = min(run.loaded, first + count)
+  if stop <= first then return {run.loaded, first, '', '', {}, {}} end
+  local cells = call('GETRANGE', run_key('nodes', run), first * NODE_CELL, stop * NODE_CELL - 1)
+  local layout = call('GETRANGE', graph_key('cells', run.digest), first * GRAPH_CELL, stop * GRAPH_CELL - 1)
+  local ids = call('LRANGE', graph_key('ids', run.digest), first, stop - 1)
+  local rare = {}
+  for i = first, stop - 1 do
+    if byte(cells, (i - first) * NODE_CELL + 1) >= MORE then
+      insert(rare, i)
+      insert(rare, call('HGET', run_key('rare', run), pack('>I4', i)))
+    end
+  end
+  return {run.loaded, first, cells, layout, ids, rare}
+end
+
+function reading.count_nodes(q)
+  local run = get_run(q.run)
+  if not run then return false end
+  return run.loaded > 0 and call('GETRANGE', run_key('nodes', run), 0, run.loaded * NODE_CELL - 1) or ''
+end
+
+local function attempt_row(attempt)
+  ask_blob(attempt.run, attempt.output)
+  ask_blob(attempt.run, attempt.error)
+  ask_blob(attempt.run, attempt.outcome)
+  return {
+    attempt.claim, attempt.ordinal, attempt.i, attempt.number, attempt.status,
+    attempt.worker or get_claim(attempt.claim).worker, started_of(attempt), attempt.ended or false,
+    attempt.output or false, attempt.error or false, attempt.outcome or false,
+  }
+end
+
+function reading.list_attempts(q)
+  local run = get_run(q.run)
+  local rows = {}
+  if not run then return rows end
+  local first, last = max(0, q.after), run.loaded - 1
+  if q.index then first, last = max(first, q.index), min(last, q.index) end
+  for from = first, last, 500 do
+    local names, indexes = {}, {}
+    for i = from, min(from + 499, last) do insert(indexes, i) end
+    want_nodes(run, indexes)
+    for _, i in ipairs(indexes) do
+      for number = i == q.after and q.after_number + 1 or 1, get_node(run, i).attempt do
+        if #rows + #names < q.limit then insert(names, attempt_name(i, number)) end
+      end
+    end
+    want_attempts(run, names)
+    for k = 1, #names do insert(rows, attempt_row(run.attempts[names[k]])) end
+    if #rows >= q.limit then break end
+  end
+  return rows
+end
+
+function reading.get_outputs(q)
+  local run = get_run(q.run)
+  local rows, indexes = {}, {}
+  if not run then return {rows, false} end
+  local stopped = false
+  if q.indexes then
+    for _, i in ipairs(q.indexes) do
+      if i > q.after and i < run.loaded then insert(indexes, i) end
+    end
+    sort(indexes)
+  else
+    local last = min(run.loaded - 1, q.after + 4 * q.limit)
+    for i = q.after + 1, last do insert(indexes, i) end
+    if last < run.loaded - 1 then stopped = last end
+  end
+  for from = 1, #indexes, 500 do
+    local names, some = {}, {}
+    for k = from, min(from + 499, #indexes) do insert(some, indexes[k]) end
+    want_nodes(run, some)
+    for _, i in ipairs(some) do
+      local node = get_node(run, i)
+      if node.status == N.COMPLETED and #rows / 3 + #names < q.limit then insert(names, attempt_name(i, node.attempt)) end
+    end
+    want_attempts(run, names)
+    for k = 1, #names do
+      local attempt = run.attempts[names[k]]
+      ask_blob(run, attempt.output)
+      insert(rows, attempt.i)
+      insert(rows, attempt.number)
+      insert(rows, attempt.output or '')
+    end
+    if #rows / 3 >= q.limit then return {rows, rows[#rows - 2]} end
+  end
+  return {rows, stopped}
+end
+
+function reading.list_journal(q)
+  local run = get_run(q.run)
+  return run and call('LRANGE', run_key('journal', run), q.after, q.after + q.count - 1) or {}
+end
+
+-- Lines from a place on, as (name, value); Python chooses among them.
+function reading.list_lines(q)
+  local run = get_run(q.run)
+  if not run then return {{}, 0} end
+  local after
+  if q.claim then
+    local attempt = find_attempt(q.claim, q.ordinal)
+    if attempt and attempt.run == run then after = line_name(attempt, q.line) end
+  end
+  local names = first_of(index('run:line_index:' .. run.name), q.count, q.from or after)
+  local values = {}
+  for from = 1, #names, 960 do
+    local found = call('HMGET', run_key('lines', run), unpack(names, from, min(from + 959, #names)))
+    for k = 1, #found do insert(values, found[k]) end
+  end
+  return {values, names}
+end
+
+function reading.list_workers(q)
+  local rows = {}
+  for _, id in ipairs(first_of(index('workers'), q.limit, q.after)) do
+    local f = call('HMGET', worker_key(id), 'until', 'renewed', 'info')
+    insert(rows, {id, f[1], f[2], f[3]})
+  end
+  return rows
+end
+
+local function has_ready(run, lanes)
+  if run.gate ~= G.OPEN then return false end
+  if not lanes then
+    for _, count in pairs(run.ready) do
+      if count > 0 then return true end
+    end
+    return false
+  end
+  for _, lane in ipairs(lanes) do
+    if (run.ready[lane] or 0) > 0 then return true end
+  end
+  return false
+end
+
+function reading.list_ready(q)
+  local lanes, orders, seen, ids = {}, {}, {}, {}
+  for k = 1, #q.lanes do
+    local number = lane_number(q.lanes[k].text)
+    if number >= 0 then insert(lanes, 2 * number + q.lanes[k].suspect) end
+  end
+  local function add(order, id)
+    if not seen[order] then
+      seen[order] = id
+      insert(orders, order)
+    end
+  end
+  for _, id in ipairs(q.runs) do
+    local run = get_run(id)
+    if run and has_ready(run, lanes) then add(run.order, run.id) end
+  end
+  for k = 1, #q.serves, 2 do
+    for _, lane in ipairs(lanes) do
+      local name = 'lane:' .. int(lane) .. ':' .. q.serves[k + 1] .. '\0' .. q.serves[k]
+      for _, order in ipairs(first_of(index(name), q.limit)) do add(order, get_numbered((unpack_bytes('>I6', order, 9))).id) end
+    end
+  end
+  sort(orders, sorts_before)
+  for k = 1, min(q.limit, #orders) do ids[k] = seen[orders[k]] end
+  return ids
+end
+
+function reading.unused_graphs(q)
+  local rows, after = {}, q.after
+  while #rows / 2 < q.limit do
+    local page = first_of(index('unused_graphs'), 100, after)
+    for _, digest in ipairs(page) do
+      after = digest
+      local f = call('HMGET', graph_key('row', digest), 'workflow', 'stored_at')
+      if #rows / 2 < q.limit and not (q.before and tonumber(f[2]) >= q.before) then
+        insert(rows, digest)
+        insert(rows, f[1])
+      end
+    end
+    if #page < 100 then break end
+  end
+  return rows
+end
+
+function reading.get_graph_document(q)
+  local graph = get_graph(q.digest)
+  return graph and graph.loaded == graph.total and call('HGET', graph_key('row', q.digest), 'document') or false
+end
+
+function reading.graph_ages(q)
+  local ages = {}
+  for k, digest in ipairs(q.digests) do
+    local graph = get_graph(digest)
+    ages[k] = graph and graph.age or false
+  end
+  return ages
+end
+
+local function version_row(record, name, number, body)
+  if number < 1 or number > record.newest then return false end
+  local row = call('HGET', record.key, 'row:' .. int(number))
+  local at, size, length, from = unpack_bytes('>I7I4I2', row)
+  return {
+    name, number, sub(row, from, from + length - 1), size, at, number == active_version(record) and 1 or 0,
+    body and call('HGET', record.key, 'body:' .. int(number)) or false,
+  }
+end
+
+function reading.get_version(q)
+  local record = get_name(q.kind, q.name)
+  local number = q.number or active_version(record)
+  if q.digest then number = tonumber(call('HGET', record.key, 'digest:' .. q.digest) or '0') end
+  return version_row(record, q.name, number, true)
+end
+
+function reading.list_versions(q)
+  local record, rows = get_name(q.kind, q.name), {}
+  for number = max(q.after, 0) + 1, min(record.newest, max(q.after, 0) + q.limit) do
+    insert(rows, version_row(record, q.name, number, false))
+  end
+  return rows
+end
+
+function reading.list_names(q)
+  local rows = {}
+  for _, name in ipairs(first_of(index('names:' .. q.kind), q.limit, q.after)) do
+    local record = get_name(q.kind, name)
+    local newest, active = version_row(record, name, record.newest), version_row(record, name, active_version(record))
+    insert(rows, {name, newest[2], active[2], active[3], newest[5]})
+  end
+  return rows
+end
+
+function reading.ready_runs(q)
+  local ids = {}
+  for _, id in ipairs(q.runs) do
+    local run = get_run(id)
+    if run and has_ready(run) then insert(ids, id) end
+  end
+  return ids
+end
+
+end

@@ -1,0 +1,129 @@
+-- Runs that come from another store, part by part, with their ids, times and seq.
+
+local restore
+
+do
+
+local function restored_run(op)
+  local graph, run = get_graph(op.digest), remember(new_run(next_number('runs')))
+  run.fresh, run.before = true, {lanes = {}}
+  run.id, run.workflow, run.digest, run.on_failure = op.run, op.workflow, op.digest, op.on_failure
+  run.order = op.urgency .. run.packed
+  run.status, run.gate, run.stopping, run.reported, run.deadline = op.status, G.HELD, false, 0, op.deadline
+  run.open, run.active, run.failed, run.running, run.tolerated, run.seq, run.loaded, run.heals, run.orders = 0, 0, 0, 0, 0, 0, 0, 0, 0
+  for _, name in ipairs({'id', 'workflow', 'digest', 'order', 'on_failure'}) do set_text(run, name, run[name]) end
+  for _, name in ipairs({'target', 'input', 'seed', 'priority', 'timeout', 'key', 'fork', 'origin', 'tags', 'created_at'}) do
+    if op[name] then set_text(run, name, op[name]) end
+  end
+  set_text(run, 'arguments', '')
+  set_purpose(run, 'restore')
+  run.serving = serving_of(run)
+  set_text(run, 'serving', run.serving)
+  S.numbers[op.run] = run.number
+  later('HSET', P .. 'runs', op.run, run.name)
+  if op.key then
+    local key = op.workflow .. '\0' .. op.key
+    S.keys[key] = S.keys[key] and S.keys[key] > 0 and S.keys[key] or run.number
+    later('HSETNX', P .. 'keys', key, run.name)
+  end
+  put(index('all_runs'), run.packed, true)
+  use_graph(graph, 1)
+  return run
+end
+
+-- Nodes are counted as they come; the run shows the counts when it is whole.
+local function restore_nodes(run, rows)
+  local counts = read_numbers(text(run, 'restored') or rep('\0', 12))
+  for k = 1, #rows do
+    local row = rows[k]
+    if row.i == run.loaded then
+      local due = row.due
+      row.due = nil
+      run.nodes[row.i] = row
+      run.loaded = run.loaded + 1
+      touch(run, row)
+      if due then set_due(run, row, due) end
+      if row.status == N.READY then mark_ready(run, row, true) end
+      if row.status < N.COMPLETED then counts[1] = counts[1] + 1 end
+      if is_active(row.status) then counts[2] = counts[2] + 1 end
+      if is_failed(row.status) then counts[3] = counts[3] + 1 end
+    end
+  end
+  set_text(run, 'restored', pack_numbers(counts))
+end
+
+local function restore_attempts(run, rows)
+  for k = 1, #rows do
+    local row = rows[k]
+    local claim = get_claim(row.claim) or new_claim(row.claim, '')
+    if not claim_cell(claim, row.ordinal) then
+      set_claim_cell(claim, row.ordinal, pack('>I6I4I4', run.number, row.i, row.number))
+      local attempt = new_attempt(run, claim, row.ordinal, row.i, row.number)
+      for _, name in ipairs({'status', 'worker', 'started', 'ended', 'output', 'error', 'outcome'}) do attempt[name] = row[name] end
+      keep_blob(run, row.output)
+      keep_blob(run, row.error)
+      keep_blob(run, row.outcome)
+    end
+  end
+end
+
+local function restore_journal(run, rows)
+  for k = 1, #rows do
+    if rows[k].seq == journal_size(run) + 1 then insert(run.journal, rows[k].entry) end
+  end
+end
+
+local function restore_lines(run, rows)
+  for k = 1, #rows do
+    local row = rows[k]
+    local attempt = find_attempt(row.claim, row.ordinal)
+    if attempt and attempt.run == run and not has_line(run, line_name(attempt, row.index)) then
+      add_line(attempt, row.index, row.kind, row.data, row.at)
+    end
+  end
+end
+
+local function restore_former(run, digests)
+  local former = former_graphs(run)
+  for _, digest in ipairs(digests) do
+    if not former[digest] then
+      former[digest] = true
+      set_text(run, 'former', (text(run, 'former') or '') .. digest .. '\n')
+      local graph = get_graph(digest)
+      if graph and digest ~= run.digest then use_graph(graph, 1) end
+    end
+  end
+end
+
+restore = function(op)
+  local graph, run = get_graph(op.digest), get_run(op.run)
+  if run and run.purpose ~= 'restore' and text(run, 'created_at') == op.created_at and text(run, 'seed') == op.seed then
+    return {'restored', run.loaded, 1} -- it is this run: it was asked before
+  end
+  if not graph then return refused('unknown', 'graph ' .. op.digest) end
+  if graph.loaded < graph.total then return refused('incomplete', 'graph ' .. op.digest) end
+  if run and run.purpose ~= 'restore' then return refused('conflict', run.id) end
+  if op.illegal then return refused('status', op.illegal) end
+  run = run or restored_run(op)
+  run.expires, run.changed = now + LOAD_LEASE, true
+  restore_nodes(run, op.nodes)
+  restore_attempts(run, op.attempts)
+  restore_journal(run, op.journal)
+  restore_lines(run, op.lines)
+  restore_former(run, op.former)
+  if not op.finish then return {'restored', run.loaded, 0} end
+  if run.loaded < graph.total or journal_size(run) < op.seq then
+    return refused('incomplete', int(run.loaded) .. ' nodes and ' .. int(journal_size(run)) .. ' entries are there')
+  end
+  local counts = read_numbers(text(run, 'restored'))
+  run.open, run.active, run.failed = counts[1], counts[2], counts[3]
+  set_text(run, 'restored', nil)
+  run.status, run.gate, run.expires, run.seq, run.heals, run.tolerated = op.status, op.gate, nil, op.seq, op.heals, op.tolerated
+  run.stopping = op.stopping and op.gate ~= G.OPEN
+  run.started, run.ended, run.deadline = op.started, op.ended, op.deadline
+  set_purpose(run, nil)
+  set_text(run, 'reason', op.reason)
+  return {'restored', run.loaded, 1}
+end
+
+end

@@ -1,0 +1,265 @@
+-- Runs, their journal and their nodes.
+
+local NODE_CELL = 13
+local NOBODY = 4294967295 -- the index of a journal entry that is about no node
+local SUSPECT, MORE = 16, 32 -- beside the status of a node: in a suspect lane; has a field in the hash of rare values
+local RUN_CELL = '>BBBI4I4I4I4I4I6I4I4I4I7I7I7I7I7I7I7'
+local HOT = {'cell', 'ready', 'id', 'workflow', 'digest', 'order', 'on_failure', 'purpose', 'token', 'serving'}
+
+local function run_key(kind, run) return P .. 'run:' .. kind .. ':' .. run.name end
+
+-- Times that may be missing are kept one too large.
+local function time_or_nil(value) return value > 0 and value - 1 or nil end
+local function packed_time(value) return value and value + 1 or 0 end
+
+local function new_run(number)
+  return {
+    number = number, name = int(number), packed = pack('>I6', number), nodes = {}, touched = {}, attempts = {}, attempts_touched = {},
+    journal = {}, texts = {}, texts_touched = {}, ready = {}, queues = {}, order_added = {}, lines = {},
+  }
+end
+
+local function remember(run)
+  S.runs[run.number] = run
+  S.run_order[#S.run_order + 1] = run
+  return run
+end
+
+local function mark_of(run, at) return at and timed(at, run.packed) end
+
+-- What the indexes hold of a run: decided by its row, so that they can be compared before and after.
+local function marks_of(run)
+  if run.gone then return {lanes = {}} end
+  local open, held = run.gate == G.OPEN, run.gate == G.HELD
+  local marks = {
+    due = open and run.due_first and mark_of(run, run.due_first),
+    deadline = open and mark_of(run, run.deadline),
+    cancel = mark_of(run, run.cancel_at),
+    held = held and run.expires and mark_of(run, max(run.expires, run.reported)),
+    stopping = run.stopping and run.running > 0 and run.packed,
+    unfinished = run.status < R.COMPLETED and run.serving,
+    releasing = run.releasing and run.packed,
+    lanes = {},
+  }
+  if open then
+    for lane, count in pairs(run.ready) do
+      if count > 0 then marks.lanes[int(lane) .. ':' .. run.digest .. '\0' .. run.workflow] = true end
+    end
+  end
+  return marks
+end
+
+local function get_numbered(number)
+  local known = S.runs[number]
+  if known ~= nil then return known end
+  local run = new_run(number)
+  local f = call('HMGET', run_key('row', run), unpack(HOT))
+  if not f[1] then
+    S.runs[number] = false
+    return false
+  end
+  local flags
+  run.status, run.gate, flags, run.open, run.active, run.failed, run.running, run.tolerated, run.seq, run.loaded, run.heals,
+    run.orders, run.started, run.ended, run.deadline, run.cancel_at, run.expires, run.reported, run.due_first =
+    unpack_bytes(RUN_CELL, f[1])
+  run.stopping, run.releasing = flags % 2 == 1, flags >= 2
+  for _, name in ipairs({'started', 'ended', 'deadline', 'cancel_at', 'expires', 'due_first'}) do run[name] = time_or_nil(run[name]) end
+  for at = 1, #f[2], 6 do
+    local lane, count = unpack_bytes('>I2I4', f[2], at)
+    run.ready[lane] = count
+  end
+  run.id, run.workflow, run.digest, run.order, run.on_failure = f[3], f[4], f[5], f[6], f[7]
+  run.purpose, run.token = f[8] or nil, f[9] or nil
+  run.stored_seq = run.seq
+  run.serving = f[10]
+  run.before = marks_of(run)
+  return remember(run)
+end
+
+local function get_run(id)
+  local number = S.numbers[id]
+  if number == nil then
+    number = tonumber(call('HGET', P .. 'runs', id) or '0')
+    S.numbers[id] = number
+  end
+  return number > 0 and get_numbered(number) or nil
+end
+
+-- Rare texts of a run: read when asked for.
+local function text(run, name)
+  local known = run.texts[name]
+  if known == nil then
+    known = not run.fresh and call('HGET', run_key('row', run), name) or false
+    run.texts[name] = known
+  end
+  return known or nil
+end
+
+local function set_text(run, name, value)
+  run.texts[name] = value or false
+  run.texts_touched[name] = true
+  run.changed = true
+end
+
+local function set_purpose(run, purpose)
+  run.purpose = purpose
+  set_text(run, 'purpose', purpose)
+end
+
+local function set_token(run, token)
+  run.token = token
+  set_text(run, 'token', token)
+end
+
+local function serving_of(run)
+  local target = text(run, 'target')
+  return run.workflow .. '\0' .. (target and '1' .. target or '0') .. '\0' .. run.digest
+end
+
+local function graph_of(run) return get_graph(run.digest) end
+
+-- Add to the journal; `seq` numbers the entries without a gap.
+local function note(run, kind, i, attempt, status)
+  run.seq = run.seq + 1
+  run.journal[#run.journal + 1] = pack('>BI7I4I4', kind, now, i or NOBODY, attempt or 0) .. (status or '')
+  run.changed = true
+end
+
+-- How many entries the journal has: fewer than `seq` while the run is restored or deleted.
+local function journal_size(run)
+  if run.stored_journal == nil then run.stored_journal = run.fresh and 0 or call('LLEN', run_key('journal', run)) end
+  return run.stored_journal + #run.journal
+end
+
+local function news_of(run)
+  return {run.id, run.status, run.gate, run.purpose or false, run.open, run.active, run.failed, run.seq}
+end
+
+-- Nodes.
+
+local function read_node(run, i, text, at)
+  local flags, attempt, waiting, live = unpack_bytes('>BI4I4I4', text, at)
+  local node = {
+    i = i, status = flags % 16, attempt = attempt, waiting = waiting, live = live, suspect = floor(flags / SUSPECT) % 2 == 1,
+    failures = 0, losses = 0, postponed = 0, generation = 0, due = nil, reason = nil,
+  }
+  if flags >= MORE then
+    local more = call('HGET', run_key('rare', run), pack('>I4', i))
+    local due, reason
+    node.failures, node.losses, node.postponed, node.generation, due, reason = unpack_bytes('>I4I4I4I4I7B', more)
+    node.due, node.rare = time_or_nil(due), true
+    if reason == 1 then node.reason = sub(more, 25) end
+  end
+  return node
+end
+
+local function get_node(run, i)
+  local node = run.nodes[i]
+  if not node then
+    node = read_node(run, i, call('GETRANGE', run_key('nodes', run), i * NODE_CELL, (i + 1) * NODE_CELL - 1), 1)
+    run.nodes[i] = node
+  end
+  return node
+end
+
+local function want_nodes(run, indexes)
+  local missing, low, high = {}, math.huge, -1
+  for k = 1, #indexes do
+    local i = indexes[k]
+    if not run.nodes[i] then
+      missing[#missing + 1] = i
+      low, high = min(low, i), max(high, i)
+    end
+  end
+  if #missing < 2 or high - low > 4 * #missing + 32 then return end
+  local text = call('GETRANGE', run_key('nodes', run), low * NODE_CELL, (high + 1) * NODE_CELL - 1)
+  for k = 1, #missing do
+    local i = missing[k]
+    run.nodes[i] = read_node(run, i, text, (i - low) * NODE_CELL + 1)
+  end
+end
+
+local function all_nodes(run)
+  local indexes = {}
+  for i = 0, run.loaded - 1 do indexes[i + 1] = i end
+  want_nodes(run, indexes)
+  return indexes
+end
+
+local function touch(run, node)
+  run.touched[node.i] = true
+  run.changed = true
+end
+
+local function lane_of(run, node)
+  local lane = graph_cell(graph_of(run), node.i).lane
+  return 2 * lane + (node.suspect and 1 or 0)
+end
+
+-- READY nodes of a run in one lane, by rank, as (rank, node). What this call has put there or taken away is kept apart.
+local function queue_of(run, lane)
+  local queue = run.queues[lane]
+  if not queue then
+    queue = {key = run_key('ready:' .. int(lane), run), put = {}, size = 0}
+    run.queues[lane] = queue
+  end
+  return queue
+end
+
+local function mark_ready(run, node, there)
+  local lane = lane_of(run, node)
+  put(queue_of(run, lane), pack('>I4I4', graph_cell(graph_of(run), node.i).rank, node.i), there)
+  run.ready[lane] = (run.ready[lane] or 0) + (there and 1 or -1)
+end
+
+-- The first nodes of a queue. Ranks are sorted as numbers: that is fast, and no two nodes of a graph have the same.
+local function first_ready(queue, count)
+  local ranks, found = {}, {}
+  local function add(member)
+    local rank, i = unpack_bytes('>I4I4', member)
+    ranks[#ranks + 1] = rank
+    found[rank] = i
+  end
+  local stored = call('ZRANGE', queue.key, 0, count + queue.size - 1)
+  for k = 1, #stored do
+    if queue.put[stored[k]] == nil then add(stored[k]) end
+  end
+  if queue.size > 0 then
+    for member, there in pairs(queue.put) do
+      if there then add(member) end
+    end
+    sort(ranks)
+  end
+  local indexes = {}
+  for k = 1, min(count, #ranks) do indexes[k] = found[ranks[k]] end
+  return indexes
+end
+
+local function is_active(status) return status >= N.READY and status <= N.WAITING end
+local function is_failed(status) return status == N.FAILED or status == N.INTERRUPTED end
+
+local function set_due(run, node, due)
+  if node.due == due then return end
+  local set = index('run:due:' .. run.name)
+  if node.due then put(set, timed(node.due, pack('>I4', node.i)), false) end
+  if due then put(set, timed(due, pack('>I4', node.i)), true) end
+  node.due = due
+  run.due_changed = true
+  touch(run, node)
+end
+
+-- Move a node and keep the counts of its run equal to what a recount would say.
+local function change(run, node, status)
+  local was = node.status
+  if was ~= status then
+    if was == N.READY then mark_ready(run, node, false) end
+    if was >= N.COMPLETED then run.open = run.open + 1 end
+    if status >= N.COMPLETED then run.open = run.open - 1 end
+    run.active = run.active + (is_active(status) and 1 or 0) - (is_active(was) and 1 or 0)
+    run.failed = run.failed + (is_failed(status) and 1 or 0) - (is_failed(was) and 1 or 0)
+    run.running = run.running + (status == N.RUNNING and 1 or 0) - (was == N.RUNNING and 1 or 0)
+    node.status = status
+    if status == N.READY then mark_ready(run, node, true) end
+  end
+  touch(run, node)
+end

@@ -1,0 +1,337 @@
+-- Ops that change what a run is: creation, switching graphs, sharing, gates, rewrites, deletion.
+
+local create, add_nodes, switch_graph, share, hold_gate, rewrite, lines_of, former_graphs -- what later files use; the rest is of this file
+
+do
+
+-- Add the next nodes; after the last open the gate, or hold it for what a fork shares.
+local function load_nodes(run)
+  local graph = graph_of(run)
+  local first, stop = run.loaded, min(run.loaded + LIMIT_NODES, graph.total)
+  local indexes = {}
+  for i = first, stop - 1 do indexes[#indexes + 1] = i end
+  want_cells(graph, indexes)
+  for i = first, stop - 1 do
+    local parents = graph_cell(graph, i).parents
+    local node = {
+      i = i, status = parents > 0 and N.PENDING or N.READY, attempt = 0, waiting = parents, live = parents, suspect = false,
+      failures = 0, losses = 0, postponed = 0, generation = 0,
+    }
+    run.nodes[i] = node
+    touch(run, node)
+    if parents == 0 then mark_ready(run, node, true) end
+  end
+  run.loaded = stop
+  if stop == graph.total then
+    local ready = 0
+    for _, count in pairs(run.ready) do ready = ready + count end
+    run.open, run.active, run.failed = stop, ready, 0
+    run.gate, run.expires = G.OPEN, nil
+    set_purpose(run, nil)
+    local fork = text(run, 'fork')
+    if fork then close_gate(run, 'fork', fork) end
+  end
+end
+
+create = function(op)
+  local run = get_run(op.run)
+  local key = op.key and op.workflow .. '\0' .. op.key
+  if not run and key then
+    local number = S.keys[key]
+    if number == nil then
+      number = tonumber(call('HGET', P .. 'keys', key) or '0')
+      S.keys[key] = number
+    end
+    run = number > 0 and get_numbered(number) or nil
+  end
+  if run then
+    if run.workflow ~= op.workflow or text(run, 'input') ~= op.input then return refused('conflict', run.id) end
+    return {'created', run.id, 1, run.loaded, graph_of(run).total}
+  end
+  local graph = get_graph(op.digest)
+  if not graph then return refused('unknown', 'graph ' .. op.digest) end
+  if graph.loaded < graph.total then return refused('incomplete', 'graph ' .. op.digest) end
+  run = remember(new_run(next_number('runs')))
+  run.fresh, run.before, run.stored_seq = true, {lanes = {}}, 0
+  run.id, run.workflow, run.digest, run.on_failure = op.run, op.workflow, op.digest, op.on_failure
+  run.order = op.urgency .. run.packed
+  run.status, run.gate, run.stopping, run.expires, run.reported = R.PENDING, G.HELD, false, now + LOAD_LEASE, 0
+  run.open, run.active, run.failed, run.running, run.tolerated, run.seq, run.loaded, run.heals, run.orders = 0, 0, 0, 0, 0, 0, 0, 0, 0
+  run.deadline = op.timeout and now + op.timeout
+  for _, name in ipairs({'id', 'workflow', 'digest', 'order', 'on_failure'}) do set_text(run, name, run[name]) end
+  for _, name in ipairs({'target', 'input', 'seed', 'priority', 'key', 'fork', 'origin', 'tags'}) do
+    if op[name] then set_text(run, name, op[name]) end
+  end
+  if op.timeout then set_text(run, 'timeout', int(op.timeout)) end
+  set_text(run, 'created_at', int(now))
+  set_text(run, 'arguments', '')
+  set_purpose(run, 'load')
+  run.serving = serving_of(run)
+  set_text(run, 'serving', run.serving)
+  S.numbers[op.run] = run.number
+  later('HSET', P .. 'runs', op.run, run.name)
+  if key then
+    S.keys[key] = run.number
+    later('HSET', P .. 'keys', key, run.name)
+  end
+  put(index('all_runs'), run.packed, true)
+  use_graph(graph, 1)
+  note(run, K.created)
+  load_nodes(run)
+  return {'created', run.id, 0, run.loaded, graph.total}
+end
+
+add_nodes = function(op)
+  local run = get_run(op.run)
+  if not run then return refused('unknown', op.run) end
+  if op.start > run.loaded then return refused('incomplete', 'the nodes before ' .. int(op.start) .. ' are not there yet') end
+  local repeated = op.start < run.loaded
+  if not repeated and run.purpose == 'load' then load_nodes(run) end
+  return {'created', run.id, repeated and 1 or 0, run.loaded, graph_of(run).total}
+end
+
+local function held_by(run, token) return run.gate == G.HELD and run.token == token end
+
+former_graphs = function(run)
+  local digests = {}
+  for digest in string.gmatch(text(run, 'former') or '', '[^\n]+') do digests[digest] = true end
+  return digests
+end
+
+switch_graph = function(op)
+  local run, graph = get_run(op.run), get_graph(op.digest)
+  if not run or not graph then return refused('unknown', not run and op.run or 'graph ' .. op.digest) end
+  if not held_by(run, op.token) then return refused('gate_lost') end
+  if graph.loaded < graph.total or op.start > run.loaded then
+    return refused('incomplete', 'the nodes before ' .. int(op.start) .. ' are not there yet')
+  end
+  if graph.total < run.loaded then
+    return refused('conflict', 'graph ' .. op.digest .. ' does not number every node of the run')
+  end
+  if run.digest ~= op.digest then
+    note(run, K.healed, nil, nil, run.digest .. ' ' .. op.digest)
+    local ready = {} -- lanes and ranks are those of the new graph from now on
+    for _, i in ipairs(all_nodes(run)) do
+      if get_node(run, i).status == N.READY then insert(ready, get_node(run, i)) end
+    end
+    for k = 1, #ready do mark_ready(run, ready[k], false) end
+    local former = former_graphs(run)
+    if not former[run.digest] then set_text(run, 'former', (text(run, 'former') or '') .. run.digest .. '\n') end
+    if not former[op.digest] then use_graph(graph, 1) end
+    run.digest, run.heals = op.digest, run.heals + 1
+    set_text(run, 'digest', op.digest)
+    run.serving = serving_of(run)
+    set_text(run, 'serving', run.serving)
+    for k = 1, #ready do mark_ready(run, ready[k], true) end
+  end
+  if op.start == run.loaded then
+    for i = op.start, min(op.start + LIMIT_NODES, graph.total) - 1 do
+      local parents = graph_cell(graph, i).parents
+      local node = {
+        i = i, status = N.PENDING, attempt = 0, waiting = parents, live = parents, suspect = false,
+        failures = 0, losses = 0, postponed = 0, generation = 0,
+      }
+      run.nodes[i] = node
+      touch(run, node)
+      run.open, run.loaded = run.open + 1, run.loaded + 1
+    end
+  end
+  return {'graph_switched', run.loaded, graph.total}
+end
+
+local SHARED_LINES = {effect = true, payload = true, checkpoint = true}
+
+lines_of = function(attempt)
+  local set = index('run:line_index:' .. attempt.run.name)
+  local prefix = pack('>I4', attempt.place)
+  return first_of(set, 100000, prefix, pack('>I4', attempt.place + 1))
+end
+
+local function line_value(run, name) return run.lines[name] or call('HGET', run_key('lines', run), name) end
+
+local function read_line(value)
+  local line, claim, kind, at = {}
+  line.at, line.i, line.number, line.ordinal, claim, kind, at = unpack_bytes('>I7I4I4I2BB', value)
+  line.claim, line.kind = sub(value, at, at + claim - 1), sub(value, at + claim, at + claim + kind - 1)
+  line.data = sub(value, at + claim + kind)
+  return line
+end
+
+local function copy_blob(from, to, reference)
+  if not reference or byte(reference) ~= 0 then return end
+  S.blobs[reference] = S.blobs[reference] or (from.blobs and from.blobs[reference]) or call('HGET', run_key('blobs', from), reference)
+  keep_blob(to, reference)
+end
+
+local function share_one(run, node, theirs, claim, ordinal)
+  set_claim_cell(claim, ordinal, pack('>I6I4I4', run.number, node.i, 1))
+  local ours = new_attempt(run, claim, ordinal, node.i, 1)
+  ours.status, ours.ended, ours.output, ours.outcome = A.COMPLETED, theirs.ended, theirs.output, theirs.outcome
+  ours.worker, ours.started = theirs.worker or get_claim(theirs.claim).worker, started_of(theirs)
+  copy_blob(theirs.run, run, theirs.output)
+  copy_blob(theirs.run, run, theirs.outcome)
+  node.attempt = 1
+  change(run, node, N.COMPLETED)
+  note(run, K.shared, node.i, 1, NODE_NAMES[N.COMPLETED])
+  for _, name in ipairs(lines_of(theirs)) do
+    local line = read_line(line_value(theirs.run, name))
+    local _, line_index = unpack_bytes('>I4I4', name)
+    if SHARED_LINES[line.kind] then add_line(ours, line_index - 2147483648, line.kind, line.data, line.at) end
+  end
+end
+
+-- rows: index and number, one after the other, each index once.
+share = function(op)
+  local run, origin = get_run(op.run), get_run(op.origin)
+  if not run or not origin then return refused('unknown', not run and op.run or op.origin) end
+  if not held_by(run, op.token) then return refused('gate_lost') end
+  local claim = get_claim(op.claim)
+  local repeated, shared = claim ~= nil, 0
+  for k = 1, #op.rows, 2 do
+    local i, number = op.rows[k], op.rows[k + 1]
+    local theirs = i >= 0 and number >= 1 and get_attempt(origin, i, number)
+    if theirs and i < run.loaded and (theirs.status == A.COMPLETED or theirs.status == A.SUPERSEDED) then
+      shared = shared + 1
+      local node = get_node(run, i)
+      if not repeated and node.attempt == 0 and node.status <= N.READY then
+        claim = claim or new_claim(op.claim, '')
+        claim.changed = true
+        share_one(run, node, theirs, claim, (k - 1) / 2)
+      end
+    end
+  end
+  return {'shared', shared}
+end
+
+local function refuse_gate(op, run)
+  local held = run.gate == G.HELD
+  if op.token == text(run, 'last_token') then return refused('gate_lost', 'what this request was for is done') end
+  if held and (run.purpose == 'load' or run.purpose == 'delete' or run.purpose == 'restore') then return refused('incomplete', run.purpose) end
+  if #op.allowed > 0 then
+    local allowed = false
+    for k = 1, #op.allowed do allowed = allowed or op.allowed[k] == run.status end
+    if not allowed then return refused('status', RUN_NAMES[run.status]) end
+  end
+  if op.resume and (not held or run.purpose ~= op.purpose) then return refused('status', RUN_NAMES[run.status]) end
+  if held and run.token and run.expires and run.expires > now then return refused('gate_held', run.purpose or '') end
+  if held and not op.resume then return refused('incomplete', run.purpose or '') end
+end
+
+hold_gate = function(op)
+  local run = get_run(op.run)
+  if not run then return refused('unknown', op.run) end
+  if held_by(run, op.token) then return {'gate_taken', news_of(run)} end
+  local why = refuse_gate(op, run)
+  if why then return why end
+  run.gate, run.expires, run.reported = G.HELD, now + op.lease, 0
+  set_token(run, op.token)
+  set_purpose(run, op.purpose)
+  set_text(run, 'arguments', op.arguments)
+  run.stopping = run.stopping or op.stop
+  note(run, K.gate, nil, nil, op.purpose)
+  return {'gate_taken', news_of(run)}
+end
+
+-- Change one node if it still is what the kernel saw. Its completion, if it has one, no longer counts.
+local function rewrite_node(run, row)
+  if row.i < 0 or row.i >= run.loaded then return false end
+  local node = get_node(run, row.i)
+  if node.status ~= row.was or node.attempt ~= row.was_attempt then return false end
+  if row.status == row.was then return true end
+  if node.status == N.COMPLETED then
+    node.generation = node.generation + 1
+    local attempt = get_attempt(run, row.i, node.attempt)
+    if attempt and attempt.status == A.COMPLETED then
+      attempt.status = A.SUPERSEDED
+      touch_attempt(attempt)
+    end
+  end
+  change(run, node, row.status)
+  node.reason = row.reason
+  set_due(run, node, nil)
+  if row.fresh then node.failures, node.postponed, node.losses, node.suspect = 0, 0, 0, false end
+  note(run, K.rewrote, row.i, node.attempt, NODE_NAMES[row.status])
+  return true
+end
+
+-- Compute both parent counters of every node from the rows, and from them which unstarted ones are READY.
+local function rederive(run)
+  local graph, indexes = graph_of(run), all_nodes(run)
+  want_cells(graph, indexes)
+  for k = 1, #indexes do
+    local node, waiting, live = get_node(run, indexes[k]), 0, 0
+    for _, parent in ipairs(parents_of(graph, node.i)) do
+      local status = get_node(run, parent).status
+      if status ~= N.COMPLETED and status ~= N.SKIPPED then waiting = waiting + 1 end
+      if status ~= N.SKIPPED then live = live + 1 end
+    end
+    if node.waiting ~= waiting or node.live ~= live then
+      node.waiting, node.live = waiting, live
+      touch(run, node)
+    end
+    if node.status <= N.READY then
+      local status = waiting > 0 and N.PENDING or N.READY
+      if status ~= node.status then change(run, node, status) end
+    end
+  end
+end
+
+local function finish(run, op)
+  set_text(run, 'last_token', run.token)
+  set_token(run, nil)
+  set_purpose(run, nil)
+  set_text(run, 'arguments', '')
+  run.expires = nil
+  local moved = run.status ~= op.status
+  run.status = op.status
+  set_text(run, 'reason', op.reason)
+  if op.input then set_text(run, 'input', op.input) end
+  if moved then run.ended = op.status >= R.COMPLETED and now or nil end
+  run.cancel_at = op.status == R.CANCELLING and now + op.grace or nil
+  note(run, K.run, nil, nil, RUN_NAMES[op.status])
+  if op.open then
+    run.gate, run.stopping = G.OPEN, false
+    local timeout = text(run, 'timeout')
+    if moved and timeout then run.deadline = now + tonumber(timeout) end
+    rederive(run)
+  else
+    run.gate = G.SHUT
+  end
+  run.tolerated = op.tolerate and run.failed or min(run.tolerated, run.failed)
+  conclude(run)
+end
+
+local function illegal_finish(run, op)
+  if op.status == R.COMPLETED and run.status ~= R.COMPLETED then
+    return 'a run completes with the last of its nodes, and by nothing else'
+  end
+  if op.status ~= run.status and not RUN_MOVES[run.status][op.status] then
+    return RUN_NAMES[run.status] .. ' -> ' .. RUN_NAMES[op.status]
+  end
+  if op.open ~= (op.status == R.PENDING or op.status == R.RUNNING) then
+    return RUN_NAMES[op.status] .. ' behind ' .. (op.open and 'an open' or 'a shut') .. ' gate'
+  end
+end
+
+rewrite = function(op)
+  local run = get_run(op.run)
+  if not run then return refused('unknown', op.run) end
+  if not held_by(run, op.token) then return refused('gate_lost') end
+  local illegal = op.illegal or (op.finish and illegal_finish(run, op.finish))
+  if illegal then return refused('status', illegal) end
+  local seen, changed, indexes = {}, {}, {}
+  for k = 1, #op.rows do
+    if op.rows[k].i >= 0 and op.rows[k].i < run.loaded then insert(indexes, op.rows[k].i) end
+  end
+  want_nodes(run, indexes)
+  for k = 1, #op.rows do
+    local row = op.rows[k]
+    if seen[row.i] or not rewrite_node(run, row) then insert(changed, int(row.i)) end
+    seen[row.i] = true
+  end
+  if #changed > 0 then return refused('changed', concat(changed, ',')) end
+  if op.finish then finish(run, op.finish) end
+  return {'rewritten', news_of(run)}
+end
+
+end

@@ -1,0 +1,168 @@
+-- What a call works on: rows are read when they are first asked for, changed here, and written at the very end.
+--
+-- Redis does not roll back. So nothing is written before the last op of the batch has been applied to these tables: an error
+-- in any line above `write_all` leaves the server exactly as it was.
+--
+-- Two traps are avoided by hand. Numbers are turned into text by `int` and never by `..`, which keeps 14 digits. Texts are
+-- compared by `sorts_before` and never by `<`, which follows the locale that the server was started in.
+
+-- While a library is loaded it sees none of what Lua and the server offer, so these are set when a call begins.
+local call, pack, unpack_bytes
+local byte, sub, rep, format, floor, min, max, insert, concat, sort
+local P, now -- the prefix of every key, and the time of this call
+local S      -- everything that was read or changed
+
+local function begin(marker, offset)
+  if not call then
+    call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack
+    byte, sub, rep, format = string.byte, string.sub, string.rep, string.format
+    floor, min, max, insert, concat, sort = math.floor, math.min, math.max, table.insert, table.concat, table.sort
+  end
+  P = sub(marker, 1, -7)
+  if byte(offset) == 64 then -- '@': a test says what time it is
+    now = tonumber(sub(offset, 2))
+  else
+    local time = call('TIME')
+    now = tonumber(time[1]) * 1000000 + tonumber(time[2]) + tonumber(offset)
+  end
+  S = {
+    runs = {}, numbers = {}, run_order = {}, graphs = {}, claims = {}, workers = {}, indexes = {}, index_order = {},
+    names = {}, counters = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},
+  }
+end
+
+local function int(number) return format('%.0f', number) end
+
+local function sorts_before(a, b)
+  for i = 1, min(#a, #b) do
+    local x, y = byte(a, i), byte(b, i)
+    if x ~= y then return x < y end
+  end
+  return #a < #b
+end
+
+-- A command that is sent once everything has been judged.
+local function later(...) S.later[#S.later + 1] = {...} end
+
+-- `unpack` fails near 8,000 values, so lists of arguments are sent in parts; 960 is a multiple of what is sent together.
+local function send_many(command, key, values)
+  for from = 1, #values, 960 do call(command, key, unpack(values, from, min(from + 959, #values))) end
+end
+
+-- Counters of the namespace.
+
+local function counter(name)
+  local known = S.counters[name]
+  if known == nil then
+    known = tonumber(call('HGET', P .. 'counters', name) or '0')
+    S.counters[name] = known
+  end
+  return known
+end
+
+local function set_counter(name, value)
+  S.counters[name] = value
+  S.counters_changed = true
+end
+
+local function next_number(name)
+  local value = counter(name) + 1
+  set_counter(name, value)
+  return value
+end
+
+-- Sets that are ordered as bytes. `put` says what this call has added (true) or removed (false).
+
+local function index(name)
+  local known = S.indexes[name]
+  if not known then
+    known = {key = P .. name, put = {}, size = 0}
+    S.indexes[name] = known
+    S.index_order[#S.index_order + 1] = known
+  end
+  return known
+end
+
+local function put(set, member, there)
+  if set.put[member] == nil then set.size = set.size + 1 end
+  set.put[member] = there
+end
+
+-- Its key is gone, and what was to be written to it.
+local function drop_index(name)
+  local set = index(name)
+  set.put, set.size = {}, 0
+end
+
+-- The first `count` members between two bounds, which are left out themselves.
+local function first_of(set, count, after, below)
+  local from, to = after and '(' .. after or '-', below and '(' .. below or '+'
+  local stored = call('ZRANGEBYLEX', set.key, from, to, 'LIMIT', 0, count + set.size)
+  if set.size == 0 then return stored end
+  local found = {}
+  for i = 1, #stored do
+    if set.put[stored[i]] == nil then found[#found + 1] = stored[i] end
+  end
+  local before = #found
+  for member, there in pairs(set.put) do
+    if there and not (after and not sorts_before(after, member)) and not (below and not sorts_before(member, below)) then
+      found[#found + 1] = member
+    end
+  end
+  if #found > before then sort(found, sorts_before) end
+  for i = #found, count + 1, -1 do found[i] = nil end
+  return found
+end
+
+local function count_from(set, from)
+  local count = call('ZLEXCOUNT', set.key, '[' .. from, '+')
+  for member, there in pairs(set.put) do
+    if not sorts_before(member, from) then
+      local stored = call('ZSCORE', set.key, member)
+      if there and not stored then count = count + 1 elseif not there and stored then count = count - 1 end
+    end
+  end
+  return count
+end
+
+local function write_index(set)
+  local added, removed = {}, {}
+  for member, there in pairs(set.put) do
+    if there then
+      added[#added + 1] = '0'
+      added[#added + 1] = member
+    else
+      removed[#removed + 1] = member
+    end
+  end
+  send_many('ZREM', set.key, removed)
+  send_many('ZADD', set.key, added)
+end
+
+-- A time in front of what it is about, so that the earliest comes first.
+local function timed(at, rest) return pack('>I7', at) .. rest end
+local function time_of(member) return (unpack_bytes('>I7', member)) end
+local function up_to_now() return pack('>I7', now + 1) end
+
+-- Lanes have numbers: twice that of the lane, and one more when its nodes are suspect.
+
+local function lane_number(text)
+  local known = S.lanes[text]
+  if known == nil then
+    known = tonumber(call('HGET', P .. 'lanes', text) or '-1')
+    S.lanes[text] = known
+  end
+  return known
+end
+
+local function new_lane(text)
+  local number = lane_number(text)
+  if number < 0 then
+    number = counter('lanes')
+    set_counter('lanes', number + 1)
+    S.lanes[text] = number
+    later('HSET', P .. 'lanes', text, int(number))
+    later('RPUSH', P .. 'lane_texts', text)
+  end
+  return number
+end

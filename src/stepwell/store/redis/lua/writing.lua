@@ -1,0 +1,134 @@
+-- Writing, when everything has been judged: here nothing is decided any more, and nothing can fail but the server.
+
+local write_all
+
+do
+
+local function write_run(run)
+  local ready = {}
+  for lane, count in pairs(run.ready) do insert(ready, pack('>I2I4', lane, count)) end
+  local fields = {
+    'cell', pack(RUN_CELL, run.status, run.gate, (run.stopping and 1 or 0), run.open, run.active, run.failed, run.running,
+      run.tolerated, run.seq, run.loaded, run.heals, run.orders, packed_time(run.started), packed_time(run.ended),
+      packed_time(run.deadline), packed_time(run.cancel_at), packed_time(run.expires), run.reported, packed_time(run.due_first)),
+    'ready', concat(ready),
+  }
+  local gone = {}
+  for name in pairs(run.texts_touched) do
+    if run.texts[name] then
+      insert(fields, name)
+      insert(fields, run.texts[name])
+    else
+      insert(gone, name)
+    end
+  end
+  call('HSET', run_key('row', run), unpack(fields))
+  if #gone > 0 and not run.fresh then call('HDEL', run_key('row', run), unpack(gone)) end
+end
+
+local function write_nodes(run)
+  local rare, plain = {}, {}
+  write_cells(run_key('nodes', run), NODE_CELL, run.touched, function(i)
+    local node = run.nodes[i]
+    local more = node.failures > 0 or node.losses > 0 or node.postponed > 0 or node.generation > 0 or node.due or node.reason
+    if more then
+      insert(rare, pack('>I4', i))
+      insert(rare, pack('>I4I4I4I4I7B', node.failures, node.losses, node.postponed, node.generation, packed_time(node.due),
+        node.reason and 1 or 0) .. (node.reason or ''))
+    elseif node.rare then
+      insert(plain, pack('>I4', i))
+    end
+    local flags = node.status + (node.suspect and SUSPECT or 0) + (more and MORE or 0)
+    return pack('>BI4I4I4', flags, node.attempt, node.waiting, node.live)
+  end)
+  send_many('HSET', run_key('rare', run), rare)
+  send_many('HDEL', run_key('rare', run), plain)
+end
+
+local function write_attempts(run)
+  local values = {}
+  for name, attempt in pairs(run.attempts_touched) do
+    insert(values, name)
+    insert(values, packed_attempt(attempt))
+  end
+  send_many('HSET', run_key('attempts', run), values)
+  values = {}
+  for name, value in pairs(run.lines) do
+    insert(values, name)
+    insert(values, value)
+  end
+  send_many('HSET', run_key('lines', run), values)
+end
+
+local function write_queues(run)
+  for _, queue in pairs(run.queues) do
+    if queue.size > 0 then write_index(queue) end
+  end
+end
+
+local function write_claims()
+  for id, claim in pairs(S.claims) do
+    if claim and claim.changed then
+      local head = pack(CLAIM_HEAD, claim.at, claim.number, claim.running, #claim.worker)
+      if claim.pieces then
+        call('SET', P .. 'claim:' .. id, head .. claim.worker .. concat(claim.pieces))
+      else
+        call('SETRANGE', P .. 'claim:' .. id, 0, head)
+      end
+    end
+  end
+end
+
+local function write_workers()
+  for _, worker in pairs(S.workers) do
+    if worker and worker.changed then
+      call('HSET', worker_key(worker.id), 'until', int(worker.lease_until), 'renewed', int(worker.renewed), 'lease', int(worker.lease))
+      if worker.info then call('HSET', worker_key(worker.id), 'info', worker.info) end
+    end
+  end
+end
+
+write_all = function()
+  update_all_marks()
+  for k = 1, #S.later do
+    local command = S.later[k]
+    if type(command[1]) == 'function' then
+      command[1]()
+    elseif command[1] == 'many' then
+      send_many(command[2], command[3], command[4])
+    else
+      call(unpack(command))
+    end
+  end
+  for _, graph in pairs(S.graphs) do
+    if graph then write_graph(graph) end
+  end
+  for k = 1, #S.run_order do
+    local run = S.run_order[k]
+    if run.changed and not run.gone then
+      write_run(run)
+      write_nodes(run)
+      write_attempts(run)
+      write_queues(run)
+      send_many('RPUSH', run_key('journal', run), run.journal)
+    end
+  end
+  write_claims()
+  write_workers()
+  for k = 1, #S.index_order do
+    if S.index_order[k].size > 0 then write_index(S.index_order[k]) end
+  end
+  for name, difference in pairs(S.unfinished) do
+    if difference ~= 0 and call('HINCRBY', P .. 'unfinished', name, difference) <= 0 then call('HDEL', P .. 'unfinished', name) end
+  end
+  if S.counters_changed then
+    local fields = {}
+    for name, value in pairs(S.counters) do
+      insert(fields, name)
+      insert(fields, int(value))
+    end
+    call('HSET', P .. 'counters', unpack(fields))
+  end
+end
+
+end

@@ -1,0 +1,346 @@
+"""Queries: what is asked of the library, and rows from what it answers. It gives stored bytes; they are taken apart here."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, assert_never, cast
+
+from ...ids import Digest, NodeId, WorkerId, attempt_id, split_attempt_id
+from ...model import (
+    AttemptRow,
+    CountNodes,
+    GetGraph,
+    GetGraphAges,
+    GetOutputs,
+    GetRun,
+    GetVersion,
+    JournalRow,
+    Lane,
+    LineRow,
+    ListAttempts,
+    ListJournal,
+    ListLines,
+    ListMarks,
+    ListNames,
+    ListNodes,
+    ListReady,
+    ListRuns,
+    ListStops,
+    ListUnfinished,
+    ListUnusedGraphs,
+    ListVersions,
+    ListWorkers,
+    NameRow,
+    NodeRow,
+    NodeStatus,
+    Page,
+    Query,
+    ReadyRuns,
+    RunPage,
+    Unfinished,
+    VersionRow,
+    WorkerRow,
+)
+from ...model.outputs import Completion
+from ..rules.codes import ATTEMPT_STATUS, KINDS, NODE_STATUS, RUN_CODE, VERSION_CODE
+from ..rules.paging import page_of
+from .decoding import Blobs, admission, attempts_of, run_row, whole
+from .encoding import ENTRY, NO_NODE, Arg, duration, lane_text, many, maybe, pack_id, run_id_of, unpack_id
+
+SCANNED = 2_000
+"""Rows that one answer looks at, so that nobody else has to wait for long. A page may be short."""
+NODE = struct.Struct(">BIII")
+LAYOUT = struct.Struct(">IHBIIIB")
+_SUSPECT, _MORE = 16, 32
+_LINE_ZERO = 1 << 31
+_NAMED_BY_A_RUN = frozenset({"run", "gate", "healed", "created"})
+
+
+class Asked(NamedTuple):
+    args: list[Arg]
+    answer: Callable[[Any, Blobs], Any]
+
+
+class Reader:
+    """Knows the lanes by their numbers: they never change."""
+
+    def __init__(self, lane: Callable[[int], Lane]) -> None:
+        self._lane = lane
+
+    def ask(self, query: Query) -> Asked:
+        match query:
+            case GetRun(run_id):
+                return Asked(["get_run", run_id], lambda found, _: None if found is None else run_row(found))
+            case ListRuns():
+                return Asked(runs_args(query), lambda found, _: found)
+            case ListNodes() | CountNodes() | ListAttempts() | GetOutputs() | ListJournal() | ListLines() | ListMarks():
+                return self._of_run(query)
+            case GetGraph(digest):
+                return Asked(["get_graph", digest], lambda found, _: found)
+            case GetGraphAges(digests):
+                return Asked(
+                    ["graph_ages", *many(digests)],
+                    lambda found, _: {
+                        digest: age for digest, age in zip(digests, found, strict=True) if age is not None
+                    },
+                )
+            case ListUnusedGraphs(after, limit, before):
+                args = ["unused_graphs", *maybe(after), max(0, limit), *maybe(_time(before))]
+                return Asked(args, lambda found, _: _unused(found, limit))
+            case ListStops(worker, limit):
+                return Asked(["list_stops", worker], lambda found, _: Page(attempts_of(found)[:limit]))
+            case ListWorkers(after, limit):
+                return Asked(["list_workers", *maybe(after), max(0, limit)], lambda found, _: _workers(found, limit))
+            case ReadyRuns(runs):
+                return Asked(["ready_runs", *many(runs)], lambda found, _: tuple(map(run_id_of, found)))
+            case ListReady(lanes, runs, serves, limit):
+                named = [len(lanes), *(part for lane in lanes for part in (lane_text(lane), int(lane.suspect)))]
+                pairs = many(part for pair in serves for part in pair)
+                args = ["list_ready", *named, *many(runs), *pairs, max(0, limit)]
+                return Asked(args, lambda found, _: tuple(map(run_id_of, found)))
+            case ListUnfinished(found_before, limit):
+                return Asked(["list_unfinished"], lambda found, _: _unfinished(found, found_before, limit))
+            case GetVersion(kind, name, number, digest):
+                args = ["get_version", VERSION_CODE[kind], name, *maybe(number), *maybe(digest)]
+                return Asked(args, lambda found, _: None if found is None else _version(found))
+            case ListVersions(kind, name, number, limit):
+                args = ["list_versions", VERSION_CODE[kind], name, number, max(0, limit)]
+                return Asked(args, lambda found, _: page_of(map(_version, found), limit, lambda row: row.number))
+            case ListNames(kind, after, limit):
+                args = ["list_names", VERSION_CODE[kind], *maybe(after), max(0, limit)]
+                return Asked(args, lambda found, _: page_of(map(_name, found), limit, lambda row: row.name))
+            case _:
+                assert_never(query)
+
+    def _of_run(
+        self, query: ListNodes | CountNodes | ListAttempts | GetOutputs | ListJournal | ListLines | ListMarks
+    ) -> Asked:
+        run = query.run_id
+        match query:
+            case CountNodes():
+                return Asked(["count_nodes", run], lambda found, _: _counts(found))
+            case ListNodes():
+                first = query.after if query.indexes is None else max(query.after, min(query.indexes, default=0) - 1)
+                chosen = bool(query.statuses) or query.indexes is not None
+                count = max(0, 10_000 if chosen else min(query.limit, 10_000))
+                return Asked(["list_nodes", run, max(first, -1), count], lambda found, _: self._nodes(found, query))
+            case ListAttempts(_, index, after, limit):
+                most = max(0, min(limit, SCANNED))
+                args = ["list_attempts", run, *maybe(index), *after, most]
+                return Asked(args, lambda found, blobs: _attempts(found, blobs, most))
+            case GetOutputs(_, indexes, last, limit):
+                most = max(0, min(limit, SCANNED))
+                wanted = ("0",) if indexes is None else ("1", *many(sorted({i for i in indexes if i >= 0})))
+                args = ["get_outputs", run, *wanted, last, most]
+                return Asked(args, _outputs)
+            case ListJournal():
+                count = max(0, 10_000 if query.kinds or query.indexes is not None else min(query.limit, 10_000))
+                args = ["list_journal", run, max(0, query.after), count]
+                return Asked(args, lambda found, _: _journal(found, query, count))
+            case ListLines() | ListMarks():
+                return Asked(lines_args(query, None), lambda found, _: found)
+            case _:
+                assert_never(query)
+
+    def _nodes(self, found: Any, query: ListNodes) -> Page[NodeRow]:
+        if found is None:
+            return Page()
+        loaded, first, cells, layout, ids, rare = found
+        more = dict(zip(rare[::2], rare[1::2], strict=True))
+        wanted = None if query.indexes is None else set(query.indexes)
+        statuses = set(query.statuses)
+        rows: list[NodeRow] = []
+        for place, (cell, form) in enumerate(zip(NODE.iter_unpack(cells), LAYOUT.iter_unpack(layout), strict=True)):
+            index, status = first + place, NODE_STATUS[cell[0] % _SUSPECT]
+            if (
+                index <= query.after
+                or (wanted is not None and index not in wanted)
+                or (statuses and status not in statuses)
+            ):
+                continue
+            if len(rows) >= query.limit:
+                break
+            suspect = bool(cell[0] & _SUSPECT)
+            rows.append(self._node(index, status, cell, form, suspect, ids[place], more.get(index)))
+        scanned = first + len(ids)
+        if rows and len(rows) >= query.limit:
+            return Page(rows, rows[-1].index)
+        return Page(rows, scanned - 1 if scanned < loaded and len(ids) else None)
+
+    def _node(
+        self, index: int, status: NodeStatus, cell: Any, form: Any, suspect: bool, name: bytes, rare: bytes | None
+    ) -> NodeRow:
+        failures = losses = postponed = generation = 0
+        due: int | None = None
+        reason: str | None = None
+        if rare is not None:
+            failures, losses, postponed, generation = struct.unpack_from(">IIII", rare)
+            due = int.from_bytes(rare[16:23], "big") - 1
+            due = None if due < 0 else due
+            reason = rare[24:].decode() if rare[23] else None
+        return NodeRow(
+            index,
+            NodeId(name.decode()),
+            status,
+            cell[1],
+            cell[2],
+            cell[3],
+            failures,
+            losses,
+            self._lane(form[1])._replace(suspect=suspect),
+            due,
+            reason,
+            generation,
+            postponed,
+        )
+
+
+def _time(value: int | None) -> int | None:
+    return None if value is None else duration(value)
+
+
+def runs_args(query: ListRuns) -> list[Arg]:
+    return [
+        "list_runs",
+        max(0, query.limit),
+        *maybe(query.before),
+        *maybe(query.workflow),
+        *many(RUN_CODE[status] for status in query.statuses),
+        *maybe(_time(query.ended_before)),
+        *maybe(query.digest),
+        *maybe(query.origin),
+        *maybe(query.prefix),
+        *many(f"\0{name}\0\0{value}\0" for name, value in query.tags),
+        *maybe(_time(query.since)),
+        *maybe(_time(query.until)),
+        SCANNED,
+    ]
+
+
+def run_page(rows: Sequence[Any], more: bool) -> RunPage:
+    return RunPage(tuple(map(run_row, rows)), admission(rows[-1]) if more and rows else None)
+
+
+def lines_args(query: ListLines | ListMarks, start: bytes | None) -> list[Arg]:
+    claim, ordinal, line = None, 0, 0
+    if query.after is not None:
+        name, line = query.after
+        claim, ordinal = split_attempt_id(name)
+    packed = None if claim is None else pack_id(claim)
+    return ["list_lines", query.run_id, *maybe(packed), ordinal, line, *maybe(start), SCANNED]
+
+
+def lines_of(values: Sequence[bytes], names: Sequence[bytes], query: ListLines | ListMarks) -> Iterator[LineRow]:
+    """Those of a part of all lines that are asked for."""
+    for value, name in zip(values, names, strict=True):
+        index = int.from_bytes(name[4:], "big") - _LINE_ZERO
+        if (index < 0) != isinstance(query, ListMarks):
+            continue
+        at = int.from_bytes(value[:7], "big")
+        node, number, ordinal, claim, kind = struct.unpack_from(">IIHBB", value, 7)
+        begin = 19 + claim
+        row = LineRow(
+            attempt_id(unpack_id(value[19:begin]), ordinal),
+            index,
+            at,
+            value[begin : begin + kind].decode(),
+            value[begin + kind :],
+            node,
+            number,
+        )
+        if _is_wanted(row, query):
+            yield row
+
+
+def _is_wanted(row: LineRow, query: ListLines | ListMarks) -> bool:
+    if isinstance(query, ListMarks):
+        return query.indexes is None or row.node in query.indexes
+    return (
+        (query.index is None or row.node == query.index)
+        and (query.number is None or row.number == query.number)
+        and (query.kind is None or row.kind == query.kind)
+        and (query.since is None or row.at >= query.since)
+    )
+
+
+def _counts(cells: bytes | None) -> dict[NodeStatus, int]:
+    found = Counter(first % _SUSPECT for first in (cells or b"")[:: NODE.size])
+    return {NODE_STATUS[code]: count for code, count in found.items()}
+
+
+def _attempts(found: Sequence[Any], blobs: Blobs, limit: int) -> Page[AttemptRow]:
+    rows = [
+        AttemptRow(
+            attempt_id(unpack_id(claim), ordinal),
+            index,
+            number,
+            ATTEMPT_STATUS[status],
+            WorkerId(worker.decode()),
+            started,
+            ended,
+            whole(output, blobs),
+            whole(error, blobs),
+            whole(outcome, blobs),
+        )
+        for claim, ordinal, index, number, status, worker, started, ended, output, error, outcome in found
+    ]
+    return page_of(rows, limit, lambda row: (row.index, row.number))
+
+
+def _outputs(found: Any, blobs: Blobs) -> Page[tuple[int, Completion]]:
+    rows, cursor = found
+    each = zip(rows[::3], rows[1::3], rows[2::3], strict=True)
+    return Page(((i, Completion(number, cast(bytes, whole(output, blobs)))) for i, number, output in each), cursor)
+
+
+def _journal(found: Sequence[bytes], query: ListJournal, count: int) -> Page[JournalRow]:
+    wanted = None if query.indexes is None else set(query.indexes)
+    rows: list[JournalRow] = []
+    for seq, entry in enumerate(found, max(0, query.after) + 1):
+        code, at, index, attempt = ENTRY.unpack_from(entry)
+        kind = KINDS[code]
+        node = None if index == NO_NODE else index
+        if (query.kinds and kind not in query.kinds) or (wanted is not None and node not in wanted):
+            continue
+        if len(rows) >= query.limit:
+            break
+        status = entry[ENTRY.size :].decode() or None
+        number = None if kind in _NAMED_BY_A_RUN else attempt
+        rows.append(JournalRow(seq, int.from_bytes(at, "big"), kind, node, number, status))
+    if rows and len(rows) >= query.limit:
+        return Page(rows, rows[-1].seq)
+    return Page(rows, max(0, query.after) + len(found) if found and len(found) == count else None)
+
+
+def _unused(found: Sequence[bytes], limit: int) -> Page[tuple[Digest, str]]:
+    pairs = [
+        (Digest(digest.decode()), workflow.decode()) for digest, workflow in zip(found[::2], found[1::2], strict=True)
+    ]
+    return page_of(pairs, limit, lambda pair: pair[0])
+
+
+def _workers(found: Sequence[Any], limit: int) -> Page[WorkerRow]:
+    rows = (WorkerRow(WorkerId(name.decode()), int(until), int(renewed), info) for name, until, renewed, info in found)
+    return page_of(rows, limit, lambda row: row.id)
+
+
+def _unfinished(found: Any, after: tuple[str, str | None, str] | None, limit: int) -> Page[Unfinished]:
+    items: list[Unfinished] = []
+    for name in found[::2]:
+        workflow, target, digest = name.decode().split("\0")
+        items.append(Unfinished(workflow, target[1:] if target[0] == "1" else None, Digest(digest)))
+    order: Callable[[Any], Any] = lambda item: (item[0], item[1] or "", item[2])  # noqa: E731
+    left = (item for item in sorted(items, key=order) if after is None or order(item) > order(after))
+    return page_of(left, limit, tuple)
+
+
+def _version(found: Sequence[Any]) -> VersionRow:
+    name, number, digest, size, at, active, body = found
+    return VersionRow(name.decode(), number, digest.decode(), size, at, active == 1, body)
+
+
+def _name(found: Sequence[Any]) -> NameRow:
+    name, newest, active, digest, at = found
+    return NameRow(name.decode(), newest, active, digest.decode(), at)

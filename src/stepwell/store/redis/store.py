@@ -1,0 +1,288 @@
+"""`redis://`: runs in a Redis server, for workers on many machines."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+from redis import exceptions as trouble
+
+from ...clock import Clock
+from ...errors import (
+    SchemaTooNew,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreReplaced,
+)
+from ...ids import RunId, WorkerId, split_attempt_id
+from ...model import (
+    Answer,
+    Batch,
+    Claim,
+    Hint,
+    Lane,
+    LineRow,
+    ListLines,
+    ListMarks,
+    ListRuns,
+    Page,
+    Query,
+    Receipt,
+    Refusal,
+    Refused,
+    Renew,
+    RunPage,
+    Settle,
+    may_settle,
+)
+from ..rules.grouping import groups
+from ..rules.values import refuse_values
+from .connecting import Address, connect, inspect, read_url
+from .decoding import Blobs, attempts_of, blobs_of, decode
+from .encoding import Arg, encode, lane_of
+from .hints import Hints
+from .library import library
+from .limits import LIMITS
+from .reading import Reader, lines_args, lines_of, run_page, runs_args
+
+LAYOUT = 1
+"""The version of the keys: see `lua/keys.lua`."""
+_log = logging.getLogger("stepwell.store")
+
+
+class RedisStore:
+    """Runs in a Redis server, under one namespace.
+
+    `durability` says what a crash of the server can lose. Time is that of the server; tests add an `offset` to it, or give a
+    `clock` in its place.
+    """
+
+    embedded = False
+    needs_hints = True
+    limits = LIMITS
+
+    def __init__(self, url: str, *, offset: Callable[[], int] = int, clock: Clock | None = None) -> None:
+        self._address: Address = read_url(url)
+        self.url = self._address.shown
+        self._prefix = f"{{{self._address.namespace}}}:"
+        self._marker_key = f"{self._prefix}marker"
+        self._offset = offset
+        self._clock = clock
+        self._pid = os.getpid()
+        self._closed = False
+        self._library = library()
+        self._lanes: list[Lane] = []
+        self._lanes_lock = threading.Lock()
+        self._reader = Reader(self._lane)
+        self._client: Any = connect(self._address)
+        self._hints = Hints(self._address, f"{self._prefix}hints")
+        self._told_replaced = False
+        with self._translated():
+            self.durability = inspect(self._client, self._address)
+            self._load_library()
+            self._marker = self._mark()
+
+    def _mark(self) -> bytes:
+        """What tells this store from every other that was or will be under its name."""
+        fresh = f"{LAYOUT} {secrets.token_hex(16)}"
+        self._client.set(self._marker_key, fresh, nx=True)
+        marker = cast(bytes, self._client.get(self._marker_key))
+        layout = marker.split(b" ")[0]
+        if layout != b"%d" % LAYOUT:
+            raise SchemaTooNew(
+                f"{self.url}: what is stored has layout {layout.decode(errors='replace')}, and this Stepwell knows "
+                f"{LAYOUT}; upgrade it"
+            )
+        return marker
+
+    def _load_library(self) -> None:
+        known = self._client.execute_command("FUNCTION", "LIST", "LIBRARYNAME", self._library.name)
+        if known:
+            return
+        try:
+            self._client.execute_command("FUNCTION", "LOAD", self._library.text)
+        except trouble.ResponseError as error:
+            if "already exists" not in str(error):  # somebody else was first
+                raise
+
+    def commit(self, batch: Batch) -> Answer:
+        self._check_open()
+        receipts: list[Receipt | None] = [None] * len(batch)
+        sent: list[int] = []
+        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, Claim | Renew))
+        args: list[Arg] = [len(workers), *workers]
+        for _, members in groups(batch):
+            good = []
+            for position in members:
+                refused = _refused_here(batch[position])
+                if refused is None:
+                    good.append(position)
+                else:
+                    receipts[position] = refused
+            if good:
+                args += encode([batch[position] for position in good])
+                sent += good
+        now, found, stops, blobs = self._call(self._library.commit, args, writes=True)
+        kept = blobs_of(blobs)
+        for position, receipt in zip(sent, found, strict=True):
+            receipts[position] = decode(batch[position], receipt, kept)
+        return Answer(cast("list[Receipt]", receipts), now, attempts_of(stops))
+
+    def read(self, queries: Sequence[Query]) -> list[Any]:
+        self._check_open()
+        asked = [self._reader.ask(query) for query in queries]
+        _, found, blobs = self._call(self._library.read, [arg for each in asked for arg in each.args])
+        kept = blobs_of(blobs)
+        return [
+            self._answer(query, each.answer(raw, kept), kept)
+            for query, each, raw in zip(queries, asked, found, strict=True)
+        ]
+
+    def _answer(self, query: Query, found: Any, blobs: Blobs) -> Any:
+        """Some queries look through more than one call may: the rest is asked for here."""
+        if isinstance(query, ListRuns):
+            return self._runs(query, found)
+        if isinstance(query, ListLines | ListMarks):
+            return self._lines(query, found)
+        return found
+
+    def _runs(self, query: ListRuns, found: Any) -> RunPage:
+        rows, more, stopped = found
+        while stopped is not None and len(rows) <= query.limit:
+            rest = query._replace(before=stopped, limit=query.limit - len(rows))
+            _, ((others, more, stopped),), _ = self._call(self._library.read, runs_args(rest))
+            rows = rows + others
+        return run_page(rows, bool(more))
+
+    def _lines(self, query: ListLines | ListMarks, found: Any) -> Page[LineRow]:
+        rows: list[LineRow] = []
+        while True:
+            values, names = found
+            for row in lines_of(values, names or (), query):
+                if len(rows) >= query.limit:
+                    break
+                rows.append(row)
+            if len(rows) >= query.limit:
+                return Page(rows, (rows[-1].attempt, rows[-1].index) if rows else None)
+            args = lines_args(query, names[-1] if names else None)
+            if not names or len(names) < int(args[-1]):
+                return Page(rows)
+            _, (found,), _ = self._call(self._library.read, args)
+
+    def _lane(self, number: int) -> Lane:
+        if number >= len(self._lanes):
+            with self._lanes_lock, self._translated():
+                texts = cast("list[bytes]", self._client.lrange(f"{self._prefix}lane_texts", 0, -1))
+                self._lanes = [lane_of(text.decode(), suspect=False) for text in texts]
+        return self._lanes[number]
+
+    def _call(self, function: str, args: Sequence[Arg], *, writes: bool = False) -> Any:
+        command = ("FCALL", function, 1, self._marker_key, self._marker, self._time(), *args)
+        with self._translated():
+            try:
+                return self._send(command, writes)
+            except trouble.ResponseError as error:
+                if "Function not found" not in str(error):
+                    raise
+            self._load_library()  # the server lost it, or was exchanged for another
+            return self._send(command, writes)
+
+    def _send(self, command: Sequence[Arg], writes: bool) -> Any:
+        wait = self._address.wait
+        if wait is None or not writes:
+            return self._client.execute_command(*command)
+        milliseconds = int(self._address.wait_seconds * 1000)
+        with self._client.pipeline(transaction=False) as pipeline:
+            pipeline.execute_command(*command)
+            if wait == "aof":
+                pipeline.execute_command("WAITAOF", 1, 0, milliseconds)
+            else:
+                pipeline.execute_command("WAIT", 1, milliseconds)
+            answer, reached = pipeline.execute()
+        if (reached[0] if wait == "aof" else reached) < 1:
+            raise StoreError(
+                f"{self.url}: a commit was applied, and was not on the {'disk' if wait == 'aof' else 'replica'} "
+                f"{self._address.wait_seconds:g} seconds later; it is sent again"
+            )
+        return answer
+
+    def _time(self) -> Arg:
+        """An offset to the time of the server, or a time."""
+        return self._offset() if self._clock is None else f"@{int(self._clock.now())}"
+
+    def now(self) -> int:
+        self._check_open()
+        if self._clock is not None:
+            return self._clock.now()
+        with self._translated():
+            seconds, microseconds = self._client.time()
+        return int(seconds) * 1_000_000 + int(microseconds) + self._offset()
+
+    def send_hint(self, hint: Hint) -> None:
+        if not self._closed:
+            self._hints.send(self._client, hint)
+
+    def wait_for_hint(
+        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
+    ) -> bool:
+        self._check_open()
+        return self._hints.wait(queues, runs, worker, timeout)
+
+    def close(self) -> None:
+        self._closed = True
+        self._hints.close()
+        self._client.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("the store is closed")
+        if self._pid != os.getpid():
+            raise StoreError("the store was opened in another process; open it again in this one")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """What can happen to any server. Whatever else it answers is a bug of ours, and looks like one."""
+        try:
+            yield
+        except trouble.RedisError as error:
+            raise translated(error, self.url) from error
+
+
+def translated(error: trouble.RedisError, url: str) -> Exception:
+    told = str(error)
+    if isinstance(error, trouble.AuthenticationError | trouble.NoPermissionError | trouble.AuthorizationError):
+        return StoreError(
+            f"{url}: the server refuses this user: {told}; see docs/redis.md for the rights that are needed"
+        )
+    if isinstance(error, trouble.BusyLoadingError):
+        return StoreBusy(f"{url}: the server is starting: {told}")
+    if isinstance(error, trouble.ConnectionError | trouble.TimeoutError):
+        return StoreError(f"{url}: the server cannot be reached: {told}")
+    if isinstance(error, trouble.OutOfMemoryError):
+        return StoreFull(f"{url}: the memory of the server is full: {told}; nothing was written, and it is sent again")
+    if isinstance(error, trouble.ReadOnlyError):
+        return StoreReadOnly(f"{url}: the server is a replica by now: {told}")
+    if told.startswith("REPLACED"):
+        return StoreReplaced(
+            f"{url}: what was stored here is gone or was exchanged: the server was flushed, restored from a backup, or is "
+            f"another one. Nothing was written. Start the engine again to begin with what is there now"
+        )
+    if told.startswith(("MISCONF", "NOREPLICAS", "MASTERDOWN", "UNBLOCKED", "BUSY")):
+        return StoreError(f"{url}: the server does not write now: {told}")
+    return error
+
+
+def _refused_here(op: Any) -> Refused | None:
+    """What can be told without the rows."""
+    if isinstance(op, Settle):
+        if not may_settle(op.status, op.node):
+            return Refused(Refusal.STATUS, f"{op.status} -> {op.node}")
+        return None if split_attempt_id(op.attempt)[0] else Refused(Refusal.FENCED)
+    return refuse_values(op)
