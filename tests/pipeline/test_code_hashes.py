@@ -214,3 +214,53 @@ def test_the_hash_is_the_same_in_every_process_and_python(tmp_path: Path) -> Non
         for seed in ("1", "2")
     }
     assert found == {PINNED}
+
+
+def test_a_reloaded_helper_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "reload_helper.py").write_text("def change(text):\n    return text.upper()\n")
+    (tmp_path / "reload_stages.py").write_text(
+        "import os\nimport reload_helper\nfrom stepwell import Pipeline\n"
+        "p = Pipeline('p', root=os.environ['RELOAD_ROOT'])\n"
+        "@p.stage(input='in/{x}', output='out/{x}')\n"
+        "def stage(text: str):\n    return reload_helper.change(text)\n"
+    )
+    monkeypatch.setenv("RELOAD_ROOT", str(tmp_path / "root"))
+    (tmp_path / "root/in").mkdir(parents=True)
+    (tmp_path / "root/in/a").write_text("Text")
+    pipeline = importlib.import_module("reload_stages").p
+    engine = f"sqlite:///{tmp_path}/engine.db"
+    assert pipeline.build(engine=engine).produced == ("stage a",)
+    (tmp_path / "reload_helper.py").write_text("def change(text):\n    return text.lower() + '!'\n")
+    assert pipeline.build(engine=engine).produced == ()  # what runs is still what was imported
+    importlib.reload(sys.modules["reload_helper"])
+    assert [cause.code for cause in pipeline.why("out/a").standing.causes] == ["code_changed"]
+    assert pipeline.build(engine=engine).produced == ("stage a",)
+    assert (tmp_path / "root/out/a").read_text() == "text!"
+    for name in ("reload_helper", "reload_stages"):
+        del sys.modules[name]
+
+
+def test_an_edit_that_is_not_yet_loaded_is_noticed_by_the_next_process(tmp_path: Path) -> None:
+    """A process that goes on with the old code must not tell others that the new file has its hash."""
+    (tmp_path / "edited.py").write_text(
+        "from pathlib import Path\nfrom stepwell import Pipeline\n"
+        "p = Pipeline('p', root='root')\n"
+        "@p.stage(input='in/{x}', output='out/{x}')\n"
+        "def stage(text: str):\n    return text.upper()\n"
+    )
+    (tmp_path / "root/in").mkdir(parents=True)
+    (tmp_path / "root/in/a").write_text("Text")
+    first = (
+        "from edited import p\nfrom pathlib import Path\np.build()\n"
+        "Path('edited.py').write_text(Path('edited.py').read_text().replace('upper', 'lower'))\n"
+        "Path('root/in/b').write_text('More')\nprint(p.build().produced)"
+    )
+    told = []
+    for program in (first, "import time; time.sleep(0.3)\nfrom edited import p; print(sorted(p.build().produced))"):
+        ended = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        told.append(ended.stdout.strip())
+    assert told == ["('stage b',)", "['stage a', 'stage b']"]

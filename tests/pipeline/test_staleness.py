@@ -321,3 +321,13 @@ def test_build_of_a_target_makes_only_what_it_needs(root: Path, engine: Engine, 
     assert ledger.take() == [f"digest {A}"]
     blog.build(["summary"], engine=engine)
     assert ledger.take() == [f"summary {B}"]
+
+
+def test_work_that_was_planned_for_another_root_is_refused(root: Path, tmp_path: Path) -> None:
+    from stepwell.errors import OtherRoot
+    from stepwell.pipeline.registry import find_pipeline
+
+    pipeline = make_blog(root)
+    assert find_pipeline(pipeline.home, pipeline.name, pipeline.store.root_id) is pipeline
+    with pytest.raises(OtherRoot, match="is not the one that the work was planned for"):
+        find_pipeline(pipeline.home, pipeline.name, "another")

@@ -118,6 +118,7 @@ class View:
 
     def __init__(self, pipeline: Pipeline, *, folders: Sequence[Folder] | None = None) -> None:
         self.pipeline = pipeline
+        pipeline.refresh_code()
         with no_collections():
             self.snapshot: Snapshot = (
                 pipeline.store.snapshot(pipeline.wanted)

@@ -272,7 +272,7 @@ class Pipeline:
                 continue
             code = self.code(name)
             if code.is_static and stage.function is not None and not stage.uses:
-                files = [[file, list(stamp_of(file) or ())] for file in code.files]
+                files = [[file, list(stamp or ())] for file, stamp in sorted(code.files.items())]
                 stamps[name] = [_function_name(stage.function), code.hash, files]
         return stamps
 
@@ -289,6 +289,15 @@ class Pipeline:
             if seen is None or list(seen) != stamp or is_recent(seen, now):
                 return None
         return str(found[1])
+
+    def refresh_code(self) -> None:
+        """Look again at the code of stages whose modules were reloaded."""
+        for name, stage in self.stages.items():
+            known = self._code.get(name)
+            if known.is_current if known is not None else (name not in self._current or self._known_hash(stage)):
+                continue
+            self._code.pop(name, None)
+            self._current.pop(name, None)
 
     def forget_code(self) -> None:
         """Look at the code again: a module was reloaded."""

@@ -21,6 +21,7 @@ class Listed(NamedTuple):
 
 
 def list_everything(pipeline: Pipeline) -> Listed:
+    pipeline.refresh_code()
     number = pipeline.store.lease_number(pipeline.name)
     return Listed(number, pipeline.store.walk(pipeline.wanted))
 

@@ -15,8 +15,15 @@ class Code(NamedTuple):
     """The hash of each function, class and constant, and `file:line`, by `module:name`."""
     unknown: Mapping[str, str]
     """What could not be followed, and where: a change of it is not noticed unless it is declared (`uses`, `version`)."""
-    files: tuple[str, ...]
+    files: Mapping[str, Any]
+    """The files it was found in, with the stamps they had when they were read."""
     is_static: bool
+    seen: tuple[tuple[Mapping[str, Any], str, object], ...] = ()
+
+    @property
+    def is_current(self) -> bool:
+        """False when a module that it was found in has been reloaded, or something in it replaced."""
+        return all(home.get(name) is value for home, name, value in self.seen)
 
 
 def code_of(
@@ -24,7 +31,7 @@ def code_of(
 ) -> Code:
     """The code of a function and of everything of the project that it uses; with `version`, that version."""
     if version is not None:
-        return Code(f"v:{version}", {"version": (version, "")}, {}, (), False)
+        return Code(f"v:{version}", {"version": (version, "")}, {}, {}, False)
     from .follow import Follower
 
     follower = Follower(skipped)
@@ -38,8 +45,9 @@ def code_of(
         _digest({name: part[0] for name, part in follower.parts.items()}),
         follower.parts,
         follower.unknown,
-        tuple(sorted(follower.files)),
+        follower.files,
         follower.is_static,
+        tuple(follower.seen),
     )
 
 

@@ -17,6 +17,7 @@ from hashlib import sha256
 from typing import Any
 
 from ...importable import importable_name, module_of
+from ..states.listing import Stamp, stamp_of
 from .syntax import (
     assignments,
     attributes_of,
@@ -67,10 +68,13 @@ class Follower:
         """The hash of each part, and `file:line`, by `module:name`."""
         self.unknown: dict[str, str] = {}
         """What could not be followed, and where."""
-        self.files: set[str] = set()
+        self.files: dict[str, Stamp | None] = {}
+        """The files it was found in, with the stamps they had when they were read."""
         self.is_static = True
         """Whether all of it stands in files: nothing was taken from values that only this process has."""
         self._modules: dict[str, ast.Module | None] = {}
+        self.seen: list[tuple[Mapping[str, Any], str, object]] = []
+        """What names of modules stood for: when one stands for something else, the module was reloaded."""
         self._skipped = tuple(skipped)
 
     def add(self, thing: object, label: str = "") -> None:
@@ -106,8 +110,8 @@ class Follower:
 
     def _syntax(self, file: str) -> ast.Module | None:
         if file not in self._modules:
+            self.files[file] = stamp_of(file)  # before it is read: what changes meanwhile is noticed
             self._modules[file] = module_syntax(file)
-            self.files.add(file)
         return self._modules[file]
 
     def _function(self, function: types.FunctionType) -> None:
@@ -185,6 +189,9 @@ class Follower:
         value = around[used]
         if isinstance(value, self._skipped):
             return
+        home = sys.modules.get(around.get("__name__", ""))
+        if home is not None and vars(home).get(used) is value:
+            self.seen.append((vars(home), used, value))
         if isinstance(value, types.ModuleType):
             for chain in attributes_of(node, used):
                 self._attribute(value, chain, name)
