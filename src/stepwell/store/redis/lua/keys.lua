@@ -30,6 +30,7 @@
 --   worker:W            hash   lease;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
 --   lane:L:D NUL workflow   set   (urgency, run) of runs with READY nodes behind an open gate
 --   leases, due, deadlines, held, cancelling   set   (time, worker or run): what a sweep looks for
+--   ended               set    (time, run) of runs that ended: the oldest are forgotten first
 --   releasing           set    runs that have such a list behind an open gate
 --   version:K:NAME      hash   versions of a definition;  names:K: set of names
 --

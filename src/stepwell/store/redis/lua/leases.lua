@@ -171,7 +171,7 @@ local function update_due(run)
   run.due_first, run.due_changed, run.changed = first and time_of(first), false, true
 end
 
-local TIMED = {due = 'due', deadline = 'deadlines', cancel = 'cancelling', held = 'held'}
+local TIMED = {due = 'due', deadline = 'deadlines', cancel = 'cancelling', held = 'held', ended = 'ended'}
 
 -- Every set that is ordered by time, and the stopping and unfinished runs, as the rows say now.
 update_all_marks = function()

@@ -45,6 +45,7 @@ local function marks_of(run)
     due = open and run.due_first and mark_of(run, run.due_first),
     deadline = open and mark_of(run, run.deadline),
     cancel = mark_of(run, run.cancel_at),
+    ended = run.status >= R.COMPLETED and mark_of(run, run.ended),
     held = held and run.expires and mark_of(run, max(run.expires, run.reported)),
     stopping = run.stopping and run.running > 0 and run.packed,
     unfinished = run.status < R.COMPLETED and run.serving,
