@@ -67,7 +67,7 @@ def test_the_clock_is_the_one_that_is_given(tmp_path: Path) -> None:
         ("memory://somewhere", "use memory://"),
         ("memory://?shared=1", "use memory://"),
         ("stepwell.db", "use memory://"),
-        ("postgresql://localhost/db", "use memory://"),
+        ("mysql://localhost/db", "use memory://"),
         ("sqlite://", "three slashes"),
         ("sqlite:///", "three slashes"),
         ("sqlite://stepwell.db", "three slashes"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qsl, unquote
 
 from ..clock import SECONDS_NEEDED, Clock, is_seconds
@@ -16,8 +17,9 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
     """Open the store that a URL names.
 
     `memory://` | `sqlite:///relative.db` | `sqlite:////absolute.db`, with `?synchronous=normal` (a power cut may then
-    undo the last commits; a crash of the process does not) and `?busy_seconds=30` | `redis://host:6379/0`, `rediss://…` or
-    `redis+sentinel://host:26379/service/0`, with the options of docs/redis.md.
+    undo the last commits; a crash of the process does not) and `?busy_seconds=30` |
+    `postgresql://user@host:5432/database` with the options of docs/postgres.md and whatever libpq knows |
+    `redis://host:6379/0`, `rediss://…` or `redis+sentinel://host:26379/service/0`, with the options of docs/redis.md.
     """
     scheme, separator, rest = url.partition("://")
     location, _, query = rest.partition("?")
@@ -34,7 +36,23 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
         return RedisStore(url)
     if separator and scheme == "sqlite":
         return _open_sqlite(url, unquote(location), options, clock)
-    raise InputError(f"store URL {url!r}: use memory://, sqlite:///path/to/file.db or redis://host:6379/0")
+    if separator and scheme in ("postgresql", "postgres"):
+        return _open_postgres(url, clock)
+    public = re.sub(r"://([^/@:]*):[^@]*@", r"://\1:***@", url)
+    raise InputError(
+        f"store URL {public!r}: use memory://, sqlite:///path/to/file.db, postgresql://user@host/database "
+        "or redis://host:6379/0"
+    )
+
+
+def _open_postgres(url: str, clock: Clock | None) -> Store:
+    try:
+        from .postgres import PostgresStore
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        raise InputError("a postgresql:// store needs psycopg: pip install 'stepwell[postgres]'") from None
+    return PostgresStore(url, clock=clock)
 
 
 def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock | None) -> Store:

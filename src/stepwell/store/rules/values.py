@@ -6,7 +6,7 @@ bits, a seed is one without a sign.
 
 from __future__ import annotations
 
-from ...model import AddGraph, Create, Enlist, Gate, Op, Refusal, Refused
+from ...model import AddGraph, Create, Enlist, Gate, Op, Refusal, Refused, SaveVersion
 
 INDEXED_BYTES = 500
 MAX_TEXT = 4_000
@@ -35,6 +35,8 @@ def refuse_values(op: Op) -> Refused | None:
             wrong = _text((op.worker,)) or _number((op.lease,))
         case Gate():
             wrong = _text((op.run_id, op.token, op.purpose)) or _number((op.lease,))
+        case SaveVersion():
+            wrong = _text((op.name, op.digest))
         case _:
             return None
     return None if wrong is None else Refused(Refusal.INVALID, wrong)

@@ -84,10 +84,17 @@ def test_lists_are_paged_and_have_no_bodies(store: Store) -> None:
 
 def test_a_large_body_comes_back_as_it_was(store: Store) -> None:
     body = bytes(range(256)) * 8_000
-    store.commit([SaveVersion("trigger", "Ümläut \u0000 @ 7", "d", body)])
-    found = reader.get_version(store, "trigger", "Ümläut \u0000 @ 7")
+    store.commit([SaveVersion("trigger", "Ümläut \u0007 @ 7", "d", body)])
+    found = reader.get_version(store, "trigger", "Ümläut \u0007 @ 7")
     assert found is not None
     assert (found.body, found.size) == (body, len(body))
+
+
+def test_a_name_that_not_every_store_can_keep_is_refused(store: Store) -> None:
+    for name in ("a NUL \u0000", "half a character \ud800", "long" * 200):
+        (receipt,) = store.commit([SaveVersion("trigger", name, "d", b"")])
+        assert isinstance(receipt, Refused)
+        assert receipt.reason is Refusal.INVALID
 
 
 def test_many_who_save_at_once_get_versions_of_their_own(store: Store) -> None:

@@ -1,0 +1,154 @@
+"""Connections to the server: a few, kept for the next who needs one, and replaced when they break."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from ...errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
+from .address import Address
+
+KEPT = 4
+"""Idle connections that are kept open."""
+CONNECT_SECONDS = 10
+OLDEST_SERVER = 14
+_SETTINGS = {
+    # How long a commit may take or wait: a copy of it whose sender is gone ends by itself, long before it is forgotten.
+    "statement_timeout": "60s",
+    "lock_timeout": "20s",
+    "idle_in_transaction_session_timeout": "60s",
+    "client_connection_check_interval": "2s",
+}
+
+AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
+"""The server undid what it was asked, because of others."""
+_BROKEN = ("08", "57P", "53300")
+"""How the numbers of errors begin that say nothing about what was asked: connections that broke, a server that ends or begins,
+too many connections."""
+
+
+def worth_repeating(error: psycopg.Error) -> bool:
+    if isinstance(error, AGAIN):
+        return True
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate.startswith(_BROKEN)
+
+
+class Connections:
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._idle: list[psycopg.Connection[Any]] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def one(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection for one use. One that broke is closed, and with it those that have been idle: they broke, too."""
+        connection = self._take()
+        try:
+            yield connection
+        except BaseException:
+            if connection.closed or connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                connection.close()
+                self._drop_idle()
+                raise
+            self._give_back(connection)
+            raise
+        self._give_back(connection)
+
+    def connect(self, purpose: str = "") -> psycopg.Connection[Any]:
+        """A connection of one's own."""
+        connection: psycopg.Connection[Any] = psycopg.connect(
+            self._address.conninfo,
+            autocommit=True,
+            prepare_threshold=None if self._address.pooled else 2,
+            **self._defaults(purpose),
+        )
+        try:
+            self._check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _defaults(self, purpose: str) -> dict[str, Any]:
+        """What the URL does not say itself."""
+        wanted: dict[str, Any] = {
+            "connect_timeout": CONNECT_SECONDS,
+            "application_name": f"stepwell {os.getpid()}{purpose}",
+            "client_encoding": "UTF8",
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+        }
+        if not self._address.pooled:
+            wanted["target_session_attrs"] = "read-write"
+        said = psycopg.conninfo.conninfo_to_dict(self._address.conninfo)
+        return {name: value for name, value in wanted.items() if name not in said}
+
+    def _check(self, connection: psycopg.Connection[Any]) -> None:
+        version = connection.info.server_version // 10_000
+        if version < OLDEST_SERVER:
+            raise StoreError(
+                f"{self._address.url}: the server is PostgreSQL {version}; {OLDEST_SERVER} or newer is needed"
+            )
+        if self._address.pooled:
+            return
+        for name, value in _SETTINGS.items():
+            try:
+                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            except psycopg.Error:  # a platform on which the server cannot notice that a client is gone
+                if name != "client_connection_check_interval":
+                    raise
+
+    def _take(self) -> psycopg.Connection[Any]:
+        with self._lock:
+            if self._closed:
+                raise StoreError(f"the store {self._address.url} is closed")
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.closed:
+                    return connection
+        return self.connect()
+
+    def _give_back(self, connection: psycopg.Connection[Any]) -> None:
+        with self._lock:
+            if not self._closed and len(self._idle) < KEPT:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _drop_idle(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+        self._drop_idle()
+
+    def translated(self, error: psycopg.Error) -> StoreError:
+        """PostgreSQL's errors in our words: what happened and what to do. The password is in none of them."""
+        where, told = self._address.url, self._address.masked(error)
+        if isinstance(error, errors.DiskFull | errors.OutOfMemory):
+            return StoreFull(
+                f"{where}: the server has no space left ({told}); nothing was written, free some and retry"
+            )
+        if isinstance(error, errors.ReadOnlySqlTransaction | errors.InsufficientPrivilege):
+            return StoreReadOnly(f"{where} may not be written ({told}); nothing was written")
+        if isinstance(error, (errors.QueryCanceled, *AGAIN)):
+            return StoreBusy(
+                f"{where}: others have held what is needed for too long ({told}); nothing was written, try again"
+            )
+        if worth_repeating(error):
+            return StoreError(f"{where} cannot be reached, or the connection broke: {told}; it is safe to try again")
+        return StoreError(f"{where}: {told}; nothing was written")

@@ -1,0 +1,5 @@
+"""How much one commit of PostgreSQL takes."""
+
+from ...model import StoreLimits
+
+LIMITS = StoreLimits()

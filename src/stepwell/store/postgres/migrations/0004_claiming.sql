@@ -1,0 +1,229 @@
+-- Claims: READY nodes become RUNNING, each as a new attempt under the worker's lease.
+--
+-- First the runs are found, most urgent first, and locked as far as nobody else holds them; then, in a later statement, which
+-- sees what others have committed meanwhile, their nodes are taken in the order of the graph.
+
+-- The runs that a claim takes from, locked, in order. `p_mine` are locked already. `o_contended`: others hold some.
+-- What is found is looked at again once it is locked, until nothing new is found.
+CREATE FUNCTION lock_claimed_1(p_lanes integer[], p_limits integer[], p_runs text[], p_workflows text[], p_digests text[],
+                               p_mine bigint[], OUT o_runs bigint[], OUT o_contended boolean) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_room integer := (SELECT max(l) FROM unnest(p_limits) u(l));
+  v_mine bigint[] := coalesce(p_mine, '{}');
+  v_theirs bigint[] := '{}';
+  v_new bigint[];
+  v_locked bigint[];
+BEGIN
+  LOOP
+    -- Of each lane the first runs, as many as have the nodes that are wanted.
+    IF p_runs IS NOT NULL THEN
+      SELECT array_agg(run ORDER BY urgency, run) INTO o_runs
+        FROM (SELECT DISTINCT g.run, g.urgency
+                FROM (SELECT f.run, f.urgency, f.most, sum(f.ready) OVER (ORDER BY f.place, f.urgency, f.run) - f.ready AS before
+                        FROM (SELECT r.key AS run, r.urgency, l.place, l.most,
+                                     (SELECT count(*) FROM (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.lane
+                                                             LIMIT v_room) y) AS ready
+                                FROM run r CROSS JOIN unnest(p_lanes, p_limits) WITH ORDINALITY l(lane, most, place)
+                               WHERE r.id = ANY(p_runs) AND r.gate = {G_OPEN} AND r.key <> ALL(v_theirs)) f
+                       WHERE f.ready > 0) g
+               WHERE g.before < g.most) h;
+    ELSE
+      SELECT array_agg(run ORDER BY urgency, run) INTO o_runs
+        FROM (SELECT DISTINCT g.run, g.urgency
+                FROM (SELECT f.*, sum(f.ready) OVER (ORDER BY f.place, f.urgency, f.run) - f.ready AS before
+                        FROM (SELECT o.run, o.urgency, l.place, l.most,
+                                     (SELECT count(*) FROM (SELECT FROM ready y WHERE y.run = o.run AND y.lane = l.lane
+                                                             LIMIT v_room) y) AS ready
+                                FROM unnest(p_lanes, p_limits) WITH ORDINALITY l(lane, most, place)
+                                     CROSS JOIN unnest(p_workflows, p_digests) s(workflow, digest)
+                                     JOIN graph g ON g.digest = s.digest
+                                     CROSS JOIN LATERAL
+                                     (SELECT o.urgency, o.run FROM offer o
+                                       WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
+                                         AND o.run <> ALL(v_theirs)
+                                       ORDER BY o.urgency, o.run LIMIT v_room) o) f) g
+               WHERE g.before < g.most) h;
+    END IF;
+    v_new := array(SELECT run FROM unnest(o_runs) u(run) WHERE run <> ALL(v_mine));
+    IF cardinality(v_new) > 0 THEN
+      v_locked := lock_free_1(v_new);
+      v_mine := v_mine || v_locked;
+      v_theirs := v_theirs || array(SELECT run FROM unnest(v_new) u(run) WHERE run <> ALL(v_locked));
+    ELSIF p_runs IS NULL AND o_runs IS NOT NULL AND forget_offers_1(o_runs, p_lanes) > 0 THEN
+      NULL;   -- some had nothing to give, and stood before others that have
+    ELSE
+      o_contended := cardinality(v_theirs) > 0;
+      RETURN;
+    END IF;
+  END LOOP;
+END $$;
+
+-- Offers of runs that we hold and that are out of date are removed; how many there were.
+CREATE FUNCTION forget_offers_1(p_runs bigint[], p_lanes integer[]) RETURNS integer LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_count integer;
+BEGIN
+  DELETE FROM offer o USING run r
+   WHERE o.run = ANY(p_runs) AND o.lane = ANY(p_lanes) AND r.key = o.run
+     AND (r.gate <> {G_OPEN} OR r.graph <> o.graph OR NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = o.lane));
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  RETURN v_count;
+END $$;
+
+-- Which nodes of these runs a claim takes, lane by lane; the limits are cumulative.
+CREATE FUNCTION choose_ready_1(p_lanes integer[], p_limits integer[], p_runs bigint[],
+                               OUT o_runs bigint[], OUT o_lanes integer[], OUT o_ranks integer[], OUT o_idxs integer[])
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_places integer[];
+  v_most integer := (SELECT max(l) FROM unnest(p_limits) u(l));
+  v_chosen integer[] := '{}';
+BEGIN
+  SELECT array_agg(place ORDER BY place, run_place, rank), array_agg(run ORDER BY place, run_place, rank),
+         array_agg(lane ORDER BY place, run_place, rank), array_agg(rank ORDER BY place, run_place, rank),
+         array_agg(idx ORDER BY place, run_place, rank)
+    INTO v_places, o_runs, o_lanes, o_ranks, o_idxs
+    FROM (SELECT l.place, k.place AS run_place, y.run, y.lane, y.rank, y.idx
+            FROM unnest(p_lanes) WITH ORDINALITY l(lane, place) CROSS JOIN unnest(p_runs) WITH ORDINALITY k(run, place)
+                 CROSS JOIN LATERAL (SELECT y.run, y.lane, y.rank, y.idx FROM ready y WHERE y.run = k.run AND y.lane = l.lane
+                                      ORDER BY y.rank LIMIT v_most) y) f;
+  IF v_places IS NULL THEN
+    RETURN;
+  END IF;
+  IF v_places[1] = v_places[cardinality(v_places)] THEN   -- one lane, as nearly always
+    v_most := p_limits[v_places[1]];
+    o_runs := o_runs[:v_most];
+    o_lanes := o_lanes[:v_most];
+    o_ranks := o_ranks[:v_most];
+    o_idxs := o_idxs[:v_most];
+    RETURN;
+  END IF;
+  FOR i IN 1 .. cardinality(v_places) LOOP
+    IF cardinality(v_chosen) < p_limits[v_places[i]] THEN
+      v_chosen := v_chosen || i;
+    END IF;
+  END LOOP;
+  SELECT array_agg(run ORDER BY place), array_agg(lane ORDER BY place), array_agg(rank ORDER BY place), array_agg(idx ORDER BY place)
+    INTO o_runs, o_lanes, o_ranks, o_idxs
+    FROM unnest(o_runs, o_lanes, o_ranks, o_idxs) WITH ORDINALITY u(run, lane, rank, idx, place) WHERE place = ANY(v_chosen);
+END $$;
+
+-- The nodes become RUNNING.
+CREATE FUNCTION start_1(p_claim bigint, p_worker text, p_runs bigint[], p_lanes integer[], p_ranks integer[], p_idxs integer[],
+                        p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+  DELETE FROM ready y USING unnest(p_runs, p_lanes, p_ranks, p_idxs) u(run, lane, rank, idx)
+   WHERE y.run = u.run AND y.lane = u.lane AND y.rank = u.rank AND y.idx = u.idx;
+
+  WITH started AS (
+    UPDATE node n SET status = {N_RUNNING}, attempt = n.attempt + 1
+      FROM unnest(p_runs, p_idxs) WITH ORDINALITY u(run, idx, place) WHERE n.run = u.run AND n.idx = u.idx
+    RETURNING u.place, n.run, n.idx, n.attempt),
+  attempts AS (
+    INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
+    SELECT p_claim * {ORDINALS} + place - 1, run, idx, attempt, {A_RUNNING}, p_worker, p_now FROM started)
+  INSERT INTO held (worker, attempt) SELECT p_worker, p_claim * {ORDINALS} + place - 1 FROM started;
+
+  UPDATE run r SET seq = r.seq + t.started, started_at = coalesce(r.started_at, p_now),
+                   status = CASE r.status WHEN {R_PENDING} THEN {R_RUNNING} ELSE r.status END
+    FROM (SELECT run, count(*) AS started FROM unnest(p_runs) u(run) GROUP BY run) t WHERE r.key = t.run;
+
+  INSERT INTO journal (run, seq, at, kind, idx, number)
+  SELECT a.run, r.seq + 1 - row_number() OVER (PARTITION BY a.run ORDER BY a.key DESC), p_now, {K_CLAIMED}, a.idx, a.number
+    FROM attempt a JOIN run r ON r.key = a.run
+   WHERE a.key BETWEEN p_claim * {ORDINALS} AND p_claim * {ORDINALS} + {ORDINALS} - 1;
+END $$;
+
+-- The payload that a row of a run holds or refers to.
+CREATE FUNCTION payload_1(p_run bigint, p_value bytea) RETURNS bytea LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN substr(p_value, 1, 1) = '\x00'
+              THEN (SELECT data FROM blob WHERE run = p_run AND hash = substr(p_value, 2)) ELSE p_value END
+$$;
+
+-- A claim by runs (`p_runs`) or by what is served. What it takes it answers; a repeat answers what is still current.
+CREATE FUNCTION claim_1(p_op jsonb, p_mine bigint[], p_now bigint, OUT o_receipt jsonb, OUT o_bytes bytea[]) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_claim bigint;
+  v_lanes integer[];
+  v_limits integer[];
+  v_runs bigint[];
+  v_contended boolean := false;
+  t_runs bigint[];    -- what is taken
+  t_lanes integer[];
+  t_ranks integer[];
+  t_idxs integer[];
+  v_grants jsonb;
+  v_needs boolean;
+  v_inputs jsonb;
+  v_rows jsonb;
+  v_more bytea[];
+BEGIN
+  IF NOT EXISTS (SELECT FROM worker WHERE id = p_op ->> 'worker' AND lease_until > p_now) THEN
+    o_receipt := 'null';
+    RETURN;
+  END IF;
+  SELECT key INTO v_claim FROM claim WHERE id = p_op ->> 'claim';
+  IF v_claim IS NULL THEN
+    SELECT array_agg(l.key ORDER BY a.place), array_agg(least((a.lane ->> 4)::int, {NODES}) ORDER BY a.place)
+      INTO v_lanes, v_limits
+      FROM jsonb_array_elements(p_op -> 'lanes') WITH ORDINALITY a(lane, place)
+           JOIN lane l ON l.queue = a.lane ->> 0 AND l.body = a.lane ->> 1 AND l.careful = (a.lane ->> 2)::boolean
+                      AND l.suspect = (a.lane ->> 3)::boolean
+     WHERE (a.lane ->> 4)::int > 0;
+    IF v_lanes IS NOT NULL THEN
+      SELECT o_runs, o_contended INTO v_runs, v_contended
+        FROM lock_claimed_1(v_lanes, v_limits,
+                            CASE WHEN p_op ? 'runs' THEN array(SELECT jsonb_array_elements_text(p_op -> 'runs')) END,
+                            CASE WHEN p_op ? 'serves' THEN array(SELECT s ->> 0 FROM jsonb_array_elements(p_op -> 'serves') s) END,
+                            CASE WHEN p_op ? 'serves' THEN array(SELECT s ->> 1 FROM jsonb_array_elements(p_op -> 'serves') s) END,
+                            p_mine);
+    END IF;
+    IF cardinality(v_runs) > 0 THEN
+      SELECT o_runs, o_lanes, o_ranks, o_idxs INTO t_runs, t_lanes, t_ranks, t_idxs
+        FROM choose_ready_1(v_lanes, v_limits, v_runs);
+    END IF;
+    IF t_runs IS NULL THEN
+      o_receipt := jsonb_build_object('grants', '[]'::jsonb, 'contended', v_contended);
+      RETURN;
+    END IF;
+    INSERT INTO claim (id) VALUES (p_op ->> 'claim') RETURNING key INTO v_claim;
+    PERFORM start_1(v_claim, p_op ->> 'worker', t_runs, t_lanes, t_ranks, t_idxs, p_now);
+  END IF;
+  SELECT coalesce(jsonb_agg(jsonb_build_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation,
+                                              r.heals, n.postponed) ORDER BY a.key), '[]'),
+         bool_or(g.has_needs), array_agg(DISTINCT a.run)
+    INTO v_grants, v_needs, v_runs
+    FROM attempt a JOIN node n ON n.run = a.run AND n.idx = a.idx JOIN run r ON r.key = a.run JOIN graph g ON g.key = r.graph
+   WHERE a.key BETWEEN v_claim * {ORDINALS} AND v_claim * {ORDINALS} + {ORDINALS} - 1 AND a.status = {A_RUNNING};
+  IF v_needs THEN
+    SELECT jsonb_agg(jsonb_build_array(ordinal, ancestor) ORDER BY ordinal, ancestor),
+           array_agg(output ORDER BY ordinal, ancestor)
+      INTO v_inputs, o_bytes
+      FROM (SELECT a.key % {ORDINALS} AS ordinal, d.ancestor, payload_1(a.run, p.output) AS output
+              FROM attempt a JOIN run r ON r.key = a.run
+                   CROSS JOIN LATERAL (SELECT ancestor FROM need WHERE graph = r.graph AND child = a.idx OFFSET 0) d
+                   JOIN attempt p ON p.run = a.run AND p.idx = d.ancestor AND p.status = {A_COMPLETED}
+             WHERE a.key BETWEEN v_claim * {ORDINALS} AND v_claim * {ORDINALS} + {ORDINALS} - 1 AND a.status = {A_RUNNING}
+               AND p.output IS NOT NULL) i;
+  END IF;
+  IF p_op ? 'serves' AND v_runs IS NOT NULL THEN
+    SELECT o_rows, o_bytes INTO v_rows, v_more FROM run_rows_1(v_runs);
+    o_bytes := coalesce(o_bytes, '{}') || v_more;
+  END IF;
+  o_receipt := jsonb_build_object('grants', v_grants, 'inputs', v_inputs, 'runs', v_rows, 'contended', v_contended);
+END $$;
+
+-- Rows of runs, by id; of each its input and its fork are apart.
+CREATE FUNCTION run_rows_1(p_runs bigint[], OUT o_rows jsonb, OUT o_bytes bytea[]) LANGUAGE sql STABLE AS $$
+  SELECT jsonb_agg(jsonb_build_array(r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL, r.seed::text, -r.urgency,
+                                     r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq,
+                                     r.created_at, r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated,
+                                     r.origin, r.tags, r.timeout) ORDER BY r.id),
+         array_agg(payload_1(r.key, r.input) ORDER BY r.id) || array_agg(r.fork ORDER BY r.id)
+    FROM run r JOIN graph g ON g.key = r.graph WHERE r.key = ANY(p_runs)
+$$;

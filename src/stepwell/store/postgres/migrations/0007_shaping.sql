@@ -1,0 +1,148 @@
+-- Ops that make graphs and runs. Their names are locked already: nobody else stores the same graph or creates the same run.
+
+-- Rows of a graph from `start` on: [id, queue, body, careful, rank, removed, parents, needs].
+CREATE FUNCTION add_graph_1(p_op jsonb, p_document bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_graph bigint;
+  v_loaded integer;
+  v_total integer;
+  v_start integer := (p_op ->> 'start')::int;
+  v_rows jsonb := p_op -> 'rows';
+  v_new integer;
+BEGIN
+  SELECT key, loaded, total INTO v_graph, v_loaded, v_total FROM graph WHERE digest = p_op ->> 'digest';
+  IF v_graph IS NULL AND v_start > 0 OR v_start > v_loaded THEN
+    RETURN 'null';
+  END IF;
+  IF v_graph IS NULL THEN
+    INSERT INTO graph (digest, workflow, signature, document, total, registered_at)
+    VALUES (p_op ->> 'digest', p_op ->> 'workflow', p_op ->> 'signature', coalesce(p_document, ''), (p_op ->> 'total')::int, p_now)
+    RETURNING key, loaded, total INTO v_graph, v_loaded, v_total;
+  ELSE
+    UPDATE graph SET registered_at = p_now WHERE key = v_graph;
+  END IF;
+  v_new := greatest(0, v_start + jsonb_array_length(v_rows) - v_loaded);
+  IF v_new > 0 THEN
+    INSERT INTO layout (graph, idx, id, parents, lane, rank, removed)
+    SELECT v_graph, v_start + r.place - 1, r.row ->> 0, jsonb_array_length(r.row -> 6), l.key, (r.row ->> 4)::int, (r.row ->> 5)::boolean
+      FROM jsonb_array_elements(v_rows) WITH ORDINALITY r(row, place)
+           JOIN lane l ON l.queue = r.row ->> 1 AND l.body = r.row ->> 2 AND l.careful = (r.row ->> 3)::boolean AND NOT l.suspect
+     WHERE v_start + r.place - 1 >= v_loaded;
+    INSERT INTO edge (graph, parent, child)
+    SELECT v_graph, p.parent::int, v_start + r.place - 1
+      FROM jsonb_array_elements(v_rows) WITH ORDINALITY r(row, place)
+           CROSS JOIN LATERAL jsonb_array_elements_text(r.row -> 6) p(parent)
+     WHERE v_start + r.place - 1 >= v_loaded
+        ON CONFLICT DO NOTHING;
+    INSERT INTO need (graph, child, ancestor)
+    SELECT v_graph, v_start + r.place - 1, n.ancestor::int
+      FROM jsonb_array_elements(v_rows) WITH ORDINALITY r(row, place)
+           CROSS JOIN LATERAL jsonb_array_elements_text(r.row -> 7) n(ancestor)
+     WHERE v_start + r.place - 1 >= v_loaded
+        ON CONFLICT DO NOTHING;
+    UPDATE graph g
+       SET loaded = g.loaded + v_new,
+           roots = roots + (SELECT count(*) FROM layout l WHERE l.graph = v_graph AND l.idx >= v_loaded AND l.parents = 0),
+           has_needs = has_needs OR EXISTS (SELECT FROM need d WHERE d.graph = v_graph AND d.child >= v_loaded)
+     WHERE g.key = v_graph;
+  END IF;
+  RETURN jsonb_build_array(v_loaded + v_new, v_total);
+END $$;
+
+-- The next nodes of runs; with the last of them the gate opens, or is held for what a fork shares.
+CREATE FUNCTION load_1(p_runs bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_forks bigint[];
+BEGIN
+  WITH added AS (
+    INSERT INTO node (run, idx, status, waiting, live, lane, rank)
+    SELECT r.key, l.idx, CASE l.parents WHEN 0 THEN {N_READY} ELSE {N_PENDING} END, l.parents, l.parents, l.lane, l.rank
+      FROM unnest(p_runs) k(key) JOIN run r ON r.key = k.key
+           CROSS JOIN LATERAL (SELECT idx, parents, lane, rank FROM layout l
+                                WHERE l.graph = r.graph AND l.idx >= r.loaded AND l.idx < r.loaded + {NODES} OFFSET 0) l
+    RETURNING run, lane, rank, idx, status)
+  INSERT INTO ready (run, lane, rank, idx) SELECT run, lane, rank, idx FROM added WHERE status = {N_READY};
+  UPDATE run SET loaded = least(loaded + {NODES}, total) WHERE key = ANY(p_runs);
+  UPDATE run r SET gate = {G_OPEN}, purpose = NULL, expires_at = NULL, open = r.total, active = g.roots
+    FROM graph g WHERE r.key = ANY(p_runs) AND r.loaded = r.total AND g.key = r.graph;
+  v_forks := array(SELECT key FROM run WHERE key = ANY(p_runs) AND fork IS NOT NULL AND loaded = total);
+  IF cardinality(v_forks) > 0 THEN
+    PERFORM close_gates_1(v_forks, 'fork', NULL, p_now);
+  END IF;
+  PERFORM offer_1(p_runs);
+END $$;
+
+-- Rows: [id, workflow, target, digest, seed, on_failure, urgency, timeout, idempotency key, origin, tags].
+-- Of each is answered: [run, existed, same content, loaded, total] or, without a run, whether the graph is there.
+CREATE FUNCTION create_1(p_rows jsonb, p_input bytea[], p_fork bytea[], p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_existing bigint[];
+  v_new bigint[];
+  v_answer jsonb;
+BEGIN
+  SELECT array_agg(coalesce((SELECT key FROM run WHERE id = r.row ->> 0),
+                            (SELECT key FROM run WHERE workflow = r.row ->> 1 AND idempotency_key = r.row ->> 8
+                                AND idempotency_key IS NOT NULL)) ORDER BY r.place)
+    INTO v_existing
+    FROM jsonb_array_elements(p_rows) WITH ORDINALITY r(row, place);
+  WITH made AS (
+    INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, urgency, timeout, idempotency_key, origin, tags,
+                     fork, gate, purpose, expires_at, total, loaded, open, active, seq, created_at, deadline_at)
+    SELECT r.row ->> 0, r.row ->> 1, r.row ->> 2, g.key, {R_PENDING}, r.row ->> 5, r.input, (r.row ->> 4)::numeric,
+           (r.row ->> 6)::bigint, (r.row ->> 7)::bigint, r.row ->> 8, r.row ->> 9, r.row ->> 10, r.fork, {G_HELD}, 'load',
+           p_now + {LOAD_LEASE}, g.total, 0, 0, 0, 1, p_now, p_now + (r.row ->> 7)::bigint
+      FROM ROWS FROM (jsonb_array_elements(p_rows), unnest(p_input), unnest(p_fork), unnest(v_existing)) WITH ORDINALITY
+             AS r(row, input, fork, existing, place)
+           JOIN graph g ON g.digest = r.row ->> 3 AND g.loaded = g.total
+     WHERE r.existing IS NULL
+     ORDER BY r.place
+    RETURNING key, tags),
+  tagged AS (
+    INSERT INTO tag (name, value, run)
+    SELECT t.tag ->> 0, t.tag ->> 1, m.key FROM made m CROSS JOIN LATERAL jsonb_array_elements(m.tags::jsonb) t(tag)
+     WHERE m.tags IS NOT NULL),
+  noted AS (
+    INSERT INTO journal (run, seq, at, kind) SELECT key, 1, p_now, {K_CREATED} FROM made)
+  SELECT array_agg(key ORDER BY key) INTO v_new FROM made;
+  IF v_new IS NOT NULL THEN
+    PERFORM load_1(v_new, p_now);
+  END IF;
+  SELECT jsonb_agg(CASE WHEN r.key IS NULL THEN to_jsonb(g.key IS NOT NULL)
+                        ELSE jsonb_build_array(r.id, o.existing IS NOT NULL, r.workflow = o.row ->> 1 AND r.input = o.input,
+                                               r.loaded, r.total, r.key) END ORDER BY o.place)
+    INTO v_answer
+    FROM ROWS FROM (jsonb_array_elements(p_rows), unnest(p_input), unnest(v_existing)) WITH ORDINALITY AS o(row, input, existing, place)
+         LEFT JOIN graph g ON g.digest = o.row ->> 3
+         LEFT JOIN LATERAL (SELECT * FROM run WHERE key = coalesce(o.existing, (SELECT n.key FROM run n WHERE n.id = o.row ->> 0))
+                            OFFSET 0) r ON true;
+  RETURN v_answer;
+END $$;
+
+-- [loaded, total, repeated]; 'null' if there is no such run, a number if nodes before are missing.
+CREATE FUNCTION add_nodes_1(p_op jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_run run;
+  v_start integer := (p_op ->> 'start')::int;
+BEGIN
+  SELECT * INTO v_run FROM run WHERE id = p_op ->> 'run';
+  IF v_run.key IS NULL THEN
+    RETURN 'null';
+  END IF;
+  IF v_start > v_run.loaded THEN
+    RETURN to_jsonb(v_start);
+  END IF;
+  IF v_start = v_run.loaded AND v_run.purpose = 'load' THEN
+    PERFORM load_1(ARRAY[v_run.key], p_now);
+    RETURN jsonb_build_array(least(v_run.loaded + {NODES}, v_run.total), v_run.total, false);
+  END IF;
+  RETURN jsonb_build_array(v_run.loaded, v_run.total, v_start < v_run.loaded);
+END $$;
+
+-- Large payloads of a run, each once.
+CREATE FUNCTION keep_1(p_run bigint, p_payload bytea) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO blob (run, hash, data) VALUES (p_run, sha256(p_payload), p_payload) ON CONFLICT DO NOTHING
+$$;

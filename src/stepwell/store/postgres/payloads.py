@@ -1,0 +1,70 @@
+"""Payloads on their way in: large ones are kept once for each run, and rows hold references."""
+
+from __future__ import annotations
+
+from ..rules.payloads import is_large, reference
+
+
+class Packer:
+    """The arrays that the rows of a batch's sets are cut from, and the large payloads of the batch."""
+
+    def __init__(self) -> None:
+        self.claims: list[str | None] = []
+        self.ordinals: list[int] = []
+        self.codes: list[int] = []
+        self.numbers: list[int] = []
+        self.kinds: list[str | None] = []
+        self.first: list[bytes | None] = []
+        self.second: list[bytes | None] = []
+        self.third: list[bytes | None] = []
+        self.large: list[bytes] = []
+
+    @property
+    def size(self) -> int:
+        return len(self.first)
+
+    def add(
+        self,
+        first: bytes | None = None,
+        second: bytes | None = None,
+        third: bytes | None = None,
+        *,
+        claim: str | None = None,
+        ordinal: int = 0,
+        code: int = 0,
+        number: int = 0,
+        kind: str | None = None,
+    ) -> None:
+        self.claims.append(claim)
+        self.ordinals.append(ordinal)
+        self.codes.append(code)
+        self.numbers.append(number)
+        self.kinds.append(kind)
+        self.first.append(first)
+        self.second.append(second)
+        self.third.append(third)
+
+    def shorten(self, payload: bytes | None, place: int, large: list[tuple[int, int]]) -> bytes | None:
+        """What a row holds of a payload. `large` gets those that are to be kept: (row of its set, number from 1)."""
+        if payload is None or not is_large(payload):
+            return payload
+        self.large.append(payload)
+        large.append((place, len(self.large)))
+        return reference(payload)
+
+    def arrays(self) -> tuple[object, ...]:
+        """As the function takes them; None where no row has anything."""
+        if not self.first:
+            return (None,) * 9
+        named = any(claim is not None for claim in self.claims)
+        return (
+            self.claims if named else None,
+            self.ordinals if named else None,
+            self.codes if named else None,
+            self.numbers if named else None,
+            self.kinds if any(self.kinds) else None,
+            self.first,
+            self.second if any(value is not None for value in self.second) else None,
+            self.third if any(value is not None for value in self.third) else None,
+            self.large or None,
+        )

@@ -1,0 +1,362 @@
+"""The questions a store answers: each is one statement, with the way to read its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple, assert_never
+
+from ...ids import AttemptId, attempt_id, split_attempt_id
+from ...model import (
+    AttemptRow,
+    CountNodes,
+    GetGraph,
+    GetGraphAges,
+    GetOutputs,
+    GetRun,
+    GetVersion,
+    JournalRow,
+    Lane,
+    LineRow,
+    ListAttempts,
+    ListJournal,
+    ListLines,
+    ListMarks,
+    ListNames,
+    ListNodes,
+    ListReady,
+    ListRuns,
+    ListStops,
+    ListUnfinished,
+    ListUnusedGraphs,
+    ListVersions,
+    ListWorkers,
+    NodeRow,
+    Page,
+    Query,
+    ReadyRuns,
+    RunPage,
+    Unfinished,
+    WorkerRow,
+)
+from ...model.outputs import Completion
+from ..rules.codes import (
+    ATTEMPT_STATUS,
+    G_OPEN,
+    KIND_CODE,
+    KINDS,
+    NODE_CODE,
+    NODE_STATUS,
+    ORDINALS,
+    R_COMPLETED,
+    RUN_CODE,
+    RUN_STATUS,
+)
+from ..rules.paging import page_of
+from .receipts import attempts, run_row
+from .texts import storable
+from .versions import ask_version
+
+Rows = list[tuple[Any, ...]]
+LAST = chr(0x10FFFF)
+"""No text that begins with a prefix comes after the prefix and this."""
+
+
+class Question(NamedTuple):
+    statement: str
+    given: dict[str, Any]
+    read: Callable[[Rows], Any]
+
+
+_RUN = """
+SELECT r.key, payload_1(r.key, r.input), r.fork, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL,
+       r.seed::text, -r.urgency, r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq,
+       r.created_at, r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated, r.origin, r.tags, r.timeout
+  FROM run r JOIN graph g ON g.key = r.graph
+"""
+
+
+def _run(row: tuple[Any, ...]) -> Any:
+    _, content, fork, *rest = row
+    return run_row(rest, content, fork)
+
+
+def question(query: Query) -> Question:
+    match query:
+        case GetRun(run_id):
+            given = {"run": storable(run_id)}
+            return Question(f"{_RUN} WHERE r.id = %(run)s", given, lambda rows: _run(rows[0]) if rows else None)
+        case ListRuns():
+            return _runs(query)
+        case ListNodes():
+            return _nodes(query)
+        case ListAttempts():
+            return _attempts(query)
+        case GetOutputs():
+            return _outputs(query)
+        case ListJournal():
+            return _journal(query)
+        case ListLines():
+            return _lines(query)
+        case ListMarks():
+            return _marks(query)
+        case CountNodes(run_id):
+            statement = """
+SELECT n.status, count(*) FROM run r JOIN node n ON n.run = r.key WHERE r.id = %(run)s GROUP BY n.status"""
+            return Question(statement, {"run": storable(run_id)}, lambda rows: {NODE_STATUS[s]: n for s, n in rows})
+        case ReadyRuns() | ListReady():
+            return _ready(query)
+        case GetVersion() | ListVersions() | ListNames():
+            return Question(*ask_version(query))
+        case _:
+            return _the_rest(query)
+
+
+def _the_rest(
+    query: GetGraph | GetGraphAges | ListUnusedGraphs | ListStops | ListWorkers | ListUnfinished,
+) -> Question:
+    match query:
+        case GetGraph(digest):
+            statement = "SELECT document FROM graph WHERE digest = %(digest)s AND loaded = total"
+            return Question(statement, {"digest": storable(digest)}, lambda rows: rows[0][0] if rows else None)
+        case GetGraphAges(digests):
+            statement = "SELECT digest, key FROM graph WHERE digest = ANY(%(digests)s)"
+            return Question(statement, {"digests": [*map(storable, digests)]}, dict)
+        case ListUnusedGraphs(after, limit, before):
+            statement = """
+SELECT digest, workflow FROM graph g
+ WHERE digest > %(after)s AND (%(before)s::bigint IS NULL OR registered_at < %(before)s)
+   AND NOT EXISTS (SELECT FROM run r WHERE r.graph = g.key) AND NOT EXISTS (SELECT FROM former_graph f WHERE f.graph = g.key)
+ ORDER BY digest LIMIT %(limit)s"""
+            given = {"after": storable(after or ""), "before": before, "limit": limit}
+            return Question(statement, given, lambda rows: page_of(rows, limit, itemgetter(0)))
+        case ListStops(worker, limit):
+            given = {"worker": storable(worker), "limit": limit}
+            statement = "SELECT stops_1(%(worker)s, %(limit)s)"
+            return Question(statement, given, lambda rows: Page(attempts(rows[0][0])))
+        case ListWorkers(first, limit):
+            statement = """
+SELECT id, lease_until, renewed_at, info FROM worker WHERE id > %(after)s ORDER BY id LIMIT %(limit)s"""
+            given = {"after": storable(first or ""), "limit": limit}
+            return Question(
+                statement, given, lambda rows: page_of([WorkerRow(*row) for row in rows], limit, attrgetter("id"))
+            )
+        case ListUnfinished(last, limit):
+            workflow, target, named = ("", "", "") if last is None else (last[0], last[1] or "", last[2])
+            statement = f"""
+SELECT DISTINCT r.workflow, r.target, g.digest, coalesce(r.target, '') FROM run r JOIN graph g ON g.key = r.graph
+ WHERE r.status < {R_COMPLETED} AND (r.workflow, coalesce(r.target, ''), g.digest) > (%(workflow)s, %(target)s, %(digest)s)
+ ORDER BY r.workflow, coalesce(r.target, ''), g.digest LIMIT %(limit)s"""
+            given = {"workflow": workflow, "target": target, "digest": named, "limit": limit}
+            return Question(
+                statement, given, lambda rows: page_of([Unfinished(*row[:3]) for row in rows], limit, tuple)
+            )
+        case _:
+            assert_never(query)
+
+
+def _runs(query: ListRuns) -> Question:
+    """Newest first; one more than the page has."""
+    asked: dict[str, Any] = {
+        "r.key < %(before)s": query.before,
+        "r.workflow = %(workflow)s": query.workflow,
+        "r.ended_at < %(ended_before)s": query.ended_before,
+        "r.graph = (SELECT key FROM graph WHERE digest = %(digest)s)": query.digest,
+        "r.origin = %(origin)s": query.origin,
+        "r.created_at >= %(since)s": query.since,
+        "r.created_at < %(until)s": query.until,
+    }
+    where = [condition for condition, value in asked.items() if value is not None]
+    given = {key: storable(value) if isinstance(value, str) else value for key, value in query._asdict().items()}
+    if query.prefix:
+        where.append("r.id >= %(prefix)s AND r.id < %(prefix_end)s AND starts_with(r.id, %(prefix)s)")
+        given["prefix_end"] = given["prefix"] + LAST
+    for place, (name, value) in enumerate(query.tags):
+        where.append(f"r.key IN (SELECT run FROM tag WHERE name = %(tag{place})s AND value = %(value{place})s)")
+        given |= {f"tag{place}": storable(name), f"value{place}": storable(value)}
+    if query.statuses:
+        where.append(f"r.status IN ({','.join(str(RUN_CODE[status]) for status in query.statuses)})")
+    given = {key: value for key, value in given.items() if key not in ("statuses", "tags")} | {"more": query.limit + 1}
+    statement = f"{_RUN} WHERE {' AND '.join(where) or 'true'} ORDER BY r.key DESC LIMIT %(more)s"
+
+    def read(rows: Rows) -> RunPage:
+        page = rows[: query.limit]
+        return RunPage(tuple(map(_run, page)), page[-1][0] if len(rows) > len(page) else None)
+
+    return Question(statement, given, read)
+
+
+def _nodes(query: ListNodes) -> Question:
+    codes = ",".join(str(NODE_CODE[status]) for status in query.statuses)
+    statement = f"""
+SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, a.queue, a.body, a.careful, a.suspect,
+       n.due_at, n.reason, n.generation, n.postponed
+  FROM run r JOIN node n ON n.run = r.key JOIN layout l ON l.graph = r.graph AND l.idx = n.idx JOIN lane a ON a.key = n.lane
+ WHERE r.id = %(run)s AND n.idx > %(after)s {f"AND n.status IN ({codes})" if codes else ""}
+       {"" if query.indexes is None else "AND n.idx = ANY(%(indexes)s)"}
+ ORDER BY n.idx LIMIT %(limit)s"""
+    given = {"run": storable(query.run_id), "after": query.after, "limit": query.limit, "indexes": _ints(query.indexes)}
+
+    def read(rows: Rows) -> Any:
+        found = [NodeRow._make((*row[:2], NODE_STATUS[row[2]], *row[3:8], Lane(*row[8:12]), *row[12:])) for row in rows]
+        return page_of(found, query.limit, attrgetter("index"))
+
+    return Question(statement, given, read)
+
+
+def _ints(indexes: tuple[int, ...] | None) -> list[int] | None:
+    return None if indexes is None else [index for index in indexes if -(2**31) <= index < 2**31]
+
+
+def _attempts(query: ListAttempts) -> Question:
+    statement = f"""
+SELECT c.id, a.key %% {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, payload_1(a.run, a.output),
+       payload_1(a.run, a.error), payload_1(a.run, a.outcome)
+  FROM run r JOIN attempt a ON a.run = r.key JOIN claim c ON c.key = a.key / {ORDINALS}
+ WHERE r.id = %(run)s AND (a.idx, a.number) > (%(node)s, %(number)s) {"" if query.index is None else "AND a.idx = %(index)s"}
+ ORDER BY a.idx, a.number LIMIT %(limit)s"""
+    node, number = query.after
+    given = {
+        "run": storable(query.run_id),
+        "node": node,
+        "number": number,
+        "index": query.index,
+        "limit": query.limit,
+    }
+
+    def read(rows: Rows) -> Any:
+        found = [
+            AttemptRow(attempt_id(row[0], row[1]), row[2], row[3], ATTEMPT_STATUS[row[4]], *row[5:]) for row in rows
+        ]
+        return page_of(found, query.limit, attrgetter("index", "number"))
+
+    return Question(statement, given, read)
+
+
+def _outputs(query: GetOutputs) -> Question:
+    statement = f"""
+SELECT a.idx, a.number, payload_1(a.run, a.output) FROM run r JOIN attempt a ON a.run = r.key
+ WHERE r.id = %(run)s AND a.idx > %(after)s AND a.status = 1 {"" if query.indexes is None else "AND a.idx = ANY(%(indexes)s)"}
+ ORDER BY a.idx LIMIT %(limit)s"""
+    given = {"run": storable(query.run_id), "after": query.after, "limit": query.limit, "indexes": _ints(query.indexes)}
+
+    def read(rows: Rows) -> Any:
+        completions = [(idx, Completion(number, output or b"")) for idx, number, output in rows]
+        return page_of(completions, query.limit, itemgetter(0))
+
+    return Question(statement, given, read)
+
+
+def _journal(query: ListJournal) -> Question:
+    kinds = ",".join(str(KIND_CODE.get(kind, -1)) for kind in query.kinds)
+    statement = f"""
+SELECT j.seq, j.at, j.kind, j.idx, j.number, j.status, j.detail FROM run r JOIN journal j ON j.run = r.key
+ WHERE r.id = %(run)s AND j.seq > %(after)s {f"AND j.kind IN ({kinds})" if kinds else ""}
+       {"" if query.indexes is None else "AND j.idx = ANY(%(indexes)s)"}
+ ORDER BY j.seq LIMIT %(limit)s"""
+    given = {"run": storable(query.run_id), "after": query.after, "limit": query.limit, "indexes": _ints(query.indexes)}
+
+    def read(rows: Rows) -> Any:
+        found = [
+            JournalRow(seq, at, KINDS[kind], idx, number, _shown(KINDS[kind], status, detail))
+            for seq, at, kind, idx, number, status, detail in rows
+        ]
+        return page_of(found, query.limit, attrgetter("seq"))
+
+    return Question(statement, given, read)
+
+
+def _shown(kind: str, status: int | None, detail: str | None) -> str | None:
+    if status is None:
+        return detail
+    return RUN_STATUS[status] if kind == "run" else NODE_STATUS[status]
+
+
+_LINE = f"""
+SELECT c.id, a.key %% {ORDINALS}, l.idx, l.at, l.kind, payload_1(a.run, l.data), a.idx, a.number
+  FROM run r JOIN attempt a ON a.run = r.key JOIN line l ON l.attempt = a.key JOIN claim c ON c.key = a.key / {ORDINALS}
+"""
+_AFTER = f"""
+(a.key, l.idx) > (coalesce((SELECT key * {ORDINALS} + %(ordinal)s FROM claim WHERE id = %(claim)s), -1), %(line)s)
+"""
+
+
+def _lines(query: ListLines) -> Question:
+    asked = {
+        "a.idx = %(index)s": query.index,
+        "a.number = %(number)s": query.number,
+        "l.kind = %(kind)s": query.kind,
+        # An attempt that had ended by then recorded nothing since, so its lines need not be looked at.
+        "(a.ended_at IS NULL OR a.ended_at >= %(since)s) AND l.at >= %(since)s": query.since,
+        _AFTER: query.after,
+    }
+    where = "".join(f" AND {condition}" for condition, value in asked.items() if value is not None)
+    statement = f"{_LINE} WHERE r.id = %(run)s AND l.idx >= 0 {where} ORDER BY a.key, l.idx LIMIT %(limit)s"
+    given = {
+        "run": storable(query.run_id),
+        "index": query.index,
+        "number": query.number,
+        "kind": None if query.kind is None else storable(query.kind),
+        "since": query.since,
+        "limit": query.limit,
+    }
+    return Question(statement, given | _start(query.after), lambda rows: _line_page(rows, query.limit))
+
+
+def _marks(query: ListMarks) -> Question:
+    chosen = "" if query.indexes is None else "AND a.idx = ANY(%(indexes)s)"
+    after = "" if query.after is None else f"AND {_AFTER}"
+    statement = f"{_LINE} WHERE r.id = %(run)s AND l.idx < 0 {chosen} {after} ORDER BY a.key, l.idx LIMIT %(limit)s"
+    given = {"run": storable(query.run_id), "indexes": _ints(query.indexes), "limit": query.limit}
+    return Question(statement, given | _start(query.after), lambda rows: _line_page(rows, query.limit))
+
+
+def _start(after: tuple[AttemptId, int] | None) -> dict[str, Any]:
+    if after is None:
+        return {}
+    claim, ordinal = split_attempt_id(storable(after[0]))
+    return {"claim": claim, "ordinal": ordinal, "line": after[1]}
+
+
+def _line_page(rows: Rows, limit: int) -> Any:
+    found = [LineRow(attempt_id(row[0], row[1]), *row[2:]) for row in rows]
+    return page_of(found, limit, attrgetter("attempt", "index"))
+
+
+_READY = f"""
+SELECT r.id FROM unnest(%(runs)s::text[]) WITH ORDINALITY i(id, place) JOIN run r ON r.id = i.id
+ WHERE r.gate = {G_OPEN} AND EXISTS (SELECT FROM ready y WHERE y.run = r.key) ORDER BY i.place
+"""
+_LANES = """
+lane l ON l.queue = q.queue AND l.body = q.body AND l.careful = q.careful AND l.suspect = q.suspect
+"""
+_IN_LANES = """
+unnest(%(queues)s::text[], %(bodies)s::text[], %(careful)s::bool[], %(suspect)s::bool[]) q(queue, body, careful, suspect)
+"""
+_READY_IN_LANES = f"""
+WITH lanes AS MATERIALIZED (SELECT l.key FROM {_IN_LANES} JOIN {_LANES}),
+found AS (
+  SELECT r.key FROM unnest(%(runs)s::text[]) i(id) JOIN run r ON r.id = i.id
+  UNION
+  SELECT o.run FROM lanes l CROSS JOIN unnest(%(workflows)s::text[], %(digests)s::text[]) s(workflow, digest)
+    JOIN graph g ON g.digest = s.digest JOIN offer o ON o.lane = l.key AND o.graph = g.key AND o.workflow = s.workflow)
+SELECT r.id FROM found f JOIN run r ON r.key = f.key
+ WHERE r.gate = {G_OPEN} AND EXISTS (SELECT FROM lanes l JOIN ready y ON y.run = r.key AND y.lane = l.key)
+ ORDER BY r.urgency, r.key LIMIT %(limit)s
+"""
+
+
+def _ready(query: ReadyRuns | ListReady) -> Question:
+    given: dict[str, Any] = {"runs": [*map(storable, query.runs)]}
+    if isinstance(query, ReadyRuns):
+        return Question(_READY, given, lambda rows: tuple(run for (run,) in rows))
+    given |= {
+        "queues": [storable(lane.queue) for lane in query.lanes],
+        "bodies": [storable(lane.body) for lane in query.lanes],
+        "careful": [lane.careful for lane in query.lanes],
+        "suspect": [lane.suspect for lane in query.lanes],
+        "workflows": [storable(workflow) for workflow, _ in query.serves],
+        "digests": [storable(digest) for _, digest in query.serves],
+        "limit": query.limit,
+    }
+    return Question(_READY_IN_LANES, given, lambda rows: tuple(run for (run,) in rows))

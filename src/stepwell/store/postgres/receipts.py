@@ -1,0 +1,216 @@
+"""What the functions of the schema answer, as receipts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...ids import AttemptId, RunId, attempt_id
+from ...model import (
+    ActivateVersion,
+    AddGraph,
+    AddNodes,
+    Appended,
+    Claim,
+    Claimed,
+    Create,
+    Created,
+    Deleted,
+    Dismissed,
+    Enlisted,
+    GateTaken,
+    Grant,
+    GraphAdded,
+    GraphSwitched,
+    HeldGate,
+    Receipt,
+    Refusal,
+    Refused,
+    Renewed,
+    Restored,
+    Rewritten,
+    RunNews,
+    RunRow,
+    Settle,
+    Settled,
+    Shared,
+    Swept,
+    VersionActivated,
+    VersionSaved,
+)
+from ..rules.codes import GATE, RUN_STATUS
+
+Bytes = Iterator[bytes | None]
+FENCED = Refused(Refusal.FENCED)
+
+
+def news(row: Any) -> RunNews:
+    _, run, status, gate, purpose, opened, active, failed, seq = row
+    return RunNews(RunId(run), RUN_STATUS[status], GATE[gate], purpose, opened, active, failed, seq)
+
+
+def attempts(pairs: Any) -> tuple[AttemptId, ...]:
+    return tuple(attempt_id(claim, ordinal) for claim, ordinal in pairs)
+
+
+def nothing(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return ()
+
+
+def settled(ops: Sequence[Settle], legal: Sequence[bool], answer: Any) -> list[Receipt]:
+    runs = {row[0]: news(row) for row in answer["news"]}
+    found: list[Receipt] = []
+    for op, allowed, verdict, run in zip(ops, legal, answer["verdicts"], answer["runs"], strict=True):
+        if verdict:
+            found.append(Settled(verdict == 2, runs[run]))
+        elif allowed:
+            found.append(FENCED)
+        else:
+            found.append(Refused(Refusal.STATUS, f"{op.status} -> {op.node}"))
+    return found
+
+
+def appended(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return [FENCED if run is None else Appended() for run in answer]
+
+
+def created(op: Create, row: Any) -> Receipt:
+    if isinstance(row, bool):
+        return Refused(Refusal.INCOMPLETE if row else Refusal.UNKNOWN, f"graph {op.digest}")
+    run, existed, same, loaded, total, _ = row
+    if existed and not same:
+        return Refused(Refusal.CONFLICT, run)
+    return Created(RunId(run), existed, loaded, total)
+
+
+def claimed(op: Claim, answer: Any, payloads: Bytes) -> Receipt:
+    if answer is None:
+        return Refused(Refusal.LEASE_EXPIRED)
+    inputs: dict[int, list[tuple[int, bytes]]] = {}
+    for ordinal, ancestor in answer.get("inputs") or ():
+        inputs.setdefault(ordinal, []).append((ancestor, next(payloads) or b""))
+    grants = tuple(
+        Grant(
+            attempt_id(op.claim_id, ordinal),
+            run,
+            idx,
+            number,
+            failures,
+            losses,
+            tuple(inputs.get(ordinal, ())),
+            generation,
+            heals,
+            postponed,
+        )
+        for ordinal, run, idx, number, failures, losses, generation, heals, postponed in answer["grants"]
+    )
+    rows = answer.get("runs") or ()
+    contents = [next(payloads) or b"" for _ in rows]
+    forks = [next(payloads) for _ in rows]
+    runs = tuple(run_row(row, content, fork) for row, content, fork in zip(rows, contents, forks, strict=True))
+    return Claimed(grants, runs, answer["contended"])
+
+
+def run_row(row: Sequence[Any], content: bytes, fork: bytes | None) -> RunRow:
+    """A row of a run, with its two payloads in their places."""
+    run, workflow, target, digest, status, on_failure, _, seed, priority, key, gate, *rest = row
+    purpose, stopping, *counts = rest
+    tolerated, origin, tags, timeout = counts[-4:]
+    values = (
+        run,
+        workflow,
+        target,
+        digest,
+        RUN_STATUS[status],
+        on_failure,
+        content,
+        int(seed),
+        priority,
+        key,
+        GATE[gate],
+    )
+    labels = tuple(map(tuple, json.loads(tags))) if tags else ()
+    return RunRow._make((*values, purpose, stopping, *counts[:-5], fork, tolerated, origin, labels, timeout))
+
+
+def enlisted(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return [Enlisted(answer)]
+
+
+def renewed(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    if answer is None:
+        return [Refused(Refusal.LEASE_EXPIRED)]
+    until, stop, released = answer
+    return [Renewed(until, attempts(stop), released)]
+
+
+def dismissed(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return [Dismissed(answer)]
+
+
+def swept(answer: Any, payloads: Bytes) -> Sequence[Receipt]:
+    gates = tuple(HeldGate(RunId(run), purpose or "", next(payloads) or b"") for run, purpose in answer["gates"])
+    runs = tuple(news(row) for row in answer["news"])
+    return [Swept(answer["lost"], answer["woken"], runs, gates, answer["next_due"], answer["workers"])]
+
+
+def graph_added(op: AddGraph, answer: Any) -> Receipt:
+    if answer is None:
+        return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
+    return GraphAdded(op.digest, *answer)
+
+
+def nodes_added(op: AddNodes, answer: Any) -> Receipt:
+    if answer is None:
+        return Refused(Refusal.UNKNOWN, op.run_id)
+    if isinstance(answer, int):
+        return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
+    loaded, total, repeated = answer
+    return Created(op.run_id, repeated, loaded, total)
+
+
+def _refused(answer: Any) -> Refused | None:
+    if not isinstance(answer, dict) or "refused" not in answer:
+        return None
+    if "rows" in answer:
+        detail = ",".join(map(str, answer["rows"]))
+    elif "status" in answer:
+        detail = RUN_STATUS[answer["status"]]
+    else:
+        detail = answer["detail"]
+    return Refused(Refusal(answer["refused"]), detail)
+
+
+def gate_taken(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return [_refused(answer) or GateTaken(news(answer["news"][0]))]
+
+
+def rewritten(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return [_refused(answer) or Rewritten(news(answer["news"][0]))]
+
+
+def switched(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return [_refused(answer) or GraphSwitched(*answer)]
+
+
+def shared(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return [_refused(answer) or Shared(answer)]
+
+
+def restored(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return [_refused(answer) or Restored(answer["nodes"], answer["finished"])]
+
+
+def deleted(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return [_refused(answer) or Deleted(answer)]
+
+
+def version_saved(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    return [VersionSaved(*answer)]
+
+
+def version_activated(op: ActivateVersion, answer: Any) -> Receipt:
+    if answer is None:
+        return Refused(Refusal.UNKNOWN, op.name if op.number is None else f"{op.name}@{op.number}")
+    return VersionActivated(answer)

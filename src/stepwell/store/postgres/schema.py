@@ -1,0 +1,114 @@
+"""The schema: numbered migrations, their names for stored numbers filled in, applied under a lock."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from ... import model
+from ...errors import SchemaTooNew, StoreReadOnly
+from ..rules import codes
+from .limits import LIMITS
+
+MINIMUM = 1
+"""The oldest schema version whose code can still work with what these migrations make. A migration that such code could not
+live with raises it, and running processes of older versions then refuse to start."""
+_NAME = re.compile(r"\{([A-Z_]+)\}")
+
+
+@cache
+def migrations() -> tuple[tuple[int, str], ...]:
+    """(number, SQL) of every migration, in order."""
+    folder = resources.files(__package__) / "migrations"
+    found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
+    return tuple(sorted((int(entry.name[:4]), _filled_in(entry.read_text("utf-8"))) for entry in found))
+
+
+def _filled_in(text: str) -> str:
+    return _NAME.sub(lambda found: str(_value(found[1])), text)
+
+
+def _value(name: str) -> object:
+    """What a name in braces stands for: a stored number, or a constant of the model."""
+    if name.startswith("K_"):
+        return codes.KIND_CODE[name[2:].lower()]
+    if name == "NODES":
+        return LIMITS.nodes
+    value = getattr(codes, name) if hasattr(codes, name) else getattr(model, name)
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def quoted(schema: str) -> str:
+    return '"' + schema.replace('"', '""') + '"'
+
+
+def script(schema: str) -> str:
+    """Everything that makes the schema, to be read, and run by somebody who may: `stepwell migrate --print`."""
+    parts = [
+        f"BEGIN;\nCREATE SCHEMA IF NOT EXISTS {quoted(schema)};\nSET LOCAL search_path = {quoted(schema)};\n{_VERSIONS};"
+    ]
+    for number, text in migrations():
+        parts.append(f"\n-- Migration {number}\n{text}\n{_done(number)};")
+    return "\n".join([*parts, "COMMIT;\n"])
+
+
+_VERSIONS = """
+CREATE TABLE IF NOT EXISTS migration (
+  number     integer PRIMARY KEY,
+  minimum    integer NOT NULL,                    -- the oldest version of the code that can work with it
+  applied_at timestamptz NOT NULL DEFAULT now()
+)"""
+
+
+def _done(number: int) -> str:
+    return f"INSERT INTO migration (number, minimum) VALUES ({number}, {MINIMUM})"
+
+
+def applied(db: Any, schema: str) -> tuple[int, int]:
+    """(newest migration, minimum version of the code); (0, 0) where there is nothing yet."""
+    table = f"{quoted(schema)}.migration"
+    if db.execute("SELECT to_regclass(%s)", (table,)).fetchone()[0] is None:
+        return 0, 0
+    newest, minimum = db.execute(f"SELECT max(number), max(minimum) FROM {table}").fetchone()
+    return newest or 0, minimum or 0
+
+
+def migrate(db: Any, schema: str, where: str) -> None:
+    """Bring the schema to the newest version, however many processes do so at once. `db` is in autocommit."""
+    import psycopg
+
+    newest = migrations()[-1][0]
+    done, minimum = applied(db, schema)
+    check(minimum, newest, where)
+    if done >= newest:
+        return
+    try:
+        with db.transaction():
+            db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{schema} migrations",))
+            done, minimum = applied(db, schema)
+            check(minimum, newest, where)
+            if done == 0:
+                if db.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone() is None:
+                    db.execute(f"CREATE SCHEMA {quoted(schema)}")
+                db.execute(f"SET LOCAL search_path = {quoted(schema)}")
+                db.execute(_VERSIONS)
+            db.execute(f"SET LOCAL search_path = {quoted(schema)}")
+            for number, text in migrations():
+                if number > done:
+                    db.execute(text.encode())
+                    db.execute(_done(number).encode())
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreReadOnly(
+            f"{where}: this role may not make or change the schema {schema!r} ({str(error).strip()}). "
+            f"Let somebody who may run what `stepwell migrate --print` shows"
+        ) from error
+
+
+def check(minimum: int, newest: int, where: str) -> None:
+    if minimum > newest:
+        raise SchemaTooNew(
+            f"{where} was changed by a newer Stepwell (it needs schema version {minimum}, this one knows {newest}): "
+            "upgrade this installation; nothing was changed"
+        )

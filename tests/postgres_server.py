@@ -1,0 +1,128 @@
+"""A real PostgreSQL server for the tests: on loopback and a free port, one for a test process, ended by its process id."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from stepwell.store.postgres import PostgresStore
+
+ROOT = Path(__file__).parent.parent
+_numbers = count(1)
+# What is tested here is not that a disk keeps what it was given: see tests/chaos for servers that crash with fsync on.
+QUICK = ("-c", "fsync=off", "-c", "full_page_writes=off")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class PostgresServer:
+    """A server of its own data folder. `stop` and `start` again as often as a test likes."""
+
+    def __init__(self, *options: str) -> None:
+        found = subprocess.run([ROOT / "scripts/postgres"], check=True, capture_output=True, text=True)
+        self.programs = Path(found.stdout.strip())
+        self.folder = Path(tempfile.mkdtemp(prefix="stepwell-postgres-"))
+        self.port = free_port()
+        self.options = options
+        self.user = self._user()
+        self.process: subprocess.Popen[bytes] | None = None
+        if self.user is not None:
+            shutil.chown(self.folder, self.user)
+        self._run("initdb", "-D", str(self.folder / "data"), "-U", "stepwell", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self.start()
+
+    @staticmethod
+    def _user() -> str | None:
+        """A server does not run as root."""
+        if os.geteuid() != 0:
+            return None
+        with contextlib.suppress(KeyError):
+            import pwd
+
+            return pwd.getpwnam("postgres").pw_name
+        return "nobody"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [self.programs / program, *arguments]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, user=self.user, cwd=self.folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def start(self) -> None:
+        command = [
+            *(self.programs / "postgres", "-D", self.folder / "data", "-p", str(self.port)),
+            *(
+                "-c",
+                "listen_addresses=127.0.0.1",
+                "-c",
+                f"unix_socket_directories={self.folder}",
+                "-c",
+                "max_connections=80",
+            ),
+            *self.options,
+        ]
+        log = (self.folder / "log").open("ab")
+        with log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, user=self.user, cwd=self.folder)
+        give_up_at = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(self.url("postgres"), connect_timeout=5).close()
+                return
+            except psycopg.OperationalError:
+                said = (self.folder / "log").read_text(errors="replace")[-2000:]
+                assert self.process.poll() is None, f"the server ended: {said}"
+                assert time.monotonic() < give_up_at, f"the server does not answer: {said}"
+                time.sleep(0.05)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT: at once, in order; SIGQUIT: as if the machine had crashed."""
+        assert self.process is not None
+        self.process.send_signal(how)
+        self.process.wait(timeout=60)
+
+    def close(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, database: str, query: str = "") -> str:
+        return f"postgresql://stepwell@127.0.0.1:{self.port}/{database}{query}"
+
+    def execute(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def new_url(self, database: str = "postgres") -> str:
+        """A store that nobody has used: a schema of its own."""
+        return self.url(database, f"?schema=test_{next(_numbers)}")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    server = PostgresServer(*QUICK)
+    yield server
+    server.close()
+
+
+def empty(store: PostgresStore) -> None:
+    """As if nobody had ever used it."""
+    with store._connections.one() as connection:
+        schema = store._address.schema
+        found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+        names = ", ".join(f"{schema}.{name}" for (name,) in found if name != "migration")
+        connection.execute(f"TRUNCATE {names} RESTART IDENTITY".encode())
