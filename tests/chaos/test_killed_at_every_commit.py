@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,9 @@ from tests.runner.ledger import counted
 BODIES = {"Diamond": ["top", "left", "right", "bottom"], "Chain": ["one", "two", "three"], "Failing": ["one", "breaks"]}
 
 
-def finish(url: str, shape: str, ledger: str) -> None:
+def finish(url: str, shape: str, ledger: str, **options: Any) -> None:
     """A fresh engine takes the run up, and everything that was promised is so."""
-    with Engine(url) as engine:
+    with Engine(url, **options) as engine:
         try:
             run = engine.adopt("r")
         except RunNotFound:  # it died before the run was durable, so nobody was told that there is one

@@ -117,10 +117,10 @@ class Mortal:
             return receipts
 
 
-def run_and_die(url: str, shape: str, ledger: str, number: int, when: str) -> None:
+def run_and_die(url: str, shape: str, ledger: str, number: int, when: str, **options: Any) -> None:
     """Start a run and work on it until the n-th commit."""
     gates.GATE_LEASE = SHORT_LEASE
-    engine = Engine(url)
+    engine = Engine(url, **options)
     Mortal(engine, number, when)
     engine.run(SHAPES[shape](ledger=ledger), run_id="r", check=False)
     engine.close()
@@ -240,9 +240,9 @@ def serve(url: str, **options: Any) -> None:
     threading.Event().wait()
 
 
-def serve_until_done(url: str, own: int, ledger: str, done: str) -> None:
+def serve_until_done(url: str, own: int, ledger: str, done: str, **options: Any) -> None:
     """Start some runs, and work on these and all others until somebody says that it is enough."""
-    with Engine(url, max_concurrent_nodes=2, close_seconds=5) as engine:
+    with Engine(url, max_concurrent_nodes=2, close_seconds=5, **options) as engine:
         for number in range(own):
             w = Builder("own")
             w.node("first", job=small, args={"ledger": ledger})

@@ -29,11 +29,7 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
 
         return MemoryStore(clock)
     if separator and scheme in ("redis", "rediss", "redis+sentinel"):
-        if clock is not None:
-            raise InputError("a Redis store goes by the clock of its server: no other can be given")
-        from .redis import RedisStore
-
-        return RedisStore(url)
+        return _open_redis(url, clock)
     if separator and scheme == "sqlite":
         return _open_sqlite(url, unquote(location), options, clock)
     if separator and scheme in ("postgresql", "postgres"):
@@ -53,6 +49,18 @@ def _open_postgres(url: str, clock: Clock | None) -> Store:
             raise
         raise InputError("a postgresql:// store needs psycopg: pip install 'stepwell[postgres]'") from None
     return PostgresStore(url, clock=clock)
+
+
+def _open_redis(url: str, clock: Clock | None) -> Store:
+    if clock is not None:
+        raise InputError("a Redis store goes by the clock of its server: no other can be given")
+    try:
+        from .redis import RedisStore
+    except ModuleNotFoundError as error:
+        if error.name != "redis":
+            raise
+        raise InputError("a redis:// store needs redis-py: pip install 'stepwell[redis]'") from None
+    return RedisStore(url)
 
 
 def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock | None) -> Store:

@@ -7,6 +7,7 @@ calculates with one: the urgency of a run is eight bytes that sort as its priori
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -27,6 +28,7 @@ from ...model import (
     JournalRow,
     Lane,
     NodeChange,
+    NodeStatus,
     Op,
     Renew,
     Restore,
@@ -86,6 +88,15 @@ def payload(value: bytes | None) -> tuple[Arg, ...]:
     if value is None:
         return ("0",)
     return ("r", reference(value), value) if is_large(value) else ("1", value)
+
+
+def pack_document(document: bytes) -> bytes:
+    """The document of a graph says the same of every node, so a tenth of its size is enough."""
+    return zlib.compress(document, 1)
+
+
+def unpack_document(stored: bytes | None) -> bytes | None:
+    return zlib.decompress(stored) if stored else stored
 
 
 def lane_text(lane: Lane) -> str:
@@ -161,7 +172,15 @@ def _numbers(values: Sequence[int]) -> bytes:
 
 
 def _add_graph(op: AddGraph) -> list[Arg]:
-    args: list[Arg] = ["add_graph", op.digest, op.workflow, op.signature, *maybe(op.document), op.total, op.start]
+    args: list[Arg] = [
+        "add_graph",
+        op.digest,
+        op.workflow,
+        op.signature,
+        *maybe(None if op.document is None else pack_document(op.document)),
+        op.total,
+        op.start,
+    ]
     args.append(len(op.rows))
     for row in op.rows:
         flags = _REMOVED * row.removed + _CAREFUL * row.lane.careful + _SUSPECT * row.lane.suspect
@@ -291,6 +310,8 @@ def pack_entry(entry: JournalRow) -> bytes:
     """As the library writes it."""
     index = NO_NODE if entry.index is None else entry.index
     head = ENTRY.pack(KIND_CODE[entry.kind], entry.at.to_bytes(7, "big"), index, entry.attempt or 0)
+    if entry.index is not None and entry.status:
+        return head + bytes((NODE_CODE[NodeStatus(entry.status)],))
     return head + (entry.status or "").encode()
 
 

@@ -26,7 +26,7 @@ from ...model import (
     WORKER_LOST_ERROR,
 )
 from ..rules.codes import ATTEMPT_CODE, ENDS, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
-from .limits import LIMITS
+from .limits import LIMITS, SLICE
 
 FILES = (
     "keys",
@@ -81,7 +81,6 @@ def _constants() -> str:
     lines = [
         f"local {name} = {{{', '.join(f'{k} = {v}' for k, v in table.items())}}}" for name, table in tables.items()
     ]
-    lines.append(_names("NODE_NAMES", {code: str(status) for status, code in NODE_CODE.items()}))
     lines.append(_names("RUN_NAMES", {code: str(status) for status, code in RUN_CODE.items()}))
     moves = (
         f"[{RUN_CODE[was]}] = {{{', '.join(f'[{RUN_CODE[to]}] = true' for to in sorted(later))}}}"
@@ -98,6 +97,7 @@ def _constants() -> str:
         "MAX_LOSSES": MAX_LOSSES,
         "ENTRIES_A_NODE": ENTRIES_A_NODE,
         "LIMIT_NODES": LIMITS.nodes,
+        "SLICE": SLICE,
     }
     lines += [f"local {name} = {value}" for name, value in numbers.items()]
     lines.append(f"local NODE_FAILED = '{NODE_FAILED}'")

@@ -3,3 +3,5 @@
 from ...model import StoreLimits
 
 LIMITS = StoreLimits(nodes=500, settlements=500, batch_bytes=2 * 1024 * 1024, runs=64)
+SLICE = 1_000
+"""How many children of one completed node one call tells."""

@@ -47,7 +47,19 @@ from ...model.outputs import Completion
 from ..rules.codes import ATTEMPT_STATUS, KINDS, NODE_STATUS, RUN_CODE, VERSION_CODE
 from ..rules.paging import page_of
 from .decoding import Blobs, admission, attempts_of, run_row, whole
-from .encoding import ENTRY, NO_NODE, Arg, duration, lane_text, many, maybe, pack_id, run_id_of, unpack_id
+from .encoding import (
+    ENTRY,
+    NO_NODE,
+    Arg,
+    duration,
+    lane_text,
+    many,
+    maybe,
+    pack_id,
+    run_id_of,
+    unpack_document,
+    unpack_id,
+)
 
 SCANNED = 2_000
 """Rows that one answer looks at, so that nobody else has to wait for long. A page may be short."""
@@ -78,7 +90,7 @@ class Reader:
             case ListNodes() | CountNodes() | ListAttempts() | GetOutputs() | ListJournal() | ListLines() | ListMarks():
                 return self._of_run(query)
             case GetGraph(digest):
-                return Asked(["get_graph", digest], lambda found, _: found)
+                return Asked(["get_graph", digest], lambda found, _: unpack_document(found))
             case GetGraphAges(digests):
                 return Asked(
                     ["graph_ages", *many(digests)],
@@ -306,7 +318,8 @@ def _journal(found: Sequence[bytes], query: ListJournal, count: int) -> Page[Jou
             continue
         if len(rows) >= query.limit:
             break
-        status = entry[ENTRY.size :].decode() or None
+        told = entry[ENTRY.size :]
+        status = None if not told else told.decode() if node is None else NODE_STATUS[told[0]]
         number = None if kind in _NAMED_BY_A_RUN else attempt
         rows.append(JournalRow(seq, int.from_bytes(at, "big"), kind, node, number, status))
     if rows and len(rows) >= query.limit:

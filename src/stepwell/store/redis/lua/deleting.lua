@@ -76,7 +76,7 @@ local function forget_journal(run, count)
   return stored == 0 and #run.journal == 0
 end
 
-local RUN_KEYS = {'row', 'nodes', 'rare', 'attempts', 'journal', 'lines', 'line_index', 'due', 'blobs'}
+local RUN_KEYS = {'row', 'nodes', 'rare', 'attempts', 'journal', 'lines', 'line_index', 'due', 'blobs', 'releases'}
 
 local function forget_run(run)
   for lane in pairs(run.ready) do later('UNLINK', run_key('ready:' .. int(lane), run)) end

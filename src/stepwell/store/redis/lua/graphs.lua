@@ -45,7 +45,7 @@ local function want_cells(graph, indexes)
   local missing, low, high = {}, math.huge, -1
   for k = 1, #indexes do
     local i = indexes[k]
-    if not graph.cells[i] then
+    if not graph.cells[i] and i < graph.loaded then
       missing[#missing + 1] = i
       low, high = min(low, i), max(high, i)
     end
@@ -172,6 +172,7 @@ add_graph = function(op)
   end
   for i = first, graph.loaded - 1 do
     local of = graph.parents[i]
+    want_cells(graph, of)
     for n = 1, #of do add_child(graph, of[n], i) end
   end
   if #parents > 0 then later('many', 'HSET', graph_key('parents', op.digest), parents) end

@@ -17,6 +17,7 @@
 --   run:attempts:R      hash   (node, number) -> attempt
 --   run:journal:R       list   one entry for each `seq`
 --   run:lines:R         hash   (place of the attempt in its run, index) -> line, and run:line_index:R, a set of the same
+--   run:releases:R      list   (node, how many of its children have heard) of completed nodes with very many children
 --   run:blobs:R         hash   reference -> large payload
 --
 --   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it
@@ -29,6 +30,7 @@
 --   worker:W            hash   lease;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
 --   lane:L:D NUL workflow   set   (urgency, run) of runs with READY nodes behind an open gate
 --   leases, due, deadlines, held, cancelling   set   (time, worker or run): what a sweep looks for
+--   releasing           set    runs that have such a list behind an open gate
 --   stopping            set    runs that are stopping and have running attempts
 --   version:K:NAME      hash   versions of a definition;  names:K: set of names
 --

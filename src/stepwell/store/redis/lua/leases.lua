@@ -171,6 +171,8 @@ local function update_due(run)
   run.due_first, run.due_changed, run.changed = first and time_of(first), false, true
 end
 
+local TIMED = {due = 'due', deadline = 'deadlines', cancel = 'cancelling', held = 'held'}
+
 -- Every set that is ordered by time, and the stopping and unfinished runs, as the rows say now.
 update_all_marks = function()
   update_marks()
@@ -179,12 +181,13 @@ update_all_marks = function()
     if run.changed then
       update_due(run)
       local marks, before = marks_of(run), run.before
-      for name, set in pairs({due = 'due', deadline = 'deadlines', cancel = 'cancelling', held = 'held'}) do
+      for name, set in pairs(TIMED) do
         if marks[name] ~= before[name] then
           if before[name] then put(index(set), before[name], false) end
           if marks[name] then put(index(set), marks[name], true) end
         end
       end
+      if marks.releasing ~= before.releasing then put(index('releasing'), run.packed, marks.releasing and true or false) end
       if marks.stopping ~= before.stopping then put(index('stopping'), run.packed, marks.stopping and true or false) end
       if marks.unfinished ~= before.unfinished then
         if before.unfinished then S.unfinished[before.unfinished] = (S.unfinished[before.unfinished] or 0) - 1 end
@@ -216,7 +219,7 @@ local function wake_due(only, limit, touched)
     local node = get_node(run, due[k][3])
     change(run, node, node.waiting > 0 and N.PENDING or N.READY)
     set_due(run, node, nil)
-    note(run, K.woken, node.i, node.attempt, NODE_NAMES[N.READY])
+    note(run, K.woken, node.i, node.attempt, pack('>B', N.READY))
     touched[run] = true
   end
   return woken
@@ -269,6 +272,7 @@ sweep = function(op)
   update_all_marks()
   fence_cancelled(only, op.limit, touched)
   for run in pairs(touched) do conclude(run) end
+  release_any()
   local woken = wake_due(only, op.limit, touched)
   pass_deadlines(only, op.limit, touched)
   local runs, news = {}, {}
@@ -277,7 +281,8 @@ sweep = function(op)
   local gates = left_held(only, op)
   update_all_marks()
   local alive = count_from(index('leases'), pack('>I7', now + 1))
-  return {'swept', #lost, woken, news, gates, next_due() or false, alive}
+  local soon = #first_of(index('releasing'), 1) > 0 and now or next_due()
+  return {'swept', #lost, woken, news, gates, soon or false, alive}
 end
 
 end

@@ -1,6 +1,7 @@
 -- Ops that move a run forward: settle, claim, append.
 
 -- What later files use; the rest is of this file.
+local release, release_any
 local settled_as, is_removed, end_attempt, hold_back, close_gate, conclude, follow_up
 local settle, append, worker_key, get_worker, update_marks, claim_nodes, run_row
 
@@ -26,7 +27,7 @@ end_attempt = function(attempt, status, node_status)
   set_running(claim, claim.running - 1)
   change(run, node, node_status)
   node.reason = nil
-  note(run, status + ENDS, node.i, attempt.number, NODE_NAMES[node_status])
+  note(run, status + ENDS, node.i, attempt.number, pack('>B', node_status))
   return node
 end
 
@@ -39,6 +40,39 @@ local function lower(run, children, fewer)
     node.waiting = node.waiting - fewer[children[k]]
     if node.waiting == 0 and node.status == N.PENDING then change(run, node, N.READY) else touch(run, node) end
   end
+end
+
+-- The children of a very wide node are lowered in slices, so that no call takes long: the node waits in a list of its run, and
+-- every claim and every sweep, whoever asks, lowers the next slice. Behind a closed gate nothing moves; when it opens, the
+-- counters are derived from the rows and the list is dropped.
+
+local function release_later(run, i)
+  run.releases = run.releases or (run.releasing and call('LRANGE', run_key('releases', run), 0, -1)) or {}
+  insert(run.releases, pack('>I4I4', i, 0))
+  run.releasing, run.changed = true, true
+end
+
+release = function(run)
+  if not run.releasing or run.gate ~= G.OPEN then return end
+  run.releases = run.releases or call('LRANGE', run_key('releases', run), 0, -1)
+  local i, from = unpack_bytes('>I4I4', run.releases[1])
+  local children, fewer = call('HGET', graph_key('children', run.digest), pack('>I4', i)), {}
+  local slice = read_numbers(sub(children, 4 * from + 1, 4 * (from + SLICE)))
+  for k = 1, #slice do fewer[slice[k]] = 1 end
+  lower(run, slice, fewer)
+  if from + SLICE < #children / 4 then
+    run.releases[1] = pack('>I4I4', i, from + SLICE)
+  else
+    table.remove(run.releases, 1)
+  end
+  run.releasing, run.changed = #run.releases > 0, true
+end
+
+-- One slice of whichever run has one.
+release_any = function()
+  local first = first_of(index('releasing'), 1)[1]
+  local run = first and get_numbered((unpack_bytes('>I6', first)))
+  if run then release(run) end
 end
 
 -- A node that is to run again waits for a parent that a heal gave it while it ran.
@@ -70,7 +104,7 @@ conclude = function(run)
       run.status, run.gate = R.PAUSED, G.SHUT
       set_text(run, 'reason', NODE_FAILED)
       note(run, K.run, nil, nil, RUN_NAMES[R.PAUSED])
-    elseif run.active == 0 or (run.failed > run.tolerated and run.on_failure == 'fail_fast') then
+    elseif (run.active == 0 and not run.releasing) or (run.failed > run.tolerated and run.on_failure == 'fail_fast') then
       close_gate(run, 'failed')
     end
   elseif run.status == R.CANCELLING and run.active == 0 then
@@ -134,7 +168,7 @@ end
 
 -- A set of settlements, judged against the gates as they stand before it.
 settle = function(ops)
-  local found, moving, verdicts, accepted, order, fewer = {}, {}, {}, {}, {}, {}
+  local found, moving, verdicts, accepted, order, fewer, wide = {}, {}, {}, {}, {}, {}, {}
   prefetch(ops, found)
   for k = 1, #ops do
     local attempt = found[k] and get_attempt(found[k][1], found[k][2], found[k][3])
@@ -155,6 +189,11 @@ settle = function(ops)
       local run = attempt.run
       if accept(op, attempt) == N.COMPLETED and moving[run] then
         local children = children_of(graph_of(run), attempt.i)
+        if #children > SLICE then
+          release_later(run, attempt.i)
+          wide[run] = true
+          children = {}
+        end
         if #children > 0 and not fewer[run] then
           fewer[run] = {}
           order[#order + 1] = {run, {}}
@@ -172,6 +211,7 @@ settle = function(ops)
     end
   end
   for k = 1, #order do lower(order[k][1], order[k][2], fewer[order[k][1]]) end
+  for run in pairs(wide) do release(run) end
   follow_up(accepted)
   local receipts = {}
   for k = 1, #ops do
@@ -331,6 +371,7 @@ claim_nodes = function(op)
   if not worker or worker.lease_until <= now then return refused('lease_expired') end
   local claim = get_claim(op.claim)
   if not claim then
+    release_any()
     take(op)
     claim = get_claim(op.claim)
   end

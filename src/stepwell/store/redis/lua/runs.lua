@@ -15,7 +15,7 @@ local function packed_time(value) return value and value + 1 or 0 end
 local function new_run(number)
   return {
     number = number, name = int(number), packed = pack('>I6', number), nodes = {}, touched = {}, attempts = {}, attempts_touched = {},
-    journal = {}, texts = {}, texts_touched = {}, ready = {}, queues = {}, order_added = {}, lines = {},
+    journal = {}, texts = {}, texts_touched = {}, ready = {}, queues = {}, lane_names = {}, lines = {},
   }
 end
 
@@ -26,6 +26,16 @@ local function remember(run)
 end
 
 local function mark_of(run, at) return at and timed(at, run.packed) end
+
+-- Under which name a run with READY nodes in a lane is found.
+local function lane_name(run, lane)
+  local name = run.lane_names[lane]
+  if not name then
+    name = int(lane) .. ':' .. run.digest .. '\0' .. run.workflow
+    run.lane_names[lane] = name
+  end
+  return name
+end
 
 -- What the indexes hold of a run: decided by its row, so that they can be compared before and after.
 local function marks_of(run)
@@ -38,12 +48,12 @@ local function marks_of(run)
     held = held and run.expires and mark_of(run, max(run.expires, run.reported)),
     stopping = run.stopping and run.running > 0 and run.packed,
     unfinished = run.status < R.COMPLETED and run.serving,
-    releasing = run.releasing and run.packed,
+    releasing = open and run.releasing and run.packed,
     lanes = {},
   }
   if open then
     for lane, count in pairs(run.ready) do
-      if count > 0 then marks.lanes[int(lane) .. ':' .. run.digest .. '\0' .. run.workflow] = true end
+      if count > 0 then marks.lanes[lane_name(run, lane)] = true end
     end
   end
   return marks

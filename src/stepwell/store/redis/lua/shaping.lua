@@ -118,7 +118,7 @@ switch_graph = function(op)
     local former = former_graphs(run)
     if not former[run.digest] then set_text(run, 'former', (text(run, 'former') or '') .. run.digest .. '\n') end
     if not former[op.digest] then use_graph(graph, 1) end
-    run.digest, run.heals = op.digest, run.heals + 1
+    run.digest, run.heals, run.lane_names = op.digest, run.heals + 1, {}
     set_text(run, 'digest', op.digest)
     run.serving = serving_of(run)
     set_text(run, 'serving', run.serving)
@@ -172,7 +172,7 @@ local function share_one(run, node, theirs, claim, ordinal)
   copy_blob(theirs.run, run, theirs.outcome)
   node.attempt = 1
   change(run, node, N.COMPLETED)
-  note(run, K.shared, node.i, 1, NODE_NAMES[N.COMPLETED])
+  note(run, K.shared, node.i, 1, pack('>B', N.COMPLETED))
   for _, name in ipairs(lines_of(theirs)) do
     local line = read_line(line_value(theirs.run, name))
     local _, line_index = unpack_bytes('>I4I4', name)
@@ -250,12 +250,13 @@ local function rewrite_node(run, row)
   node.reason = row.reason
   set_due(run, node, nil)
   if row.fresh then node.failures, node.postponed, node.losses, node.suspect = 0, 0, 0, false end
-  note(run, K.rewrote, row.i, node.attempt, NODE_NAMES[row.status])
+  note(run, K.rewrote, row.i, node.attempt, pack('>B', row.status))
   return true
 end
 
 -- Compute both parent counters of every node from the rows, and from them which unstarted ones are READY.
 local function rederive(run)
+  run.releases, run.releasing = {}, false
   local graph, indexes = graph_of(run), all_nodes(run)
   want_cells(graph, indexes)
   for k = 1, #indexes do

@@ -8,7 +8,7 @@ local function write_run(run)
   local ready = {}
   for lane, count in pairs(run.ready) do insert(ready, pack('>I2I4', lane, count)) end
   local fields = {
-    'cell', pack(RUN_CELL, run.status, run.gate, (run.stopping and 1 or 0), run.open, run.active, run.failed, run.running,
+    'cell', pack(RUN_CELL, run.status, run.gate, (run.stopping and 1 or 0) + (run.releasing and 2 or 0), run.open, run.active, run.failed, run.running,
       run.tolerated, run.seq, run.loaded, run.heals, run.orders, packed_time(run.started), packed_time(run.ended),
       packed_time(run.deadline), packed_time(run.cancel_at), packed_time(run.expires), run.reported, packed_time(run.due_first)),
     'ready', concat(ready),
@@ -23,6 +23,10 @@ local function write_run(run)
     end
   end
   call('HSET', run_key('row', run), unpack(fields))
+  if run.releases then
+    call('DEL', run_key('releases', run))
+    send_many('RPUSH', run_key('releases', run), run.releases)
+  end
   if #gone > 0 and not run.fresh then call('HDEL', run_key('row', run), unpack(gone)) end
 end
 

@@ -1,0 +1,114 @@
+"""What a URL says, what a server promises, and what is refused before anything is stored."""
+
+from contextlib import closing, nullcontext
+
+import pytest
+
+from stepwell.clock import ManualClock
+from stepwell.errors import InputError, StoreError
+from stepwell.store import open_store
+from stepwell.store.redis import RedisStore
+from stepwell.store.redis.connecting import read_url
+from tests.servers.redis_server import RedisServer, free_port
+
+
+def test_a_url_names_a_server_and_a_namespace(url: str) -> None:
+    store = open_store(url)
+    assert isinstance(store, RedisStore)
+    assert store.url == url
+    assert (store.embedded, store.needs_hints, store.limits.nodes) == (False, True, 500)
+    assert store.durability.kind == "everysec"
+    store.close()
+
+
+def test_the_password_is_never_shown() -> None:
+    address = read_url("rediss://app:s3cr%40t@db.example:6380/2?namespace=shop")
+    assert address.password == "s3cr@t"
+    assert address.shown == "rediss://app@db.example:6380/2?namespace=shop"
+    assert (address.hosts, address.database, address.tls) == ((("db.example", 6380),), 2, True)
+
+
+def test_the_password_of_somebody_unknown_is_not_shown_either(server: RedisServer) -> None:
+    with pytest.raises(StoreError, match="refuses this user") as caught:
+        open_store(f"redis://nobody:s3cret@127.0.0.1:{server.port}/0")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_sentinels_and_addresses_of_six_bytes_are_read() -> None:
+    address = read_url("redis+sentinel://a:1,b/mymaster/3")
+    assert (address.hosts, address.service, address.database) == ((("a", 1), ("b", 26379)), "mymaster", 3)
+    assert read_url("redis://[::1]:7000").hosts == (("::1", 7000),)
+    assert read_url("redis://[::1]").hosts == (("::1", 6379),)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("redis://localhost/zero", "the number of a database"),
+        ("redis://localhost/0/1", "the number of a database"),
+        ("redis://a,b", "Redis Cluster is not supported"),
+        ("redis+sentinel://a", "the name of the service is needed"),
+        ("redis://localhost:port", "'port' is no port"),
+        ("redis://localhost?name=x", "unknown option name; known: namespace, durability"),
+        ("redis://localhost?namespace=a{b", "namespace has 1 to 100 characters"),
+        ("redis://localhost?durability=some", "is not 'none'"),
+        ("redis://localhost?wait=disk", "is not one of aof, replica"),
+        ("redis://localhost?wait_seconds=x", "wait_seconds is a number"),
+    ],
+)
+def test_a_url_that_makes_no_sense_is_refused_with_advice(url: str, told: str) -> None:
+    with pytest.raises(InputError, match="store URL") as caught:
+        open_store(url)
+    assert told in str(caught.value)
+
+
+def test_no_other_clock_can_be_given(url: str) -> None:
+    with pytest.raises(InputError, match="the clock of its server"):
+        open_store(url, clock=ManualClock())
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    with pytest.raises(StoreError, match=r"redis://127\.0\.0\.1:1/0: the server cannot be reached"):
+        open_store("redis://127.0.0.1:1/0")
+
+
+def test_a_server_that_forgets_is_refused_unless_that_is_accepted() -> None:
+    server = RedisServer("--appendonly", "no")
+    try:
+        with pytest.raises(StoreError, match="appendonly no: a restart of the server loses everything"):
+            open_store(server.url)
+        with open_and_close(f"{server.url}?durability=none") as store:
+            assert store.durability.kind == "none"
+        with server.client() as client:
+            client.config_set("appendonly", "yes")
+            client.config_set("appendfsync", "always")
+        with open_and_close(server.url) as store:
+            assert store.durability.kind == "always"
+        with server.client() as client:
+            client.config_set("maxmemory-policy", "allkeys-lru")
+        with pytest.raises(StoreError, match="it would throw away parts of runs"):
+            open_store(server.url)
+        with pytest.raises(StoreError, match=r"wait=aof needs 7\.2") if _is_old(server) else nullcontext():
+            open_store(f"{server.url}?durability=none&wait=aof").close()
+    finally:
+        server.stop()
+
+
+def test_a_cluster_is_refused_with_the_reason() -> None:
+    server = RedisServer("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
+    try:
+        with pytest.raises(StoreError, match="is a Redis Cluster, which is not supported: a batch touches keys"):
+            open_store(server.url)
+    finally:
+        server.stop()
+
+
+def _is_old(server: RedisServer) -> bool:
+    with server.client() as client:
+        return tuple(map(int, client.info()["redis_version"].split(".")[:2])) < (7, 2)
+
+
+def open_and_close(url: str) -> closing[RedisStore]:
+    store = open_store(url)
+    assert isinstance(store, RedisStore)
+    return closing(store)

@@ -1,0 +1,171 @@
+"""Servers that are flushed, full, cut off or shared with others."""
+
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+import redis
+
+from stepwell import Builder, Engine
+from stepwell.clock import SECOND
+from stepwell.errors import StoreError, StoreFull, StoreReplaced
+from stepwell.ids import RunId, WorkerId
+from stepwell.model import Enlist, GetRun, Settle, Sweep
+from stepwell.store import open_store, reader
+from stepwell.store.redis import RedisStore
+from stepwell.testing.audit import audit
+from stepwell.testing.ops import claim, completed, enlist, fan, graph, serve, start, work
+from tests.runner import jobs
+from tests.servers.redis_server import RedisServer
+
+
+def test_a_store_that_was_flushed_says_so_and_writes_nothing(server: RedisServer, url: str) -> None:
+    store = RedisStore(url)
+    start(store, graph(a=""))
+    with server.client() as client:
+        client.flushall()
+        for use in (lambda: store.commit([Sweep()]), lambda: store.read([GetRun(RunId("run-1"))])):
+            with pytest.raises(StoreReplaced, match="is gone or was exchanged"):
+                use()
+        assert client.dbsize() == 0
+    later = RedisStore(url)
+    assert reader.get_run(later, "run-1") is None
+    with pytest.raises(StoreReplaced):  # others have begun anew under its name
+        enlist(store)
+    later.close()
+    store.close()
+
+
+def test_a_server_that_lost_the_library_gets_it_again(server: RedisServer, url: str) -> None:
+    store = RedisStore(url)
+    with server.client() as client:
+        client.execute_command("FUNCTION", "FLUSH")
+    serve(store, graph(a="", b="a"))
+    assert work(store) == 2
+    store.close()
+
+
+def test_a_full_server_refuses_the_whole_batch(url: str) -> None:
+    own = RedisServer("--maxmemory", "100mb", "--maxmemory-policy", "noeviction")
+    try:
+        store = RedisStore(own.url)
+        serve(store, fan(20))
+        (root,) = claim(store)
+        with own.client() as client:
+            client.config_set("maxmemory", "1mb")
+            with pytest.raises(StoreFull, match="nothing was written, and it is sent again"):
+                store.commit([completed(root)])
+            audit(store)
+            assert reader.get_node(store, "run-1", 0).status == "RUNNING"
+            client.config_set("maxmemory", "0")
+        assert work(store) == 0
+        store.commit([completed(root)])
+        assert work(store) == 21
+        store.close()
+    finally:
+        own.stop()
+
+
+def test_a_commit_that_was_cut_off_is_sent_again(server: RedisServer, url: str) -> None:
+    """The connection ends again and again while a run is worked on; every batch is applied once."""
+    store = RedisStore(url)
+    serve(store, fan(50))
+    ended = threading.Event()
+
+    def cut() -> None:
+        with server.client() as client:
+            while not ended.wait(0.005):
+                client.client_kill_filter(_type="normal", skipme=True)
+
+    cutter = threading.Thread(target=cut)
+    cutter.start()
+    try:
+        done = 0
+        while done < 52:
+            try:
+                done += work(store, limit=5)
+            except StoreError:
+                done = sum(row.status == "COMPLETED" for row in _nodes(store))
+    finally:
+        ended.set()
+        cutter.join()
+    audit(store)
+    assert {row.attempt for row in reader.all_nodes(store, "run-1")} == {1}
+    store.close()
+
+
+def _nodes(store: RedisStore) -> list[object]:
+    while True:
+        try:
+            for row in reader.list_attempts(store, "run-1"):
+                if row.status == "RUNNING":
+                    store.commit([Settle(row.id, "COMPLETED", "COMPLETED", b"null")])  # type: ignore[arg-type]
+            return list(reader.all_nodes(store, "run-1"))
+        except StoreError:
+            continue
+
+
+def test_two_namespaces_know_nothing_of_each_other(server: RedisServer, url: str) -> None:
+    one, other = RedisStore(url), RedisStore(f"{url}-other")
+    start(one, graph(a=""))
+    assert reader.get_run(other, "run-1") is None
+    assert other.commit([Enlist(WorkerId("w"), SECOND, b"{}")])
+    one.close()
+    other.close()
+
+
+def test_a_user_needs_only_its_keys_and_a_few_commands(server: RedisServer) -> None:
+    """The rights that docs/redis.md lists."""
+    with server.client() as client:
+        rules = (
+            (Path(__file__).parents[3] / "docs" / "redis.md")
+            .read_text()
+            .partition("ACL SETUSER app ")[2]
+            .partition("```")[0]
+        )
+        rights = rules.replace("\\\n", " ").replace("PASSWORD", "s3cret").replace("stepwell", "limited").split()
+        client.execute_command("ACL", "SETUSER", "app", *rights)
+        try:
+            base = f"redis://app:s3cret@127.0.0.1:{server.port}/0"
+            store = open_store(f"{base}?namespace=limited")
+            serve(store, graph(a="", b="a"))
+            assert work(store) == 2
+            store.close()
+            with pytest.raises(StoreError, match="refuses this user") as caught:
+                open_store(f"{base}?namespace=elsewhere")
+            assert "s3cret" not in str(caught.value)
+        finally:
+            client.execute_command("ACL", "DELUSER", "app")
+
+
+def test_workers_of_a_flushed_store_stop_without_a_storm(
+    server: RedisServer, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    w = Builder("waits")
+    w.fan_out(range(100), job=jobs.same)
+    caplog.set_level(logging.WARNING)
+    own = RedisServer()
+    try:
+        with Engine(own.url, close_seconds=1) as engine:
+            engine.run(w)
+            with own.client() as client:
+                client.flushall()
+            with pytest.raises(StoreError):
+                engine.run(w)
+    finally:
+        own.stop()
+    assert sum("Traceback" in record.getMessage() for record in caplog.records) == 0
+    assert len(caplog.records) < 10
+
+
+def test_the_server_tells_an_old_client_apart(server: RedisServer, url: str) -> None:
+    """Every call names the marker; a store of a later layout is refused when it is opened."""
+    store = RedisStore(url)
+    with redis.Redis("127.0.0.1", server.port) as client:
+        client.set(f"{{{url.partition('namespace=')[2]}}}:marker", "2 of a later version")
+    with pytest.raises(StoreReplaced):
+        enlist(store)
+    with pytest.raises(StoreError, match="has layout 2, and this Stepwell knows 1; upgrade it"):
+        RedisStore(url)
+    store.close()
