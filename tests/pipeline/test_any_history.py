@@ -28,6 +28,7 @@ actions = st.one_of(
     st.tuples(
         st.just("edit output"), st.sampled_from(("daily/{}/summary.txt", "final/{}-digest.md")), st.sampled_from(DATES)
     ),
+    st.tuples(st.just("invalidate"), st.sampled_from(DATES)),
     st.tuples(st.just("wait")),
     st.tuples(st.just("build")),
     st.tuples(st.just("clean")),
@@ -88,6 +89,12 @@ def _play(root: Path, engine: Engine, history: list[tuple[str, ...]]) -> None:
                 file.write_text("somebody's words")
         elif action == "wait":
             clock.now += 100_000
+        elif action == "invalidate":
+            blog = make_blog(root, ledger, clock=clock)
+            if f"digest {rest[0]}" in statuses(blog):
+                blog.invalidate(f"digest {rest[0]}")
+                asked = make_blog(root, clock=clock).why(f"final/{rest[0]}-digest.md")
+                assert asked.record is None or asked.standing.status != "fresh"
         elif action == "clean":
             make_blog(root, ledger, clock=clock).clean()
         else:

@@ -120,10 +120,14 @@ class Starting:
         small = all(len(definition.graph) <= self._store.limits.nodes for definition, _ in items)
         facts = tuple(facts_of(definition, create) for definition, create in items) if fresh and small else ()
         receipts = self._commit(ops, facts)[-len(items) :]
-        return [
+        started = [
             self._started(definition, create, receipt, known=bool(facts))
             for (definition, create), receipt in zip(items, receipts, strict=True)
         ]
+        if self._runner is None and self._store.needs_hints:
+            queues = {lane.queue for definition, _ in items for lane in definition.graph.lanes}
+            self._store.send_hint(model.Hint(queues=tuple(sorted(queues))))
+        return started
 
     def _started(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> RunId:
         if isinstance(receipt, Refused) and receipt.reason in (Refusal.UNKNOWN, Refusal.INCOMPLETE):

@@ -147,6 +147,8 @@ class FileStates(RememberedFiles):
                 for name, at in zip(names, range(0, len(numbers), 4), strict=True)
             }
             prefix = f"{folder.path}/" if folder.path else ""
+            if known is not None and not self._same_manifest(folder, known):
+                changed = None  # somebody else has recorded, accepted or invalidated something
             if known is not None:
                 if not known.recent and known.names == names and known.stamps == numbers.tobytes():
                     digests = known.hashes.hex()

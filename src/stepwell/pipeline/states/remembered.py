@@ -55,14 +55,16 @@ class RememberedFiles:
     def _manifest_hash(self, folder: str) -> str:
         return "".join(self.hash_of(f"{folder}/{name}" if folder else name) or "-" for name in MANIFEST_FILES)
 
+    def _same_manifest(self, folder: Folder, cached: Cached) -> bool:
+        if cached.manifest != [None if each is None else list(each) for each in folder.manifest]:
+            return False
+        return not cached.manifest_hash or cached.manifest_hash == self._manifest_hash(folder.path)
+
     def _changed(
         self, changed: list[str] | None, folder: Folder, cached: Cached, tree: Mapping[str, Stamp]
     ) -> list[str] | None:
-        """And what changed in one directory; None if a file or the manifest is not what it was."""
-        manifest = [None if each is None else list(each) for each in folder.manifest]
-        if changed is None or manifest != cached.manifest or not set(cached.names) <= tree.keys():
-            return None
-        if cached.manifest_hash and cached.manifest_hash != self._manifest_hash(folder.path):
+        """And what changed in one directory; None if a file is gone."""
+        if changed is None or not set(cached.names) <= tree.keys():
             return None
         known = self._known[folder.path]
         prefix = f"{folder.path}/" if folder.path else ""

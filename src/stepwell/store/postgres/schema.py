@@ -66,10 +66,17 @@ def _done(number: int) -> str:
     return f"INSERT INTO migration (number, minimum) VALUES ({number}, {MINIMUM})"
 
 
+_EXISTS = """
+SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ WHERE n.nspname = %s AND c.relname = 'migration'
+"""
+
+
 def applied(db: Any, schema: str) -> tuple[int, int]:
     """(newest migration, minimum version of the code); (0, 0) where there is nothing yet."""
     table = f"{quoted(schema)}.migration"
-    if db.execute("SELECT to_regclass(%s)", (table,)).fetchone()[0] is None:
+    # From the tables themselves: what a session remembers of them may be older than the lock it waited for.
+    if db.execute(_EXISTS, (schema,)).fetchone() is None:
         return 0, 0
     newest, minimum = db.execute(f"SELECT max(number), max(minimum) FROM {table}").fetchone()
     return newest or 0, minimum or 0

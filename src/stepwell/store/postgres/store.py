@@ -71,7 +71,11 @@ class PostgresStore:
             assert row is not None
             self._learn_time(row[0])
 
-        self._patiently(begin, 0.0)
+        try:
+            self._patiently(begin, 0.0)
+        except BaseException:
+            self._connections.close()
+            raise
 
     def commit(self, batch: Batch) -> Answer:
         self._check_process()

@@ -1,0 +1,53 @@
+"""`stepwell pipeline ...`: results on stdout, JSON on request, exit codes that scripts can rely on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.pipeline.blog import write
+
+PIPELINE = """
+from stepwell import Pipeline
+p = Pipeline("p", root="root")
+
+@p.stage(input="in/{x}.txt", output="out/{x}.txt")
+def up(text: str) -> str:
+    if "boom" in text:
+        raise ValueError("boom")
+    return text.upper()
+"""
+
+
+def test_a_day_with_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(PIPELINE)
+
+    def ask(*words: str, code: int = 0, text: str = "") -> str:
+        ended = subprocess.run(
+            [sys.executable, "-m", "stepwell", "pipeline", *words, "-p", "flow:p"],
+            cwd=tmp_path, env={**os.environ, "NO_COLOR": "1"}, input=text, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert ended.returncode == code, ended.stderr
+        return ended.stdout
+
+    assert ask("put", "in/a.txt", "-", text="hello") == "in/a.txt: 5 bytes\n"
+    write(tmp_path / "root", "in/bad.txt", "boom")
+    plan = json.loads(ask("scan", "--dry-run", "--json"))
+    assert [each["entity"] for each in plan["willRun"]] == ["a", "bad"] or [
+        each["entity"] for each in plan["willRun"]
+    ] == ["bad", "a"]
+    assert "1 produced, 1 failed" in ask("build", code=1)
+    status = json.loads(ask("status", "--json"))
+    assert (status["fresh"], status["failed"], status["entities"]) == (1, 1, 2)
+    assert "ValueError: boom" in ask("failures")
+    assert ask("retry") == "up bad: to be tried again\n"
+    write(tmp_path / "root", "out/bad.txt", "by hand")
+    assert ask("accept", "out/bad.txt") == "out/bad.txt: accepted\n"
+    assert "nothing to do" in ask("scan")
+    assert ask("invalidate", "out/*.txt", "--stage", "up").count("invalidated") == 2
+    assert "out/a.txt is stale" in ask("why", "out/a.txt")
+    ask("put", "out/a.txt", "-", code=2)
+    ask("why", "nothing/there", code=2)

@@ -1,0 +1,93 @@
+"""Migrations, roles and passwords."""
+
+import threading
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from stepwell.errors import InputError, SchemaTooNew, StoreError, StoreReadOnly
+from stepwell.model import ListRuns, Sweep
+from stepwell.store import open_store
+from stepwell.store.postgres import PostgresStore
+from stepwell.store.postgres.address import parse
+from stepwell.store.postgres.schema import migrations, script
+from tests.postgres_server import PostgresServer, postgres  # noqa: F401
+
+
+def test_ten_who_open_a_new_schema_at_once_make_it_once(postgres: PostgresServer) -> None:  # noqa: F811
+    url = postgres.new_url()
+    found: list[object] = []
+
+    def open_it() -> None:
+        try:
+            store = PostgresStore(url)
+            found.append(store.commit([Sweep()])[0])
+            store.close()
+        except Exception as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=open_it) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 10
+    assert len({repr(each) for each in found}) == 1, found
+    count = postgres.execute(f"SELECT count(*) FROM {parse(url).schema}.migration")
+    assert count == [(len(migrations()),)]
+
+
+def test_a_schema_that_needs_newer_code_is_refused(postgres: PostgresServer) -> None:  # noqa: F811
+    url = postgres.new_url()
+    PostgresStore(url).close()
+    schema = parse(url).schema
+    postgres.execute(f"INSERT INTO {schema}.migration (number, minimum) VALUES (900, 1)")
+    PostgresStore(url).close()  # newer, and still good for this code
+    postgres.execute(f"UPDATE {schema}.migration SET minimum = 900 WHERE number = 900")
+    with pytest.raises(SchemaTooNew, match="upgrade this installation"):
+        PostgresStore(url)
+
+
+def test_a_role_that_may_not_create_uses_what_another_made(postgres: PostgresServer) -> None:  # noqa: F811
+    url = postgres.new_url()
+    schema = parse(url).schema
+    postgres.execute(f"CREATE ROLE user_{schema} LOGIN")
+    theirs = url.replace("stepwell@", f"user_{schema}@")
+    with pytest.raises(StoreReadOnly, match="stepwell migrate --print"):
+        PostgresStore(theirs)
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
+        connection.execute(script(schema).encode())
+    postgres.execute(f"GRANT USAGE ON SCHEMA {schema} TO user_{schema}")
+    postgres.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO user_{schema}")
+    store = PostgresStore(theirs)
+    assert store.read([ListRuns()])[0].runs == ()
+    assert store.commit([Sweep()])[0].lost == 0  # type: ignore[union-attr]
+    store.close()
+
+
+def test_a_password_is_never_shown(postgres: PostgresServer, caplog: pytest.LogCaptureFixture) -> None:  # noqa: F811
+    secret = "s3cret /&@: word"
+    for url in (
+        f"postgresql://stepwell:{quote(secret, safe='')}@127.0.0.1:1/postgres?connect_timeout=2",
+        f"postgresql://stepwell@127.0.0.1:1/postgres?password={quote(secret, safe='')}&connect_timeout=2",
+        f"postgresql://stepwell:{quote(secret, safe='')}@127.0.0.1:{postgres.port}/nowhere",
+        f"postgresql://stepwell:{quote(secret, safe='')}@127.0.0.1:{postgres.port}/postgres?nonsense=1",
+        f"mysql://stepwell:{quote(secret, safe='')}@127.0.0.1/postgres",
+    ):
+        with pytest.raises((StoreError, InputError)) as caught:
+            open_store(url)
+        shown = f"{caught.value} {caught.value.__cause__} {caplog.text}"
+        assert secret not in shown
+        assert quote(secret, safe="") not in shown
+        assert "s3cret" not in shown
+    good = postgres.new_url().replace("stepwell@", f"stepwell:{quote(secret, safe='')}@")
+    store = open_store(good)
+    assert "s3cret" not in store.url
+    store.close()
+
+
+@pytest.mark.parametrize("query", ["schema=", "schema=pg_mine", "schema=" + "x" * 64, "pooler=session"])
+def test_options_that_make_no_sense_are_refused(query: str) -> None:
+    with pytest.raises(InputError, match=query.partition("=")[0]):
+        open_store(f"postgresql://localhost/db?{query}")
