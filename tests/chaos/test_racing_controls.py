@@ -78,10 +78,9 @@ def _moves(run: Run) -> bool:
 def outcome(engine: Engine, run_id: str, *answers: str) -> Outcome:
     """How the run stands when also what follows from the answers is done: who is refused may do that, and need not."""
     first, second = answers
-    (swept,) = engine.store.commit([Sweep()])
+    (swept,) = engine.store.commit([Sweep(run=run_id)])
     for left in swept.gates:
-        if left.run_id == run_id:
-            carry_out(engine.store, gates.finish(left))
+        carry_out(engine.store, gates.finish(left))
     try:
         run = engine.get(run_id)
         assert run.audit() == []

@@ -118,4 +118,5 @@ class Documents:
             rest = f"; did you mean {close[0]!r}?"
         else:
             rest = f"; there are {', '.join(names[:20])}" if names else "; `stepwell save FILE` stores one"
+            rest += "; a class or a function is named as package.module:Name"
         return InputError(f"no document {name!r} is stored here{rest}")

@@ -132,8 +132,7 @@ class Waiting:
         stands = row.status.terminal or row.status is RunStatus.PAUSED
         if not stands or row.purpose not in GOING_ON or time.monotonic() > began + patience:
             return False
-        (swept,) = self._store.commit([Sweep()])
+        (swept,) = self._store.commit([Sweep(run=row.id)])
         for held in swept.gates if isinstance(swept, Swept) else ():
-            if held.run_id == row.id:
-                carry_out(self._store, finish(held))
+            carry_out(self._store, finish(held))
         return True

@@ -79,14 +79,17 @@ def require_run(store: Store, run_id: str) -> RunRow:
 
 
 def at_one_moment(store: Store, run_id: RunId, *queries: Query) -> list[Any]:
-    """The run, and the whole answers to list queries about it; RunNotFound if there is no such run.
+    """The run, and the answers to other queries about it; RunNotFound if there is no such run."""
+    found = store.read([GetRun(run_id), *queries])
+    if found[0] is None:
+        raise RunNotFound(run_id, store=store.url)
+    return found
 
-    What does not fit into one page is read after it, and all of it again if the run has moved meanwhile.
-    """
+
+def whole_at_one_moment(store: Store, run_id: RunId, *queries: Query) -> list[Any]:
+    """The same with all pages. They are read after the first, and all of it again if the run has moved meanwhile."""
     for _ in range(SETTLED_AFTER):
-        row, *pages = store.read([GetRun(run_id), *queries])
-        if row is None:
-            raise RunNotFound(run_id, store=store.url)
+        row, *pages = at_one_moment(store, run_id, *queries)
         if all(getattr(page, "cursor", None) is None for page in pages):
             return [row, *pages]
         whole = [_whole(store, query, page) for query, page in zip(queries, pages, strict=True)]

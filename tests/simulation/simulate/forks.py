@@ -31,13 +31,14 @@ class Forks:
                 completed.add(entry.index)
             elif entry.kind == "rewrote":
                 completed.discard(entry.index)
-        self._shares[op.run_id] = completed - self._not_wanted(origin, place["before"])
+        self._shares[op.run_id] = completed - self._not_wanted(runs[op.run_id], place["before"])
 
-    def _not_wanted(self, origin: RunRecord, before: int | None) -> set[int]:
+    def _not_wanted(self, fork: RunRecord, before: int | None) -> set[int]:
+        """By the graph of the fork: its origin may have switched to another one since."""
         found = set() if before is None else {before}
         grown = True
         while grown:
-            below = {child for index in found for child in origin.graph.children.get(index, ())}
+            below = {child for index in found for child in fork.graph.children.get(index, ())}
             grown = not below <= found
             found |= below
         return found

@@ -14,10 +14,10 @@ from ...runner.records import run_record
 from ...runner.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
-from ..inputs import named_value
 from ..show.advice import pause_told
 from ..show.words import ago, duration, plain
 from ..streams import json_text, say
+from ..tags import named_value
 
 PAGE = 1_000
 SHORT_ID = 12

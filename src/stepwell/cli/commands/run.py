@@ -26,10 +26,11 @@ from ..connect import Connection
 from ..documents import document_input, is_file, load_file, names_document, typed_input
 from ..exits import ExitCode, complain, report
 from ..find import find_node, find_run, find_step
-from ..inputs import Pairs, changed_input, import_module, make_startable, named_value, workflows_in
+from ..inputs import Pairs, changed_input, import_module, make_startable, workflows_in
 from ..show.advice import advise, advised, next_steps
 from ..show.words import count, duration, one_line, plain
 from ..streams import say
+from ..tags import named_value
 
 LINES_AT_ONCE = 20
 """Ended runs that are each worth a line, of those that ended since the last look."""

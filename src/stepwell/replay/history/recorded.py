@@ -13,7 +13,7 @@ from ...model import AttemptRow, AttemptStatus, JournalRow, LineRow, Query, RunR
 from ...model.lines import EFFECT, PAYLOAD
 from ...model.origin import is_origin, origin_of
 from ...store import Store, reader
-from ...store.reader import at_one_moment
+from ...store.reader import whole_at_one_moment
 from ..effects.record import Effect, effects_by_attempt
 from .superseded import Given, Superseded
 
@@ -82,9 +82,9 @@ class _Reading:
         self._journal: tuple[JournalRow, ...] = ()
         lines = (queries.ListLines(run_id, kind=kind) for kind in (PAYLOAD, EFFECT))
         asked: list[Query] = [queries.ListAttempts(run_id), *lines]
-        found = [] if with_journal else at_one_moment(store, run_id, *asked)
+        found = [] if with_journal else whole_at_one_moment(store, run_id, *asked)
         if not found or _moved(found[0]):
-            *found, self._journal = at_one_moment(store, run_id, *asked, queries.ListJournal(run_id))
+            *found, self._journal = whole_at_one_moment(store, run_id, *asked, queries.ListJournal(run_id))
         self.row: RunRow = found[0]
         self._attempts: tuple[AttemptRow, ...] = found[1]
         self._lines: tuple[LineRow, ...] = (*found[2], *found[3])

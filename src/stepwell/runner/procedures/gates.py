@@ -64,7 +64,9 @@ def switch_graph(
 
     A heal that might do the work of a renamed node twice pauses the run instead, unless somebody accepts it.
     """
-    yield Commit([ops.Sweep()])  # what a dead worker held no longer runs, and a new node before it comes in time
+    yield Commit(
+        [ops.Sweep(run=run.id)]
+    )  # what a dead worker held no longer runs, and a new node before it comes in time
     arranged = healing.arrange(current, new, pinned=pinned, trusted=trusted)
     if arranged.document == current.document:
         return None
@@ -152,12 +154,11 @@ _LEFT = (receipts.Refusal.INCOMPLETE, receipts.Refusal.GATE_HELD)
 
 def _finish_what_was_left(gate: ops.Gate) -> Procedure[RunNews | None]:
     """Nobody else may be there to do it. How the run stands then, if it was just what is asked for."""
-    (swept,) = yield Commit([ops.Sweep()])
+    (swept,) = yield Commit([ops.Sweep(run=gate.run_id)])
     for held in swept.gates:
-        if held.run_id == gate.run_id:
-            news = yield from finish(held)
-            if (held.purpose, held.arguments) == (gate.purpose, gate.arguments):
-                return news
+        news = yield from finish(held)
+        if (held.purpose, held.arguments) == (gate.purpose, gate.arguments):
+            return news
     return None
 
 

@@ -8,14 +8,14 @@ from ...ids import Digest, RunId
 from ...kernel.audit import Stored, audit, earlier_graphs
 from ...model import GetGraph, ListAttempts, ListJournal, ListNodes
 from ...store import Store
-from ...store.reader import at_one_moment
+from ...store.reader import whole_at_one_moment
 
 
 def audit_run(store: Store, run_id: str) -> list[str]:
     """What is wrong with a run, read at one moment; an empty list means that every invariant holds."""
     run_key = RunId(run_id)
     asked = (ListNodes(run_key), ListAttempts(run_key), ListJournal(run_key))
-    run, nodes, attempts, journal = at_one_moment(store, run_key, *asked)
+    run, nodes, attempts, journal = whole_at_one_moment(store, run_key, *asked)
     digests = {run.digest, *map(Digest, earlier_graphs(journal))}
     documents = dict(zip(digests, store.read([GetGraph(digest) for digest in digests]), strict=True))
     missing = [digest for digest, document in documents.items() if document is None]

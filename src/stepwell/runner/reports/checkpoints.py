@@ -27,7 +27,7 @@ from ...replay.history.checkpoint import (
     joined_key,
 )
 from ...store import Store
-from ...store.reader import at_one_moment
+from ...store.reader import whole_at_one_moment
 from ..bodies.visible_state import final_state
 from ..recent import Recent
 from .state_history import StateHistory
@@ -42,12 +42,12 @@ KnownKeys = Recent[str, int]
 
 def labels(store: Store, run_id: RunId, load: LoadGraph) -> list[Label]:
     """The checkpoints of a run that have names, in order."""
-    run, lines = at_one_moment(store, run_id, queries.ListLines(run_id, kind=CHECKPOINT))
+    run, lines = whole_at_one_moment(store, run_id, queries.ListLines(run_id, kind=CHECKPOINT))
     if not lines:
         return []
     nodes = tuple(sorted({line.node for line in lines}))
     completing = queries.ListJournal(run_id, kinds=_COMPLETING, indexes=nodes)
-    _, entries, heals = at_one_moment(store, run_id, completing, queries.ListJournal(run_id, kinds=("healed",)))
+    _, entries, heals = whole_at_one_moment(store, run_id, completing, queries.ListJournal(run_id, kinds=("healed",)))
     # A heal between the two readings changes no entry that came before it.
     graphs = _graphs(heals, run, load)
     return _labels(lines, sorted((*entries, *heals), key=lambda entry: entry.seq), graphs)
@@ -80,7 +80,7 @@ class _History:
     def __init__(self, store: Store, run_id: RunId, load: LoadGraph, bodies: FindBodies) -> None:
         lines = (queries.ListLines(run_id, kind=kind) for kind in (PAYLOAD, EFFECT, CHECKPOINT))
         asked: list[Query] = [queries.ListAttempts(run_id), queries.ListJournal(run_id), *lines]
-        found = at_one_moment(store, run_id, *asked)
+        found = whole_at_one_moment(store, run_id, *asked)
         self.run: RunRow = found[0]
         self._attempts: tuple[AttemptRow, ...] = found[1]
         self._journal: tuple[JournalRow, ...] = found[2]
