@@ -21,7 +21,8 @@
 --   run:blobs:R         hash   reference -> large payload
 --
 --   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it
---   graph:cells:D       string 20 bytes a node: rank, lane, flags, count of parents, first parent, first child
+--   graph:cells:D       string 16 bytes a node: rank, lane, flags, count of parents, first parent
+--   graph:child:D       string 4 bytes a node: its only child, one too large
 --   graph:parents:D, graph:children:D, graph:needs:D   hash   node -> nodes; of those that do not fit into the cell
 --   graph:ids:D         list   ids of nodes
 --   unused_graphs       set    digests that no run has or had

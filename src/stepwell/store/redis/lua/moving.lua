@@ -56,7 +56,9 @@ release = function(run)
   if not run.releasing or run.gate ~= G.OPEN then return end
   run.releases = run.releases or call('LRANGE', run_key('releases', run), 0, -1)
   local i, from = unpack_bytes('>I4I4', run.releases[1])
-  local children, fewer = call('HGET', graph_key('children', run.digest), pack('>I4', i)), {}
+  -- Only a slice of the list is taken apart.
+  local graph, fewer = graph_of(run), {}
+  local children = graph.more[i] and pack_numbers(graph.children[i]) or call('HGET', graph_key('children', run.digest), pack('>I4', i))
   local slice = read_numbers(sub(children, 4 * from + 1, 4 * (from + SLICE)))
   for k = 1, #slice do fewer[slice[k]] = 1 end
   lower(run, slice, fewer)
@@ -164,6 +166,7 @@ local function prefetch(ops, found)
     want_attempts(run, wanted)
     want_nodes(run, nodes[run])
     want_cells(graph_of(run), nodes[run])
+    want_child(graph_of(run), nodes[run])
   end
 end
 
