@@ -22,6 +22,7 @@ from .floors import bare_commits
 from .held import claims_beside_held_runs, lists_among_stored_runs
 from .pipelines import pipelines
 from .processes import SMALLEST
+from .redis import on_redis
 from .rows import Row
 from .shapes import (
     Diamond,
@@ -300,4 +301,5 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "pipelines": pipelines,
     "small": small,
     "documents": documents,
+    "redis": on_redis,
 }

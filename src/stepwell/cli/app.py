@@ -362,6 +362,15 @@ def gc(
     """Delete runs that ended long ago."""
 
 
+@declare(app, "migrate")
+def migrate(
+    show: Annotated[
+        bool, typer.Option("--print", help="Only show the statements, for somebody who may run them.")
+    ] = False,
+) -> None:
+    """Bring the schema of a PostgreSQL store to the version of this installation."""
+
+
 @app.command()
 def version(as_json: options.AsJson = False) -> None:
     """Show the versions of Stepwell, Python and SQLite."""

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from ..commands import DEFAULT_STORE
 from ..errors import InputError, StoreError
 from ..settings import Settings, read_settings
-from ..store import Store, open_store
+from ..store import Store, open_store, public
 
 if TYPE_CHECKING:
     from ..handlers import Handlers
@@ -28,7 +28,7 @@ class Connection:
         arguments = {"store": store, "jobs": allowed_modules(jobs) or None}
         self.settings: Settings = read_settings(arguments, os.environ, Path.cwd())
         self._named = store is not None or self.settings.store != DEFAULT_STORE
-        self._option = f" --store {quote(store)}" if store else ""
+        self._option = f" --store {quote(public(store))}" if store else ""
         if (folder := os.getcwd()) not in sys.path:
             sys.path.insert(0, folder)
 
@@ -43,7 +43,7 @@ class Connection:
         exists = _exists(url)
         if self._named and not exists:
             raise StoreError(
-                f"store {url}: there is no such file, {_file(url).absolute()}; `stepwell run` with this store makes it"
+                f"store {public(url)}: there is no such file, {_file(url).absolute()}; `stepwell run` with this store makes it"
             )
         opened = open_store(url if exists else "memory://")
         try:

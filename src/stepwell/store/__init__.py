@@ -10,7 +10,7 @@ from ..errors import InputError
 from ..words import shown
 from .port import Store
 
-__all__ = ["Store", "open_store"]
+__all__ = ["Store", "open_store", "public"]
 
 
 def open_store(url: str, *, clock: Clock | None = None) -> Store:
@@ -34,11 +34,19 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
         return _open_sqlite(url, unquote(location), options, clock)
     if separator and scheme in ("postgresql", "postgres"):
         return _open_postgres(url, clock)
-    public = re.sub(r"://([^/@:]*):[^@]*@", r"://\1:***@", url)
     raise InputError(
-        f"store URL {public!r}: use memory://, sqlite:///path/to/file.db, postgresql://user@host/database "
+        f"store URL {public(url)!r}: use memory://, sqlite:///path/to/file.db, postgresql://user@host/database "
         "or redis://host:6379/0"
     )
+
+
+def public(url: str) -> str:
+    """A URL as it may be shown.
+
+    >>> public("postgresql://me:secret@host/db"), public("sqlite:///a.db")
+    ('postgresql://me:***@host/db', 'sqlite:///a.db')
+    """
+    return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1***", re.sub(r"://([^/@:]*):[^@]*@", r"://\1:***@", url))
 
 
 def _open_postgres(url: str, clock: Clock | None) -> Store:

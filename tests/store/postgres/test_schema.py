@@ -1,6 +1,9 @@
 """Migrations, roles and passwords."""
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
@@ -91,3 +94,14 @@ def test_a_password_is_never_shown(postgres: PostgresServer, caplog: pytest.LogC
 def test_options_that_make_no_sense_are_refused(query: str) -> None:
     with pytest.raises(InputError, match=query.partition("=")[0]):
         open_store(f"postgresql://localhost/db?{query}")
+
+
+def test_the_command_migrates_or_shows_what_it_would_do(postgres: PostgresServer) -> None:  # noqa: F811
+    url = postgres.new_url()
+    program = [Path(sys.executable).with_name("stepwell"), "--store", url, "migrate"]
+    shown = subprocess.run([*program, "--print"], check=True, capture_output=True, text=True).stdout
+    assert shown.strip() == script(parse(url).schema).strip()
+    assert postgres.execute(f"SELECT count(*) FROM pg_namespace WHERE nspname = '{parse(url).schema}'") == [(0,)]
+    done = subprocess.run(program, check=True, capture_output=True, text=True).stdout
+    assert done == f"{url} has the schema of this version\n"
+    PostgresStore(url, migrations=False).close()

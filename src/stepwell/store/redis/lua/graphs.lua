@@ -34,8 +34,10 @@ end
 local function graph_cell(graph, i)
   local known = graph.cells[i]
   if not known then
-    known = read_cell(graph, call('GETRANGE', graph_key('cells', graph.digest), i * GRAPH_CELL, (i + 1) * GRAPH_CELL - 1), 1)
+    local text = call('GETRANGE', graph_key('cells', graph.digest), i * GRAPH_CELL, (i + 2) * GRAPH_CELL - 1)
+    known = read_cell(graph, text, 1)
     graph.cells[i] = known
+    if i + 1 < graph.loaded and not graph.cells[i + 1] then graph.cells[i + 1] = read_cell(graph, text, GRAPH_CELL + 1) end
   end
   return known
 end

@@ -70,6 +70,7 @@ end
 
 -- One slice of whichever run has one.
 release_any = function()
+  if counter('releasing') == 0 then return end
   local first = first_of(index('releasing'), 1)[1]
   local run = first and get_numbered((unpack_bytes('>I6', first)))
   if run then release(run) end
@@ -323,7 +324,7 @@ local function take(op)
         local run = runs[r]
         if wanted <= 0 then break end
         if (run.ready[lane] or 0) > 0 then
-          local indexes = first_ready(queue_of(run, lane), wanted)
+          local indexes = first_ready(run, lane, wanted)
           want_nodes(run, indexes)
           want_cells(graph_of(run), indexes)
           if #indexes > 0 and not claim then claim = new_claim(op.claim, op.worker) end
