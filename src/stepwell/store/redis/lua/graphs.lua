@@ -72,7 +72,8 @@ end
 local function related(graph, kind, i)
   local known = graph[kind][i]
   if not known then
-    known = graph.fresh and {} or read_numbers(call('HGET', graph_key(kind, graph.digest), pack('>I4', i)) or '')
+    local added = kind == 'children' and graph.more[i]
+    known = added and read_numbers(concat(added)) or graph.fresh and {} or read_numbers(call('HGET', graph_key(kind, graph.digest), pack('>I4', i)) or '')
     graph[kind][i] = known
   end
   return known
@@ -135,15 +136,17 @@ local function add_child(graph, parent, child)
     graph.child[parent], graph.child_touched[parent] = child + 1, true
     return
   end
+  local list = graph.more[parent] -- as it is stored: of a long one only the end is looked at
   if first ~= MANY then
     if first > child then return end
-    graph.children[parent] = {first - 1}
+    list = {pack('>I4', first - 1)}
     graph.child[parent], graph.child_touched[parent] = MANY, true
+  elseif not list then
+    list = {call('HGET', graph_key('children', graph.digest), pack('>I4', parent))}
   end
-  local children = related(graph, 'children', parent)
-  if children[#children] >= child then return end
-  children[#children + 1] = child
-  graph.more[parent] = true
+  if unpack_bytes('>I4', list[#list], #list[#list] - 3) >= child then return end
+  list[#list + 1] = pack('>I4', child)
+  graph.more[parent], graph.children[parent] = list, nil
 end
 
 -- The join of a wide fan: when its parents are neighbours that have no child yet, they are told in one piece.
@@ -250,9 +253,9 @@ local function write_graph(graph)
   end)
   write_cells(graph_key('child', graph.digest), 4, graph.child_touched, function(i) return pack('>I4', graph.child[i]) end)
   local more = {}
-  for i in pairs(graph.more) do
+  for i, list in pairs(graph.more) do
     insert(more, pack('>I4', i))
-    insert(more, pack_numbers(graph.children[i]))
+    insert(more, concat(list))
   end
   send_many('HSET', graph_key('children', graph.digest), more)
 end
@@ -264,7 +267,7 @@ local function write_graph_now(graph)
   pending.cells, pending.child = {}, {}
   for i in pairs(graph.touched) do pending.cells[i] = graph.cells[i] end
   for i in pairs(graph.child_touched) do pending.child[i] = graph.child[i] end
-  graph.ids, graph.touched, graph.child_touched, graph.more = {}, {}, {}, {}
+  graph.ids, graph.touched, graph.child_touched = {}, {}, {} -- lists of children are written again, which changes nothing
   later(function() write_graph(pending) end)
 end
 

@@ -58,7 +58,7 @@ release = function(run)
   local i, from = unpack_bytes('>I4I4', run.releases[1])
   -- Only a slice of the list is taken apart.
   local graph, fewer = graph_of(run), {}
-  local children = graph.more[i] and pack_numbers(graph.children[i]) or call('HGET', graph_key('children', run.digest), pack('>I4', i))
+  local children = graph.more[i] and concat(graph.more[i]) or call('HGET', graph_key('children', run.digest), pack('>I4', i))
   local slice = read_numbers(sub(children, 4 * from + 1, 4 * (from + SLICE)))
   for k = 1, #slice do fewer[slice[k]] = 1 end
   lower(run, slice, fewer)
@@ -345,7 +345,7 @@ local function output_of(run, i)
   local node = get_node(run, i)
   if node.status ~= N.COMPLETED then return nil end
   local attempt = get_attempt(run, i, node.attempt)
-  return attempt and attempt.output
+  return attempt and attempt.status == A.COMPLETED and attempt.output or nil
 end
 
 local function grant_of(attempt)

@@ -156,10 +156,12 @@ function reading.get_outputs(q)
     want_attempts(run, names)
     for k = 1, #names do
       local attempt = run.attempts[names[k]]
-      ask_blob(run, attempt.output)
-      insert(rows, attempt.i)
-      insert(rows, attempt.number)
-      insert(rows, attempt.output or '')
+      if attempt.status == A.COMPLETED then -- a rewrite may have completed a node without one
+        ask_blob(run, attempt.output)
+        insert(rows, attempt.i)
+        insert(rows, attempt.number)
+        insert(rows, attempt.output or '')
+      end
     end
     if #rows / 3 >= q.limit then return {rows, rows[#rows - 2]} end
   end
