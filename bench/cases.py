@@ -23,6 +23,7 @@ from .held import claims_beside_held_runs, lists_among_stored_runs
 from .pipelines import pipelines
 from .postgres import postgres
 from .processes import SMALLEST
+from .redis import on_redis
 from .rows import Row
 from .shapes import (
     Diamond,
@@ -302,4 +303,5 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "small": small,
     "documents": documents,
     "postgres": postgres,
+    "redis": on_redis,
 }

@@ -184,8 +184,9 @@ class Engine:
         """
         if wait is not None:
             checking.check_seconds("wait", wait)  # before anything is started
-        run = self.start(workflow, **options).wait(wait)
-        return run.check() if check else run
+        run = self.start(workflow, **options)
+        row = self.waiting.wait(run.id, wait)
+        return run._checked(row) if check else run
 
     def start(
         self,

@@ -221,7 +221,9 @@ class Run(Controls):
 
     def check(self) -> Run:
         """Raise RunFailed or RunCancelled if the run has ended so, RunPaused if it waits for a decision."""
-        row = self.row
+        return self._checked(self.row)
+
+    def _checked(self, row: RunRow) -> Run:
         if waits_for_a_decision(row):
             raise RunPaused(self.id, row.reason or "")
         if row.status is RunStatus.FAILED:

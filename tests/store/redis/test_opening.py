@@ -53,6 +53,8 @@ def test_sentinels_and_addresses_of_six_bytes_are_read() -> None:
         ("redis://localhost?namespace=a{b", "namespace has 1 to 100 characters"),
         ("redis://localhost?durability=some", "is not 'none'"),
         ("redis://localhost?wait=disk", "is not one of aof, replica"),
+        ("redis://localhost?keep_days=0", "keep_days='0' is neither"),
+        ("redis://localhost?keep_days=nan", "keep_days='nan' is neither"),
         ("redis://localhost?wait_seconds=x", "wait_seconds is a number"),
     ],
 )

@@ -169,3 +169,20 @@ def test_the_server_tells_an_old_client_apart(server: RedisServer, url: str) -> 
     with pytest.raises(StoreError, match="has layout 2, and this Stepwell knows 1; upgrade it"):
         RedisStore(url)
     store.close()
+
+
+def test_a_commit_waits_for_a_replica_if_that_is_asked_for(server: RedisServer, url: str) -> None:
+    store = RedisStore(f"{url}&wait=replica&wait_seconds=0.05")
+    with pytest.raises(StoreError, match="a commit was applied, and was not on the replica"):
+        enlist(store)
+    replica = RedisServer("--replicaof", f"127.0.0.1 {server.port}", "--repl-diskless-sync-delay", "0")
+    try:
+        patient = RedisStore(f"{url}&wait=replica&wait_seconds=20")
+        serve(patient, graph(a="", b="a"))
+        assert work(patient) == 2
+        with pytest.raises(StoreError, match="is a replica, which cannot be written"):
+            RedisStore(replica.url)
+        patient.close()
+    finally:
+        replica.stop()
+    store.close()

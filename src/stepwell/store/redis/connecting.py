@@ -6,11 +6,12 @@ import logging
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from ...clock import SECOND
 from ...errors import InputError, StoreError
 
 OLDEST = (7, 0)
 WAITAOF_SINCE = (7, 2)
-_OPTIONS = ("namespace", "durability", "wait", "wait_seconds", "ca")
+_OPTIONS = ("namespace", "durability", "wait", "wait_seconds", "ca", "keep_days")
 _log = logging.getLogger("stepwell.store")
 
 
@@ -31,12 +32,15 @@ class Address(NamedTuple):
     wait: Literal["aof", "replica"] | None = None
     wait_seconds: float = 5.0
     ca: str | None = None
+    keep: int | None = 7 * 86_400 * SECOND
+    """How long runs are kept after their end, in microseconds."""
 
 
 def read_url(url: str) -> Address:
     """
     `redis://user:password@host:6379/0`, `rediss://…` (TLS), `redis+sentinel://host:26379,host:26379/service/0`, with
-    `?namespace=` (stepwell), `?durability=none`, `?wait=aof` or `?wait=replica` with `?wait_seconds=` (5), `?ca=` (a file).
+    `?namespace=` (stepwell), `?durability=none`, `?wait=aof` or `?wait=replica` with `?wait_seconds=` (5), `?ca=` (a file),
+    `?keep_days=` (7, or `forever`).
     """
     parts = urlsplit(url)
     given, _, hosts = parts.netloc.rpartition("@")
@@ -77,6 +81,13 @@ def read_url(url: str) -> Address:
         wait_seconds = 0.0
     if not 0.001 <= wait_seconds <= 3600:
         raise wrong("wait_seconds is a number of seconds from 0.001 to 3600")
+    keep_days = options.get("keep_days", "7")
+    try:
+        keep = None if keep_days == "forever" else int(float(keep_days) * 86_400 * SECOND)
+    except (ValueError, OverflowError):
+        keep = 0
+    if keep is not None and not 0 < keep < 2**51:
+        raise wrong(f"keep_days={keep_days!r} is neither a positive number of days nor 'forever'")
     return Address(
         shown,
         addresses,
@@ -90,6 +101,7 @@ def read_url(url: str) -> Address:
         wait,  # type: ignore[arg-type]
         wait_seconds,
         options.get("ca"),
+        keep,
     )
 
 

@@ -64,7 +64,7 @@ from .encoding import (
 SCANNED = 2_000
 """Rows that one answer looks at, so that nobody else has to wait for long. A page may be short."""
 NODE = struct.Struct(">BIII")
-LAYOUT = struct.Struct(">IHBIIIB")
+LAYOUT = struct.Struct(">IHBIIB")
 _SUSPECT, _MORE = 16, 32
 _LINE_ZERO = 1 << 31
 _NAMED_BY_A_RUN = frozenset({"run", "gate", "healed", "created"})

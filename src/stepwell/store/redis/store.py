@@ -40,6 +40,7 @@ from ...model import (
     Renew,
     RunPage,
     Settle,
+    Sweep,
     may_settle,
 )
 from ..rules.grouping import groups
@@ -129,6 +130,8 @@ class RedisStore:
             if good:
                 args += encode([batch[position] for position in good])
                 sent += good
+        if self._address.keep is not None and any(isinstance(op, Sweep) and op.run is None for op in batch):
+            args += ("forget_old", self._address.keep)
         now, found, stops, blobs = self._call(self._library.commit, args, writes=True)
         kept = blobs_of(blobs)
         for position, receipt in zip(sent, found, strict=True):

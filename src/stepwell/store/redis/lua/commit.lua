@@ -143,6 +143,7 @@ local OPS = {
       run = arg(), token = arg(), illegal = maybe(arg), rows = list(change_row), finish = maybe(finish_fields),
     }))
   end,
+  forget_old = function() forget_old(number()) end,
   delete = function(receipts) insert(receipts, delete_run({run = arg(), limit = number()})) end,
   delete_graph = function(receipts) insert(receipts, delete_graph({digest = arg(), limit = number()})) end,
   save_version = function(receipts)

@@ -1,6 +1,6 @@
 -- Forgetting ended runs, in parts, from the end.
 
-local delete_run
+local delete_run, forget_old
 
 do
 
@@ -99,6 +99,14 @@ local function forget_run(run)
   end
   run.gone, run.changed = true, true
   S.runs[run.number] = false
+end
+
+-- The run that ended first, if that is long enough ago: a part of it, with each sweep.
+forget_old = function(keep)
+  update_all_marks()
+  local first = first_of(index('ended'), 1, nil, pack('>I7', max(0, now - keep)))[1]
+  local run = first and get_numbered((unpack_bytes('>I6', first, 8)))
+  if run then delete_run({run = run.id, limit = LIMIT_NODES}) end
 end
 
 delete_run = function(op)

@@ -1,7 +1,8 @@
 -- Graphs: a fixed cell for each node, and apart from it what does not fit: more than one parent or child, and needs.
 
-local GRAPH_CELL = 20
-local HAS_PARENTS, HAS_CHILDREN, HAS_NEEDS = 1, 2, 4 -- in the hashes
+local GRAPH_CELL = 16
+local HAS_PARENTS, HAS_NEEDS = 1, 4 -- in the hashes
+local MANY = 4294967295
 local REMOVED, CAREFUL = 8, 16
 
 local function graph_key(kind, digest) return P .. 'graph:' .. kind .. ':' .. digest end
@@ -9,11 +10,11 @@ local function graph_key(kind, digest) return P .. 'graph:' .. kind .. ':' .. di
 local function get_graph(digest)
   local known = S.graphs[digest]
   if known == nil then
-    local f = call('HMGET', graph_key('row', digest), 'total', 'loaded', 'age', 'uses', 'workflow', 'early')
+    local f = call('HMGET', graph_key('row', digest), 'total', 'loaded', 'age', 'uses', 'workflow')
     known = f[1] and {
       digest = digest, total = tonumber(f[1]), loaded = tonumber(f[2]), stored = tonumber(f[2]), age = tonumber(f[3]),
-      uses = tonumber(f[4]), workflow = f[5], early = tonumber(f[6]), cells = {}, parents = {}, children = {}, needs = {},
-      touched = {}, more = {}, ids = {},
+      uses = tonumber(f[4]), workflow = f[5], cells = {}, child = {}, parents = {}, children = {}, needs = {},
+      child_touched = {}, touched = {}, more = {}, ids = {}, joins = {},
     } or false
     S.graphs[digest] = known
   end
@@ -27,15 +28,17 @@ local function use_graph(graph, difference)
 end
 
 local function read_cell(graph, text, at)
-  local rank, lane, flags, parents, parent, child, _ = unpack_bytes('>I4I2BI4I4I4B', text, at)
-  return {rank = rank, lane = lane, flags = flags, parents = parents, parent = parent, child = child}
+  local rank, lane, flags, parents, parent = unpack_bytes('>I4I2BI4I4', text, at)
+  return {rank = rank, lane = lane, flags = flags, parents = parents, parent = parent}
 end
 
 local function graph_cell(graph, i)
   local known = graph.cells[i]
   if not known then
-    known = read_cell(graph, call('GETRANGE', graph_key('cells', graph.digest), i * GRAPH_CELL, (i + 1) * GRAPH_CELL - 1), 1)
+    local text = call('GETRANGE', graph_key('cells', graph.digest), i * GRAPH_CELL, (i + 2) * GRAPH_CELL - 1)
+    known = read_cell(graph, text, 1)
     graph.cells[i] = known
+    if i + 1 < graph.loaded and not graph.cells[i + 1] then graph.cells[i + 1] = read_cell(graph, text, GRAPH_CELL + 1) end
   end
   return known
 end
@@ -69,7 +72,7 @@ end
 local function related(graph, kind, i)
   local known = graph[kind][i]
   if not known then
-    known = read_numbers(call('HGET', graph_key(kind, graph.digest), pack('>I4', i)) or '')
+    known = graph.fresh and {} or read_numbers(call('HGET', graph_key(kind, graph.digest), pack('>I4', i)) or '')
     graph[kind][i] = known
   end
   return known
@@ -81,10 +84,36 @@ local function parents_of(graph, i)
   return cell.parents == 0 and {} or {cell.parent}
 end
 
+-- The only child of a node, one too large; 0: it has none; MANY: they are in the hash.
+local function child_of(graph, i)
+  local known = graph.child[i]
+  if not known then
+    for _, join in ipairs(graph.joins) do
+      if join[1] <= i and i <= join[2] then return join[3] end
+    end
+    local text = graph.fresh and '' or call('GETRANGE', graph_key('child', graph.digest), 4 * i, 4 * i + 3)
+    known = text ~= '' and unpack_bytes('>I4', text) or 0
+    graph.child[i] = known
+  end
+  return known
+end
+
+local function want_child(graph, indexes)
+  local low, high = math.huge, -1
+  for k = 1, #indexes do low, high = min(low, indexes[k]), max(high, indexes[k]) end
+  if #indexes < 2 or high - low > 4 * #indexes + 32 or #graph.joins > 0 or graph.fresh then return end
+  local text = call('GETRANGE', graph_key('child', graph.digest), 4 * low, 4 * high + 3)
+  for k = 1, #indexes do
+    local i = indexes[k]
+    local from = 4 * (i - low) + 1
+    if not graph.child[i] then graph.child[i] = from < #text and unpack_bytes('>I4', text, from) or 0 end
+  end
+end
+
 local function children_of(graph, i)
-  local cell = graph_cell(graph, i)
-  if has(cell.flags, HAS_CHILDREN) then return related(graph, 'children', i) end
-  return cell.child == 0 and {} or {cell.child - 1}
+  local child = child_of(graph, i)
+  if child == MANY then return related(graph, 'children', i) end
+  return child == 0 and {} or {child - 1}
 end
 
 local function needs_of(graph, i)
@@ -99,40 +128,46 @@ local add_graph
 do
 
 -- One more child of a node. Children come in order, so one that is not larger than the last was there before, when a graph
--- was deleted in part and stored again.
-local function add_child(graph, parent, child, loaded_before)
-  local children = graph.children[parent]
-  if not children then
-    local cell = parent < graph.loaded and graph_cell(graph, parent)
-    if cell and not has(cell.flags, HAS_CHILDREN) then
-      if cell.child == 0 then
-        cell.child = child + 1
-        graph.touched[parent] = true
-        return
-      end
-      if cell.child > child then return end
-      children = {cell.child - 1}
-      graph.children[parent] = children
-    else
-      children = related(graph, 'children', parent)
-    end
+-- was deleted in part and stored again. A parent may have a larger number than its child, in a run that was healed.
+local function add_child(graph, parent, child)
+  local first = child_of(graph, parent)
+  if first == 0 then
+    graph.child[parent], graph.child_touched[parent] = child + 1, true
+    return
   end
-  if children[#children] and children[#children] >= child then return end
+  if first ~= MANY then
+    if first > child then return end
+    graph.children[parent] = {first - 1}
+    graph.child[parent], graph.child_touched[parent] = MANY, true
+  end
+  local children = related(graph, 'children', parent)
+  if children[#children] >= child then return end
   children[#children + 1] = child
   graph.more[parent] = true
-  if parent < graph.loaded then
-    local cell = graph_cell(graph, parent)
-    if not has(cell.flags, HAS_CHILDREN) then cell.flags = cell.flags + HAS_CHILDREN end
-    graph.touched[parent] = true
-  else
-    graph.early = 1 -- its number is larger than that of a child, as a run that was healed may have it
+end
+
+-- The join of a wide fan: when its parents are neighbours that have no child yet, they are told in one piece.
+local function add_join(graph, parents, child)
+  local first, count = parents[1], #parents
+  if parents[count] - first ~= count - 1 then return false end
+  for k = 1, count do
+    if graph.child[parents[k]] ~= nil or parents[k] ~= first + k - 1 then return false end
   end
+  for _, join in ipairs(graph.joins) do
+    if first <= join[2] and join[1] < first + count then return false end
+  end
+  local text = graph.fresh and '' or call('GETRANGE', graph_key('child', graph.digest), 4 * first, 4 * (first + count) - 1)
+  if text ~= rep('\0', #text) then return false end
+  later('SETRANGE', graph_key('child', graph.digest), int(4 * first), rep(pack('>I4', child + 1), count))
+  insert(graph.joins, {first, first + count - 1, child + 1})
+  return true
 end
 
 local function new_graph(op)
   local graph = {
-    digest = op.digest, total = op.total, loaded = 0, stored = 0, age = next_number('graphs'), uses = 0, early = 0,
-    workflow = op.workflow, cells = {}, parents = {}, children = {}, needs = {}, touched = {}, more = {}, ids = {},
+    digest = op.digest, total = op.total, loaded = 0, stored = 0, age = next_number('graphs'), uses = 0, fresh = true,
+    workflow = op.workflow, cells = {}, child = {}, parents = {}, children = {}, needs = {}, child_touched = {}, touched = {}, more = {},
+    ids = {}, joins = {},
   }
   S.graphs[op.digest] = graph
   put(index('unused_graphs'), op.digest, true)
@@ -161,19 +196,18 @@ add_graph = function(op)
       insert(needs, pack('>I4', i))
       insert(needs, row.needs)
     end
-    if graph.early == 1 and #related(graph, 'children', i) > 0 then flags = flags + HAS_CHILDREN end
     local of = read_numbers(row.parents)
     graph.cells[i] =
-      {rank = row.rank, lane = new_lane(row.lane), flags = flags, parents = #of, parent = of[1] or 0, child = 0}
+      {rank = row.rank, lane = new_lane(row.lane), flags = flags, parents = #of, parent = of[1] or 0}
     graph.parents[i], graph.needs[i], graph.touched[i] = of, read_numbers(row.needs), true
-    if not has(flags, HAS_CHILDREN) then graph.children[i] = nil end
     insert(graph.ids, row.id)
     graph.loaded = graph.loaded + 1
   end
   for i = first, graph.loaded - 1 do
     local of = graph.parents[i]
-    want_cells(graph, of)
-    for n = 1, #of do add_child(graph, of[n], i) end
+    if #of <= SLICE or not add_join(graph, of, i) then
+      for n = 1, #of do add_child(graph, of[n], i) end
+    end
   end
   if #parents > 0 then later('many', 'HSET', graph_key('parents', op.digest), parents) end
   if #needs > 0 then later('many', 'HSET', graph_key('needs', op.digest), needs) end
@@ -207,13 +241,14 @@ end
 local function write_graph(graph)
   if not graph.changed then return end
   local row = graph_key('row', graph.digest)
-  call('HSET', row, 'loaded', int(graph.loaded), 'uses', int(graph.uses), 'early', int(graph.early))
+  call('HSET', row, 'loaded', int(graph.loaded), 'uses', int(graph.uses))
   if graph.stored_at then call('HSET', row, 'stored_at', int(graph.stored_at)) end
   if #graph.ids > 0 then send_many('RPUSH', graph_key('ids', graph.digest), graph.ids) end
   write_cells(graph_key('cells', graph.digest), GRAPH_CELL, graph.touched, function(i)
     local cell = graph.cells[i]
-    return pack('>I4I2BI4I4I4B', cell.rank, cell.lane, cell.flags, cell.parents, cell.parent, cell.child, 0)
+    return pack('>I4I2BI4I4B', cell.rank, cell.lane, cell.flags, cell.parents, cell.parent, 0)
   end)
+  write_cells(graph_key('child', graph.digest), 4, graph.child_touched, function(i) return pack('>I4', graph.child[i]) end)
   local more = {}
   for i in pairs(graph.more) do
     insert(more, pack('>I4', i))
@@ -226,7 +261,10 @@ end
 local function write_graph_now(graph)
   local pending = {}
   for name, value in pairs(graph) do pending[name] = value end
-  graph.ids, graph.touched, graph.more = {}, {}, {}
+  pending.cells, pending.child = {}, {}
+  for i in pairs(graph.touched) do pending.cells[i] = graph.cells[i] end
+  for i in pairs(graph.child_touched) do pending.child[i] = graph.child[i] end
+  graph.ids, graph.touched, graph.child_touched, graph.more = {}, {}, {}, {}
   later(function() write_graph(pending) end)
 end
 
@@ -239,13 +277,13 @@ local function delete_graph(op)
   if left == 0 then
     S.graphs[op.digest] = false
     put(index('unused_graphs'), op.digest, false)
-    for _, kind in ipairs({'row', 'cells', 'ids', 'parents', 'children', 'needs'}) do
+    for _, kind in ipairs({'row', 'cells', 'child', 'ids', 'parents', 'children', 'needs'}) do
       later('UNLINK', graph_key(kind, op.digest))
     end
     return {'deleted', 1}
   end
   for i = left, graph.loaded - 1 do graph.cells[i] = nil end
-  graph.loaded, graph.early, graph.changed = left, 1, true
+  graph.loaded, graph.changed = left, true
   later('LTRIM', graph_key('ids', op.digest), '0', int(left - 1))
   return {'deleted', 0}
 end

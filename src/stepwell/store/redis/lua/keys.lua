@@ -2,7 +2,7 @@
 -- by one and leave indexes that point nowhere. `run` is a number, counted up when a run is admitted and never used again.
 --
 --   marker              what tells this store from every other under this name: version of this layout, and a random text
---   counters            hash   runs, graphs, claims, lanes so far; when somebody last swept
+--   counters            hash   runs, graphs, claims, lanes so far; when somebody last swept; how many runs are stopping, releasing
 --   runs                hash   id of a run -> run
 --   keys                hash   workflow NUL idempotency key -> run
 --   all_runs            set    run (6 bytes)
@@ -21,7 +21,8 @@
 --   run:blobs:R         hash   reference -> large payload
 --
 --   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it
---   graph:cells:D       string 20 bytes a node: rank, lane, flags, count of parents, first parent, first child
+--   graph:cells:D       string 16 bytes a node: rank, lane, flags, count of parents, first parent
+--   graph:child:D       string 4 bytes a node: its only child, one too large
 --   graph:parents:D, graph:children:D, graph:needs:D   hash   node -> nodes; of those that do not fit into the cell
 --   graph:ids:D         list   ids of nodes
 --   unused_graphs       set    digests that no run has or had
@@ -30,8 +31,8 @@
 --   worker:W            hash   lease;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
 --   lane:L:D NUL workflow   set   (urgency, run) of runs with READY nodes behind an open gate
 --   leases, due, deadlines, held, cancelling   set   (time, worker or run): what a sweep looks for
+--   ended               set    (time, run) of runs that ended: the oldest are forgotten first
 --   releasing           set    runs that have such a list behind an open gate
---   stopping            set    runs that are stopping and have running attempts
 --   version:K:NAME      hash   versions of a definition;  names:K: set of names
 --
 -- A `set` is a sorted set whose scores are all 0, so that its members sort as bytes: claims go by urgency (64 bits), then

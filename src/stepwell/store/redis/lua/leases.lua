@@ -30,7 +30,7 @@ end
 -- What a worker should stop. Few runs are stopping, and mostly none is.
 stops_of = function(worker)
   local stops = {}
-  local any = call('EXISTS', P .. 'stopping') == 1
+  local any = counter('stopping') > 0
   if not any then
     for k = 1, #S.run_order do any = any or S.run_order[k].stopping end
   end
@@ -171,7 +171,7 @@ local function update_due(run)
   run.due_first, run.due_changed, run.changed = first and time_of(first), false, true
 end
 
-local TIMED = {due = 'due', deadline = 'deadlines', cancel = 'cancelling', held = 'held'}
+local TIMED = {due = 'due', deadline = 'deadlines', cancel = 'cancelling', held = 'held', ended = 'ended'}
 
 -- Every set that is ordered by time, and the stopping and unfinished runs, as the rows say now.
 update_all_marks = function()
@@ -187,8 +187,13 @@ update_all_marks = function()
           if marks[name] then put(index(set), marks[name], true) end
         end
       end
-      if marks.releasing ~= before.releasing then put(index('releasing'), run.packed, marks.releasing and true or false) end
-      if marks.stopping ~= before.stopping then put(index('stopping'), run.packed, marks.stopping and true or false) end
+      if not marks.releasing ~= not before.releasing then
+        put(index('releasing'), run.packed, marks.releasing and true or false)
+        set_counter('releasing', counter('releasing') + (marks.releasing and 1 or -1))
+      end
+      if not marks.stopping ~= not before.stopping then
+        set_counter('stopping', counter('stopping') + (marks.stopping and 1 or -1))
+      end
       if marks.unfinished ~= before.unfinished then
         if before.unfinished then S.unfinished[before.unfinished] = (S.unfinished[before.unfinished] or 0) - 1 end
         if marks.unfinished then S.unfinished[marks.unfinished] = (S.unfinished[marks.unfinished] or 0) + 1 end

@@ -56,7 +56,9 @@ release = function(run)
   if not run.releasing or run.gate ~= G.OPEN then return end
   run.releases = run.releases or call('LRANGE', run_key('releases', run), 0, -1)
   local i, from = unpack_bytes('>I4I4', run.releases[1])
-  local children, fewer = call('HGET', graph_key('children', run.digest), pack('>I4', i)), {}
+  -- Only a slice of the list is taken apart.
+  local graph, fewer = graph_of(run), {}
+  local children = graph.more[i] and pack_numbers(graph.children[i]) or call('HGET', graph_key('children', run.digest), pack('>I4', i))
   local slice = read_numbers(sub(children, 4 * from + 1, 4 * (from + SLICE)))
   for k = 1, #slice do fewer[slice[k]] = 1 end
   lower(run, slice, fewer)
@@ -70,6 +72,7 @@ end
 
 -- One slice of whichever run has one.
 release_any = function()
+  if counter('releasing') == 0 then return end
   local first = first_of(index('releasing'), 1)[1]
   local run = first and get_numbered((unpack_bytes('>I6', first)))
   if run then release(run) end
@@ -163,6 +166,7 @@ local function prefetch(ops, found)
     want_attempts(run, wanted)
     want_nodes(run, nodes[run])
     want_cells(graph_of(run), nodes[run])
+    want_child(graph_of(run), nodes[run])
   end
 end
 
@@ -323,7 +327,7 @@ local function take(op)
         local run = runs[r]
         if wanted <= 0 then break end
         if (run.ready[lane] or 0) > 0 then
-          local indexes = first_ready(queue_of(run, lane), wanted)
+          local indexes = first_ready(run, lane, wanted)
           want_nodes(run, indexes)
           want_cells(graph_of(run), indexes)
           if #indexes > 0 and not claim then claim = new_claim(op.claim, op.worker) end

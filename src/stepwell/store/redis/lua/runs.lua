@@ -45,6 +45,7 @@ local function marks_of(run)
     due = open and run.due_first and mark_of(run, run.due_first),
     deadline = open and mark_of(run, run.deadline),
     cancel = mark_of(run, run.cancel_at),
+    ended = run.status >= R.COMPLETED and mark_of(run, run.ended),
     held = held and run.expires and mark_of(run, max(run.expires, run.reported)),
     stopping = run.stopping and run.running > 0 and run.packed,
     unfinished = run.status < R.COMPLETED and run.serving,
@@ -83,6 +84,7 @@ local function get_numbered(number)
   run.stored_seq = run.seq
   run.serving = f[10]
   run.before = marks_of(run)
+  S.numbers[run.id] = number
   return remember(run)
 end
 
@@ -165,9 +167,11 @@ end
 
 local function get_node(run, i)
   local node = run.nodes[i]
-  if not node then
-    node = read_node(run, i, call('GETRANGE', run_key('nodes', run), i * NODE_CELL, (i + 1) * NODE_CELL - 1), 1)
+  if not node then -- the next one is often its child
+    local text = call('GETRANGE', run_key('nodes', run), i * NODE_CELL, (i + 2) * NODE_CELL - 1)
+    node = read_node(run, i, text, 1)
     run.nodes[i] = node
+    if i + 1 < run.loaded and not run.nodes[i + 1] then run.nodes[i + 1] = read_node(run, i + 1, text, NODE_CELL + 1) end
   end
   return node
 end
@@ -210,7 +214,7 @@ end
 local function queue_of(run, lane)
   local queue = run.queues[lane]
   if not queue then
-    queue = {key = run_key('ready:' .. int(lane), run), put = {}, size = 0}
+    queue = {key = run_key('ready:' .. int(lane), run), put = {}, size = 0, added = 0}
     run.queues[lane] = queue
   end
   return queue
@@ -218,19 +222,28 @@ end
 
 local function mark_ready(run, node, there)
   local lane = lane_of(run, node)
-  put(queue_of(run, lane), pack('>I4I4', graph_cell(graph_of(run), node.i).rank, node.i), there)
+  local queue, member = queue_of(run, lane), pack('>I4I4', graph_cell(graph_of(run), node.i).rank, node.i)
+  if queue.put[member] == not there then -- it is as it was before this call
+    queue.put[member], queue.size = nil, queue.size - 1
+  else
+    put(queue, member, there)
+  end
+  queue.added = queue.added + (there and 1 or -1)
   run.ready[lane] = (run.ready[lane] or 0) + (there and 1 or -1)
 end
 
 -- The first nodes of a queue. Ranks are sorted as numbers: that is fast, and no two nodes of a graph have the same.
-local function first_ready(queue, count)
+local function first_ready(run, lane, count)
+  local queue = queue_of(run, lane)
   local ranks, found = {}, {}
   local function add(member)
     local rank, i = unpack_bytes('>I4I4', member)
     ranks[#ranks + 1] = rank
     found[rank] = i
   end
-  local stored = call('ZRANGE', queue.key, 0, count + queue.size - 1)
+  -- When all that is READY came in this call, nothing is stored.
+  local fresh = queue.size == queue.added and queue.added == run.ready[lane]
+  local stored = fresh and {} or call('ZRANGE', queue.key, 0, count + queue.size - 1)
   for k = 1, #stored do
     if queue.put[stored[k]] == nil then add(stored[k]) end
   end

@@ -27,7 +27,7 @@ local function begin(marker, offset)
   end
   S = {
     runs = {}, numbers = {}, run_order = {}, graphs = {}, claims = {}, workers = {}, indexes = {}, index_order = {},
-    names = {}, counters = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},
+    names = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},
   }
 end
 
@@ -51,16 +51,19 @@ end
 
 -- Counters of the namespace.
 
+local COUNTERS = {'runs', 'graphs', 'claims', 'lanes', 'swept_at', 'stopping', 'releasing'}
+
 local function counter(name)
-  local known = S.counters[name]
-  if known == nil then
-    known = tonumber(call('HGET', P .. 'counters', name) or '0')
-    S.counters[name] = known
+  if not S.counters then
+    S.counters = {}
+    local found = call('HMGET', P .. 'counters', unpack(COUNTERS))
+    for k = 1, #COUNTERS do S.counters[COUNTERS[k]] = tonumber(found[k] or '0') end
   end
-  return known
+  return S.counters[name]
 end
 
 local function set_counter(name, value)
+  counter(name)
   S.counters[name] = value
   S.counters_changed = true
 end
