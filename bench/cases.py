@@ -21,6 +21,7 @@ from .documents import documents
 from .floors import bare_commits
 from .held import claims_beside_held_runs, lists_among_stored_runs
 from .pipelines import pipelines
+from .postgres import postgres
 from .processes import SMALLEST
 from .redis import on_redis
 from .rows import Row
@@ -301,5 +302,6 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "pipelines": pipelines,
     "small": small,
     "documents": documents,
+    "postgres": postgres,
     "redis": on_redis,
 }

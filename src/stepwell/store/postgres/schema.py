@@ -46,9 +46,8 @@ def quoted(schema: str) -> str:
 
 def script(schema: str) -> str:
     """Everything that makes the schema, to be read, and run by somebody who may: `stepwell migrate --print`."""
-    parts = [
-        f"BEGIN;\nCREATE SCHEMA IF NOT EXISTS {quoted(schema)};\nSET LOCAL search_path = {quoted(schema)};\n{_VERSIONS};"
-    ]
+    begin = f"BEGIN;\nCREATE SCHEMA IF NOT EXISTS {quoted(schema)};\nSET LOCAL search_path = {quoted(schema)}, pg_temp;"
+    parts = [f"{begin}\n{_VERSIONS};"]
     for number, text in migrations():
         parts.append(f"\n-- Migration {number}\n{text}\n{_done(number)};")
     return "\n".join([*parts, "COMMIT;\n"])
@@ -99,9 +98,9 @@ def migrate(db: Any, schema: str, where: str) -> None:
             if done == 0:
                 if db.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone() is None:
                     db.execute(f"CREATE SCHEMA {quoted(schema)}")
-                db.execute(f"SET LOCAL search_path = {quoted(schema)}")
+                db.execute(f"SET LOCAL search_path = {quoted(schema)}, pg_temp")
                 db.execute(_VERSIONS)
-            db.execute(f"SET LOCAL search_path = {quoted(schema)}")
+            db.execute(f"SET LOCAL search_path = {quoted(schema)}, pg_temp")
             for number, text in migrations():
                 if number > done:
                     db.execute(text.encode())

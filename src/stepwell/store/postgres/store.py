@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import threading
@@ -25,6 +26,7 @@ from .request import Request
 from .schema import migrate, quoted
 
 T = TypeVar("T")
+log = logging.getLogger("stepwell")
 
 RETRY_SECONDS = 10.0
 """For how long a batch is sent again after the connection broke, before whoever sent it is told."""
@@ -63,6 +65,7 @@ class PostgresStore:
         self._ahead = 0
         """What the server's clock is ahead of this machine's monotonic one, as of the last answer."""
         self._ends = threading.Event()
+        self._said = False
 
         def begin(connection: psycopg.Connection[Any]) -> None:
             if migrations:
@@ -124,6 +127,9 @@ class PostgresStore:
         self._check_process()
         self._check_open()
         if self._address.pooled:
+            if not self._said:
+                self._said = True
+                log.info("%s is behind a pooler, where nobody can listen: this process polls", self.url)
             self._ends.wait(timeout)
             return False
         return self._listener.wait(queues, runs, worker, timeout)

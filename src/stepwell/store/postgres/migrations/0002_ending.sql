@@ -16,20 +16,24 @@ CREATE TYPE ending AS (
   postponed boolean
 );
 
--- How runs stand, as news.
-CREATE FUNCTION news_1(p_runs bigint[]) RETURNS jsonb LANGUAGE sql STABLE AS $$
-  SELECT coalesce(jsonb_agg(jsonb_build_array(key, id, status, gate, purpose, open, active, failed, seq) ORDER BY key), '[]')
-    FROM run WHERE key = ANY(p_runs)
-$$;
+-- How runs stand, as news. (Functions are in PL/pgSQL because those in SQL are planned anew with every call.)
+CREATE FUNCTION news_1(p_runs bigint[]) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(key, id, status, gate, purpose, open, active, failed, seq) ORDER BY key), '[]')
+    FROM run WHERE key = ANY(p_runs));
+END $$;
 
 -- The READY nodes of runs can be found, as far as their gates are open.
-CREATE FUNCTION offer_1(p_runs bigint[]) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION offer_1(p_runs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
   INSERT INTO offer (lane, graph, workflow, urgency, run)
   SELECT l.key, r.graph, r.workflow, r.urgency, r.key
     FROM unnest(p_runs) k(key) JOIN run r ON r.key = k.key AND r.gate = {G_OPEN} CROSS JOIN lane l
    WHERE EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.key)
-      ON CONFLICT DO NOTHING
-$$;
+      ON CONFLICT DO NOTHING;
+END $$;
 
 -- What follows for runs whose nodes have moved (store/rules/verdicts.py says the same in Python).
 CREATE FUNCTION conclude_1(p_runs bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$

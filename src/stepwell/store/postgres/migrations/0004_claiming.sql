@@ -139,10 +139,14 @@ BEGIN
 END $$;
 
 -- The payload that a row of a run holds or refers to.
-CREATE FUNCTION payload_1(p_run bigint, p_value bytea) RETURNS bytea LANGUAGE sql STABLE AS $$
-  SELECT CASE WHEN substr(p_value, 1, 1) = '\x00'
-              THEN (SELECT data FROM blob WHERE run = p_run AND hash = substr(p_value, 2)) ELSE p_value END
-$$;
+CREATE FUNCTION payload_1(p_run bigint, p_value bytea) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  IF substr(p_value, 1, 1) = '\x00' THEN
+    RETURN (SELECT data FROM blob WHERE run = p_run AND hash = substr(p_value, 2));
+  END IF;
+  RETURN p_value;
+END $$;
 
 -- A claim by runs (`p_runs`) or by what is served. What it takes it answers; a repeat answers what is still current.
 CREATE FUNCTION claim_1(p_op jsonb, p_mine bigint[], p_now bigint, OUT o_receipt jsonb, OUT o_bytes bytea[]) LANGUAGE plpgsql AS $$

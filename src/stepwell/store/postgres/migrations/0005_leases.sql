@@ -1,12 +1,14 @@
 -- Workers, their leases, and what time changes: enlist, renew, dismiss, sweep.
 
-CREATE FUNCTION stops_1(p_worker text, p_limit bigint) RETURNS jsonb LANGUAGE sql STABLE AS $$
-  SELECT coalesce(jsonb_agg(jsonb_build_array(id, ordinal) ORDER BY key), '[]')
+CREATE FUNCTION stops_1(p_worker text, p_limit bigint) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(id, ordinal) ORDER BY key), '[]')
     FROM (SELECT c.id, a.key % {ORDINALS} AS ordinal, a.key
             FROM held h JOIN attempt a ON a.key = h.attempt JOIN run r ON r.key = a.run AND r.stopping
                  JOIN claim c ON c.key = a.key / {ORDINALS}
-           WHERE h.worker = p_worker ORDER BY a.key LIMIT p_limit) s
-$$;
+           WHERE h.worker = p_worker ORDER BY a.key LIMIT p_limit) s);
+END $$;
 
 -- Attempts end whose runs nobody else holds at this moment; the others are left for the next time.
 CREATE FUNCTION end_free_1(p_ending ending[], p_error bytea, p_now bigint, OUT o_count integer, OUT o_runs bigint[])
@@ -23,10 +25,12 @@ BEGIN
 END $$;
 
 -- Those of these runs that nobody else holds, locked.
-CREATE FUNCTION lock_free_1(p_runs bigint[]) RETURNS bigint[] LANGUAGE sql AS $$
-  SELECT coalesce(array_agg(key), '{}')
-    FROM (SELECT key FROM run WHERE key = ANY(p_runs) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED) q
-$$;
+CREATE FUNCTION lock_free_1(p_runs bigint[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN (SELECT coalesce(array_agg(key), '{}')
+    FROM (SELECT key FROM run WHERE key = ANY(p_runs) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED) q);
+END $$;
 
 -- Null: the lease is over.
 CREATE FUNCTION renew_1(p_op jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -67,8 +71,10 @@ END $$;
 
 -- What becomes of attempts whose worker is gone: the node runs again, unless it promised not to, or it has taken too many
 -- workers with it. In the order of the attempts that are given.
-CREATE FUNCTION lost_1(p_attempts bigint[]) RETURNS ending[] LANGUAGE sql STABLE AS $$
-  SELECT array_agg(ROW(a.key, a.run, a.idx, a.number, r.graph, {A_LOST},
+CREATE FUNCTION lost_1(p_attempts bigint[]) RETURNS ending[] LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN (SELECT array_agg(ROW(a.key, a.run, a.idx, a.number, r.graph, {A_LOST},
                        CASE WHEN r.stopping OR l.removed THEN {N_CANCELLED} WHEN home.careful THEN {N_INTERRUPTED}
                             WHEN n.losses + 1 >= {MAX_LOSSES} THEN {N_FAILED} ELSE {N_READY} END,
                        NULL, 1,
@@ -80,8 +86,8 @@ CREATE FUNCTION lost_1(p_attempts bigint[]) RETURNS ending[] LANGUAGE sql STABLE
                        false, false)::ending ORDER BY k.place)
     FROM unnest(p_attempts) WITH ORDINALITY k(key, place) JOIN attempt a ON a.key = k.key AND a.status = {A_RUNNING}
          JOIN run r ON r.key = a.run JOIN node n ON n.run = a.run AND n.idx = a.idx
-         JOIN layout l ON l.graph = r.graph AND l.idx = a.idx JOIN lane home ON home.key = l.lane
-$$;
+         JOIN layout l ON l.graph = r.graph AND l.idx = a.idx JOIN lane home ON home.key = l.lane);
+END $$;
 
 -- A worker ends. Its row and its runs are locked already.
 CREATE FUNCTION dismiss_1(p_op jsonb, p_error bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$

@@ -1,0 +1,131 @@
+"""The PostgreSQL store beside what its server can do at best, and beside the embedded store, in one run. fsync is on."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from stepwell import Engine
+from tests.postgres_server import ROOT, PostgresServer
+
+from .rows import Row
+from .shapes import Diamond, chain, fan
+
+ROUNDS = 3
+
+
+def postgres(folder: Path) -> list[Row]:
+    server = PostgresServer()
+    try:
+        urls = {"postgres": server.new_url(), "sqlite": f"sqlite:///{folder}/beside.db"}
+        found: dict[tuple[str, str], list[float]] = {}
+        floors = []
+        for _ in range(ROUNDS):
+            floors.append(_floor(server))
+            for name, url in urls.items():
+                with Engine(url, workflows=[Diamond]) as engine:
+                    engine.run(Diamond())
+                    for case, (nodes, work) in _WORK.items():
+                        begun = time.perf_counter()
+                        work(engine)
+                        found.setdefault((name, case), []).append(nodes / (time.perf_counter() - begun))
+        deadlocks = server.execute("SELECT sum(deadlocks) FROM pg_stat_database")[0][0]
+        return [*_rows(found, statistics.median(floors)), _latency(server), _deadlocks(deadlocks)]
+    finally:
+        server.close()
+
+
+def _floor(server: PostgresServer) -> float:
+    """Seconds that a commit of one row takes, sent as one round trip."""
+    import psycopg
+
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS floor (key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body text)"
+        )
+        begun = time.perf_counter()
+        for _ in range(500):
+            connection.execute("INSERT INTO floor (body) VALUES (%s)", ("x" * 100,), prepare=True)
+        return (time.perf_counter() - begun) / 500
+
+
+def _diamonds(engine: Engine) -> None:
+    for run in engine.start_many(Diamond() for _ in range(1_000)):
+        run.wait()
+
+
+_WORK: dict[str, tuple[int, Callable[[Engine], object]]] = {
+    "chain": (1_000, lambda engine: engine.run(chain(1_000))),
+    "fan": (10_002, lambda engine: engine.run(fan(10_000))),
+    "diamonds": (1_000, _diamonds),
+}
+
+
+def _rows(found: dict[tuple[str, str], list[float]], floor: float) -> list[Row]:
+    rate = {key: statistics.median(rates) for key, rates in found.items()}
+    floors = 1 / rate["postgres", "chain"] / floor
+    wide = rate["postgres", "fan"] / rate["sqlite", "fan"]
+    small = rate["postgres", "diamonds"] / rate["sqlite", "diamonds"]
+    each = 1e3 / rate["postgres", "chain"]
+    return [
+        Row(
+            "chain of 1,000, PostgreSQL",
+            "<= 3.5 x a bare commit",
+            f"{floors:.1f} x ({each:.2f} and {1e3 * floor:.2f} ms)",
+            floors <= 3.5,
+        ),
+        Row(
+            "1 -> 10,000 -> 1, PostgreSQL",
+            ">= 0.6 x the embedded store",
+            f"{wide:.2f} x ({rate['postgres', 'fan']:,.0f} nodes/s)",
+            wide >= 0.6,
+        ),
+        Row(
+            "1,000 diamonds, PostgreSQL",
+            ">= 0.4 x the embedded store",
+            f"{small:.2f} x ({rate['postgres', 'diamonds']:,.0f} runs/s)",
+            small >= 0.4,
+        ),
+    ]
+
+
+def _latency(server: PostgresServer) -> Row:
+    """From `start` in one process to the end of a run of four nodes in another that is idle."""
+    url = server.new_url()
+    command = [sys.executable, "-c", _WORKER.format(url=url)]
+    with Engine(url, runner=None, workflows=[Diamond]) as engine:
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.readline()
+        delays = []
+        for _ in range(15):
+            time.sleep(0.3)
+            run = engine.start(Diamond())
+            run.wait(30)
+            row = run.row
+            assert row.started_at is not None
+            delays.append((row.started_at - row.created_at) / 1e3)
+        child.stdin.close()
+        child.wait(30)
+        child.stdout.close()
+    median = statistics.median(delays)
+    return Row("start to first claim elsewhere, idle", "<= 25 ms median", f"{median:.0f} ms", median <= 25)
+
+
+_WORKER = """
+import sys
+from stepwell import Engine
+from bench.shapes import Diamond
+with Engine({url!r}, workflows=[Diamond]):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+def _deadlocks(count: object) -> Row:
+    return Row("deadlocks that the server counted", "0", str(count), count == 0)
