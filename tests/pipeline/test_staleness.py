@@ -331,3 +331,14 @@ def test_work_that_was_planned_for_another_root_is_refused(root: Path, tmp_path:
     assert find_pipeline(pipeline.home, pipeline.name, pipeline.store.root_id) is pipeline
     with pytest.raises(OtherRoot, match="is not the one that the work was planned for"):
         find_pipeline(pipeline.home, pipeline.name, "another")
+
+
+def test_a_build_runs_its_own_code_also_when_the_process_made_the_pipeline_several_times(
+    root: Path, engine: Engine
+) -> None:
+    write(root, f"daily/{A}/a.txt", "Hello")
+    made = [(each, make_blog(root, each)) for each in (Ledger() for _ in range(8))]
+    for ledger, pipeline in made:
+        pipeline.build(engine=engine, force=True)
+        assert ledger.take() == [f"digest {A}", "index", f"summary {A}"]
+    assert [ledger.take() for ledger, _ in made] == [[]] * 8

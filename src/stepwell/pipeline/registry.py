@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 _loaded: dict[str, Pipeline] = {}
 """Pipelines that were read from files for a node: nobody else holds them."""
-_living: dict[tuple[str, str], weakref.WeakSet[Pipeline]] = {}
+_living: dict[tuple[str, str], list[weakref.ref[Pipeline]]] = {}
+"""The one that was made or built last is the last."""
 
 
 def enter(pipeline: Pipeline) -> None:
-    _living.setdefault((pipeline.home, pipeline.name), weakref.WeakSet()).add(pipeline)
+    """From now on a node that names this pipeline and its root gets this object, not an older one with other code."""
+    known = _living.get((pipeline.home, pipeline.name), ())
+    others = [each for each in known if (there := each()) is not None and there is not pipeline]
+    _living[pipeline.home, pipeline.name] = [*others, weakref.ref(pipeline)]
 
 
 def find_pipeline(home: str, name: str, root_id: str) -> Pipeline:
@@ -34,7 +38,7 @@ def find_pipeline(home: str, name: str, root_id: str) -> Pipeline:
             _loaded[home] = load_pipeline(home)
         elif loaded_module(home) is None:
             importlib.import_module(home)
-    alike = list(_living.get((home, name), ()))
+    alike = [there for each in reversed(_living.get((home, name), ())) if (there := each()) is not None]
     if not alike:
         raise DefinitionError(
             f"there is no pipeline {name!r} in {home}; was it renamed, or is it made only when {home} is run as a program?"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from .. import registry
 from ..looking import View
 from ..staleness.units import Unit
 from ..states.listing import MANIFEST_FILES, Folder
@@ -77,7 +78,7 @@ class Scanner:
         number, folders = listed = listed or list_everything(pipeline)
         if not given and not force and self.view is None and (done := nothing_to_do(pipeline, listed)):
             return done._replace(seconds=time.monotonic() - began)
-        with pipeline.store.lease(pipeline.name, self._patience) as holds:
+        with self._lease() as holds:
             if number % 2 or pipeline.store.lease_number(pipeline.name) != number + 1:  # somebody else was scanning
                 folders = pipeline.store.walk(pipeline.wanted)
             folders = self._recovered(folders)
@@ -87,6 +88,13 @@ class Scanner:
             if not given:
                 save_verdict(pipeline, self.view)
         return self._report(outcome, began)
+
+    @contextmanager
+    def _lease(self) -> Iterator[Callable[[], bool]]:
+        """Scan alone; what runs meanwhile is this pipeline's code, whichever others of its name this process has made."""
+        with self.pipeline.store.lease(self.pipeline.name, self._patience) as holds:
+            registry.enter(self.pipeline)
+            yield holds
 
     def _recovered(self, folders: list[Folder]) -> list[Folder]:
         """What is there after what a crash interrupted was finished."""
@@ -105,7 +113,7 @@ class Scanner:
         stale = touched is None or any(self.view.model.standing(unit).status == "stale" for unit in touched)
         outcome = Outcome()
         if stale:
-            with self.pipeline.store.lease(self.pipeline.name, self._patience) as holds:
+            with self._lease() as holds:
                 outcome = self._work(holds, (), units=touched)
                 self._fire()
                 save_verdict(self.pipeline, self.view)
