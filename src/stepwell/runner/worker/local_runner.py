@@ -18,7 +18,7 @@ from ...errors import StoreError
 from ...graph import Graph
 from ...ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ...kernel import settling
-from ...model import Dismiss, GateState, Lane, RunNews, RunRow, Settle
+from ...model import Dismiss, GateState, Lane, Op, RunNews, RunRow, Settle
 from ...model.outputs import Completion
 from ...store import Store, reader
 from ..bodies.attempt import Attempt, settle
@@ -28,6 +28,7 @@ from ..bodies.host import Services
 from ..bodies.loop import LoopThread
 from ..bodies.recording import Ledger
 from ..bodies.threads import BodyThreads
+from ..bodies.transaction import TransactionAttempt
 from .backpressure import BackpressureEvent
 from .batches import CommitResult, Limits
 from .debounce import Debounce
@@ -90,7 +91,8 @@ class LocalRunner:
         self._closed = False
         self._guarded = guarded
         ledger = Ledger(store, self._commits.submit_from_a_body)
-        self._services = Services(self._read_outputs, self.scheduler.lines, ledger)
+        self._services = Services(self._read_outputs, self.scheduler.lines, ledger, store.transactions)
+        self._in_transactions: dict[AttemptId, Held] = {}
         self._lease = Lease(
             store,
             worker,
@@ -203,7 +205,7 @@ class LocalRunner:
 
     def settling(self) -> Iterable[Held]:
         """What the commit on its way settles. Asked by the thread that commits it."""
-        return self.scheduler.settling
+        return (*self.scheduler.settling, *self._in_transactions.copy().values())
 
     @property
     def busy(self) -> bool:
@@ -288,6 +290,11 @@ class LocalRunner:
         return self._bodies.begin(threads, keep=keep)
 
     def attempt(self, held: Held) -> Attempt:
+        if held.spec.transaction:
+            self._in_transactions[held.attempt] = held
+            return TransactionAttempt(
+                held, self._services, self._read_frozen_at, self._with_lines, guarded=self._guarded
+            )
         return Attempt(held, self._services, self._read_frozen_at, guarded=self._guarded)
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
@@ -301,7 +308,15 @@ class LocalRunner:
         held.begun = True
         return True
 
+    def _with_lines(self, held: Held, settlement: Settle) -> list[Op]:
+        with self._lock:
+            return self.scheduler.with_lines(held, settlement)
+
     def ended(self, held: Held, settlement: Settle) -> bool:
+        if held.spec.transaction:
+            self._in_transactions.pop(held.attempt, None)
+            if held.answer is not None:
+                return self._committed_apart(held, settlement)
         if held.spec.timeout is None:
             self._commits.ended(held, settlement)
             if held.spec.on_lost == "interrupt":
@@ -313,6 +328,17 @@ class LocalRunner:
                 self._commits.ask()
                 return False
             return self._time.came_back(held)
+
+    def _committed_apart(self, held: Held, settlement: Settle) -> bool:
+        with self._lock:
+            result = self.scheduler.settled_apart(held, settlement, now())
+            self.committed(result)
+            self._commits.ask()
+            replaced = self._time.came_back(held)
+        self.act_on(result, keep=False)
+        if not result.settled:
+            self.handle_news(result.news.values())
+        return replaced
 
     def went_on(self, held: Held) -> bool:
         if held.spec.timeout is None:
