@@ -213,11 +213,10 @@ def finish(
 ) -> RunNews:
     """The last rewrite behind a gate, again until it is done."""
     end = Finish(status, open_gate, **more)
-    while True:
-        receipt = _with_either(store, token, lambda name: Rewrite(RunId(run), GateToken(name), rows, end), Rewritten)
-        if receipt.finished:
-            return receipt.run
-        rows = ()
+    receipt = _with_either(store, token, lambda name: Rewrite(RunId(run), GateToken(name), rows, end), Rewritten)
+    while not receipt.finished:
+        receipt = _with_either(store, token, lambda name: Rewrite(RunId(run), GateToken(name), (), end), Rewritten)
+    return receipt.run
 
 
 def enact(
