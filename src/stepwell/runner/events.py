@@ -221,6 +221,11 @@ class ObservedStore:
     def limits(self) -> StoreLimits:
         return self._store.limits
 
+    @property
+    def durability(self) -> object | None:
+        """What a crash of the server may lose, in words; None of a store that is no server."""
+        return getattr(self._store, "durability", None)
+
     def read(self, queries: Sequence[Query]) -> list[Any]:
         return self._store.read(queries)
 

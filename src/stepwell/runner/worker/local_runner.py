@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...clock import SECOND
-from ...errors import StoreError
+from ...errors import StoreError, StoreReplaced
 from ...graph import Graph
 from ...ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ...kernel import settling
@@ -92,6 +92,7 @@ class LocalRunner:
         self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
         self._processes: ProcessBodies | None = None
         self._closed = False
+        self._replaced = threading.Event()
         self._guarded = guarded
         ledger = Ledger(store, self._commits.submit_from_a_body)
         self._services = Services(self._read_outputs, self.scheduler.lines, ledger, store.transactions)
@@ -103,6 +104,7 @@ class LocalRunner:
             holding=self._holding,
             on_held=self._leased,
             on_stop=self.stop,
+            on_replaced=self.store_replaced,
             versions=versions,
             lacks=lacks,
             queues=queues,
@@ -235,6 +237,20 @@ class LocalRunner:
             self._time.forget(held)
         if self._closed or self.scheduler.idle:
             self._quiet.notify_all()
+
+    def store_replaced(self, error: StoreReplaced) -> None:
+        """What this worker works on is gone: it says so once, stops its bodies, and sends nothing any more."""
+        with self._lock:
+            if self._replaced.is_set():
+                return
+            self._replaced.set()
+            self._commits.give_up(error)
+            held = [*self.scheduler.held]
+        log.error("this worker stops: %s", error)
+        self.stop(held)
+        self.tell_trouble(error)
+        self._house.close()
+        self._lease.stop()
 
     def tell_pressure(self) -> None:
         """In order, so one thread at a time."""
@@ -449,6 +465,8 @@ class LocalRunner:
         self._house.end()
         self._commits.finish()
         stop_capture()
+        if self._replaced.is_set():  # nobody knows this worker any more
+            return
         try:
             self._store.commit([Dismiss(self.scheduler.worker)])
         except StoreError as error:
