@@ -53,7 +53,7 @@ def test_one_event_needs_no_full_scan(root: Path, engine: Engine, monkeypatch: p
     with Scanner(blog, engine) as scanner:
         scanner.scan()
         ledger.take()
-        monkeypatch.setattr(type(blog.store), "walk", lambda *_: pytest.fail("a full scan"))
+        monkeypatch.setattr(type(blog.store.files), "walk", lambda *_: pytest.fail("a full scan"))
         (root / f"daily/{A}/a.txt").touch()
         report = scanner.changed([f"daily/{A}/a.txt"])
         assert report.produced == ()

@@ -14,8 +14,9 @@ from ..errors import InputError
 from .staleness.model import Model
 from .staleness.standing import FRESH, STATUSES, Cause, Standing
 from .staleness.units import Unit
+from .states.address import split_address
 from .states.listing import Folder
-from .states.manifests import split_address
+from .states.notes import known_code
 from .states.records import Record
 from .states.snapshot import Snapshot
 
@@ -120,18 +121,14 @@ class View:
         self.pipeline = pipeline
         pipeline.refresh_code()
         with no_collections():
-            self.snapshot: Snapshot = (
-                pipeline.store.snapshot(pipeline.wanted)
-                if folders is None
-                else pipeline.store.snapshot(pipeline.wanted, folders)
-            )
+            self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.wanted, folders)
             self.model = self.make_model()
             self._trust()
 
     def _trust(self) -> None:
         """Take over what the last scan found, where nothing has changed since."""
         pipeline, changed = self.pipeline, self.snapshot.changed_paths
-        verdict = pipeline.store.cached().verdict
+        verdict = pipeline.store.cache.read().verdict
         if (
             changed is None
             or len(changed) > TRUSTED_CHANGES
@@ -154,7 +151,7 @@ class View:
     def reload_records(self, folder: str) -> bool:
         """Read the manifest of a directory again; whether anything in it is new to this view."""
         prefix = f"{folder}/" if folder else ""
-        now = self.pipeline.store.read_records(folder)
+        now = self.pipeline.store.records.read(folder)
         before = {
             address: record for address, record in self.snapshot.records.items() if split_address(address)[0] == prefix
         }
@@ -172,8 +169,8 @@ class View:
         validate = unit.stage.validate
         if validate is None or record.members is not None:
             return True
-        content = self.pipeline.store.read(address)
-        return run_validation(validate, Path(self.pipeline.store.local(address)), content) is None
+        content = self.pipeline.store.files.read(address)
+        return run_validation(validate, Path(self.pipeline.store.files.local(address)), content) is None
 
     def states(self) -> Iterator[StateView]:
         for unit in self.model.all_units():
@@ -343,6 +340,6 @@ class View:
     def _changed_code(self, unit: Unit, record: Record) -> tuple[str, ...]:
         from .codehash.code import changed_parts
 
-        before = self.pipeline.store.known_code(record.code_hash)
+        before = known_code(self.pipeline.store.notes, record.code_hash)
         now = self.pipeline.code(unit.stage.name)
         return () if before is None else tuple(changed_parts(before, now.parts))

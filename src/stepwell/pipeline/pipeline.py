@@ -22,8 +22,9 @@ from .patterns.pattern import Pattern
 from .stage import BACK_OFF, Stage, make_stage
 from .staleness.connections import Connections, connect
 from .staleness.judge import Current
-from .states.files import FileStates
+from .states.files.store import FileStates
 from .states.listing import is_recent, stamp_of
+from .states.notes import keep_code, known_code
 
 if TYPE_CHECKING:
     from ..define.options import JobOptions
@@ -257,15 +258,15 @@ class Pipeline:
 
     def keep_code(self, stage: str) -> None:
         """Write down what a stage is made of, for `why` to compare with later."""
-        if self.store.known_code(self.current(stage).code_hash) is not None:
+        if known_code(self.store.notes, self.current(stage).code_hash) is not None:
             return
         code = self.code(stage)
-        self.store.keep_code(code.hash, {name: part[0] for name, part in code.parts.items()})
+        keep_code(self.store.notes, code.hash, {name: part[0] for name, part in code.parts.items()})
 
     def code_stamps(self) -> dict[str, Any]:
         """The hash of each stage, with the stamps of the files it was found in: while they are the same, it is."""
         stamps = {}
-        known = self.store.cached().verdict.get("code", {})
+        known = self.store.cache.read().verdict.get("code", {})
         for name, stage in self.stages.items():
             if name not in self._code and self._known_hash(stage) is not None:
                 stamps[name] = known[name]
@@ -280,7 +281,7 @@ class Pipeline:
         """The hash of a stage that the cache knows, if none of its files has changed since."""
         if stage.name in self._code or stage.function is None:
             return None
-        found = self.store.cached().verdict.get("code", {}).get(stage.name)
+        found = self.store.cache.read().verdict.get("code", {}).get(stage.name)
         if found is None or found[0] != _function_name(stage.function):
             return None
         now = time.time_ns()
@@ -375,12 +376,14 @@ class Pipeline:
 
 def open_states(root: str, pipeline: str) -> StateStore:
     """The store of states at a directory or a URL."""
-    if root.startswith("sqlite:///"):
-        from .states.database import DatabaseStates
+    if root.startswith(("sqlite:///", "postgresql://", "postgres://")):
+        from .states.database import open_database_states
 
-        return DatabaseStates(root, pipeline)
+        return open_database_states(root, pipeline)
     if "://" in root:
-        raise DefinitionError(f"root={root!r}: a directory is needed, or sqlite:///states.db")
+        raise DefinitionError(
+            f"root={root.partition('://')[0]}://...: a directory is needed, sqlite:///states.db or postgresql://..."
+        )
     return FileStates(root, pipeline)
 
 

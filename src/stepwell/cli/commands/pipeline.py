@@ -174,10 +174,12 @@ def _changed(changed: Sequence[str], what: str, as_json: bool) -> None:
 
 
 def failures(place: Connection, *, named: Sequence[str] | None, as_json: bool) -> None:
+    from ...pipeline.states.notes import read_failures
+
     found = {
         f"{pipeline.name}: {unit}": failure
         for pipeline in _pipelines(place, named)
-        for unit, failure in sorted(pipeline.store.failures().items())
+        for unit, failure in sorted(read_failures(pipeline.store.notes).items())
     }
     if as_json:
         say(json_text({unit: failure.to_json() for unit, failure in found.items()}))

@@ -80,7 +80,7 @@ class Scanner:
             return done._replace(seconds=time.monotonic() - began)
         with self._lease() as holds:
             if number % 2 or pipeline.store.lease_number(pipeline.name) != number + 1:  # somebody else was scanning
-                folders = pipeline.store.walk(pipeline.wanted)
+                folders = pipeline.store.files.walk(pipeline.wanted)
             folders = self._recovered(folders)
             self.view = View(pipeline, folders=folders)
             outcome = self._work(holds, given, force=force)
@@ -100,9 +100,9 @@ class Scanner:
         """What is there after what a crash interrupted was finished."""
         store = self.pipeline.store
         drafts = [f"{folder.path}/{name}" for folder in folders for name in folder.temporary]
-        finished = store.finish(folders) if drafts else []
+        finished = store.finish(folders)
         published = self._runs.recover(drafts)
-        return store.walk(self.pipeline.wanted) if finished or published else folders
+        return store.files.walk(self.pipeline.wanted) if finished or published else folders
 
     def changed(self, paths: Iterable[str]) -> BuildReport:
         """Some paths changed: look at these, and produce what is stale because of them."""
@@ -133,7 +133,7 @@ class Scanner:
                 continue
             else:
                 before = snapshot.tree.get(folder, {}).get(name)
-                now = store.stamp(path)
+                now = store.files.stamp(path)
                 if before == now:
                     continue
                 snapshot.changed(path, now)
@@ -152,7 +152,7 @@ class Scanner:
         tree = self.view.snapshot.tree
         found: list[str] = []
         for path in paths:
-            below = self.pipeline.store.files_below(path)
+            below = self.pipeline.store.files.below(path)
             known = [folder for folder in tree if folder == path or folder.startswith(f"{path}/")]
             if below is None and not known:
                 found.append(path)

@@ -112,24 +112,24 @@ class _Work:
             excluded = self.pipeline.excluded(self.stage.name, name)
             for path in paths:
                 if name in self.stage.gates:
-                    if not self.store.exists(path):
+                    if not self.store.files.exists(path):
                         return False
                     self.hashes[path] = EXISTS
                 elif path[-1] == "/":
-                    digest = self.store.directory_hash(path, excluded)
+                    digest = self.store.files.directory_hash(path, excluded)
                     if digest is None:
                         return False
                     self.hashes[path] = digest
                 else:
                     try:
-                        content, self.stamps[path] = self.store.read_with_stamp(path)
+                        content, self.stamps[path] = self.store.files.read_with_stamp(path)
                     except (FileNotFoundError, NotADirectoryError):
                         return False
                     self.hashes[path] = content_hash(content)
                     contents[path] = content
         for parameter, taken in self.signature.inputs.items():
             given = [
-                self.store.local(path)
+                self.store.files.local(path)
                 if path[-1] == "/" or taken.form is Path
                 else converted(contents[path], taken.form, path)
                 for path in self.inputs.get(taken.input, ())
@@ -143,7 +143,7 @@ class _Work:
         token = f"{self.ctx.run_id}.{os.urandom(4).hex()}"
         for name, output in self.stage.outputs.items():
             address = output.pattern.partly_filled(self.values) if output.extra else output.pattern.fill(self.values)
-            self.drafts[name] = self.store.draft(address, token)
+            self.drafts[name] = self.store.drafts.open(address, token)
         if "entity" in special:
             path = next((paths[0] for paths in self.inputs.values() if paths), "")
             self.arguments["entity"] = Entity(self.values, path)
@@ -175,7 +175,7 @@ class _Work:
                 "/".join(self.values.values()), listed, members, current.check_hash,
             )  # fmt: skip
             made[draft.address] = {
-                "place": self.store.draft_name(draft),
+                "place": self.store.drafts.keep(draft),
                 "token": draft.token,
                 "record": record.to_json(),
             }
@@ -187,9 +187,9 @@ class _Work:
             excluded = self.pipeline.excluded(self.stage.name, name)
             for path in paths if name not in self.stage.gates else ():
                 if path[-1] == "/":
-                    same = self.store.directory_hash(path, excluded) == self.hashes[path]
+                    same = self.store.files.directory_hash(path, excluded) == self.hashes[path]
                 else:
-                    same = self.store.still_is(path, self.stamps[path], self.hashes[path])
+                    same = self.store.files.still_is(path, self.stamps[path], self.hashes[path])
                 if not same:
                     raise RetryLater(
                         0.2,
@@ -199,4 +199,4 @@ class _Work:
 
     def discard(self) -> None:
         for draft in self.drafts.values():
-            self.store.discard(draft)
+            self.store.drafts.discard(draft)

@@ -14,7 +14,8 @@ from ...errors import StepwellError
 from ...model import NodeStatus
 from ..staleness.judge import identity
 from ..staleness.units import Unit
-from ..states.manifests import split_address
+from ..states.address import member_paths, members_base
+from ..states.notes import change_failures
 from ..states.port import Publication
 from ..states.records import Failure, Record, record_from
 from .jobs import produce, produce_async, produce_many
@@ -160,7 +161,7 @@ class Runs:
                         outcome.unchanged.append(unit.id)
                 structural = structural or any(output.kind != "file" for output in unit.stage.outputs.values())
         if failures:
-            self.pipeline.store.change_failures(failures)
+            change_failures(self.pipeline.store.notes, failures)
             for key, failure in failures.items():
                 if failure is None:
                     view.snapshot.failures.pop(key, None)
@@ -175,7 +176,7 @@ class Runs:
         store = self.pipeline.store
         publications = [
             Publication(
-                store.drafted(address, each["place"], each["token"]),
+                store.drafts.named(address, each["place"], each["token"]),
                 record_from(each["record"]),
                 expected.get(address),
                 address in replace,
@@ -201,19 +202,20 @@ class Runs:
         for address in unit.outputs.values():
             record = published.get(address)
             if record is None:
-                snapshot.changed(address, store.stamp(address)) if address[-1] != "/" and "{" not in address else None
+                snapshot.changed(address, store.files.stamp(address)) if address[
+                    -1
+                ] != "/" and "{" not in address else None
                 continue
             former = snapshot.records.get(address)
             snapshot.records[address] = record
             if record.members is None:
-                snapshot.changed(address, store.stamp(address), record.content_hash)
+                snapshot.changed(address, store.files.stamp(address), record.content_hash)
                 continue
-            base = address if address.endswith("/") else split_address(address)[0]
-            for member in former.members if former is not None and former.members else ():
-                snapshot.changed(base + member, store.stamp(base + member))
-            for member, digest in record.members.items():
-                snapshot.changed(base + member, store.stamp(base + member), digest)
-            snapshot.tree.setdefault(base.removesuffix("/"), {})
+            for path in member_paths(address, () if former is None else former.members or ()):
+                snapshot.changed(path, store.files.stamp(path))
+            for path, digest in zip(member_paths(address, record.members), record.members.values(), strict=True):
+                snapshot.changed(path, store.files.stamp(path), digest)
+            snapshot.tree.setdefault(members_base(address).removesuffix("/"), {})
         return all(address in published for address in unit.outputs.values())
 
     def _failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> Failure:
@@ -270,10 +272,10 @@ class Runs:
         made, failed = results_of(run)
         store = self.pipeline.store
         addresses = [address for outputs in made.values() for address in outputs]
-        known = store.records(addresses)
+        known = store.records.find(addresses)
         self._publish(made, {address: known[address].content_hash for address in known}, set())
         for name in drafts:
-            store.discard(store.drafted("", name, ""))
+            store.drafts.discard(store.drafts.named("", name, ""))
         del failed  # they are tried again at once: when they failed, nobody wrote it down
 
 
