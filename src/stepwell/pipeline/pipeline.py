@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .states.port import StateStore
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+DATABASES = ("sqlite:///", "postgresql://", "postgres://")
 
 
 class Pipeline:
@@ -85,8 +87,7 @@ class Pipeline:
         self.clock = clock
         self.stages: dict[str, Stage] = {}
         self.triggers: dict[str, Trigger] = {}
-        self.store: StateStore = open_states(os.fspath(root), name)
-        self.made_at_ns = time.time_ns()
+        self.root = checked_root(os.fspath(root))
         self._connections: Connections | None = None
         self._excluded: dict[tuple[str, str], tuple[Pattern, ...]] = {}
         self._signatures: dict[str, Signature] = {}
@@ -95,7 +96,12 @@ class Pipeline:
         registry.enter(self)
 
     def __repr__(self) -> str:
-        return f"<Pipeline {self.name} at {self.store.url}>"
+        return f"<Pipeline {self.name}>"
+
+    @cached_property
+    def store(self) -> StateStore:
+        """Where its states are. A database is opened when it is first needed."""
+        return open_states(self.root, self.name)
 
     # Writing
 
@@ -374,16 +380,22 @@ class Pipeline:
         steering.put(self, path, content)
 
 
-def open_states(root: str, pipeline: str) -> StateStore:
-    """The store of states at a directory or a URL."""
-    if root.startswith(("sqlite:///", "postgresql://", "postgres://")):
-        from .states.database import open_database_states
-
-        return open_database_states(root, pipeline)
-    if "://" in root:
+def checked_root(root: str) -> str:
+    if "://" in root and not root.startswith(DATABASES):
         raise DefinitionError(
             f"root={root.partition('://')[0]}://...: a directory is needed, sqlite:///states.db or postgresql://..."
         )
+    if root.startswith(DATABASES[0]):  # relative to where it is now, not to where it is first needed
+        return DATABASES[0] + os.path.abspath(root.removeprefix(DATABASES[0]))
+    return root if "://" in root else os.path.abspath(root)
+
+
+def open_states(root: str, pipeline: str) -> StateStore:
+    """The store of states at a directory or a URL."""
+    if root.startswith(DATABASES):
+        from .states.database import open_database_states
+
+        return open_database_states(root, pipeline)
     return FileStates(root, pipeline)
 
 

@@ -10,7 +10,7 @@ import typer
 
 from ...clock import utc_text
 from ...errors import InputError
-from ...pipeline.finding import find_target
+from ...pipeline.finding import find_target, is_stored_name
 from ..connect import Connection
 from ..exits import ExitCode
 from ..streams import json_text, say
@@ -25,9 +25,18 @@ def _pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipeline]
         raise InputError("which pipeline? name it: -p module:name, STEPWELL_PIPELINES, or `pipelines` in stepwell.toml")
     from ...pipeline.connected import check_together
 
-    found = [find_target(name, handlers=place.handlers, jobs=place.settings.jobs) for name in names]
+    found = [_pipeline(place, name) for name in names]
     check_together(found)
     return found
+
+
+def _pipeline(place: Connection, name: str) -> Pipeline:
+    if not is_stored_name(name):
+        return find_target(name, handlers=place.handlers, jobs=place.settings.jobs)
+    from ...pipeline.document.stored import stored_pipeline
+
+    with place.store() as store:
+        return stored_pipeline(store, name, handlers=place.handlers(), jobs=place.settings.jobs)
 
 
 def _tell(results: list[dict[str, Any]]) -> None:
