@@ -119,9 +119,9 @@ class View:
 
     def __init__(self, pipeline: Pipeline, *, folders: Sequence[Folder] | None = None) -> None:
         self.pipeline = pipeline
-        pipeline.refresh_code()
+        pipeline.code.refresh()
         with no_collections():
-            self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.wanted, folders)
+            self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.connections.wanted, folders)
             self.model = self.make_model()
             self._trust()
 
@@ -145,7 +145,7 @@ class View:
         """The model of what the snapshot holds; again after something appeared that nobody had foreseen."""
         pipeline = self.pipeline
         return Model(
-            pipeline.name, pipeline.connections, self.snapshot, pipeline.current, pipeline.clock, self._is_valid
+            pipeline.name, pipeline.connections, self.snapshot, pipeline.code.current, pipeline.clock, self._is_valid
         )
 
     def reload_records(self, folder: str) -> bool:
@@ -333,7 +333,7 @@ class View:
             standing,
             record,
             changed,
-            self.pipeline.code(unit.stage.name).unknown,
+            self.pipeline.code.of(unit.stage.name).unknown,
             tuple(self.view_of(maker) for maker in above if self.model.standing(maker) is not FRESH),
         )
 
@@ -341,5 +341,5 @@ class View:
         from .codehash.code import changed_parts
 
         before = known_code(self.pipeline.store.notes, record.code_hash)
-        now = self.pipeline.code(unit.stage.name)
+        now = self.pipeline.code.of(unit.stage.name)
         return () if before is None else tuple(changed_parts(before, now.parts))

@@ -41,7 +41,7 @@ def _as_it_is(pipeline: Pipeline, view: View, unit: Unit, name: str, address: st
         members = {each: view.snapshot.content_hash(address + each) or "" for each in view.model.files_below(address)}
     if digest is None:
         return None
-    current = pipeline.current(unit.stage.name)
+    current = pipeline.code.current(unit.stage.name)
     inputs = {path: each or "" for path, each in view.model.input_hashes(unit).items()}
     return Record(
         current.code_hash, current.config_hash, digest, inputs_hash(inputs), utc_text(time.time()),

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ..errors import UnsafePath
+from ..errors import PipelineBusy, UnsafePath
 from ..pipeline.states.notes import change_failures, keep_code, known_code, read_failures
 from ..pipeline.states.port import Draft, Publication, StateStore
 from ..pipeline.states.records import Failure, Record, content_hash, members_hash
@@ -148,6 +148,45 @@ class StateStoreConformance:
         snapshot = open_states().snapshot(everything)
         assert len(snapshot.records) == len(snapshot.tree["out"]) == 300
         assert snapshot.content_hash("out/7.txt") == content_hash(b"7")
+
+    def test_one_scanner_at_a_time(self, open_states: Open) -> None:
+        first, second = open_states(), open_states()
+        with first.lease("p", 0) as holds:
+            with pytest.raises(PipelineBusy, match="is being scanned by process"), second.lease("p", 0):
+                pytest.fail("two have the lease")
+            with second.lease("another", 0):
+                assert holds()
+        with second.lease("p", 0) as theirs:
+            assert theirs()
+
+    def test_a_change_is_told_unless_the_system_tells_it(self, open_states: Open) -> None:
+        store = open_states()
+        seen = [store.files.change_mark()]
+        if seen != [None]:
+            other = open_states()
+            for change in (
+                lambda: store.files.put("in/a", b"1"),
+                lambda: other.files.put("in/a", b"2"),
+                lambda: other.records.change({"in/a": record_of(b"2")}),
+                lambda: store.remove(["in/a"]),
+            ):
+                change()
+                seen.append(store.files.change_mark())
+            assert len(set(map(repr, seen))) == len(seen)
+            assert store.files.change_mark() == seen[-1]
+
+    def test_a_draft_of_which_only_the_name_is_left_is_discarded(self, open_states: Open) -> None:
+        store = open_states()
+        draft = store.drafts.open("out/a.txt", "t1")
+        Path(draft.place).write_bytes(b"made")
+        name = store.drafts.keep(draft)
+        assert sum(len(folder.temporary) for folder in store.files.walk(everything)) == 1
+        other = open_states()
+        other.drafts.discard(other.drafts.named("", name, ""))
+        assert sum(len(folder.temporary) for folder in store.files.walk(everything)) == 0
+        (answer,) = store.publish([Publication(draft, record_of(b"made"), None)])
+        assert (answer.done, answer.reason) == (False, "lost")
+        assert not store.files.exists("out/a.txt")
 
     def test_one_root_one_lease_and_notes(self, open_states: Open) -> None:
         store = open_states()

@@ -74,7 +74,7 @@ def check_pipeline(connection: Connection, file: str, handlers: Handlers, *, as_
         for each in problems if not as_json else ():
             say(plain(f"{file}:{each.line}:{each.column}: {each.path}: {each.message}"))
         return {"file": file, "problems": [each.as_json() for each in problems]}
-    unknown = {name: dict(pipeline.code(name).unknown) for name in pipeline.stages}
+    unknown = {name: dict(pipeline.code.of(name).unknown) for name in pipeline.stages}
     if not as_json:
         say(f"{plain(file)}: {plain(pipeline.name)}, {count(len(pipeline.stages), 'stage')}, nothing is wrong")
         for stage, parts in unknown.items():

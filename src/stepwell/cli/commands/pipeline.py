@@ -135,17 +135,28 @@ def scan(place: Connection, *, named: Sequence[str] | None, dry_run: bool, as_js
 
 
 def watch(place: Connection, *, named: Sequence[str] | None, interval: float | None) -> None:
+    from ...pipeline.building.reloading import Reloader
     from ...pipeline.building.watch import Watcher
     from ..show.pipeline import report_text
 
-    pipelines = _pipelines(place, named)
+    reloader = Reloader(lambda: _pipelines(place, named))
+    pipelines = reloader.found()
 
     def told(report: Any) -> None:
         if report.produced or report.failed:
             typer.echo(report_text(report), err=True)
 
+    def went_wrong(error: Exception) -> None:
+        typer.echo(f"{type(error).__name__}: {error}", err=True)
+
     with Watcher(
-        pipelines, place.settings.store, interval=interval, on_build=told, **place.settings.for_workers
+        pipelines,
+        place.settings.store,
+        interval=interval,
+        on_build=told,
+        on_problem=went_wrong,
+        reloader=reloader,
+        **place.settings.for_workers,
     ) as watcher:
         typer.echo(f"watching {', '.join(str(pipeline.store.url) for pipeline in pipelines)}; Ctrl-C ends it", err=True)
         watcher.run()

@@ -81,7 +81,7 @@ class Scanner:
             return done._replace(seconds=time.monotonic() - began)
         with self._lease() as holds:
             if number % 2 or pipeline.store.lease_number(pipeline.name) != number + 1:  # somebody else was scanning
-                folders = pipeline.store.files.walk(pipeline.wanted)
+                folders = pipeline.store.files.walk(pipeline.connections.wanted)
             recovery = Recovery(self._runs)
             folders = self._recovered(recovery, folders, number if number % 2 else None)
             self.view = View(pipeline, folders=folders)
@@ -106,7 +106,7 @@ class Scanner:
         drafts = [f"{folder.path}/{name}" for folder in folders for name in folder.temporary]
         finished = store.finish(folders)
         published = recovery.recover(drafts, died)
-        return store.files.walk(self.pipeline.wanted) if finished or published else folders
+        return store.files.walk(self.pipeline.connections.wanted) if finished or published else folders
 
     def changed(self, paths: Iterable[str]) -> BuildReport:
         """Some paths changed: look at these, and produce what is stale because of them."""
@@ -133,7 +133,7 @@ class Scanner:
             folder, _, name = path.rpartition("/")
             if name in MANIFEST_FILES:
                 structural = self.view.reload_records(folder) or structural
-            elif name[:1] == "." or not self.pipeline.concerns(path):
+            elif name[:1] == "." or not self.pipeline.connections.concerns(path):
                 continue
             else:
                 before = snapshot.tree.get(folder, {}).get(name)

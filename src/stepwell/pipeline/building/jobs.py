@@ -96,7 +96,7 @@ class _Work:
         self.pipeline = pipeline
         self.store = pipeline.store
         self.stage: Stage = pipeline.stages[stage]
-        self.signature: Signature = pipeline.signature(stage)
+        self.signature: Signature = pipeline.signatures[stage]
         self.values = self.stage.values(key)
         self.inputs = inputs
         self.ctx = ctx
@@ -109,7 +109,7 @@ class _Work:
         """Read the inputs and prepare the drafts; False if an input is gone: there is nothing to do any more."""
         contents: dict[str, bytes] = {}
         for name, paths in self.inputs.items():
-            excluded = self.pipeline.excluded(self.stage.name, name)
+            excluded = self.pipeline.connections.excluded(self.stage.name, name)
             for path in paths:
                 if name in self.stage.gates:
                     if not self.store.files.exists(path):
@@ -158,12 +158,13 @@ class _Work:
             self.arguments["out"] = places.get("", places)
 
     def call(self) -> Any:
-        return self.pipeline.body(self.stage.name)(**self.arguments)
+        assert self.stage.function is not None
+        return self.stage.function(**self.arguments)
 
     def end(self, result: Any) -> dict[str, Any]:
         """Check what was made, and that the inputs are what they were; what is returned is settled."""
         contents = store_result(self.stage, result, self.drafts)
-        current = self.pipeline.current(self.stage.name)
+        current = self.pipeline.code.current(self.stage.name)
         made = {}
         common = inputs_hash(self.hashes)
         listed = self.hashes if len(self.hashes) <= MANY_INPUTS else {}
@@ -184,7 +185,7 @@ class _Work:
 
     def _check_inputs(self) -> None:
         for name, paths in self.inputs.items():
-            excluded = self.pipeline.excluded(self.stage.name, name)
+            excluded = self.pipeline.connections.excluded(self.stage.name, name)
             for path in paths if name not in self.stage.gates else ():
                 if path[-1] == "/":
                     same = self.store.files.directory_hash(path, excluded) == self.hashes[path]

@@ -101,7 +101,7 @@ def _start(
         "codeHash": record.code_hash if record is not None else "",
         "contentHash": content,
     }
-    current = pipeline.current(trigger.kind).code_hash if trigger.kind in pipeline.stages else ""
+    current = pipeline.code.current(trigger.kind).code_hash if trigger.kind in pipeline.stages else ""
     if trigger.condition is not None and not trigger.condition.evaluate({**event, "currentCodeHash": current}):
         return None
     opened: Engine = engine()

@@ -21,9 +21,9 @@ class Listed(NamedTuple):
 
 
 def list_everything(pipeline: Pipeline) -> Listed:
-    pipeline.refresh_code()
+    pipeline.code.refresh()
     number = pipeline.store.lease_number(pipeline.name)
-    return Listed(number, pipeline.store.files.walk(pipeline.wanted))
+    return Listed(number, pipeline.store.files.walk(pipeline.connections.wanted))
 
 
 def nothing_to_do(pipeline: Pipeline, listed: Listed) -> BuildReport | None:
@@ -38,7 +38,7 @@ def nothing_to_do(pipeline: Pipeline, listed: Listed) -> BuildReport | None:
 def known_status(pipeline: Pipeline) -> dict[str, Any] | None:
     """How everything stood when it was last looked at, if nothing has changed since."""
     verdict = pipeline.store.cache.read().verdict
-    if not _holds(pipeline, pipeline.store.files.walk(pipeline.wanted), verdict):
+    if not _holds(pipeline, pipeline.store.files.walk(pipeline.connections.wanted), verdict):
         return None
     found = dict(verdict["status"])
     return {**found, "stages": {name: found["stages"].get(name, {}) for name in pipeline.stages}}
@@ -64,6 +64,6 @@ def save_verdict(pipeline: Pipeline, view: View) -> None:
             "stale": status.counts.get("stale", 0),
             "dueAt": min(due, default=None),
             "status": status.to_json(),
-            "code": pipeline.code_stamps(),
+            "code": pipeline.code.stamps(),
         },
     )

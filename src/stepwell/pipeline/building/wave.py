@@ -116,7 +116,7 @@ class Wave:
 
     def _together(self, stage: str, units: int) -> int:
         """How many units a node has: one, unless there are hundreds that are done in no time and want nothing of the engine."""
-        given, signature = self.pipeline.stages[stage], self.pipeline.signature(stage)
+        given, signature = self.pipeline.stages[stage], self.pipeline.signatures[stage]
         if (
             units < MANY
             or self._rate < FAST

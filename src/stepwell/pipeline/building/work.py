@@ -73,7 +73,7 @@ class Runs:
     def start(self, units: Sequence[Unit], together: int = 1) -> None:
         """Start a run with one node for each unit, or for so many `together`."""
         stage = units[0].stage
-        self.pipeline.keep_code(stage.name)
+        self.pipeline.code.keep(stage.name)
         run = self.engine.start(self.graph_of(units, together), priority=stage.priority, tags=self.tags(stage.name))
         self.started.append(run.id)
         self.open.append(Open(run, units, time.monotonic()))
@@ -85,7 +85,7 @@ class Runs:
         pipeline = self.pipeline
         builder = Builder(self.workflow, on_failure="finish")
         alike = {"home": pipeline.home, "pipeline": pipeline.name, "root": pipeline.store.root_id, "stage": stage.name}
-        job = produce_async if pipeline.signature(stage.name).is_async else produce
+        job = produce_async if pipeline.signatures[stage.name].is_async else produce
         limit = min(stage.limit or len(units), pipeline.limit or len(units))
 
         def args(unit: Unit) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Runs:
 
     def tags(self, stage: str) -> dict[str, str]:
         """What a run is found by: for people its stage, for whoever comes after a crash the rest."""
-        current = self.pipeline.current(stage)
+        current = self.pipeline.code.current(stage)
         made_of = sha256(f"{current.code_hash}:{current.config_hash}".encode()).hexdigest()[:16]
         return {**self.own_tag, "stage": stage, "scan": str(self.scan_number), "code": made_of}
 
