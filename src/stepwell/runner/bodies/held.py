@@ -106,6 +106,10 @@ class Held:
     """The effects of its body, once it has some."""
     postponed: int = 0
     """How often its node has asked to be tried again later."""
+    spec: NodeSpec = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spec = self.facts.specs[self.index]
 
     def unwanted(self) -> bool:
         """Its body need not begin."""
@@ -116,10 +120,6 @@ class Held:
         interrupt = self.interrupt  # its body may end at this moment
         if interrupt is not None:
             interrupt()
-
-    @property
-    def spec(self) -> NodeSpec:
-        return self.facts.specs[self.index]
 
     @property
     def pool(self) -> str:
