@@ -110,6 +110,9 @@ local OPS = {
       rows = list(layout_row),
     }))
   end,
+  add_edges = function()
+    add_edges({digest = arg(), child = number(), from = number(), count = number(), first = number(), parents = arg()})
+  end,
   create = function(receipts)
     insert(receipts, create({
       run = arg(), workflow = arg(), target = maybe(arg), digest = arg(), input = arg(), seed = arg(), on_failure = arg(),
@@ -166,6 +169,7 @@ local QUERIES = {
     local q = {
       limit = number(), before = maybe(number), workflow = maybe(arg), statuses = list(number), ended_before = maybe(number),
       digest = maybe(arg), origin = maybe(arg), prefix = maybe(arg), tags = list(arg), since = maybe(number), until_ = maybe(number),
+      ended_since = maybe(number),
     }
     return reading.list_runs(q, number())
   end,
