@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from ..clock import POSITIVE_SECONDS_NEEDED, is_seconds
+from ..clock import POSITIVE_SECONDS_NEEDED, Duration, in_seconds, is_seconds
 from ..errors import DefinitionError
 from ..importable import importable_name
 from ..place import caller
@@ -54,8 +54,8 @@ class Pipeline:
         name: str,
         *,
         root: str | os.PathLike[str] = "output",
-        scan_interval: float = 60.0,
-        back_off: Iterable[float] = BACK_OFF,
+        scan_interval: Duration = 60.0,
+        back_off: Iterable[Duration] = BACK_OFF,
         limit: int | None = None,
         clock: Callable[[], float] = time.time,
         home: str | None = None,
@@ -66,14 +66,15 @@ class Pipeline:
             raise DefinitionError(
                 f"{shown(name)} cannot be the name of a pipeline: {problem or 'no # is allowed'}", where=str(self.place)
             )
-        if not is_seconds(scan_interval, positive=True):
+        interval = in_seconds(scan_interval)
+        if not is_seconds(interval, positive=True):
             raise DefinitionError(
                 f"scan_interval={shown(scan_interval)}: {POSITIVE_SECONDS_NEEDED} is needed", where=str(self.place)
             )
         self.name = name
         self.home = home or _calling_module()
         """The module that another process imports to have this pipeline, or the file of its document."""
-        self.scan_interval = float(scan_interval)
+        self.scan_interval = float(interval)
         self.back_off = tuple(back_off)
         self.limit = limit
         self.clock = clock
@@ -109,10 +110,10 @@ class Pipeline:
         filter: str | Mapping[str, str] | None = None,
         min_size: int = 0,
         validate: Callable[..., Any] | None = None,
-        quiet: float = 0.0,
+        quiet: Duration = 0.0,
         priority: int = 0,
         limit: int | None = None,
-        back_off: Iterable[float] | None = None,
+        back_off: Iterable[Duration] | None = None,
         version: str | None = None,
         uses: Iterable[Any] = (),
         **options: Unpack[JobOptions],
