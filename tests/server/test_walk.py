@@ -74,7 +74,7 @@ def tokens(guarded: Serving) -> Tokens:
         "wrong secret": good[:-1] + ("a" if good[-1] != "a" else "b"),
         "wrong id": good.replace("sw_", "sw_0"),
         "rubbish": "rubbish",
-        "empty secret": "_".join(good.split("_")[:2]) + "_",
+        "empty secret": "_".join(good.split("_", 2)[:2]) + "_",
         "not ASCII": "sw_\u00e4_\u00f6",
     }
     return Tokens(by_scope, wrong)
