@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .client import Client
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
     from .define.document import Document, DocumentError
     from .errors import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from .runner import Context, Engine, Run
 
 _HOMES = {
+    "client": ("Client",),
     "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
     "define.document": ("Document", "DocumentError"),
     "errors": (
@@ -76,6 +78,7 @@ __all__ = [
     "PREVIOUS",
     "AttemptStatus",
     "Builder",
+    "Client",
     "Context",
     "DefinitionError",
     "Delta",
