@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
-RUN_WHOLE = ("policies.md",)
+RUN_WHOLE = ("asyncio.md", "fastapi.md", "policies.md")
 """Pages whose Python blocks are programs; those of one page are run one after the other, in one namespace."""
 
 
