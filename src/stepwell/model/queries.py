@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..ids import AttemptId, Digest, RunId, WorkerId
 from .lanes import Lane
+from .records import GetRecord, ListRecords
 from .rows import RunRow
 from .status import NodeStatus, RunStatus
 from .versions import GetVersion, ListNames, ListVersions
@@ -214,4 +215,6 @@ Query: TypeAlias = (
     | GetVersion
     | ListVersions
     | ListNames
+    | GetRecord
+    | ListRecords
 )

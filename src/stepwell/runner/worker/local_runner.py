@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("stepwell")
 
+CONTENDED_SECONDS = 0.01
+"""After so long a claim is made again that left out runs which others held: about as long as a commit takes."""
 SETTLE_SECONDS = 5.0
 """How long closing waits for the settlement of what has ended or was given back."""
 
@@ -83,6 +85,7 @@ class LocalRunner:
         self._quiet = threading.Condition(self._lock)
         self._store_soon = Debounce(self._store_lines, "stepwell-lines")
         self.scheduler.lines.wake = self._store_soon.wake
+        self._again_soon = Debounce(self._look_again, "stepwell-claims", CONTENDED_SECONDS)
         self._bodies = BodyThreads(limits.threads, self, lambda: self.scheduler.count("thread"))
         self._time = Timekeeper(self.scheduler, self._lock, self.timetable, self._commits, self._bodies)
         self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
@@ -247,6 +250,8 @@ class LocalRunner:
             self._after_settling(result)
         if result.lease_lost:
             self._lease.lost()
+        if result.contended:
+            self._again_soon.wake()
         if self._others is not None:
             self._others.tell(result)
         return kept
@@ -319,6 +324,11 @@ class LocalRunner:
             return False
         with self._lock:
             return self._time.came_back(held)
+
+    def _look_again(self) -> None:
+        with self._lock:
+            self.scheduler.look_again()
+        self.pump()
 
     def _store_lines(self) -> None:
         with self._lock:
@@ -404,6 +414,7 @@ class LocalRunner:
         self._house.close()
         self._time.close()
         self._store_soon.close()
+        self._again_soon.close()
         self._lease.close()
         self._bodies.close()
         self._loop.close()

@@ -105,6 +105,8 @@ class Scheduler:
         self._windows: deque[Window] = deque()
         """Where it still has to look for READY nodes of the workflows it serves."""
         self._served_at = 0
+        self._contended: list[ClaimScope] = []
+        """Where a claim left out runs that others held at that moment."""
         self._suspect_scopes: list[str] = []
         """Where to look: among the runs it knows, among those it serves."""
         self._draining_since: int | None = None
@@ -146,6 +148,16 @@ class Scheduler:
         self._windows = deque(windows(self.serves, self._by_pool))
         if self.serves:
             self.look_for_suspects()
+
+    def look_again(self) -> None:
+        """Runs that others held a moment ago may be free now."""
+        for asked in self._contended:
+            self.mark_ready(asked.runs)
+            if asked.suspect:
+                self.look_for_suspects()
+        if any(asked.window is not None for asked in self._contended):
+            self._windows = deque(windows(self.serves, self._by_pool))
+        self._contended.clear()
 
     def look_for_suspects(self) -> None:
         """Some node may have lost several workers: look for it as soon as nothing else is at work."""
@@ -245,7 +257,7 @@ class Scheduler:
     @property
     def quiet(self) -> bool:
         """There is nothing to say, and no pressure to look after."""
-        return not (self._full or self.pressure.active or self._again) and self._nothing_to_say()
+        return not (self._full or self.pressure.active or self._again or self._contended) and self._nothing_to_say()
 
     def _nothing_to_say(self) -> bool:
         """Known without composing a batch: after every commit somebody asks for the next one."""
@@ -594,6 +606,9 @@ class Scheduler:
             taken += len(begun) if len(asked.pools) == 1 else sum(held.pool == pool for held in begun)
             if taken < limit:
                 self._mark_drained(pool, asked)
+        if receipt.contended:
+            self._contended.append(asked)
+            result.contended = True
         if asked.suspect and begun:
             self._draining_since = None
 

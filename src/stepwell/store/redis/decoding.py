@@ -23,6 +23,7 @@ from ...model import (
     OnFailure,
     Op,
     Receipt,
+    RecordPut,
     Refusal,
     Refused,
     Renewed,
@@ -166,4 +167,5 @@ _DECODERS: dict[bytes, Callable[..., Receipt]] = {
     b"deleted": lambda finished: Deleted(finished == 1),
     b"version_saved": lambda number, existed, active: VersionSaved(number, existed == 1, active),
     b"version_activated": VersionActivated,
+    b"record_put": RecordPut,
 }

@@ -30,6 +30,7 @@ from ...model import (
     NodeChange,
     NodeStatus,
     Op,
+    PutRecord,
     Renew,
     Restore,
     Rewrite,
@@ -334,6 +335,7 @@ _ENCODERS: dict[type[Op], Callable[[Any], list[Arg]]] = {
     DeleteGraph: lambda op: ["delete_graph", op.digest, op.limit],
     SaveVersion: lambda op: ["save_version", VERSION_CODE[op.kind], op.name, op.digest, op.body],
     ActivateVersion: lambda op: ["activate_version", VERSION_CODE[op.kind], op.name, *maybe(op.number)],
+    PutRecord: lambda op: ["put_record", op.kind, op.key, *maybe(op.value), *maybe(op.expected)],
 }
 
 

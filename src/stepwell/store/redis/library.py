@@ -40,6 +40,7 @@ FILES = (
     "deleting",
     "restoring",
     "versions",
+    "records",
     "reading",
     "writing",
     "commit",

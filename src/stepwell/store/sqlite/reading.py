@@ -16,6 +16,7 @@ from ...model import (
     GetGraph,
     GetGraphAges,
     GetOutputs,
+    GetRecord,
     GetRun,
     GetVersion,
     JournalRow,
@@ -27,6 +28,7 @@ from ...model import (
     ListNames,
     ListNodes,
     ListReady,
+    ListRecords,
     ListRuns,
     ListStops,
     ListUnfinished,
@@ -59,6 +61,7 @@ from ..rules.codes import (
 from ..rules.paging import page_of
 from .ops.ending import Transaction
 from .ops.leases import stops
+from .ops.records import answer_record
 from .ops.versions import answer_version
 from .payloads import resolve, unpack
 from .run_rows import RUN, run_row
@@ -137,6 +140,8 @@ def answer(tx: Transaction, query: Query) -> Any:
             )
         case GetVersion() | ListVersions() | ListNames():
             return answer_version(tx, query)
+        case GetRecord() | ListRecords():
+            return answer_record(tx, query)
         case _:
             assert_never(query)
 

@@ -34,6 +34,7 @@ from ...model import (
     Gate,
     Hint,
     Op,
+    PutRecord,
     Query,
     Receipt,
     Renew,
@@ -55,6 +56,7 @@ from .ops.ending import TEMPORARY_TABLES, Transaction
 from .ops.forking import share
 from .ops.gates import gate, rewrite
 from .ops.leases import dismiss, enlist, renew, stops, sweep
+from .ops.records import put_record
 from .ops.restoring import restore
 from .ops.settling import append, settle
 from .ops.switching import arrange
@@ -275,6 +277,8 @@ class SqliteStore:
                 return [save_version(tx, op)]
             case ActivateVersion():
                 return [activate_version(tx, op)]
+            case PutRecord():
+                return [put_record(tx, op)]
             case Settle() | Create() | Append():
                 raise AssertionError("handled above")
             case _:

@@ -152,6 +152,9 @@ local OPS = {
   activate_version = function(receipts)
     insert(receipts, activate_version({kind = arg(), name = arg(), number = maybe(number)}))
   end,
+  put_record = function(receipts)
+    insert(receipts, records.put({kind = arg(), key = arg(), value = maybe(arg), expected = maybe(arg)}))
+  end,
 }
 
 local QUERIES = {
@@ -195,6 +198,8 @@ local QUERIES = {
   end,
   list_versions = function() return reading.list_versions({kind = arg(), name = arg(), after = number(), limit = number()}) end,
   list_names = function() return reading.list_names({kind = arg(), after = maybe(arg), limit = number()}) end,
+  get_record = function() return records.get({kind = arg(), key = arg()}) end,
+  list_records = function() return records.list({kind = arg(), after = maybe(arg), limit = number()}) end,
 }
 
 -- The first key is the marker; what it holds tells this store from every other that was or will be under its name.

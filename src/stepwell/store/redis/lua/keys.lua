@@ -34,6 +34,7 @@
 --   ended               set    (time, run) of runs that ended: the oldest are forgotten first
 --   releasing           set    runs that have such a list behind an open gate
 --   version:K:NAME      hash   versions of a definition;  names:K: set of names
+--   records:K           hash   key -> version and value of a record;  record_keys:K: set of keys
 --
 -- A `set` is a sorted set whose scores are all 0, so that its members sort as bytes: claims go by urgency (64 bits), then
 -- run, then rank, which no score of 53 bits could hold. Times are 7 bytes, most significant first.
