@@ -27,6 +27,8 @@ class State:
     """Which version of its definition counts."""
     digest: str
     added_at: int
+    since: int
+    """When it was added, or resumed: what ended before does not count."""
     mark: int
     """All times up to this one are decided: started, waiting in `pending` or `queue`, or left out."""
     paused: bool = False
