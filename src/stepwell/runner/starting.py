@@ -16,6 +16,7 @@ from ..kernel.layout import add_graph
 from ..model import Create, Created, GetRun, Hint, ListJournal, Op, Receipt, Refusal, Refused, RunRow
 from ..store import Store, reader
 from .bodies.held import RunFacts
+from .bodies.transaction import no_transactions
 from .checking import check_seconds, check_text, check_whole, checked_tags
 from .code.code import Code
 from .procedures.gates import load
@@ -71,6 +72,13 @@ def kept_input(values: Mapping[str, Any]) -> bytes:
     return kept
 
 
+def refuse_transactions(graph: Graph) -> None:
+    """The store is one whose transactions bodies cannot have."""
+    for spec in graph:
+        if spec.transaction:
+            raise InputError(no_transactions(spec.name))
+
+
 def facts_of(definition: Definition, create: Create) -> RunFacts:
     facts = RunFacts(
         create.run_id,
@@ -107,6 +115,10 @@ class Starting:
 
     def start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[RunId]:
         """Start runs in one commit. `fresh`: none of them can exist already."""
+        if self._store.transactions is None:
+            for definition, _ in items:
+                if definition.graph.digest not in self.known_graphs:
+                    refuse_transactions(definition.graph)
         news = [self._code.remember(definition) for definition, _ in items]
         self._begin()
         if any(news):

@@ -14,11 +14,11 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...clock import SECOND
-from ...errors import StoreError
+from ...errors import StoreError, StoreReplaced
 from ...graph import Graph
 from ...ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ...kernel import settling
-from ...model import Dismiss, GateState, Lane, RunNews, RunRow, Settle
+from ...model import Dismiss, GateState, Lane, Op, RunNews, RunRow, Settle
 from ...model.outputs import Completion
 from ...store import Store, reader
 from ..bodies.attempt import Attempt, settle
@@ -28,6 +28,7 @@ from ..bodies.host import Services
 from ..bodies.loop import LoopThread
 from ..bodies.recording import Ledger
 from ..bodies.threads import BodyThreads
+from ..bodies.transaction import TransactionAttempt
 from .backpressure import BackpressureEvent
 from .batches import CommitResult, Limits
 from .debounce import Debounce
@@ -91,9 +92,11 @@ class LocalRunner:
         self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
         self._processes: ProcessBodies | None = None
         self._closed = False
+        self._replaced = threading.Event()
         self._guarded = guarded
         ledger = Ledger(store, self._commits.submit_from_a_body)
-        self._services = Services(self._read_outputs, self.scheduler.lines, ledger)
+        self._services = Services(self._read_outputs, self.scheduler.lines, ledger, store.transactions)
+        self._in_transactions: dict[AttemptId, Held] = {}
         self._lease = Lease(
             store,
             worker,
@@ -101,6 +104,7 @@ class LocalRunner:
             holding=self._holding,
             on_held=self._leased,
             on_stop=self.stop,
+            on_replaced=self.store_replaced,
             versions=versions,
             lacks=lacks,
             queues=queues,
@@ -206,7 +210,7 @@ class LocalRunner:
 
     def settling(self) -> Iterable[Held]:
         """What the commit on its way settles. Asked by the thread that commits it."""
-        return self.scheduler.settling
+        return (*self.scheduler.settling, *self._in_transactions.copy().values())
 
     @property
     def busy(self) -> bool:
@@ -233,6 +237,20 @@ class LocalRunner:
             self._time.forget(held)
         if self._closed or self.scheduler.idle:
             self._quiet.notify_all()
+
+    def store_replaced(self, error: StoreReplaced) -> None:
+        """What this worker works on is gone: it says so once, stops its bodies, and sends nothing any more."""
+        with self._lock:
+            if self._replaced.is_set():
+                return
+            self._replaced.set()
+            self._commits.give_up(error)
+            held = [*self.scheduler.held]
+        log.error("this worker stops: %s", error)
+        self.stop(held)
+        self.tell_trouble(error)
+        self._house.close()
+        self._lease.stop()
 
     def tell_pressure(self) -> None:
         """In order, so one thread at a time."""
@@ -293,6 +311,11 @@ class LocalRunner:
         return self._bodies.begin(threads, keep=keep)
 
     def attempt(self, held: Held) -> Attempt:
+        if held.spec.transaction:
+            self._in_transactions[held.attempt] = held
+            return TransactionAttempt(
+                held, self._services, self._read_frozen_at, self._with_lines, guarded=self._guarded
+            )
         return Attempt(held, self._services, self._read_frozen_at, guarded=self._guarded)
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
@@ -306,7 +329,15 @@ class LocalRunner:
         held.begun = True
         return True
 
+    def _with_lines(self, held: Held, settlement: Settle) -> list[Op]:
+        with self._lock:
+            return self.scheduler.with_lines(held, settlement)
+
     def ended(self, held: Held, settlement: Settle) -> bool:
+        if held.spec.transaction:
+            self._in_transactions.pop(held.attempt, None)
+            if held.answer is not None:
+                return self._committed_apart(held, settlement)
         if held.spec.timeout is None:
             self._commits.ended(held, settlement)
             if held.spec.on_lost == "interrupt":
@@ -318,6 +349,17 @@ class LocalRunner:
                 self._commits.ask()
                 return False
             return self._time.came_back(held)
+
+    def _committed_apart(self, held: Held, settlement: Settle) -> bool:
+        with self._lock:
+            result = self.scheduler.settled_apart(held, settlement, now())
+            self.committed(result)
+            self._commits.ask()
+            replaced = self._time.came_back(held)
+        self.act_on(result, keep=False)
+        if not result.settled:
+            self.handle_news(result.news.values())
+        return replaced
 
     def went_on(self, held: Held) -> bool:
         if held.spec.timeout is None:
@@ -423,6 +465,8 @@ class LocalRunner:
         self._house.end()
         self._commits.finish()
         stop_capture()
+        if self._replaced.is_set():  # nobody knows this worker any more
+            return
         try:
             self._store.commit([Dismiss(self.scheduler.worker)])
         except StoreError as error:

@@ -132,6 +132,30 @@ class Scheduler:
         self._pace[held.spec.body].count(now)
         self._leave(held)
 
+    def with_lines(self, held: Held, settle: Settle) -> list[Op]:
+        """What is committed with the settlement of one attempt, in a transaction of its own: what it printed and recorded."""
+        if held.printed is not None:
+            held.unstored += held.printed.rest()
+        if held.recorded is not None:
+            settle = Settle(*settle[:-1], held.recorded.lines())
+        return [*held.unstored, settle]
+
+    def settled_apart(self, held: Held, settle: Settle, now: int) -> CommitResult:
+        """A body has ended and its settlement is committed already, with its transaction."""
+        assert held.answer is not None
+        run, late = held.answer.run, held.over
+        if not late:  # else its time was up at the same moment, and what was said then is refused
+            held.over = True
+            self._pace[held.spec.body].count(now)
+            self._leave(held)
+            held.facts.held -= 1
+            self.counters.settled += 1
+            self.counters.step_time += now - held.claimed_at
+        if run.run_id in self.facts:
+            self.facts[run.run_id].active = run.active
+            self._add_ready(run.run_id)
+        return CommitResult(news={run.run_id: run}, settled=[] if late else [(held, settle, True)])
+
     def know(self, facts: RunFacts) -> None:
         """From now on this worker works on this run."""
         self._remember(facts)
@@ -407,6 +431,8 @@ class Scheduler:
             and size < self._takes.batch_bytes
         ):
             held, settle = self._settlements.popleft()
+            if held.unstored:
+                lines += held.unstored
             if held.printed is not None:
                 lines += held.printed.rest()
             if held.recorded is not None:

@@ -162,7 +162,7 @@ _DECODERS: dict[bytes, Callable[..., Receipt]] = {
     b"dismissed": Dismissed,
     b"swept": _swept,
     b"gate_taken": lambda news: GateTaken(news_of(news)),
-    b"rewritten": lambda news: Rewritten(news_of(news)),
+    b"rewritten": lambda news, finished: Rewritten(news_of(news), finished == 1),
     b"restored": lambda nodes, finished: Restored(nodes, finished == 1),
     b"deleted": lambda finished: Deleted(finished == 1),
     b"version_saved": lambda number, existed, active: VersionSaved(number, existed == 1, active),

@@ -111,6 +111,7 @@ class SqliteStore:
 
     embedded = True
     needs_hints = False
+    transactions = None
     limits = LIMITS
 
     def __init__(

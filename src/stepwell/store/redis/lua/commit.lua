@@ -110,6 +110,9 @@ local OPS = {
       rows = list(layout_row),
     }))
   end,
+  add_edges = function()
+    add_edges({digest = arg(), child = number(), from = number(), count = number(), first = number(), parents = arg()})
+  end,
   create = function(receipts)
     insert(receipts, create({
       run = arg(), workflow = arg(), target = maybe(arg), digest = arg(), input = arg(), seed = arg(), on_failure = arg(),

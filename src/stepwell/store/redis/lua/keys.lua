@@ -20,7 +20,8 @@
 --   run:releases:R      list   (node, how many of its children have heard) of completed nodes with very many children
 --   run:blobs:R         hash   reference -> large payload
 --
---   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it
+--   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it; edges: a node that comes next
+--                              and how many of its parents know it
 --   graph:cells:D       string 16 bytes a node: rank, lane, flags, count of parents, first parent
 --   graph:child:D       string 4 bytes a node: its only child, one too large
 --   graph:parents:D, graph:children:D, graph:needs:D   hash   node -> nodes; of those that do not fit into the cell
