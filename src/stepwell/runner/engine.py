@@ -6,9 +6,10 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import islice
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..commands import DEFAULT_STORE, either
 from ..define import Builder, Definition, Workflow
@@ -39,6 +40,9 @@ from .worker.debounce import Debounce
 from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
 from .worker.metrics import IDLE, EngineMetrics
+
+if TYPE_CHECKING:
+    from .triggers import EngineTriggers
 
 RUNS_PER_COMMIT = 500
 
@@ -244,6 +248,13 @@ class Engine:
         """
         return self.documents.save(document)
 
+    @cached_property
+    def triggers(self) -> EngineTriggers:
+        """What starts runs by itself: schedules, webhooks, the end of other runs. An engine that serves fires them."""
+        from .triggers import EngineTriggers
+
+        return EngineTriggers(self)
+
     # Looking
 
     def workflows(self) -> list[StoredWorkflow]:
@@ -374,9 +385,10 @@ class Engine:
 
     def _serve(self) -> None:
         with contextlib.suppress(EngineClosed):
-            again = self._discover()
-            if again is not None:
-                self._follower.serve_again(again)
+            fires = self.triggers.fire_due() if self.serving.wanted else None
+            soonest = min((each for each in (self._discover(), fires) if each is not None), default=None)
+            if soonest is not None:
+                self._follower.serve_again(soonest)
 
     def _find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
         """`row`: the run as a claim has brought it."""

@@ -1,4 +1,4 @@
-"""The triggers of one store: added, changed, paused, fired, removed. Needs a store, and for firing something that starts runs."""
+"""The triggers of one store: added, changed, paused, fired, removed."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Trigger:
         every: str | float | None = None,
         start: str | None = None,
         webhook: Mapping[str, Any] | None = None,
-        run_finished: Mapping[str, Any] | str | None = None,
+        run_finished: Mapping[str, Any] | type | str | None = None,
         input: Any = None,
         catch_up: CatchUp | None = None,
         overlap: Overlap | None = None,
@@ -104,6 +104,10 @@ class Trigger:
         description: str | None = None,
     ) -> None:
         given = {key: value for key, value in locals().items() if key not in ("self", "workflow") and value is not None}
+        if run_finished is not None:
+            after = dict(run_finished) if isinstance(run_finished, Mapping) else {"workflow": run_finished}
+            named = after.get("workflow")
+            given["run_finished"] = {**after, "workflow": getattr(named, "workflow_name", named)}
         self._read({**given, "workflow": getattr(workflow, "target", workflow)})
 
     @classmethod

@@ -76,7 +76,7 @@ def read(data: Any, problems: list[Problem]) -> dict[str, Any] | None:
     }
     _check_input(made["input"], kind, problems)
     when = made["when"]
-    if isinstance(when, RunFinished) and when.workflow == made["workflow"]:
+    if isinstance(when, RunFinished) and when.workflow == made["workflow"].rpartition(":")[2].partition("@")[0]:
         problems.append(Problem(("run_finished", "workflow"), "a workflow that starts itself would never stop"))
     if problems:
         return None
@@ -210,6 +210,9 @@ def _run_finished(data: Mapping[str, Any], problems: list[Problem]) -> When | No
     found: list[Problem] = []
     _check_fields(given, ("workflow", "status"), "run_finished", found)
     workflow = _workflow(given.get("workflow"), ("workflow",), found)
+    if ":" in workflow or "@" in workflow:
+        message = f"the name of a workflow is needed, without module or version, not {shown(workflow)}"
+        found.append(Problem(("workflow",), message))
     status = given.get("status", ["COMPLETED"])
     chosen = [status] if isinstance(status, str) else status
     if not isinstance(chosen, list) or not chosen or not all(each in ENDED for each in chosen):
