@@ -11,6 +11,7 @@ from ..clock import SECOND
 from ..codec import decode, encode, encode_checked, json_path, sha256
 from ..errors import DefinitionError, NotJson
 from ..secrets import SecretRef
+from ..templates import Config, compile_config
 from .schedule import Cron
 
 Path = tuple[str | int, ...]
@@ -168,6 +169,19 @@ class Trigger:
     @property
     def grace(self) -> int:
         return int(self.grace_seconds * SECOND)
+
+    @cached_property
+    def template(self) -> Config:
+        """Its input, compiled."""
+        return compile_config(self.input)
+
+    @cached_property
+    def names(self) -> frozenset[tuple[str, str | None]]:
+        """What its input reads: names, each with the field of it that is read, None if it is read whole."""
+        return frozenset((each.name, each.field) for _, each in self.template.references)
+
+    def reads(self, name: str, field: str) -> bool:
+        return bool(self.names & {(name, field), (name, None)})
 
     @cached_property
     def content(self) -> bytes:

@@ -12,7 +12,6 @@ from ..ids import RunId
 from ..model import GetOutputs, ListEnded, NodeStatus, RunRow, RunStatus
 from ..model.outputs import output_of
 from ..store import Store, reader
-from ..templates import compile_config
 from .definition import RunFinished, Trigger
 from .state import State
 
@@ -48,8 +47,7 @@ class EndedRun(NamedTuple):
         """What templates may name of it. Outputs are read only if one does."""
         row = self.row
         made = {"id": row.id, "workflow": row.workflow, "status": row.status.value, "input": decode(row.input)}
-        fields = {each.field for _, each in compile_config(trigger.input).references if each.name == "run"}
-        if fields & {"outputs", None}:
+        if trigger.reads("run", "outputs"):
             made["outputs"] = _outputs(self.store, row.id)
         return made
 

@@ -28,6 +28,7 @@ ROUNDS = 20
 """How often in a row one trigger decides before the others have their turn."""
 GIVE_UP_AFTER = 86_400 * SECOND
 """A run is not followed any more if what follows could not be started for so long."""
+_NEVER = 2**62
 LOOK_AGAIN = 5 * SECOND
 """Triggers that others have added or changed are noticed after so long."""
 
@@ -51,50 +52,65 @@ class Firing:
         self._definitions: dict[str, Trigger] = {}
         """By digest: a version never changes."""
         self._ended = EndedRuns(store)
+        self._next: dict[str, tuple[int, int]] = {}
+        """By name: the version of the record, and when there is something to do for it as it stands."""
+        self._looked_at = 0
         self._told: set[tuple[str, str]] = set()
         """What was logged and need not be again."""
 
     def fire_due(self) -> int:
         """Fire what is due; in how many microseconds to look again."""
-        soonest = self._now() + LOOK_AGAIN
+        now = self._now()
+        if now < self._looked_at:  # the clock was set back
+            self._next.clear()
+        self._looked_at, soonest = now, now + LOOK_AGAIN
+        known, self._next = self._next, {}
         for row in reader.all_records(self._store, RECORD):
-            try:
-                again = self._tend(row)
-            except StoreError:
-                raise
-            except Exception as error:  # one that is broken must not hold up the others
-                self._tell(row.key, f"trigger {row.key} cannot be looked after: {one_line(str(error))}")
-                continue
-            soonest = soonest if again is None else min(soonest, again)
+            version, again = known.get(row.key, (0, 0))
+            if version != row.version or again <= now:
+                version, again = self._tended(row)
+            self._next[row.key] = version, again
+            soonest = min(soonest, again)
         return max(0, soonest - self._now())
 
-    def _tend(self, row: RecordRow) -> int | None:
-        """Do what is due for one trigger; when there is more to do."""
+    def _tended(self, row: RecordRow) -> tuple[int, int]:
+        """The version of a record for which nothing more is to be done now, and until when."""
+        try:
+            version, again = self._tend(row)
+            return version, _NEVER if again is None else again
+        except StoreError:
+            raise
+        except Exception as error:  # one that is broken must not hold up the others
+            self._tell(row.key, f"trigger {row.key} cannot be looked after: {one_line(str(error))}")
+            return row.version, self._now() + LOOK_AGAIN
+
+    def _tend(self, row: RecordRow) -> tuple[int, int | None]:
+        """Do what is due for one trigger; its version then, and when there is more to do."""
         current: RecordRow | None = row
         for _ in range(ROUNDS):
             if current is None:
-                return self._now()  # somebody else has changed it: look again
+                return 0, self._now()  # somebody else has changed it: look again
             state = State.decoded(current.value)
             trigger = self._definition(row.key, state)
             now = self._now()
             if isinstance(trigger.when, RunFinished):
-                return self._after_runs(current, trigger, trigger.when, state)
+                return 0, self._after_runs(current, trigger, trigger.when, state)
             if state.pending:
                 if state.error is not None and now < (again := next_look(trigger, state, now, busy=False) or now):
-                    return again
+                    return current.version, again
                 made = self._start_pending(trigger, state)
                 if made is None:
-                    return None
+                    return current.version, now + RETRY_AFTER
                 current = self._put(current, made)
                 continue
             busy = self._is_busy(trigger, state, now)
             decision = decide(trigger, state, now, busy=busy)
             if decision.state is state:
-                return next_look(trigger, state, now, busy=busy)
+                return current.version, next_look(trigger, state, now, busy=busy)
             current = self._put(current, decision.state)
             if current is not None:
                 self._explain(trigger, decision)
-        return self._now()
+        return 0, self._now()
 
     def _definition(self, name: str, state: State) -> Trigger:
         found = self._definitions.get(state.digest)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from ..clock import SECOND
 from ..errors import InputError
-from ..templates import compile_config
 from ..words import shown
 from .deciding import schedule_of
 from .definition import Trigger
@@ -44,13 +43,12 @@ def run_id_at(trigger: str, time: int) -> str:
 
 def make_start(trigger: Trigger, state: State, run_id: str, time: int, names: Mapping[str, Any] | None = None) -> Start:
     """What to start, its input rendered. `names`: what the input may name besides `fire` and `trigger`."""
-    compiled = compile_config(trigger.input)
     scope: dict[str, Any] = {
         "trigger": {"name": trigger.name, "version": state.version},
         "fire": _fire(trigger, state, time),
         **(names or {}),
     }
-    given = compiled.render(scope, make_secret=lambda name: f"secret:{name}")
+    given = trigger.template.render(scope, make_secret=lambda name: f"secret:{name}")
     if not isinstance(given, dict):
         raise InputError(f"the input of trigger {trigger.name!r} is {shown(given)}; an object is needed")
     return Start(run_id, trigger.workflow, given, trigger.priority, tags_of(trigger, time))
@@ -68,7 +66,7 @@ def _fire(trigger: Trigger, state: State, time: int) -> dict[str, Any]:
     )
     made = {"time": time_text(time), "local": local.isoformat(), "date": local.date().isoformat()}
     schedule = schedule_of(trigger, state)
-    if schedule is not None:
+    if schedule is not None and trigger.reads("fire", "previous"):
         before = schedule.latest(time - 1, max(0, time - 40 * 366 * 86_400 * SECOND))
         made["previous"] = made["time"] if before is None else time_text(before)
     return made

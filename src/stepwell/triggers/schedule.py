@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cached_property
@@ -127,7 +128,14 @@ class Cron:
 
     def _calendar(self, local: datetime) -> Iterator[datetime]:
         """The local times that match, later than `local`, as if no clock were ever changed."""
-        return _LocalTimes(_read_cron(self.expression, self.text, local))
+        walk = copy(self._walk)
+        walk.dt = local.replace(microsecond=0)
+        return _LocalTimes(walk)
+
+    @cached_property
+    def _walk(self) -> CronSim:
+        """Parsed once; a copy of it goes through the calendar from wherever it is put."""
+        return _read_cron(self.expression, self.text)
 
 
 @dataclass(frozen=True)
@@ -198,7 +206,7 @@ def _check_text(text: object) -> None:
         )
 
 
-def _read_cron(expression: str, text: str, local: datetime) -> CronSim:
+def _read_cron(expression: str, text: str) -> CronSim:
     from cronsim import CronSim, CronSimError
 
     what = f"cron expression {shown(text)}"
@@ -208,7 +216,7 @@ def _read_cron(expression: str, text: str, local: datetime) -> CronSim:
     if len(fields) not in (5, 6):
         raise InputError(f"{what} has {len(fields)} field{'' if len(fields) == 1 else 's'}: {_EXAMPLE}")
     try:
-        return CronSim(expression, local)
+        return CronSim(expression, _EPOCH)
     except CronSimError as error:
         raise InputError(f"{what}: {_what_is_wrong(str(error), fields)}") from None
 
