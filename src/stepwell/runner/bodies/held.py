@@ -52,6 +52,13 @@ class RunFacts:
         self.specs = self.graph.in_order
         self.place = (0, 0, self.run_id)
 
+    def limit_nodes(self, seconds: float) -> None:
+        """Nodes without a time limit have this one, as long as this worker has them."""
+        if any(spec.timeout is None for spec in self.specs):
+            self.specs = tuple(
+                spec if spec.timeout is not None else spec._replace(timeout=seconds) for spec in self.specs
+            )
+
     @property
     def active(self) -> int:
         """How many of its nodes were READY, RUNNING or WAITING when this worker last heard of it."""
@@ -113,6 +120,10 @@ class Held:
     """The effects of its body, once it has some."""
     postponed: int = 0
     """How often its node has asked to be tried again later."""
+    spec: NodeSpec = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spec = self.facts.specs[self.index]
 
     def unwanted(self) -> bool:
         """Its body need not begin."""
@@ -123,10 +134,6 @@ class Held:
         for act in (self.interrupt, self.cancel):  # its body may end at this moment
             if act is not None:
                 act()
-
-    @property
-    def spec(self) -> NodeSpec:
-        return self.facts.specs[self.index]
 
     @property
     def pool(self) -> str:
