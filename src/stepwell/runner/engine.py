@@ -6,10 +6,9 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from functools import cached_property
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ..clock import Duration
 from ..commands import DEFAULT_STORE, either
@@ -34,6 +33,7 @@ from .reports.explain import served_by
 from .requests import Requests
 from .run import Run, as_run
 from .starting import Starting, create_op
+from .triggered import Triggered
 from .waiting import Waiting
 from .watch import Watch
 from .worker.batches import Limits
@@ -42,16 +42,13 @@ from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
 from .worker.metrics import IDLE, EngineMetrics
 
-if TYPE_CHECKING:
-    from .triggers import EngineTriggers
-
 RUNS_PER_COMMIT = 500
 
 Startable = Workflow | Builder | Document | str
 """What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
 
 
-class Engine:
+class Engine(Triggered):
     """Runs workflows on a store.
 
         with Engine("sqlite:///orders.db") as engine:
@@ -88,11 +85,8 @@ class Engine:
         guard: bool = False,
     ) -> None:
         checking.check_home(url, runner)
-        given, allowed, taken = (
-            checking.checked_workflows(workflows),
-            checking.checked_modules(jobs),
-            checking.checked_queues(queues),
-        )
+        given, allowed = checking.checked_workflows(workflows), checking.checked_modules(jobs)
+        taken = checking.checked_queues(queues)
         lease, self._close_seconds = (
             checking.checked_lease(lease_seconds),
             checking.checked_seconds("close_seconds", close_seconds),
@@ -251,13 +245,6 @@ class Engine:
         """
         return self.documents.save(document)
 
-    @cached_property
-    def triggers(self) -> EngineTriggers:
-        """What starts runs by itself: schedules, webhooks, the end of other runs. An engine that serves fires them."""
-        from .triggers import EngineTriggers
-
-        return EngineTriggers(self)
-
     # Looking
 
     def workflows(self) -> list[StoredWorkflow]:
@@ -395,10 +382,9 @@ class Engine:
 
     def _serve(self) -> None:
         with contextlib.suppress(EngineClosed):
-            fires = self.triggers.fire_due() if self.serving.wanted else None
-            soonest = min((each for each in (self._discover(), fires) if each is not None), default=None)
-            if soonest is not None:
-                self._follower.serve_again(soonest)
+            again = self._fire_triggers(self._discover())
+            if again is not None:
+                self._follower.serve_again(again)
 
     def _find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
         """`row`: the run as a claim has brought it."""

@@ -14,9 +14,8 @@ from ..errors import DefinitionError, InputError, MissingJob, RunConflict
 from ..store import Store, reader
 from ..triggers.book import Triggers
 from ..triggers.definition import Trigger
-from ..triggers.firing import LOOK_AGAIN, Firing, NotHere
+from ..triggers.firing import Firing, NotHere
 from ..triggers.rendering import Start
-from ..triggers.state import RECORD
 from ..words import shown
 
 if TYPE_CHECKING:
@@ -39,13 +38,11 @@ class EngineTriggers(Triggers):
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         now = calendar_clock(engine.store)
-        super().__init__(engine.store, self._start_run, now)
+        super().__init__(engine.store, self._start_run, now, engine.look_at_triggers)
         self._firing = Firing(engine.store, self._start_run, now)
 
     def fire_due(self) -> float:
         """Fire what is due; in how many seconds to look again. Any number of processes may do it."""
-        if not any(True for _ in reader.all_records(self._engine.store, RECORD, page=1)):
-            return LOOK_AGAIN / SECOND
         return self._firing.fire_due() / SECOND
 
     def load(self, file: str | os.PathLike[str]) -> list[Trigger]:

@@ -74,8 +74,14 @@ class StoredTrigger(NamedTuple):
 class Triggers:
     """The triggers of a store: `engine.triggers`."""
 
-    def __init__(self, store: Store, start: Starter, now: Callable[[], int] | None = None) -> None:
-        self._store, self._start = store, start
+    def __init__(
+        self,
+        store: Store,
+        start: Starter,
+        now: Callable[[], int] | None = None,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store, self._start, self._told = store, start, changed
         self._now = now or store.now
 
     # Looking
@@ -244,6 +250,7 @@ class Triggers:
     def _put(self, name: str, row: RecordRow | None, state: State) -> bool:
         expected = 0 if row is None else row.version
         (receipt,) = self._store.commit([PutRecord(RECORD, name, state.encoded(), expected=expected)])
+        self._told()
         return isinstance(receipt, RecordPut)
 
 
