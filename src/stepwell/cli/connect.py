@@ -68,7 +68,11 @@ class Connection:
         from ..runner import Engine
 
         options: dict[str, Any] = self.settings.for_workers | {"handlers": self.handlers(), "queues": queues}
-        return Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules)})
+        engine = Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules)})
+        durability = getattr(engine.store, "durability", None)
+        if durability is not None:  # of a server: what is promised depends on how it is set
+            print(f"store {engine.store.url}: {durability}", file=sys.stderr)
+        return engine
 
 
 def allowed_modules(given: Sequence[str]) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ class JobOptions(TypedDict, total=False):
     isolation: Isolation
     queue: str
     side_effects: SideEffects
+    transaction: bool
 
 
 class MethodOptions(JobOptions, total=False):
@@ -44,6 +45,7 @@ class Options(NamedTuple):
     isolation: Isolation = "thread"
     queue: str = DEFAULT_QUEUE
     side_effects: SideEffects = "opaque"
+    transaction: bool = False
     idempotency_key: Callable[..., Any] | None = None
     was: tuple[str, ...] = ()
 
@@ -64,6 +66,8 @@ def checked_options(place: SourceLine, given: JobOptions, allowed: type = JobOpt
     _check_choice("on_lost", options.on_lost, get_args(OnLost), place)
     _check_choice("isolation", options.isolation, get_args(Isolation), place)
     _check_choice("side_effects", options.side_effects, get_args(SideEffects), place)
+    if not isinstance(options.transaction, bool):
+        raise DefinitionError(f"transaction={shown(options.transaction)}: True or False is needed", where=place)
     if options.idempotency_key is not None and not callable(options.idempotency_key):
         raise DefinitionError(
             f"idempotency_key={options.idempotency_key!r}: a function of self is needed, as in "

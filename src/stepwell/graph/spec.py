@@ -112,6 +112,8 @@ class NodeSpec(NamedTuple):
     side_effects: SideEffects = "opaque"
     templated: bool = False
     """Its args hold templates, as those of a document do. They are rendered before the body begins, with what it `needs`."""
+    transaction: bool = False
+    """Its body gets `ctx.db`, a transaction on the server of the store, with which its completion is committed."""
 
     @property
     def lane(self) -> Lane:

@@ -29,6 +29,7 @@ from ..model import (
     receipts,
 )
 from ..store import Store
+from ..store.port import Transaction, Transactions
 from ..words import shown
 from .bodies.held import Held
 from .bodies.raised import Raised
@@ -220,6 +221,11 @@ class ObservedStore:
     def limits(self) -> StoreLimits:
         return self._store.limits
 
+    @property
+    def durability(self) -> object | None:
+        """What a crash of the server may lose, in words; None of a store that is no server."""
+        return getattr(self._store, "durability", None)
+
     def read(self, queries: Sequence[Query]) -> list[Any]:
         return self._store.read(queries)
 
@@ -241,6 +247,11 @@ class ObservedStore:
     def close(self) -> None:
         self._store.close()
 
+    @property
+    def transactions(self) -> Transactions | None:
+        found = self._store.transactions
+        return None if found is None else ObservedTransactions(found, self._events)
+
     def commit(self, batch: Batch) -> Answer:
         events = self._events
         if not events.listening:
@@ -249,3 +260,35 @@ class ObservedStore:
             answers = self._store.commit(batch)
             events.committed(batch, answers)
         return answers
+
+
+class ObservedTransactions:
+    """The transactions of such a store: what bodies commit in them is heard of, too."""
+
+    def __init__(self, transactions: Transactions, events: Events) -> None:
+        self._transactions = transactions
+        self._events = events
+
+    def begin(self) -> Transaction:
+        return ObservedTransaction(self._transactions.begin(), self._events)
+
+
+class ObservedTransaction:
+    def __init__(self, transaction: Transaction, events: Events) -> None:
+        self._transaction = transaction
+        self._events = events
+        self.connection = transaction.connection
+        self.is_of_server, self.undo, self.cancel = transaction.is_of_server, transaction.undo, transaction.cancel
+
+    @property
+    def cancelled(self) -> bool:
+        return self._transaction.cancelled
+
+    def commit(self, batch: Batch) -> Answer | None:
+        if not self._events.listening:
+            return self._transaction.commit(batch)
+        with self._events.in_order:
+            answer = self._transaction.commit(batch)
+            if answer is not None:
+                self._events.committed(batch, answer)
+        return answer

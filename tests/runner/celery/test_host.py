@@ -25,7 +25,9 @@ from tests.servers.fleet import Fleet
 def plan(fleet: Fleet) -> Plan:
     """No worker consumes what it sends, so no hint comes back by itself."""
     modules = ("tests.runner.celery.work",)
-    return Plan(make_app(fleet.broker), fleet.store, (work.Order, work.Held), modules, idle_seconds=0.3)
+    return Plan(
+        make_app(fleet.broker), fleet.store, (work.Order, work.Held), modules, idle_seconds=0.3, when_idle="exit"
+    )
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_it_says_so_when_it_hears_of_nothing_while_there_is_work(
     fleet: Fleet, host: Host, caplog: pytest.LogCaptureFixture
 ) -> None:
     complained = threading.Event()
-    host.on_idle.append(complained.set)
+    host._complain = complained.set
     time.sleep(0.6)
     assert not host.idle_reports, "there is nothing to do"
     with fleet.engine() as engine, caplog.at_level(logging.ERROR, "stepwell"):

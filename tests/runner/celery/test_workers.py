@@ -25,7 +25,7 @@ def test_runs_are_worked_off_by_the_processes_of_a_worker(fleet: Fleet, tmp_path
         flaky = engine.start(work.Flaky(ledger=str(tmp_path / "ledger")))
         for run in runs:
             run.wait(60).check()
-            audit(run)
+            audit(engine.store)
             reserve, charge, label = run.output("label")
             assert {reserve, charge} <= set(worker.children)
             assert label not in worker.children, "isolation='process' is a process of its own"
@@ -58,7 +58,7 @@ def test_a_process_that_is_killed_is_noticed_long_before_its_lease_ends(fleet: F
         Path(go_on).touch()
         run.wait(60).check()
         assert [attempt.status for attempt in run.node("hold").attempts] == ["LOST", "COMPLETED"]
-        audit(run)
+        audit(engine.store)
 
 
 def test_nodes_run_where_their_queue_is_served(fleet: Fleet) -> None:
@@ -88,7 +88,7 @@ def test_a_worker_that_is_told_to_end_finishes_what_runs_and_gives_back_the_rest
         fleet.worker(WORK, processes=1)
         run.wait(60).check()
         assert len(noted(ledger)) == 8, "nothing ran twice"
-        audit(run)
+        audit(engine.store)
 
 
 @pytest.mark.parametrize("pool", ["threads", "solo"])

@@ -149,11 +149,12 @@ class Attempt(Course[Settle]):
 
     __slots__ = ("_frozen_at", "held")
     host: EngineHost
+    host_type: type[EngineHost] = EngineHost
 
     def __init__(
         self, held: Held, services: Services, frozen_at: FrozenAt = _unknown, *, guarded: bool = False
     ) -> None:
-        super().__init__(EngineHost(held, services), guarded=guarded)
+        super().__init__(self.host_type(held, services), guarded=guarded)
         self.held = held
         self._frozen_at = frozen_at
 

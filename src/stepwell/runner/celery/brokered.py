@@ -10,6 +10,7 @@ from typing import Any
 from ...ids import RunId, WorkerId
 from ...model import Answer, Batch, Hint, Query, StoreLimits
 from ...store import Store
+from ...store.port import Transactions
 from .sender import WAIT_SECONDS, HintSender
 
 
@@ -70,6 +71,10 @@ class BrokeredStore:
         self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
     ) -> bool:
         return self.store.wait_for_hint(queues, runs, worker, timeout)
+
+    @property
+    def transactions(self) -> Transactions | None:
+        return self.store.transactions
 
     def close(self) -> None:
         if self._patient:

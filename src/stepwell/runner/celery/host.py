@@ -28,13 +28,16 @@ OPEN_AGAIN_SECONDS = 1.0
 
 
 class Host:
-    """The runner of one process. `leave` ends the process after its present task, where a process can be replaced."""
+    """The runner of one process. `replaceable`: the process may end when it cannot go on; `complain` asks the worker to end."""
 
-    def __init__(self, plan: Plan, name: str, slots: int, *, replaceable: bool) -> None:
+    def __init__(
+        self, plan: Plan, name: str, slots: int, *, replaceable: bool, complain: Callable[[], None] = lambda: None
+    ) -> None:
         self._plan = plan
         self._name = name
         self._slots = slots
         self._replaceable = replaceable
+        self._complain = complain
         self._sender = HintSender(plan.app)
         self._driving = threading.Lock()
         self._opened = threading.Event()
@@ -49,8 +52,6 @@ class Host:
         self._told_idle_at = -plan.idle_seconds
         self.idle_reports = 0
         self.hints = 0
-        self.on_idle: list[Callable[[], None]] = []
-        """Called when it has been idle for too long although there is work."""
         threading.Thread(target=self._run, name="stepwell-host", daemon=True).start()
 
     # Hints
@@ -99,12 +100,16 @@ class Host:
     # A body that did not end in time
 
     def _must_leave(self, runner: LocalRunner) -> bool:
-        return self._replaceable and runner.runaways > 0
+        """It cannot go on: a body did not end in time and its thread cannot be killed, or the store is another one now."""
+        return (self._replaceable and runner.runaways > 0) or runner.stopped
 
     def _leave(self) -> None:
-        """A thread cannot be killed, but this process can be replaced: it ends as soon as its present task has."""
-        log.warning("this process is replaced, because a body in it did not end in time")
+        """Have this process replaced as soon as its present task has ended, or the whole worker if it has no others."""
+        log.warning("%s: this process cannot go on and is replaced", self._name)
         self.close()
+        if not self._replaceable:
+            self._complain()
+            return
         from billiard.process import current_process
 
         with suppress(Exception):
@@ -191,8 +196,8 @@ class Host:
                 now - since,
                 ", ".join(self._plan.queues),
             )
-            for call in self.on_idle:
-                call()
+            if self._plan.when_idle == "exit":
+                self._complain()
 
     def close(self) -> None:
         """Let bodies end for `close_seconds`, give back what did not begin or end, and let others know of it. It has ended

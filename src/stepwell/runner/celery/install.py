@@ -171,9 +171,7 @@ class Installed:
 
     def _open(self, slots: int, *, replaceable: bool) -> None:
         assert self._lifeline is not None
-        self.host = Host(self.plan, self._name, slots, replaceable=replaceable)
-        if self.plan.when_idle == "exit":
-            self.host.on_idle.append(self._lifeline.complain)
+        self.host = Host(self.plan, self._name, slots, replaceable=replaceable, complain=self._lifeline.complain)
         self._lifeline.watch(self.host.close)
 
     @property

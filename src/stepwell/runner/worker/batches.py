@@ -148,5 +148,7 @@ class CommitResult:
     settled: list[tuple[Held, Settle, bool]] = field(default_factory=list)
     """What was settled, and whether the store accepted it."""
     lease_lost: bool = False
+    contended: bool = False
+    """A claim left out runs that others held: it is to be asked again soon."""
     enough: bool = False
     """There was nothing more to say when it had landed."""
