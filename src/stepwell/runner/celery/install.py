@@ -7,12 +7,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ...clock import MAX_SECONDS
+from ...clock import MAX_SECONDS, Duration
 from ...define import Workflow
 from ...errors import InputError
 from ...handlers import Handler, Handlers
 from ...store import open_store
-from ..checking import check_limits, check_seconds, checked_list, checked_modules, checked_queues, checked_workflows
+from ..checking import (
+    check_limits,
+    checked_lease,
+    checked_list,
+    checked_modules,
+    checked_queues,
+    checked_seconds,
+    checked_workflows,
+)
 from ..reports.workers import describe_workers, worker_record
 from .checks import check_pool, report
 from .host import Host
@@ -35,10 +43,10 @@ def install(
     handlers: Handlers | Iterable[Handler | str] = (),
     queues: Iterable[str] = ("default",),
     max_concurrent_nodes: int | None = None,
-    lease_seconds: float = 30.0,
-    close_seconds: float = 10.0,
+    lease_seconds: Duration = 30.0,
+    close_seconds: Duration = 10.0,
     when_idle: str = "log",
-    idle_seconds: float = IDLE_SECONDS,
+    idle_seconds: Duration = IDLE_SECONDS,
     **options: Any,
 ) -> Installed:
     """Let the workers of a Celery application run workflows, beside its own tasks.
@@ -51,15 +59,9 @@ def install(
     """
     named = checked_queues(queues)
     assert named is not None
-    check_limits(
-        lease_seconds=lease_seconds,
-        close_seconds=close_seconds,
-        queue_depth=0,
-        max_concurrent_nodes=1 if max_concurrent_nodes is None else max_concurrent_nodes,
-    )
+    check_limits(queue_depth=0, max_concurrent_nodes=1 if max_concurrent_nodes is None else max_concurrent_nodes)
     if when_idle not in ("log", "exit"):
         raise InputError(f"when_idle={when_idle!r}: 'log' or 'exit' is needed")
-    check_seconds("idle_seconds", idle_seconds, positive=True)
     registered = handlers if isinstance(handlers, Handlers) else Handlers(checked_list(handlers))
     plan = Plan(
         app,
@@ -69,9 +71,9 @@ def install(
         lambda: registered,
         tuple(sorted(named)),
         max_concurrent_nodes,
-        lease_seconds,
-        close_seconds,
-        idle_seconds=idle_seconds,
+        checked_lease(lease_seconds),
+        checked_seconds("close_seconds", close_seconds),
+        idle_seconds=checked_seconds("idle_seconds", idle_seconds, positive=True),
         when_idle=when_idle,
         options=options,
     )
