@@ -63,6 +63,8 @@ class Settings:
     """Private addresses that documents may reach by HTTP."""
     shell: tuple[str, ...] | bool = False
     """Programs that documents may start."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names that the server is called by, besides loopback and addresses."""
 
     @property
     def for_workers(self) -> dict[str, Any]:
@@ -208,6 +210,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "secrets_folder": _text,
     "private_networks": _networks,
     "shell": _programs,
+    "allowed_hosts": _list,
 }
 _TABLES: Mapping[str, Callable[[Any], tuple[Any, list[str]]]] = {"services": _services, "secrets": _sources}
 _NEEDED = {
@@ -221,4 +224,5 @@ _NEEDED = {
     "secrets_folder": "the path of a folder",
     "private_networks": "a list of networks, as 10.0.0.0/8 or 127.0.0.1:8080",
     "shell": "a list of programs, or true for any",
+    "allowed_hosts": "a list of names, as stepwell.example.com",
 }

@@ -52,6 +52,8 @@ class ListRuns(NamedTuple):
     """Only runs that were created then or later."""
     until: int | None = None
     """Only runs that were created before."""
+    ended_since: int | None = None
+    """Only runs that ended then or later."""
 
 
 class ListNodes(NamedTuple):

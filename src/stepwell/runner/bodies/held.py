@@ -113,6 +113,10 @@ class Held:
     """The effects of its body, once it has some."""
     postponed: int = 0
     """How often its node has asked to be tried again later."""
+    spec: NodeSpec = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spec = self.facts.specs[self.index]
 
     def unwanted(self) -> bool:
         """Its body need not begin."""
@@ -123,10 +127,6 @@ class Held:
         for act in (self.interrupt, self.cancel):  # its body may end at this moment
             if act is not None:
                 act()
-
-    @property
-    def spec(self) -> NodeSpec:
-        return self.facts.specs[self.index]
 
     @property
     def pool(self) -> str:

@@ -300,7 +300,7 @@ class LocalRunner:
     # Bodies
 
     def _begin(self, begin: list[Held], *, keep: bool) -> Held | None:
-        threads = sum(held.spec.body == "thread" for held in begin)
+        threads = len([held for held in begin if held.spec.body == "thread"])
         if threads != len(begin):
             on_loop = [self.attempt(held) for held in begin if held.spec.body == "loop"]
             if on_loop:

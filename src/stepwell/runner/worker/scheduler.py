@@ -493,7 +493,7 @@ class Scheduler:
         pools = [pool for pool in POOLS[kind] if pool in self._ready_pools]
         with_room = self._with_room(kind, pools, now)
         if with_room:
-            runs = first_of((self._ready_runs[pool] for pool, _ in with_room), self._takes.runs)
+            runs = first_of([self._ready_runs[pool] for pool, _ in with_room], self._takes.runs)
             self._claim(batch, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
 
     def _claim_served(self, batch: CommitBatch, now: int) -> None:
@@ -516,7 +516,8 @@ class Scheduler:
         ahead = 0 if kind == "process" else min(self._pace[kind].recent(now), self.limits.queue_depth)
         if (free if pools[0].endswith("!") else free + ahead) <= 0:
             return ()
-        return tuple((pool, min(self._takes.nodes, free if pool.endswith("!") else free + ahead)) for pool in pools)
+        most = self._takes.nodes
+        return tuple([(pool, min(most, free if pool.endswith("!") else free + ahead)) for pool in pools])
 
     def _claim(
         self,
@@ -528,7 +529,7 @@ class Scheduler:
     ) -> None:
         """Ask for nodes of these pools. Limits are cumulative, so that all share the free slots."""
         distinct = set(graphs)
-        wanted = tuple((lane, limit) for pool, limit in pools for lane in self._lanes_of(pool, distinct))
+        wanted = tuple([(lane, limit) for pool, limit in pools for lane in self._lanes_of(pool, distinct)])
         if wanted:
             batch.claims.append(ClaimScope(pools, scope.get("runs", ()), window))
             batch.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))

@@ -207,6 +207,7 @@ def _runs(state: State, query: ListRuns) -> RunPage:
         and (query.since is None or run.created_at >= query.since)
         and (query.until is None or run.created_at < query.until)
         and (query.ended_before is None or (run.ended_at is not None and run.ended_at < query.ended_before))
+        and (query.ended_since is None or (run.ended_at is not None and run.ended_at >= query.ended_since))
         and (query.prefix is None or run.id.startswith(query.prefix))
     ]
     page = found[: query.limit]

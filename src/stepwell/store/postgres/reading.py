@@ -166,6 +166,7 @@ def _runs(query: ListRuns) -> Question:
         "r.key < %(before)s": query.before,
         "r.workflow = %(workflow)s": query.workflow,
         "r.ended_at < %(ended_before)s": query.ended_before,
+        "r.ended_at >= %(ended_since)s": query.ended_since,
         "r.graph = (SELECT key FROM graph WHERE digest = %(digest)s)": query.digest,
         "r.origin = %(origin)s": query.origin,
         "r.created_at >= %(since)s": query.since,

@@ -235,6 +235,7 @@ def runs_args(query: ListRuns) -> list[Arg]:
         *many(f"\0{name}\0\0{value}\0" for name, value in query.tags),
         *maybe(_time(query.since)),
         *maybe(_time(query.until)),
+        *maybe(_time(query.ended_since)),
         SCANNED,
     ]
 

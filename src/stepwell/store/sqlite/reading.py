@@ -154,7 +154,7 @@ def _runs(tx: Transaction, query: ListRuns) -> RunPage:
         source = _RUN_ID
     elif query.digest is not None and query.statuses and all(RUN_CODE[s] < R_COMPLETED for s in query.statuses):
         source = _RUN_UNFINISHED
-    elif query.ended_before is not None:
+    elif query.ended_before is not None or query.ended_since is not None:
         source = _RUN_ENDED
     elif query.statuses and query.digest is None:
         # One status after the other: the index has them in order, and nothing is sorted but what is given back.
@@ -180,6 +180,7 @@ def _some_runs(tx: Transaction, query: ListRuns, source: str, statuses: tuple[Ru
         "r.key < ?": query.before,
         "r.workflow = ?": query.workflow,
         "r.ended_at < ?": query.ended_before,
+        "r.ended_at >= ?": query.ended_since,
         "r.graph = (SELECT key FROM graph WHERE digest = ?)": query.digest,
         "r.origin = ?": query.origin,
         "r.created_at >= ?": query.since,

@@ -169,6 +169,7 @@ local QUERIES = {
     local q = {
       limit = number(), before = maybe(number), workflow = maybe(arg), statuses = list(number), ended_before = maybe(number),
       digest = maybe(arg), origin = maybe(arg), prefix = maybe(arg), tags = list(arg), since = maybe(number), until_ = maybe(number),
+      ended_since = maybe(number),
     }
     return reading.list_runs(q, number())
   end,
