@@ -41,7 +41,7 @@ from ...model import (
 from ..bodies.held import Held, RunFacts
 from ..bodies.log_lines import Lines
 from ..bodies.run_queue import RunQueue, first_of
-from .backpressure import KINDS, Pressure
+from .backpressure import KINDS, Pressure, RunPressure
 from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission, Window, windows
 from .claim_ahead import Pace
 from .counters import Counters
@@ -464,6 +464,8 @@ class Scheduler:
         self._known += known is None
         facts.place = (-facts.priority, self._known, facts.run_id) if known is None else known.place
         self.facts[facts.run_id] = facts
+        if self.limits.node_seconds is not None:
+            facts.limit_nodes(self.limits.node_seconds)
         self._add_ready(facts.run_id)
 
     def _add_ready(self, run: RunId) -> None:
@@ -474,6 +476,8 @@ class Scheduler:
         for pool in self._by_pool(facts.graph.lanes):
             self._ready_runs[pool].add(facts.place)
             self._ready_pools.add(pool)
+            if self.pressure.ever:
+                self.pressure.entered(pool.rstrip("!"), run)
         if self._in_flight is not None:
             self._marked_meanwhile.add(run)
 
@@ -571,14 +575,21 @@ class Scheduler:
                 self.counters.most_held[kind] = max(self.counters.most_held[kind], held)
                 self.pressure.update(kind, held, slots, partial(self._waiting, kind), now)
 
-    def _waiting(self, kind: str) -> Iterator[int]:
+    def blocked_runs(self) -> dict[RunId, RunPressure]:
+        """What back-pressure has cost the runs that it works on, or did until lately."""
+        ready = (
+            (kind, run) for kind in KINDS for run in {run for pool in POOLS[kind] for run in self._ready_runs[pool]}
+        )
+        return self.pressure.of_runs(ready) if self.pressure.ever else {}
+
+    def _waiting(self, kind: str) -> Iterator[tuple[RunId, int]]:
         """Of each run that may have READY nodes for this kind: how many of its nodes may wait in the store, at most."""
         if self.closing:
             return
         careful, others = (self._ready_runs[pool] for pool in POOLS[kind])
         for run in chain(careful, (run for run in others if run not in careful)):
             facts = self.facts[run]
-            yield max(0, facts.active - facts.held)
+            yield run, max(0, facts.active - facts.held)
 
     def _claim_suspects(self, batch: CommitBatch) -> None:
         while self._suspect_scopes and not batch.ops and (self._drained or not self.held):
@@ -659,6 +670,10 @@ class Scheduler:
         waiting.discard(run)
         if not waiting:
             self._ready_pools.discard(pool)
+        if self.pressure.ever:
+            kind = pool.rstrip("!")
+            if not any(run in self._ready_runs[each] for each in POOLS[kind]):
+                self.pressure.left(kind, run)
 
     def _mark_drained(self, pool: str, asked: ClaimScope) -> None:
         """There was less than asked for: nothing more is READY in this pool of these runs, or in this window."""
