@@ -48,6 +48,19 @@ Startable = Workflow | Builder | Document | str
 """What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
 
 
+def _opened(url: str | Store | None, broker: Any, *, brokered: bool) -> Store:
+    def open() -> Store:
+        return open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+
+    if not brokered:
+        return open()
+    from .celery.app import app_of
+    from .celery.brokered import BrokeredStore
+    from .celery.sender import HintSender
+
+    return BrokeredStore(open, HintSender(app_of(broker)), patient=True)
+
+
 class Engine(Triggered):
     """Runs workflows on a store.
 
@@ -56,7 +69,9 @@ class Engine(Triggered):
             print(run.output("ship"))
 
     It works on the runs it started or adopted, and on every run of `workflows`, also those another process left. With
-    `runner=None` it only starts and looks. With `queues` it takes only nodes of these queues. With
+    `runner=None` it only starts and looks. With `runner="celery"` it does so too, and tells Celery workers of work: `broker` is
+    the URL of theirs, or a Celery application; such an engine may be used on both sides of a fork. With `queues` it takes only
+    nodes of these queues. With
     `guard=True` a body that asks the clock, chance, the network or a program for
     something that is not recorded fails, with the line that tried. `node_timeout` is the time limit of every node that has
     none. Durations are numbers of seconds, or timedeltas.
@@ -73,7 +88,8 @@ class Engine(Triggered):
         workflows: Iterable[type[Workflow]] = (),
         jobs: Iterable[str] = (),
         handlers: Handlers | Iterable[Handler | str] = (),
-        runner: Literal["local"] | None = "local",
+        runner: Literal["local", "celery"] | None = "local",
+        broker: Any = None,
         max_concurrent_nodes: int = 8,
         max_async_nodes: int = 1_000,
         max_processes: int = 2,
@@ -100,7 +116,7 @@ class Engine(Triggered):
         )
         checking.refuse_while_importing_main()
         self.events = Events(lambda: self.metrics)
-        store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+        store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
         self.store: Store = ObservedStore(store, self.events)
         self._watch = Watch()
         self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, news=runner == "local")
