@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .pipeline import Entity, Pipeline
     from .replay import effect
     from .runner import AsyncEngine, AsyncRun, Context, Engine, NodeView, Run
+    from .triggers import Trigger, TriggerError
 
 _HOMES = {
     "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
@@ -119,6 +120,7 @@ _HOMES = {
     "pipeline": ("Entity", "Pipeline"),
     "replay": ("effect",),
     "runner": ("AsyncEngine", "AsyncRun", "Context", "Engine", "NodeView", "Run"),
+    "triggers": ("Trigger", "TriggerError"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -183,6 +185,8 @@ __all__ = [
     "StoreReadOnly",
     "StoreReplaced",
     "TransientError",
+    "Trigger",
+    "TriggerError",
     "UnrecordedCall",
     "UnsafePath",
     "Workflow",

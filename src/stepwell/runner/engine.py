@@ -34,6 +34,7 @@ from .reports.explain import served_by
 from .requests import Requests
 from .run import Run, as_run
 from .starting import Starting, create_op
+from .triggered import Triggered
 from .waiting import Waiting
 from .watch import Watch
 from .worker.batches import Limits
@@ -52,7 +53,20 @@ Startable = Workflow | Builder | Document | str
 """What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
 
 
-class Engine:
+def _opened(url: str | Store | None, broker: Any, *, brokered: bool) -> Store:
+    def open() -> Store:
+        return open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+
+    if not brokered:
+        return open()
+    from .celery.app import app_of
+    from .celery.brokered import BrokeredStore
+    from .celery.sender import HintSender
+
+    return BrokeredStore(open, HintSender(app_of(broker)), patient=True)
+
+
+class Engine(Triggered):
     """Runs workflows on a store.
 
         with Engine("sqlite:///orders.db") as engine:
@@ -60,7 +74,9 @@ class Engine:
             print(run.output("ship"))
 
     It works on the runs it started or adopted, and on every run of `workflows`, also those another process left. With
-    `runner=None` it only starts and looks. With `queues` it takes only nodes of these queues. With
+    `runner=None` it only starts and looks. With `runner="celery"` it does so too, and tells Celery workers of work: `broker` is
+    the URL of theirs, or a Celery application; such an engine may be used on both sides of a fork. With `queues` it takes only
+    nodes of these queues. With
     `guard=True` a body that asks the clock, chance, the network or a program for
     something that is not recorded fails, with the line that tried. `node_timeout` is the time limit of every node that has
     none. Durations are numbers of seconds, or timedeltas.
@@ -77,7 +93,8 @@ class Engine:
         workflows: Iterable[type[Workflow]] = (),
         jobs: Iterable[str] = (),
         handlers: Handlers | Iterable[Handler | str] = (),
-        runner: Literal["local"] | None = "local",
+        runner: Literal["local", "celery"] | None = "local",
+        broker: Any = None,
         max_concurrent_nodes: int = 8,
         max_async_nodes: int = 1_000,
         max_processes: int = 2,
@@ -89,11 +106,8 @@ class Engine:
         guard: bool = False,
     ) -> None:
         checking.check_home(url, runner)
-        given, allowed, taken = (
-            checking.checked_workflows(workflows),
-            checking.checked_modules(jobs),
-            checking.checked_queues(queues),
-        )
+        given, allowed = checking.checked_workflows(workflows), checking.checked_modules(jobs)
+        taken = checking.checked_queues(queues)
         lease, self._close_seconds = (
             checking.checked_lease(lease_seconds),
             checking.checked_seconds("close_seconds", close_seconds),
@@ -107,7 +121,7 @@ class Engine:
         )
         checking.refuse_while_importing_main()
         self.events = Events(lambda: self.metrics)
-        store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+        store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
         self.store: Store = ObservedStore(store, self.events)
         self._watch = Watch()
         self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, news=runner == "local")
@@ -447,7 +461,7 @@ class Engine:
 
     def _serve(self) -> None:
         with contextlib.suppress(EngineClosed):
-            again = self._discover()
+            again = self._fire_triggers(self._discover())
             if again is not None:
                 self._follower.serve_again(again)
 
