@@ -33,6 +33,7 @@ from .reports.explain import served_by
 from .requests import Requests
 from .run import Run, as_run
 from .starting import Starting, create_op
+from .triggered import Triggered
 from .waiting import Waiting
 from .watch import Watch
 from .worker.batches import Limits
@@ -60,7 +61,7 @@ def _opened(url: str | Store | None, broker: Any, *, brokered: bool) -> Store:
     return BrokeredStore(open, HintSender(app_of(broker)), patient=True)
 
 
-class Engine:
+class Engine(Triggered):
     """Runs workflows on a store.
 
         with Engine("sqlite:///orders.db") as engine:
@@ -100,11 +101,8 @@ class Engine:
         guard: bool = False,
     ) -> None:
         checking.check_home(url, runner)
-        given, allowed, taken = (
-            checking.checked_workflows(workflows),
-            checking.checked_modules(jobs),
-            checking.checked_queues(queues),
-        )
+        given, allowed = checking.checked_workflows(workflows), checking.checked_modules(jobs)
+        taken = checking.checked_queues(queues)
         lease, self._close_seconds = (
             checking.checked_lease(lease_seconds),
             checking.checked_seconds("close_seconds", close_seconds),
@@ -400,7 +398,7 @@ class Engine:
 
     def _serve(self) -> None:
         with contextlib.suppress(EngineClosed):
-            again = self._discover()
+            again = self._fire_triggers(self._discover())
             if again is not None:
                 self._follower.serve_again(again)
 
