@@ -1,9 +1,9 @@
 """The orchestrator: the sweeper as a service of its own, for a fleet whose workers come and go.
 
 It finds what time has changed (lost leases, due retries and timers, deadlines), finishes gates that somebody left, sends the
-hints that were lost, fires triggers, and says which work nobody serves. Any number of them may run; none of them leads. It needs
-a store and no
-code of the user. When all of them are gone work goes on, as every worker does the same for itself; one that is back catches up.
+hints that were lost, fires triggers, and says which work nobody serves. Any number of them may run; none of them leads. It
+needs a store and no code of the user. When all of them are gone work goes on, as every worker does the same for itself; one
+that is back catches up.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class EngineTriggers(Triggers):
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         now = calendar_clock(engine.store)
-        super().__init__(engine.store, self._start_run, now, engine.look_at_triggers)
-        self._firing = Firing(engine.store, self._start_run, now)
+        super().__init__(engine.store, self.start_run, now, engine.look_at_triggers)
+        self._firing = Firing(engine.store, self.start_run, now)
 
     def fire_due(self) -> float:
         """Fire what is due; in how many seconds to look again. Any number of processes may do it."""
@@ -75,7 +75,8 @@ class EngineTriggers(Triggers):
         """The triggers that a JSON or YAML file describes: one, or a list of them."""
         return load_triggers(file)
 
-    def _start_run(self, start: Start) -> bool:
+    def start_run(self, start: Start) -> bool:
+        """Start a run; False if it is there. NotHere if this engine has not the code of it."""
         engine = self._engine
         if reader.get_run(engine.store, start.run_id) is not None:
             return False
@@ -97,7 +98,7 @@ class EngineTriggers(Triggers):
             return start.workflow, start.input
         if found is None:
             try:
-                found = code.load(start.workflow)
+                found = code.registered(start.workflow)
             except DefinitionError as error:
                 raise NotHere(str(error)) from error
         made = found(**start.input)
