@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from stepwell.model import StoreLimits
 from stepwell.runner.worker.batches import CommitBatch
-from stepwell.runner.worker.scheduler import DRAIN_FOR, Scheduler
+from stepwell.runner.worker.scheduler import Scheduler
+from stepwell.runner.worker.suspects import DRAIN_FOR
 from stepwell.testing.ops import LANE
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
 
