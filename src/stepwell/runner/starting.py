@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..clock import microseconds
+from ..clock import Duration, microseconds
 from ..codec import MAX_BYTES, encode
 from ..define import Definition
 from ..errors import InputError, RunConflict
@@ -17,7 +17,7 @@ from ..model import Create, Created, GetRun, Hint, ListJournal, Op, Receipt, Ref
 from ..store import Store, reader
 from .bodies.held import RunFacts
 from .bodies.transaction import no_transactions
-from .checking import check_seconds, check_text, check_whole, checked_tags
+from .checking import check_text, check_whole, checked_limit, checked_tags
 from .code.code import Code
 from .procedures.gates import load
 from .procedures.procedure import carry_out
@@ -32,14 +32,12 @@ def create_op(
     run_id: str | None = None,
     idempotency_key: str | None = None,
     priority: int = 0,
-    timeout: float | None = None,
+    timeout: Duration | None = None,
     seed: int | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Create:
     chosen = new_run_id() if run_id is None else checked_run_id(run_id)
-    limit = definition.timeout if timeout is None else timeout
-    if limit is not None:
-        check_seconds("timeout", limit, positive=True)
+    limit = checked_limit("timeout", definition.timeout if timeout is None else timeout, positive=True)
     check_whole("priority", priority, -(2**31), 2**31 - 1, "a whole number of 32 bits")
     if idempotency_key is not None:
         check_text("idempotency_key", idempotency_key)

@@ -52,6 +52,13 @@ class RunFacts:
         self.specs = self.graph.in_order
         self.place = (0, 0, self.run_id)
 
+    def limit_nodes(self, seconds: float) -> None:
+        """Nodes without a time limit have this one, as long as this worker has them."""
+        if any(spec.timeout is None for spec in self.specs):
+            self.specs = tuple(
+                spec if spec.timeout is not None else spec._replace(timeout=seconds) for spec in self.specs
+            )
+
     @property
     def active(self) -> int:
         """How many of its nodes were READY, RUNNING or WAITING when this worker last heard of it."""

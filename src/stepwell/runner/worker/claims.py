@@ -28,14 +28,14 @@ class Claims:
         worker: WorkerId,
         new_claim_id: Callable[[], ClaimId],
         limits: Limits,
-        queues: frozenset[str] | None,
+        ready: ReadyRuns,
         takes: StoreLimits,
     ) -> None:
         self.facts: dict[RunId, RunFacts] = {}
         """The runs it knows."""
         self.serves: dict[tuple[str, str], frozenset[Lane]] = {}
         """(workflow, digest) pairs it works for, with the lanes of their graphs, also when others started the run."""
-        self.ready = ReadyRuns(queues)
+        self.ready = ready
         self.slots = Slots(limits)
         self.suspects = Suspects()
         self._worker = worker

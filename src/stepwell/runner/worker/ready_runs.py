@@ -13,7 +13,7 @@ from ...ids import RunId
 from ...model import Lane
 from ..bodies.held import RunFacts
 from ..bodies.run_queue import RunQueue
-from .backpressure import KINDS
+from .backpressure import KINDS, Pressure
 from .batches import ClaimScope, Window, windows
 
 POOLS = {kind: (f"{kind}!", kind) for kind in KINDS}
@@ -23,7 +23,7 @@ POOLS = {kind: (f"{kind}!", kind) for kind in KINDS}
 class ReadyRuns:
     """Where a worker that takes nodes from these queues has to look."""
 
-    def __init__(self, queues: frozenset[str] | None) -> None:
+    def __init__(self, queues: frozenset[str] | None, pressure: Pressure) -> None:
         self.queues = queues
         """The queues it takes nodes from; None: all."""
         self.by_pool: defaultdict[str, RunQueue] = defaultdict(RunQueue)
@@ -34,6 +34,8 @@ class ReadyRuns:
         """Where it still has to look for READY nodes of the workflows it serves."""
         self.contended: list[ClaimScope] = []
         """Where a claim left out runs that others held at that moment."""
+        self._pressure = pressure
+        """Told which runs wait, once there was any."""
         self._in_flight = False
         self._meanwhile: set[RunId] = set()
         """Runs that may have become READY after the batch in flight was sent: its answer says nothing about that."""
@@ -44,6 +46,8 @@ class ReadyRuns:
         for pool in self.lanes_by_pool(facts.graph.lanes):
             self.by_pool[pool].add(facts.place)
             self.pools.add(pool)
+            if self._pressure.ever:
+                self._pressure.entered(pool.rstrip("!"), facts.run_id)
         if self._in_flight:
             self._meanwhile.add(facts.run_id)
 
@@ -79,6 +83,10 @@ class ReadyRuns:
         waiting.discard(run)
         if not waiting:
             self.pools.discard(pool)
+        if self._pressure.ever:
+            kind = pool.rstrip("!")
+            if not any(run in self.by_pool[each] for each in POOLS[kind]):
+                self._pressure.left(kind, run)
 
     def lanes_of(self, pool: str, graphs: set[frozenset[Lane]]) -> Sequence[Lane]:
         """The lanes of these graphs that are in a pool."""

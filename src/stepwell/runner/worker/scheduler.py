@@ -39,11 +39,11 @@ from ...model import (
 )
 from ..bodies.held import Held, RunFacts
 from ..bodies.log_lines import Lines
-from .backpressure import Pressure
+from .backpressure import KINDS, Pressure, RunPressure
 from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission
 from .claims import Claims
 from .counters import Counters
-from .ready_runs import POOLS
+from .ready_runs import POOLS, ReadyRuns
 from .rejected_ops import FIRST_PAUSE, Isolation, Rejected, in_words
 
 
@@ -62,7 +62,8 @@ class Scheduler:
         self._takes = takes or StoreLimits()
         """How much its store takes at once."""
         self.limits = limits
-        self.claims = Claims(worker, new_claim_id, limits, queues, self._takes)
+        self.pressure = Pressure()
+        self.claims = Claims(worker, new_claim_id, limits, ReadyRuns(queues, self.pressure), self._takes)
         self._ready, self._slots, self._suspects = self.claims.ready, self.claims.slots, self.claims.suspects
         self.facts = self.claims.facts
         self.held: dict[AttemptId, Held] = {}
@@ -73,7 +74,6 @@ class Scheduler:
         """Too many bodies did not end in time; nothing more is claimed until some of them do."""
         self.resting = False
         """It claims nothing because whoever drives it has not asked it to work."""
-        self.pressure = Pressure()
         self.counters = Counters()
         self.lines = Lines()
         """What bodies have said and nobody has committed yet."""
@@ -427,6 +427,8 @@ class Scheduler:
         self._known += known is None
         facts.place = (-facts.priority, self._known, facts.run_id) if known is None else known.place
         self.facts[facts.run_id] = facts
+        if self.limits.node_seconds is not None:
+            facts.limit_nodes(self.limits.node_seconds)
         self._add_ready(facts.run_id)
 
     def _add_ready(self, run: RunId) -> None:
@@ -450,14 +452,21 @@ class Scheduler:
                 self.counters.most_held[kind] = max(self.counters.most_held[kind], held)
                 self.pressure.update(kind, held, slots, partial(self._waiting, kind), now)
 
-    def _waiting(self, kind: str) -> Iterator[int]:
+    def blocked_runs(self) -> dict[RunId, RunPressure]:
+        """What back-pressure has cost the runs that it works on, or did until lately."""
+        ready = (
+            (kind, run) for kind in KINDS for run in {run for pool in POOLS[kind] for run in self._ready.by_pool[pool]}
+        )
+        return self.pressure.of_runs(ready) if self.pressure.ever else {}
+
+    def _waiting(self, kind: str) -> Iterator[tuple[RunId, int]]:
         """Of each run that may have READY nodes for this kind: how many of its nodes may wait in the store, at most."""
         if self.closing:
             return
         careful, others = (self._ready.by_pool[pool] for pool in POOLS[kind])
         for run in chain(careful, (run for run in others if run not in careful)):
             facts = self.facts[run]
-            yield max(0, facts.active - facts.held)
+            yield run, max(0, facts.active - facts.held)
 
     def _answer(self, submission: Submission, receipts: list[Receipt], result: CommitResult) -> None:
         submission.receipts = receipts

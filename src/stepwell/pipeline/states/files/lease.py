@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from ...errors import PipelineBusy
+from ....errors import PipelineBusy
 from .locking import lock_file
 
 LEASE_SECONDS = 30.0

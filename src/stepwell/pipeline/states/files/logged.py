@@ -11,9 +11,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...codec import encode_checked
-from ...errors import ManifestError
-from ..patterns.paths import TEMPORARY
+from ....codec import encode_checked
+from ....errors import ManifestError
+from ...patterns.paths import TEMPORARY
 from .syncing import remove_if_there, sync_files, sync_folders, write_all, write_durably
 
 FOLD_BYTES = 64 * 1024

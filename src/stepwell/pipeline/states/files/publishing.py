@@ -11,35 +11,33 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Protocol
+from typing import NamedTuple
 
-from ..patterns.paths import TEMPORARY, path_problem
-from .listing import MANIFEST_FILES, Folder
-from .manifests import Manifests, draft_name, split_address
-from .port import Draft, Publication, Published
-from .records import Record, members_hash
+from ...patterns.paths import TEMPORARY, path_problem
+from ..address import draft_name, members_base, split_address
+from ..listing import MANIFEST_FILES, Folder
+from ..port import Draft, Publication, Published
+from ..records import Record, members_hash
+from .drafts import discard
+from .local import LocalFiles
+from .manifests import Manifests
 from .syncing import remove_if_there, sync_file_system, sync_files
 
 
-class Home(Protocol):
+class Home(NamedTuple):
     """What publishing needs of the store of files."""
 
-    root: str
+    files: LocalFiles
     manifests: Manifests
-
-    def file(self, path: str) -> str: ...
-    def hash_of(self, path: str) -> str | None: ...
-    def keep_aside(self, path: str) -> str: ...
+    lock: Callable[[], AbstractContextManager[None]]
 
 
-def publish(
-    home: Home, publications: Sequence[Publication], lock: Callable[[], AbstractContextManager[None]]
-) -> list[Published]:
+def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
     """Publish a batch. Repeating it is harmless; what was published before by somebody else is left alone."""
     files = [file for each in publications for file in _files_of(each.draft)]
     if files:
         sync_files(files)
-    with lock():
+    with home.lock():
         answers: dict[str, Published] = {}
         accepted = []
         found: dict[str, str | None] = {}
@@ -52,7 +50,7 @@ def publish(
                 accepted.append(each)
         if accepted:
             _remove_former_members(home, accepted)
-            home.manifests.change({each.draft.address: each.record for each in accepted})
+            home.manifests.store({each.draft.address: each.record for each in accepted})
             for each in accepted:
                 address = each.draft.address
                 _reveal(home, address, each.draft.place, each.record, each.expected, found[address])
@@ -89,25 +87,13 @@ def _problem(publication: Publication, there: str | None) -> str:
 def _content_at(home: Home, address: str, record: Record) -> str | None:
     """The content hash of what is at the final place now; None if there is nothing."""
     if record.members is None:
-        return home.hash_of(address)
+        return home.files.hash_of(address)
     if address.endswith("/"):
-        base = os.path.join(home.root, address)
-        return members_hash(all_members(home, address)) if os.path.isdir(base) else None
+        base = os.path.join(home.files.root, address)
+        return members_hash(home.files.members(address)) if os.path.isdir(base) else None
     folder = split_address(address)[0]
-    found = {member: home.hash_of(folder + member) for member in record.members}
+    found = {member: home.files.hash_of(folder + member) for member in record.members}
     return None if None in found.values() else members_hash({name: each or "" for name, each in found.items()})
-
-
-def all_members(home: Home, directory: str) -> dict[str, str]:
-    found = {}
-    base = os.path.join(home.root, directory)
-    for folder, folders, names in os.walk(base):
-        folders[:] = [name for name in folders if name[0] != "."]
-        for name in names:
-            if name[0] != ".":
-                path = os.path.relpath(os.path.join(folder, name), base).replace(os.sep, "/")
-                found[path] = home.hash_of(directory + path) or ""
-    return found
 
 
 def _reveal(home: Home, address: str, place: str, record: Record, expected: str | None, there: str | None) -> None:
@@ -115,34 +101,26 @@ def _reveal(home: Home, address: str, place: str, record: Record, expected: str 
     folder, _ = split_address(address)
     if record.members is None:
         if there is not None and there not in (expected, record.content_hash):
-            home.keep_aside(address)
-        os.replace(place, home.file(address))
+            home.files.keep_aside(address)
+        os.replace(place, home.files.file(address))
     elif address.endswith("/"):
-        final = home.file(address)
+        final = home.files.file(address)
         if os.path.lexists(final):
             if there is not None and there == expected:
                 old = f"{place}-old"
                 os.rename(final, old)
                 shutil.rmtree(old, ignore_errors=True)
             else:
-                home.keep_aside(address)
+                home.files.keep_aside(address)
         os.rename(place, final)
     else:
         for member in record.members:
             drafted = os.path.join(place, *member.split("/"))
             if os.path.lexists(drafted):
-                final = home.file(folder + member)
+                final = home.files.file(folder + member)
                 os.makedirs(os.path.dirname(final), exist_ok=True)
                 os.replace(drafted, final)
         shutil.rmtree(place, ignore_errors=True)
-
-
-def discard(draft: Draft) -> None:
-    """Remove a draft that will not be published."""
-    if os.path.isdir(draft.place):
-        shutil.rmtree(draft.place, ignore_errors=True)
-    else:
-        remove_if_there(draft.place)
 
 
 def _files_of(draft: Draft) -> list[str]:
@@ -151,18 +129,16 @@ def _files_of(draft: Draft) -> list[str]:
     return [os.path.join(folder, name) for folder, _, names in os.walk(draft.place) for name in names]
 
 
-def finish(
-    home: Home, folders: Iterable[Folder], lock: Callable[[], AbstractContextManager[None]], forgotten: float
-) -> list[str]:
+def finish(home: Home, folders: Iterable[Folder], forgotten: float) -> list[str]:
     """Finish what was recorded and not renamed; remove drafts older than `forgotten` seconds."""
     finished = []
-    with lock():
+    with home.lock():
         for folder in folders:
             prefix = f"{folder.path}/" if folder.path else ""
             records = home.manifests.read(folder.path)
             drafts = {draft_name(address[len(prefix) :]): address for address in records}
             for name in folder.temporary:
-                place = os.path.join(home.root, folder.path, name)
+                place = os.path.join(home.files.root, folder.path, name)
                 ending = name[len(TEMPORARY) :].partition("-")[2]
                 address = drafts.get(ending)
                 if address is not None and _is_draft_of(home, place, prefix + name, records[address]):
@@ -177,10 +153,10 @@ def finish(
 def _is_draft_of(home: Home, place: str, path: str, record: Record) -> bool:
     """Whether a draft holds what a record says; of several files some may be renamed already."""
     if record.members is None:
-        return home.hash_of(path) == record.content_hash
+        return home.files.hash_of(path) == record.content_hash
     if not os.path.isdir(place):
         return False
-    there = all_members(home, f"{path}/")
+    there = home.files.members(f"{path}/")
     return bool(there) and all(record.members.get(member) == digest for member, digest in there.items())
 
 
@@ -191,38 +167,37 @@ def _age(place: str) -> float:
         return 0.0
 
 
-def remove_states(home: Home, addresses: Iterable[str], lock: Callable[[], AbstractContextManager[None]]) -> list[str]:
+def remove_states(home: Home, addresses: Iterable[str]) -> list[str]:
     """Delete states and their records; what somebody changed is kept aside. The records go last: a crash leaves no file
     that nobody recorded.
     """
     wanted = list(addresses)
-    with lock():
+    with home.lock():
         records = home.manifests.find(wanted)
         for address, record in records.items():
             _remove_content(home, address, record)
-        folders = {os.path.dirname(home.file(split_address(address)[0] + "x")) for address in records}
+        folders = {os.path.dirname(home.files.file(split_address(address)[0] + "x")) for address in records}
         for folder in folders:
             with suppress(OSError):
                 sync_file_system(folder)
-        home.manifests.change(dict.fromkeys(records))
+        home.manifests.store(dict.fromkeys(records))
         home.manifests.fold(records)
     return list(records)
 
 
 def _remove_content(home: Home, address: str, record: Record) -> None:
-    folder = split_address(address)[0]
     members: Mapping[str, str] = record.members if record.members is not None else {"": record.content_hash}
-    base = address if address.endswith("/") else folder if record.members is not None else address
+    base = address if record.members is None else members_base(address)
     for member, digest in members.items():
         path = base + member
         if path_problem(path) is not None:
             continue
-        there = home.hash_of(path)
+        there = home.files.hash_of(path)
         if there == digest:
-            remove_if_there(home.file(path))
+            remove_if_there(home.files.file(path))
         elif there is not None:
-            home.keep_aside(path)
+            home.files.keep_aside(path)
     if record.members is not None:
-        for inner, _, _ in os.walk(os.path.join(home.root, base), topdown=False):
+        for inner, _, _ in os.walk(os.path.join(home.files.root, base), topdown=False):
             with suppress(OSError):
                 os.rmdir(inner)

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 
-from ...errors import ManifestError
+from ....errors import ManifestError
+from ..address import split_address
+from ..records import Record, record_from
 from .logged import Logged, store_changes
-from .records import Record, record_from
-
-
-def split_address(address: str) -> tuple[str, str]:
-    """The directory whose manifest has a state, with a final `/` unless it is the root, and the key it has there.
-
-    >>> split_address("final/a.md"), split_address("audio/a/"), split_address("chapters/moby/{part}/{n}.txt")
-    (('final/', 'a.md'), ('audio/', 'a/'), ('chapters/moby/', '{part}/{n}.txt'))
-    """
-    head = address.removesuffix("/").partition("{")[0]
-    cut = head.rfind("/") + 1
-    return address[:cut], address[cut:]
-
-
-def draft_name(key: str) -> str:
-    """What the name of a draft ends with: the key, as far as a file can have it as a name."""
-    return key.removesuffix("/").replace("{", "(").replace("}", ")").replace("/", "+")
 
 
 class Manifests:
     """Records of states, by address."""
 
-    def __init__(self, root: str, pipeline: str) -> None:
+    def __init__(self, root: str, pipeline: str, lock: Callable[[], AbstractContextManager[None]]) -> None:
         self._root = root
         self._pipeline = pipeline
+        self._lock = lock
 
     def read(self, folder: str) -> dict[str, Record]:
         """The records of one directory."""
@@ -58,6 +45,10 @@ class Manifests:
         }
 
     def change(self, changes: Mapping[str, Record | None]) -> None:
+        with self._lock():
+            self.store(changes)
+
+    def store(self, changes: Mapping[str, Record | None]) -> None:
         """Store changes durably. Who calls it holds the lock of the root."""
         folders: dict[str, dict[str, object]] = {}
         for address, record in changes.items():

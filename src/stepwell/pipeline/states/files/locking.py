@@ -14,7 +14,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-from ...errors import StoreBusy
+from ....errors import StoreBusy
 
 _BUSY = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 
