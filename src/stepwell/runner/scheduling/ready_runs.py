@@ -39,6 +39,8 @@ class ReadyRuns:
         self._in_flight = False
         self._meanwhile: set[RunId] = set()
         """Runs that may have become READY after the batch in flight was sent: its answer says nothing about that."""
+        self._withdrawn: set[str] = set()
+        """Kinds of bodies that cannot run here any more."""
         self._lanes: dict[frozenset[Lane], dict[str, tuple[Lane, ...]]] = {}
 
     def add(self, facts: RunFacts) -> None:
@@ -54,6 +56,14 @@ class ReadyRuns:
     def forget(self, run: RunId) -> None:
         for pool in [*self.pools]:
             self._discard(pool, run)
+
+    def withdraw(self, kind: str) -> None:
+        """From now on nothing with this kind of body is looked for."""
+        self._withdrawn.add(kind)
+        self._lanes.clear()
+        for pool in POOLS[kind]:
+            for run in [*self.by_pool[pool]]:
+                self._discard(pool, run)
 
     def sent(self) -> None:
         """A batch is in flight now."""
@@ -102,7 +112,7 @@ class ReadyRuns:
             found = {}
             for lane in sorted(lanes):
                 pool = f"{lane.body}!" if lane.careful else lane.body
-                if self.queues is None or lane.queue in self.queues:
+                if (self.queues is None or lane.queue in self.queues) and lane.body not in self._withdrawn:
                     found[pool] = (*found.get(pool, ()), lane)
             self._lanes[lanes] = found
         return found

@@ -421,6 +421,11 @@ class Scheduler:
     def _may_claim(self) -> bool:
         return self.leased and not (self.closing or self.stalled or self.resting or self._suspects.held)
 
+    def withdraw(self, kind: str) -> None:
+        """From now on nothing with this kind of body is claimed."""
+        self._ready.withdraw(kind)
+        self.look_around()
+
     def _remember(self, facts: RunFacts) -> None:
         """From now on it works on this run, which may have READY nodes."""
         known = self.facts.get(facts.run_id)
