@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .pipeline import Entity, Pipeline
     from .replay import effect
     from .runner import Context, Engine, Run
+    from .triggers import Trigger, TriggerError
 
 _HOMES = {
     "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
@@ -69,6 +70,7 @@ _HOMES = {
     "pipeline": ("Entity", "Pipeline"),
     "replay": ("effect",),
     "runner": ("Context", "Engine", "Run"),
+    "triggers": ("Trigger", "TriggerError"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -107,6 +109,8 @@ __all__ = [
     "Stopped",
     "StoreError",
     "TransientError",
+    "Trigger",
+    "TriggerError",
     "Workflow",
     "__version__",
     "effect",

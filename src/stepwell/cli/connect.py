@@ -40,7 +40,7 @@ class Connection:
     def store(self) -> Iterator[Store]:
         """The store, to look at. Where there is none, none is made: an empty one stands for it, unless somebody named it."""
         url = self.settings.store
-        exists = _exists(url)
+        exists = store_exists(url)
         if self._named and not exists:
             raise StoreError(
                 f"store {public(url)}: there is no such file, {_file(url).absolute()}; `stepwell run` with this store makes it"
@@ -84,7 +84,7 @@ def allowed_modules(given: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _exists(url: str) -> bool:
+def store_exists(url: str) -> bool:
     return not url.startswith("sqlite:///") or _file(url).exists()
 
 

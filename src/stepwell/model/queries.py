@@ -52,6 +52,19 @@ class ListRuns(NamedTuple):
     """Only runs that were created then or later."""
     until: int | None = None
     """Only runs that were created before."""
+    ended_since: int | None = None
+    """Only runs that ended then or later."""
+
+
+class ListEnded(NamedTuple):
+    """Runs that ended then or later, in the order in which they ended; `after` is the cursor of the page before."""
+
+    since: int
+    workflow: str | None = None
+    statuses: tuple[RunStatus, ...] = ()
+    """Only runs that ended so."""
+    after: tuple[int, int] | None = None
+    limit: int = 1_000
 
 
 class ListNodes(NamedTuple):
@@ -197,6 +210,7 @@ class RunPage(NamedTuple):
 Query: TypeAlias = (
     GetRun
     | ListRuns
+    | ListEnded
     | ListNodes
     | ListAttempts
     | GetOutputs

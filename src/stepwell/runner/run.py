@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..clock import SECOND
+from ..clock import SECOND, Duration
 from ..codec import decode
 from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunPaused
 from ..graph import Graph, to_frozen
@@ -209,7 +209,7 @@ class Run(Controls):
     def __iter__(self) -> Iterator[NodeView]:
         return iter(self.nodes())
 
-    def wait(self, timeout: float | None = None) -> Run:
+    def wait(self, timeout: Duration | None = None) -> Run:
         """Wait until the run has ended, however it did, or has paused because somebody must decide.
 
         Raises RunStillActive when that takes longer than `timeout` seconds. How the run ended is for `check()` to judge:

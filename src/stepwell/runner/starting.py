@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..clock import microseconds
+from ..clock import Duration, microseconds
 from ..codec import MAX_BYTES, encode
 from ..define import Definition
 from ..errors import InputError, RunConflict
@@ -16,7 +16,8 @@ from ..kernel.layout import add_graph
 from ..model import Create, Created, GetRun, Hint, ListJournal, Op, Receipt, Refusal, Refused, RunRow
 from ..store import Store, reader
 from .bodies.held import RunFacts
-from .checking import check_seconds, check_text, check_whole, checked_tags
+from .bodies.transaction import no_transactions
+from .checking import check_text, check_whole, checked_limit, checked_tags
 from .code.code import Code
 from .procedures.gates import load
 from .procedures.procedure import carry_out
@@ -31,14 +32,12 @@ def create_op(
     run_id: str | None = None,
     idempotency_key: str | None = None,
     priority: int = 0,
-    timeout: float | None = None,
+    timeout: Duration | None = None,
     seed: int | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Create:
     chosen = new_run_id() if run_id is None else checked_run_id(run_id)
-    limit = definition.timeout if timeout is None else timeout
-    if limit is not None:
-        check_seconds("timeout", limit, positive=True)
+    limit = checked_limit("timeout", definition.timeout if timeout is None else timeout, positive=True)
     check_whole("priority", priority, -(2**31), 2**31 - 1, "a whole number of 32 bits")
     if idempotency_key is not None:
         check_text("idempotency_key", idempotency_key)
@@ -69,6 +68,13 @@ def kept_input(values: Mapping[str, Any]) -> bytes:
             f"the input has {len(kept)} bytes; at most {MAX_INPUT} can be stored: keep it elsewhere and give where it is"
         )
     return kept
+
+
+def refuse_transactions(graph: Graph) -> None:
+    """The store is one whose transactions bodies cannot have."""
+    for spec in graph:
+        if spec.transaction:
+            raise InputError(no_transactions(spec.name))
 
 
 def facts_of(definition: Definition, create: Create) -> RunFacts:
@@ -107,6 +113,10 @@ class Starting:
 
     def start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[RunId]:
         """Start runs in one commit. `fresh`: none of them can exist already."""
+        if self._store.transactions is None:
+            for definition, _ in items:
+                if definition.graph.digest not in self.known_graphs:
+                    refuse_transactions(definition.graph)
         news = [self._code.remember(definition) for definition, _ in items]
         self._begin()
         if any(news):

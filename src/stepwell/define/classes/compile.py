@@ -14,7 +14,7 @@ from ...ids import NodeId
 from ...place import SourceLine
 from ..code.invoke import MethodBody
 from ..code.jobs import NamedJob, named_job
-from ..options import RunOptions
+from ..options import NodeDefaults, RunOptions
 from ..types.inputs import Input, inputs_of
 from ..types.parameters import CONTEXT, STATE, parameters_of, yields
 from ..types.state import StateType, state_of
@@ -56,7 +56,7 @@ def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: Ru
             node = found.nodes[name]
             report(name, f"is an input and a {node.declaration.kind}; one of them needs another name ({node.place})")
     jobs = _jobs(found, report)
-    specs = _specs(found, inputs, jobs, report, has_state=state is not None)
+    specs = _specs(found, inputs, jobs, report, options.nodes, has_state=state is not None)
     if specs:
         problems += [_with_place(problem, found) for problem in check(specs)]
     if problems:
@@ -96,7 +96,13 @@ def _jobs(found: Gathered, report: Report) -> dict[str, NamedJob]:
 
 
 def _specs(
-    found: Gathered, inputs: Iterable[str], jobs: Mapping[str, NamedJob], report: Report, *, has_state: bool
+    found: Gathered,
+    inputs: Iterable[str],
+    jobs: Mapping[str, NamedJob],
+    report: Report,
+    defaults: NodeDefaults,
+    *,
+    has_state: bool,
 ) -> list[NodeSpec]:
     depends = _dependencies(found, report)
     specs = []
@@ -112,7 +118,7 @@ def _specs(
                 args=NO_ARGS,
                 needs=_needs(node, function, depends, inputs, report, has_state=has_state),
                 kind=node.declaration.kind,
-                **node.declaration.options.of_spec(inspect.iscoroutinefunction(function)),
+                **node.declaration.options.under(defaults).of_spec(inspect.iscoroutinefunction(function)),
             )
         )
     return specs

@@ -31,6 +31,10 @@ class Raised(NamedTuple):
     permanent: bool = False
     retry_after: float | None = None
 
+    @property
+    def summary(self) -> str:
+        return f"{self.type}: {self.message}"
+
     @classmethod
     def of(cls, error: BaseException) -> Raised:
         """Never raises: an exception is code of the user, and what it cannot tell is left out."""

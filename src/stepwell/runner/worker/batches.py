@@ -20,6 +20,8 @@ class Limits(NamedTuple):
     loop: int = 1_000
     processes: int = 2
     queue_depth: int = 1_024
+    node_seconds: float | None = None
+    """The time limit of nodes that have none."""
 
     def of(self, kind: str) -> int:
         return {"thread": self.threads, "loop": self.loop, "process": self.processes}[kind]

@@ -267,8 +267,9 @@ class GroupCommit:
         """Runs that others started and this worker was granted nodes of: learn what they are."""
         for receipt in receipts:
             if type(receipt) is Claimed:
-                rows = {row.id: row for row in receipt.runs}
-                for run in {grant.run_id for grant in receipt.grants if not self._scheduler.knows(grant)}:
+                unknown = {grant.run_id for grant in receipt.grants if not self._scheduler.knows(grant)}
+                rows = {row.id: row for row in receipt.runs} if unknown else {}
+                for run in unknown:
                     try:
                         facts = self._host.find_facts(run, rows.get(run))
                     except StoreError:

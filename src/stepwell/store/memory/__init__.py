@@ -61,6 +61,7 @@ class MemoryStore:
     url = "memory://"
     embedded = True
     needs_hints = False
+    transactions = None
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or WallClock()

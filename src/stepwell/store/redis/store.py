@@ -72,6 +72,7 @@ class RedisStore:
 
     embedded = False
     needs_hints = True
+    transactions = None
     limits = LIMITS
 
     def __init__(self, url: str, *, offset: Callable[[], int] = int, clock: Clock | None = None) -> None:

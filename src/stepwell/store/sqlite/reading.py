@@ -22,6 +22,7 @@ from ...model import (
     JournalRow,
     LineRow,
     ListAttempts,
+    ListEnded,
     ListJournal,
     ListLines,
     ListMarks,
@@ -64,7 +65,7 @@ from .ops.leases import stops
 from .ops.records import answer_record
 from .ops.versions import answer_version
 from .payloads import resolve, unpack
-from .run_rows import RUN, run_row
+from .run_rows import RUN, ended_runs, run_row
 
 _RUN_ORIGIN = RUN.replace("run r", "run r INDEXED BY run_origin")
 _RUN_WORKFLOW = RUN.replace("run r", "run r INDEXED BY run_workflow")
@@ -94,6 +95,8 @@ def answer(tx: Transaction, query: Query) -> Any:
             return None if row is None else run_row(tx, row)
         case ListRuns():
             return _runs(tx, query)
+        case ListEnded():
+            return ended_runs(tx, query)
         case ListNodes():
             return _nodes(tx, query)
         case ListAttempts():
@@ -154,7 +157,7 @@ def _runs(tx: Transaction, query: ListRuns) -> RunPage:
         source = _RUN_ID
     elif query.digest is not None and query.statuses and all(RUN_CODE[s] < R_COMPLETED for s in query.statuses):
         source = _RUN_UNFINISHED
-    elif query.ended_before is not None:
+    elif query.ended_before is not None or query.ended_since is not None:
         source = _RUN_ENDED
     elif query.statuses and query.digest is None:
         # One status after the other: the index has them in order, and nothing is sorted but what is given back.
@@ -180,6 +183,7 @@ def _some_runs(tx: Transaction, query: ListRuns, source: str, statuses: tuple[Ru
         "r.key < ?": query.before,
         "r.workflow = ?": query.workflow,
         "r.ended_at < ?": query.ended_before,
+        "r.ended_at >= ?": query.ended_since,
         "r.graph = (SELECT key FROM graph WHERE digest = ?)": query.digest,
         "r.origin = ?": query.origin,
         "r.created_at >= ?": query.since,
