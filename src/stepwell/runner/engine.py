@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..clock import Duration
 from ..commands import DEFAULT_STORE, either
@@ -32,15 +33,19 @@ from .recent import Recent
 from .reports.explain import served_by
 from .requests import Requests
 from .run import Run, as_run
+from .scheduling.batches import Limits
 from .starting import Starting, create_op
 from .triggered import Triggered
 from .waiting import Waiting
 from .watch import Watch
-from .worker.batches import Limits
 from .worker.debounce import Debounce
 from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
 from .worker.metrics import IDLE, EngineMetrics
+
+if TYPE_CHECKING:
+    from .aio.engine import AsyncEngine
+    from .bodies.loop import LoopBodies
 
 RUNS_PER_COMMIT = 500
 
@@ -168,8 +173,9 @@ class Engine(Triggered):
         self._starting = Starting(
             self.store, self.code, self._runner, begin=self._work, announce=self._announce, adopt=self.requests.adopt
         )
+        self._async: AsyncEngine | None = None
         if self.code.given:
-            self._work()
+            self._work_soon()
 
     def __enter__(self) -> Engine:
         return self
@@ -178,6 +184,28 @@ class Engine(Triggered):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(0.5 if kind is not None and issubclass(kind, KeyboardInterrupt) else None)
+
+    async def __aenter__(self) -> AsyncEngine:
+        """The same engine for coroutines. `async def` bodies that begin from now on run on this loop."""
+        from .aio.engine import AsyncEngine
+
+        self._async = AsyncEngine(self)
+        return self._async
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._async is not None
+        await self._async.close()
+
+    def use_loop(self, loop: asyncio.AbstractEventLoop) -> LoopBodies | None:
+        """From now on async bodies begin on this loop."""
+        if self._closed:
+            raise EngineClosed("the engine is closed; open a new one")
+        if self._runner is None:
+            return None
+        self._runner.loop_bodies.use(loop)
+        return self._runner.loop_bodies
 
     def close(self, timeout: Duration | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
@@ -190,18 +218,42 @@ class Engine(Triggered):
             self._discovering.end(5)
         self.events.close()
         self.waiting.close()
+        if self._async is not None:
+            self._async.shut()
         self.store.close()
 
     # Starting
 
-    def run(self, workflow: Startable, *, check: bool = True, wait: Duration | None = None, **options: Any) -> Run:
+    def run(
+        self,
+        workflow: Startable,
+        *,
+        check: bool = True,
+        wait: Duration | None = None,
+        input: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+        priority: int = 0,
+        timeout: Duration | None = None,
+        seed: int | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> Run:
         """Start a run and wait for its end, `wait` seconds at most.
 
         Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
         returned however it stands then. The other options are those of `start`.
         """
         checking.checked_limit("wait", wait)  # before anything is started
-        run = self.start(workflow, **options)
+        run = self.start(
+            workflow,
+            input=input,
+            run_id=run_id,
+            idempotency_key=idempotency_key,
+            priority=priority,
+            timeout=timeout,
+            seed=seed,
+            tags=tags,
+        )
         row = self.waiting.wait(run.id, wait)
         return run._checked(row) if check else run
 
@@ -358,6 +410,17 @@ class Engine(Triggered):
         self.serving.everything = True
         self._require_runner().announce()
         self._discover()
+
+    def _work_soon(self) -> None:
+        """At once; on a loop, when that goes on: until then `async with` may say that bodies belong on it."""
+        try:
+            asyncio.get_running_loop().call_soon(self._work_unless_closed)
+        except RuntimeError:
+            self._work()
+
+    def _work_unless_closed(self) -> None:
+        with contextlib.suppress(EngineClosed):
+            self._work()
 
     def _work(self) -> None:
         """Start the runner with the first thing there is to do."""
