@@ -52,7 +52,7 @@ explore: ## Run the tests that draw examples, with new ones each time
 
 prove-postgres: ## Check the promises on real PostgreSQL servers that crash, restart and fail over (about half an hour)
 	@scripts/setup dev
-	STEPWELL_PROVE=postgres $(BIN)/pytest -n 0 tests/store/postgres tests/chaos/test_postgres.py
+	STEPWELL_PROVE=postgres $(BIN)/pytest -n 0 tests/store/postgres tests/chaos/test_postgres.py tests/runner/test_copying.py
 
 mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
 	@scripts/setup dev

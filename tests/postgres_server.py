@@ -106,7 +106,7 @@ class PostgresServer:
 
     def close(self) -> None:
         if self.process is not None and self.process.poll() is None:
-            self.stop()
+            self.stop(signal.SIGQUIT)  # nobody needs what it would still write
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, database: str, query: str = "") -> str:
