@@ -5,7 +5,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint bench load prove explore mutate clean
+.PHONY: help run test quick lint bench load chaos prove explore mutate clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -41,6 +41,11 @@ bench: ## Run the benchmarks
 load: ## Run what is too large for every day, and measure it
 	@scripts/setup dev
 	$(BIN)/python -m tests.load
+
+chaos: ## Break a fleet of Celery workers in every way for a while (MINUTES=10), and judge it (CHAOS_ARGS='--broker Redis')
+	@scripts/setup dev
+	@scripts/rabbitmq
+	$(BIN)/python -m tests.chaos.fleet --minutes $(or $(MINUTES),5) $(if $(SEED),--seed $(SEED)) $(CHAOS_ARGS)
 
 prove: ## Check the promises in simulated worlds (about 10 minutes)
 	@scripts/setup dev

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
-from . import completion, document_commands, options, server
+from . import completion, document_commands, fleet_commands, options, server
 from .command import declare
 from .exits import MEANINGS, forgiving_streams, report
 from .pipeline import pipelines
@@ -165,6 +165,7 @@ def handlers(
 
 
 document_commands.add_to(app)
+fleet_commands.add_to(app)
 server.add_to(app)
 
 

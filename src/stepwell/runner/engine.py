@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..clock import Duration
 from ..commands import DEFAULT_STORE, either
@@ -33,6 +34,7 @@ from .reports.explain import served_by
 from .requests import Requests
 from .run import Run, as_run
 from .starting import Starting, create_op
+from .triggered import Triggered
 from .waiting import Waiting
 from .watch import Watch
 from .worker.batches import Limits
@@ -41,13 +43,30 @@ from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
 from .worker.metrics import IDLE, EngineMetrics
 
+if TYPE_CHECKING:
+    from .aio.engine import AsyncEngine
+    from .bodies.loop import LoopBodies
+
 RUNS_PER_COMMIT = 500
 
 Startable = Workflow | Builder | Document | str
 """What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
 
 
-class Engine:
+def _opened(url: str | Store | None, broker: Any, *, brokered: bool) -> Store:
+    def open() -> Store:
+        return open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+
+    if not brokered:
+        return open()
+    from .celery.app import app_of
+    from .celery.brokered import BrokeredStore
+    from .celery.sender import HintSender
+
+    return BrokeredStore(open, HintSender(app_of(broker)), patient=True)
+
+
+class Engine(Triggered):
     """Runs workflows on a store.
 
         with Engine("sqlite:///orders.db") as engine:
@@ -55,7 +74,9 @@ class Engine:
             print(run.output("ship"))
 
     It works on the runs it started or adopted, and on every run of `workflows`, also those another process left. With
-    `runner=None` it only starts and looks. With `queues` it takes only nodes of these queues. With
+    `runner=None` it only starts and looks. With `runner="celery"` it does so too, and tells Celery workers of work: `broker` is
+    the URL of theirs, or a Celery application; such an engine may be used on both sides of a fork. With `queues` it takes only
+    nodes of these queues. With
     `guard=True` a body that asks the clock, chance, the network or a program for
     something that is not recorded fails, with the line that tried. `node_timeout` is the time limit of every node that has
     none. Durations are numbers of seconds, or timedeltas.
@@ -72,7 +93,8 @@ class Engine:
         workflows: Iterable[type[Workflow]] = (),
         jobs: Iterable[str] = (),
         handlers: Handlers | Iterable[Handler | str] = (),
-        runner: Literal["local"] | None = "local",
+        runner: Literal["local", "celery"] | None = "local",
+        broker: Any = None,
         max_concurrent_nodes: int = 8,
         max_async_nodes: int = 1_000,
         max_processes: int = 2,
@@ -84,11 +106,8 @@ class Engine:
         guard: bool = False,
     ) -> None:
         checking.check_home(url, runner)
-        given, allowed, taken = (
-            checking.checked_workflows(workflows),
-            checking.checked_modules(jobs),
-            checking.checked_queues(queues),
-        )
+        given, allowed = checking.checked_workflows(workflows), checking.checked_modules(jobs)
+        taken = checking.checked_queues(queues)
         lease, self._close_seconds = (
             checking.checked_lease(lease_seconds),
             checking.checked_seconds("close_seconds", close_seconds),
@@ -102,7 +121,7 @@ class Engine:
         )
         checking.refuse_while_importing_main()
         self.events = Events(lambda: self.metrics)
-        store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+        store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
         self.store: Store = ObservedStore(store, self.events)
         self._watch = Watch()
         self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, news=runner == "local")
@@ -154,8 +173,9 @@ class Engine:
         self._starting = Starting(
             self.store, self.code, self._runner, begin=self._work, announce=self._announce, adopt=self.requests.adopt
         )
+        self._async: AsyncEngine | None = None
         if self.code.given:
-            self._work()
+            self._work_soon()
 
     def __enter__(self) -> Engine:
         return self
@@ -164,6 +184,28 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(0.5 if kind is not None and issubclass(kind, KeyboardInterrupt) else None)
+
+    async def __aenter__(self) -> AsyncEngine:
+        """The same engine for coroutines. `async def` bodies that begin from now on run on this loop."""
+        from .aio.engine import AsyncEngine
+
+        self._async = AsyncEngine(self)
+        return self._async
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._async is not None
+        await self._async.close()
+
+    def use_loop(self, loop: asyncio.AbstractEventLoop) -> LoopBodies | None:
+        """From now on async bodies begin on this loop."""
+        if self._closed:
+            raise EngineClosed("the engine is closed; open a new one")
+        if self._runner is None:
+            return None
+        self._runner.loop_bodies.use(loop)
+        return self._runner.loop_bodies
 
     def close(self, timeout: Duration | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
@@ -176,18 +218,42 @@ class Engine:
             self._discovering.end(5)
         self.events.close()
         self.waiting.close()
+        if self._async is not None:
+            self._async.shut()
         self.store.close()
 
     # Starting
 
-    def run(self, workflow: Startable, *, check: bool = True, wait: Duration | None = None, **options: Any) -> Run:
+    def run(
+        self,
+        workflow: Startable,
+        *,
+        check: bool = True,
+        wait: Duration | None = None,
+        input: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+        priority: int = 0,
+        timeout: Duration | None = None,
+        seed: int | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> Run:
         """Start a run and wait for its end, `wait` seconds at most.
 
         Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
         returned however it stands then. The other options are those of `start`.
         """
         checking.checked_limit("wait", wait)  # before anything is started
-        run = self.start(workflow, **options)
+        run = self.start(
+            workflow,
+            input=input,
+            run_id=run_id,
+            idempotency_key=idempotency_key,
+            priority=priority,
+            timeout=timeout,
+            seed=seed,
+            tags=tags,
+        )
         row = self.waiting.wait(run.id, wait)
         return run._checked(row) if check else run
 
@@ -345,6 +411,17 @@ class Engine:
         self._require_runner().announce()
         self._discover()
 
+    def _work_soon(self) -> None:
+        """At once; on a loop, when that goes on: until then `async with` may say that bodies belong on it."""
+        try:
+            asyncio.get_running_loop().call_soon(self._work_unless_closed)
+        except RuntimeError:
+            self._work()
+
+    def _work_unless_closed(self) -> None:
+        with contextlib.suppress(EngineClosed):
+            self._work()
+
     def _work(self) -> None:
         """Start the runner with the first thing there is to do."""
         if self._closed:
@@ -384,7 +461,7 @@ class Engine:
 
     def _serve(self) -> None:
         with contextlib.suppress(EngineClosed):
-            again = self._discover()
+            again = self._fire_triggers(self._discover())
             if again is not None:
                 self._follower.serve_again(again)
 

@@ -184,13 +184,18 @@ class Code:
         if row.workflow in self.given or row.target is None:
             return self.given.get(row.workflow)
         try:
-            return self._load(row.target)
+            return self.load(row.target)
         except DefinitionError:  # a class inside a function is known to who started it
             if row.workflow not in self._added:
                 raise
             return self._added[row.workflow]
 
-    def _load(self, target: str) -> Target:
+    def known_class(self, named: str) -> type[Workflow] | None:
+        """The class of this name or address, if it was given or started here."""
+        found = self.given.get(named) or self._added.get(named)
+        return found or next((each for each in self._added.values() if each.target == named), None)
+
+    def load(self, target: str) -> Target:
         """The class that a row names; MissingJob if it is not registered and the store is a server."""
         try:
             return load_target(target, self._rows)
@@ -204,7 +209,7 @@ class Code:
         if target is None:
             return None
         try:
-            found = self._load(target)
+            found = self.load(target)
         except DefinitionError:
             latest = self._latest.get(workflow)
             if latest is None:
@@ -224,7 +229,7 @@ class Code:
             return found
         finder = self._rows if graph.trusted else self._registry
         try:
-            known = self.given.get(workflow) or (None if target is None else self._load(target))
+            known = self.given.get(workflow) or (None if target is None else self.load(target))
             if known is not None and not isinstance(known, type):
                 raise DefinitionError(
                     f"{target} is a function, but the nodes of its run are methods of a Workflow class"

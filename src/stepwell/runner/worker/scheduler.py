@@ -114,6 +114,8 @@ class Scheduler:
         """Nothing more is claimed until a suspect was; it has waited long enough for what is held."""
         self._suspects = 0
         self._lanes: dict[frozenset[Lane], dict[str, tuple[Lane, ...]]] = {}
+        self._withdrawn: set[str] = set()
+        """Kinds of bodies that cannot run here any more."""
         self._slots = {kind: limits.of(kind) for kind in KINDS}
         self._counts = dict.fromkeys(KINDS, 0)
         self._full: set[str] = set()
@@ -458,6 +460,15 @@ class Scheduler:
     def _may_claim(self) -> bool:
         return self.leased and not (self.closing or self.stalled or self.resting or self._suspects)
 
+    def withdraw(self, kind: str) -> None:
+        """From now on nothing with this kind of body is claimed."""
+        self._withdrawn.add(kind)
+        self._lanes.clear()
+        for pool in POOLS[kind]:
+            for run in [*self._ready_runs[pool]]:
+                self._discard_ready(pool, run)
+        self.look_around()
+
     def _remember(self, facts: RunFacts) -> None:
         """From now on it works on this run, which may have READY nodes."""
         known = self.facts.get(facts.run_id)
@@ -551,7 +562,7 @@ class Scheduler:
             found = {}
             for lane in sorted(lanes):
                 pool = f"{lane.body}!" if lane.careful else lane.body
-                if self.queues is None or lane.queue in self.queues:
+                if (self.queues is None or lane.queue in self.queues) and lane.body not in self._withdrawn:
                     found[pool] = (*found.get(pool, ()), lane)
             self._lanes[lanes] = found
         return found

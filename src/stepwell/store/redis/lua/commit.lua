@@ -173,6 +173,10 @@ local QUERIES = {
     }
     return reading.list_runs(q, number())
   end,
+  list_ended = function()
+    local q = {limit = number(), at = number(), number = number(), workflow = maybe(arg), statuses = list(number), tags = {}}
+    return reading.list_ended(q, number())
+  end,
   list_nodes = function() return reading.list_nodes({run = arg(), after = number(), count = number()}) end,
   count_nodes = function() return reading.count_nodes({run = arg()}) end,
   list_attempts = function()
