@@ -33,11 +33,11 @@ from .recent import Recent
 from .reports.explain import served_by
 from .requests import Requests
 from .run import Run, as_run
+from .scheduling.batches import Limits
 from .starting import Starting, create_op
 from .triggered import Triggered
 from .waiting import Waiting
 from .watch import Watch
-from .worker.batches import Limits
 from .worker.debounce import Debounce
 from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
