@@ -407,8 +407,7 @@ class Scheduler:
                 size += len(settle.output)
             batch.settling.append(held)
             settles.append(settle)
-            if held.facts.run_id in self.facts:
-                self._add_ready(held.facts.run_id)
+        self.mark_ready({held.facts.run_id for held in batch.settling})
         if lines:
             batch.lines = len(lines)
             batch.ops += lines
