@@ -32,12 +32,12 @@ from .listing import Runs, run_query
 from .recent import Recent
 from .requests import Requests
 from .run import Run, as_run
+from .scheduling.batches import Limits
 from .starting import Starting, create_op
 from .triggered import Triggered
 from .unfinished import told_of_unfinished, unfinished_here
 from .waiting import Waiting
 from .watch import Watch
-from .worker.batches import Limits
 from .worker.debounce import Debounce
 from .worker.follower import Follower
 from .worker.local_runner import LocalRunner

@@ -29,15 +29,15 @@ from ..bodies.loop import LoopBodies
 from ..bodies.recording import Ledger
 from ..bodies.threads import BodyThreads
 from ..bodies.transaction import TransactionAttempt
-from .backpressure import BackpressureEvent
-from .batches import CommitResult, Limits
+from ..scheduling.backpressure import BackpressureEvent
+from ..scheduling.batches import CommitResult, Limits
+from ..scheduling.scheduler import Scheduler
 from .debounce import Debounce
 from .group_commit import GroupCommit, now
 from .housekeeper import Housekeeper
 from .lease import Lease
 from .metrics import EngineMetrics, snapshot
 from .others import Others
-from .scheduler import Scheduler
 from .time_limits import Timekeeper
 from .timetable import Due, Timetable
 
