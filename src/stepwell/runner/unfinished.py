@@ -6,7 +6,7 @@ from ..commands import command
 from ..model import GetRun, RunRow
 from ..store import Store
 from ..words import count
-from .worker.scheduler import Scheduler
+from .scheduling.scheduler import Scheduler
 
 LOOKED_AT = 100
 NAMED = 5
