@@ -175,14 +175,9 @@ def test_a_graph_is_frozen_exported_and_put_back(engine: Any) -> None:
 
 
 def test_a_client_has_the_verbs_of_an_engine() -> None:
-    own = {"metrics", "on", "serve", "start_definition", "use_loop"}  # of a process that works
-    for name, member in inspect.getmembers(Engine):
-        if name.startswith("_") or name in own:
-            continue
-        assert hasattr(Client, name), name
-        if inspect.isfunction(member) and name != "run":
-            wanted = list(inspect.signature(member).parameters)
-            assert list(inspect.signature(getattr(Client, name)).parameters) == wanted, name
+    for name in ("start", "start_many", "save", "workflows", "get", "compare", "runs", "wait", "adopt", "close"):
+        wanted = list(inspect.signature(getattr(Engine, name)).parameters)
+        assert list(inspect.signature(getattr(Client, name)).parameters) == wanted, name
 
 
 def test_events_are_followed(serving: Serving) -> None:
