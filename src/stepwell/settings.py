@@ -43,6 +43,8 @@ class Settings:
     """Where runs are kept, and how a worker works; None stands for the default of the engine."""
 
     store: str = DEFAULT_STORE
+    broker: str | None = None
+    """The URL of the broker through which Celery workers are told of work."""
     max_concurrent_nodes: int | None = None
     lease_seconds: float | None = None
     close_seconds: float | None = None
@@ -204,6 +206,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "max_concurrent_nodes": _number(int),
     "lease_seconds": _number(float),
     "close_seconds": _number(float),
+    "broker": _text,
     "jobs": _names,
     "pipelines": _list,
     "handlers": _names,
@@ -215,6 +218,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 _TABLES: Mapping[str, Callable[[Any], tuple[Any, list[str]]]] = {"services": _services, "secrets": _sources}
 _NEEDED = {
     "store": "a URL",
+    "broker": "a URL",
     "max_concurrent_nodes": "a whole number",
     "lease_seconds": "a number of seconds",
     "close_seconds": "a number of seconds",

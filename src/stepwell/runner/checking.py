@@ -180,9 +180,10 @@ def check_home(url: object, runner: object) -> None:
     """What an engine works on, and how."""
     if url is not None and not isinstance(url, str) and not callable(getattr(url, "commit", None)):
         raise InputError(f"Engine({shown(url)}): a store or its URL is needed, as in sqlite:///orders.db")
-    if runner not in ("local", None):
+    if runner not in ("local", "celery", None):
         raise InputError(
-            f"runner={shown(runner)}: 'local', or None for an engine that only starts and looks, is needed"
+            f"runner={shown(runner)}: 'local', 'celery' for an engine that leaves the work to Celery workers, or None for one "
+            "that only starts and looks, is needed"
         )
 
 

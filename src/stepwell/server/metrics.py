@@ -25,7 +25,7 @@ class Requests:
     """Counts requests by method, route and status, and how long they took."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+        self.app = app
         self._lock = threading.Lock()
         self.counts: Counter[tuple[str, str, int]] = Counter()
         self.buckets: Counter[float] = Counter()
@@ -33,7 +33,7 @@ class Requests:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         began, status = time.perf_counter(), 500
 
@@ -44,7 +44,7 @@ class Requests:
                 self._count(scope, status, time.perf_counter() - began)
             await send(message)
 
-        await self._app(scope, receive, note)
+        await self.app(scope, receive, note)
 
     def _count(self, scope: Scope, status: int, took: float) -> None:
         """Until the answer begins: streams last as long as somebody listens."""

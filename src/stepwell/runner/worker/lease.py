@@ -89,6 +89,8 @@ class Lease:
         self._seconds = seconds
         self._versions = versions
         self._lacks = lacks
+        self.about: dict[str, Any] = {}
+        """What else is said of this worker."""
         self._state = LeaseState(worker, microseconds(seconds))
         self._holding = holding
         self._on_held = on_held
@@ -138,6 +140,7 @@ class Lease:
             "host": platform.node(),
             "machine": machine(),
             "serves": self._versions(),
+            **self.about,
         }
         if self._queues is not None:
             said["queues"] = self._queues

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...clock import SECOND
@@ -25,19 +25,19 @@ from ..bodies.attempt import Attempt, settle
 from ..bodies.capture import start_capture, stop_capture
 from ..bodies.held import Held, RunFacts
 from ..bodies.host import Services
-from ..bodies.loop import LoopThread
+from ..bodies.loop import LoopBodies
 from ..bodies.recording import Ledger
 from ..bodies.threads import BodyThreads
 from ..bodies.transaction import TransactionAttempt
-from .backpressure import BackpressureEvent
-from .batches import CommitResult, Limits
+from ..scheduling.backpressure import BackpressureEvent
+from ..scheduling.batches import CommitResult, Limits
+from ..scheduling.scheduler import Scheduler
 from .debounce import Debounce
 from .group_commit import GroupCommit, now
 from .housekeeper import Housekeeper
 from .lease import Lease
 from .metrics import EngineMetrics, snapshot
 from .others import Others
-from .scheduler import Scheduler
 from .time_limits import Timekeeper
 from .timetable import Due, Timetable
 
@@ -89,9 +89,10 @@ class LocalRunner:
         self._again_soon = Debounce(self._look_again, "stepwell-claims", CONTENDED_SECONDS)
         self._bodies = BodyThreads(limits.threads, self, lambda: self.scheduler.count("thread"))
         self._time = Timekeeper(self.scheduler, self._lock, self.timetable, self._commits, self._bodies)
-        self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
+        self._loop = LoopBodies(self._begins_elsewhere, self._settled_elsewhere, self._loop_is_gone)
         self._processes: ProcessBodies | None = None
         self._closed = False
+        self._on_found: Callable[[], None] = lambda: None
         self._replaced = threading.Event()
         self._guarded = guarded
         ledger = Ledger(store, self._commits.submit_from_a_body)
@@ -122,6 +123,10 @@ class LocalRunner:
         self._house.start()
         start_capture()
 
+    @property
+    def loop_bodies(self) -> LoopBodies:
+        return self._loop
+
     def announce(self) -> None:
         """Tell others which versions of which workflows are here."""
         self._lease.announce()
@@ -132,9 +137,12 @@ class LocalRunner:
         self.pump()
 
     def mark_ready(self, runs: Iterable[RunId]) -> None:
+        named = tuple(runs)
         with self._lock:
-            self.scheduler.mark_ready(runs)
+            self.scheduler.mark_ready(named)
         self.pump()
+        if named:
+            self._found_work()
 
     def serve(self, pairs: Mapping[tuple[str, str], frozenset[Lane]]) -> None:
         """Work for these (workflow, digest) pairs, whoever started the runs."""
@@ -142,11 +150,14 @@ class LocalRunner:
             self.scheduler.serves = dict(pairs)
             self.scheduler.look_around()
         self.pump()
+        if pairs:
+            self._found_work()
 
     def look_around(self) -> None:
         with self._lock:
             self.scheduler.look_around()
         self.pump()
+        self._found_work()
 
     def look_for_suspects(self) -> None:
         with self._lock:
@@ -177,13 +188,19 @@ class LocalRunner:
         """Have `tell(queue, count)` called, now and then, while more is READY than this process takes."""
         self._others = Others(self._store, self.scheduler, self._lock, tell)
 
-    def rest(self) -> None:
-        """Claim nothing until `work_off` is called: whoever drives this process decides when it works."""
+    def rest(self, on_found: Callable[[], None] = lambda: None) -> None:
+        """Claim nothing until `work_off` is called: whoever drives this process decides when it works, and is told when there
+        may be something to claim."""
         with self._lock:
             self.scheduler.resting = True
+            self._on_found = on_found
 
-    def work_off(self, seconds: float) -> bool:
-        """Work until nothing is READY that is served here, or for so long; whether nothing is left. Then rest again."""
+    def _found_work(self) -> None:
+        if self.scheduler.resting:
+            self._on_found()
+
+    def work_off(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """Work until nothing is READY that is served here, or for so long, or `until`; whether nothing is left. Then rest."""
         deadline = time.monotonic() + seconds
         with self._lock:
             self.scheduler.resting = False
@@ -192,9 +209,33 @@ class LocalRunner:
         self.pump()
         with self._lock:
             while not (drained := self.scheduler.idle and self.scheduler.quiet) and time.monotonic() < deadline:
+                if self.scheduler.closing or self._replaced.is_set() or until():
+                    break
                 self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
             self.scheduler.resting = True
-            return drained
+            return drained and not self.scheduler.closing
+
+    def wait_until_idle(self, seconds: float) -> bool:
+        """Wait until no body is at work and nothing has to be settled, for so long; whether that is so."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            while not self.scheduler.idle and time.monotonic() < deadline:
+                self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
+            return self.scheduler.idle
+
+    @property
+    def runaways(self) -> int:
+        """Threads whose body did not end in time and still goes on."""
+        return self._bodies.lost
+
+    @property
+    def stopped(self) -> bool:
+        """It has given up, because its store is another one now."""
+        return self._replaced.is_set()
+
+    def describe(self, **about: Any) -> None:
+        """What others are told of this worker, besides what it serves. Before it starts."""
+        self._lease.about = about
 
     def sweep_in(self, microseconds: int) -> None:
         """Something becomes due then."""
@@ -402,6 +443,23 @@ class LocalRunner:
         self._commits.ended(held, settlement)
         self._commits.wake()
 
+    def _loop_is_gone(self, left: Sequence[Held]) -> None:
+        """The application has closed its loop: async bodies are left to others, those that had begun too."""
+        with self._lock:
+            self.scheduler.withdraw("loop")
+            for held in left:
+                if not held.over:
+                    verdict = settling.lost(held.spec) if held.begun else settling.RELEASED
+                    self.scheduler.finished(held, settle(held, verdict), now())
+            self._commits.ask()
+        self._commits.wake()
+        if not self._closed:
+            log.warning(
+                "the event loop that async bodies ran on was closed before the engine; %d of them are given back, and this "
+                "engine runs no others",
+                len(left),
+            )
+
     def _process_bodies(self) -> ProcessBodies:
         if self._processes is None:
             from ..bodies.process import ProcessBodies
@@ -439,6 +497,7 @@ class LocalRunner:
 
     def end_overdue(self, due: Due) -> None:
         self._time.end(due.overdue)
+        self._loop.look()
 
     # The end
 

@@ -55,10 +55,10 @@ LOCAL = Principal("loopback", (SCOPES[-1],))
 
 
 class Guard:
-    """`is_open` tells paths that need nobody to be known: health checks, and webhooks, which check their callers themselves."""
+    """`open_paths` need nobody to be known: health checks, and webhooks, which check their callers themselves."""
 
     def __init__(self, app: ASGIApp, store: Store, hosts: Collection[str], open_paths: Collection[str]) -> None:
-        self._app = app
+        self.app = app
         self._store = store
         self._hosts = {name.lower().rstrip(".") for name in hosts} | LOOPBACK_NAMES
         self._open = frozenset(path for path in open_paths if not path.endswith("/"))
@@ -66,7 +66,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         if scope["type"] != "http":  # there are no websockets
             await send({"type": "websocket.close", "code": 1008})
@@ -80,7 +80,7 @@ class Guard:
             body.check_length(headers)
             if not self._is_open(scope["path"]):
                 scope[PRINCIPAL] = await self._who(scope, headers)
-            await self._app(scope, body.receive, answer.send)
+            await self.app(scope, body.receive, answer.send)
         except Problem as problem:
             if not answer.begun:
                 await problem_response(problem, scope["path"])(scope, receive, answer.send)
@@ -159,7 +159,12 @@ def host_name(text: str) -> str | None:
         _ = parts.port
     except ValueError:
         return None
-    if name is None or parts.path or parts.query or parts.fragment or "@" in text or parts.netloc != text:
+    if (
+        name is None
+        or "@" in text
+        or parts.netloc != text
+        or not all(each.isalnum() or each in ".-_:" for each in name)
+    ):
         return None
     return name.rstrip(".") or None
 

@@ -76,6 +76,7 @@ async def follow_run(
 
     `reset`: the run is not the one it was (deleted, created again); begin anew, without Last-Event-ID.
     """
+    service.feed.check_room()
     row = await to_thread.run_sync(service.row, run_id)
     place = _place(last_event_id)
     place = (0 if after is None else after) if place is None else place
@@ -155,6 +156,7 @@ async def follow_all(service: Given, request: Request, last_event_id: LastEventI
 
     `reset`: too much has happened since the client left off; list the runs anew.
     """
+    service.feed.check_room()
     return stream(_all_events(service, _place(last_event_id), Visitor(service, request)))
 
 
@@ -208,6 +210,7 @@ async def follow_logs(
     until: Annotated[Literal["ended"] | None, Query(description="Close the stream once the run has ended.")] = None,
 ) -> StreamingResponse:
     """What the bodies of a run log and print, as it is stored. After a break, lines of the moment it broke may come twice."""
+    service.feed.check_room()
     run = await to_thread.run_sync(service.stored, run_id)
     index = None if node is None else await to_thread.run_sync(service.index_of, run, node)
     lines = NewLines(run, index, attempt, since=_place(last_event_id))

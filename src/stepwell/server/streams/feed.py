@@ -114,6 +114,14 @@ class Feed:
             await asyncio.sleep(min(0.25, seconds - waited))
             waited += 0.25
 
+    def check_room(self) -> None:
+        """Before a stream begins: afterwards nothing can be refused."""
+        if self._closed or len(self._watchers) >= MAX_STREAMS:
+            told = (
+                "the server is closing" if self._closed else f"{MAX_STREAMS} streams are open, and no more are allowed"
+            )
+            raise Problem(503, told, headers={"Retry-After": "2"})
+
     def poke(self) -> None:
         """Something was committed in this process."""
         if self._watchers:
@@ -124,12 +132,7 @@ class Feed:
         """A stream of a run, from after this entry of its journal on; of all runs if None is named."""
         watcher = Watcher(run_id)
         with self._lock:
-            if self._closed:
-                raise Problem(503, "the server is closing", headers={"Retry-After": "2"})
-            if len(self._watchers) >= MAX_STREAMS:
-                raise Problem(
-                    503, f"{MAX_STREAMS} streams are open, and no more are allowed", headers={"Retry-After": "2"}
-                )
+            watcher.closed = self._closed
             if run_id is None and not any(each.run_id is None for each in self._watchers):
                 self._seen.clear()  # nobody has looked at all runs meanwhile
                 self._ended_since = self._store.now() - SLACK
