@@ -11,11 +11,13 @@ from ..clock import SECOND, WallClock
 from ..define import Builder, Target, Workflow
 from ..define.document import DocumentError
 from ..errors import DefinitionError, InputError, MissingJob, RunConflict
+from ..model import parted
 from ..store import Store, reader
-from ..triggers.book import Triggers
+from ..triggers.book import StoredTrigger, Triggers
 from ..triggers.definition import Trigger
 from ..triggers.firing import Firing, NotHere
-from ..triggers.rendering import Start
+from ..triggers.rendering import Start, make_start
+from ..triggers.state import State
 from ..words import shown
 
 if TYPE_CHECKING:
@@ -38,18 +40,43 @@ class EngineTriggers(Triggers):
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         now = calendar_clock(engine.store)
-        super().__init__(engine.store, self._start_run, now, engine.look_at_triggers)
-        self._firing = Firing(engine.store, self._start_run, now)
+        super().__init__(engine.store, self.start_run, now, engine.look_at_triggers)
+        self._firing = Firing(engine.store, self.start_run, now)
 
     def fire_due(self) -> float:
         """Fire what is due; in how many seconds to look again. Any number of processes may do it."""
         return self._firing.fire_due() / SECOND
 
+    def add(self, trigger: Trigger, *, paused: bool | None = None, declared_in: str | None = None) -> StoredTrigger:
+        if isinstance(trigger, Trigger) and trigger.is_schedule:
+            self._check_input(trigger)
+        return super().add(trigger, paused=paused, declared_in=declared_in)
+
+    def _check_input(self, trigger: Trigger) -> None:
+        """What a schedule would start now must fit its workflow, as far as that is here."""
+        now = self._now()
+        start = make_start(trigger, State(0, trigger.digest, now, now, now), "check", now)
+        known = self._engine.code.known_class(trigger.workflow)
+        if known is not None:
+            known(**start.input)
+        elif ":" not in trigger.workflow and self.lacks(trigger) is None:
+            self._engine.documents.find(trigger.workflow).checked_input(start.input)
+
+    def lacks(self, trigger: Trigger) -> str | None:
+        """Why a run could not be started of it now, as far as it can be told without importing anything."""
+        name, number = parted(trigger.workflow)
+        if ":" in name or self._engine.code.known_class(name) is not None:
+            return None
+        if reader.get_version(self._engine.store, "document", name, number) is not None:
+            return None
+        return f"no document {trigger.workflow!r} is stored here: until there is one, runs of it cannot be started"
+
     def load(self, file: str | os.PathLike[str]) -> list[Trigger]:
         """The triggers that a JSON or YAML file describes: one, or a list of them."""
         return load_triggers(file)
 
-    def _start_run(self, start: Start) -> bool:
+    def start_run(self, start: Start) -> bool:
+        """Start a run; False if it is there. NotHere if this engine has not the code of it."""
         engine = self._engine
         if reader.get_run(engine.store, start.run_id) is not None:
             return False
@@ -71,7 +98,7 @@ class EngineTriggers(Triggers):
             return start.workflow, start.input
         if found is None:
             try:
-                found = code.load(start.workflow)
+                found = code.registered(start.workflow)
             except DefinitionError as error:
                 raise NotHere(str(error)) from error
         made = found(**start.input)

@@ -88,9 +88,11 @@ class Triggers:
 
     def all(self) -> list[StoredTrigger]:
         """By name."""
-        now = self._now()
-        rows = reader.all_records(self._store, RECORD)
-        return [self._stored(row.key, State.decoded(row.value), now) for row in rows]
+        return [self.stored(row) for row in reader.all_records(self._store, RECORD)]
+
+    def stored(self, row: RecordRow) -> StoredTrigger:
+        """What a record of the store says."""
+        return self._stored(row.key, State.decoded(row.value), self._now())
 
     def get(self, name: str) -> StoredTrigger:
         """The trigger of this name; InputError says which there are."""

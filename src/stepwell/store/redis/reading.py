@@ -52,7 +52,7 @@ from ...model.outputs import Completion
 from ..rules.codes import ATTEMPT_STATUS, KINDS, NODE_STATUS, RUN_CODE, VERSION_CODE
 from ..rules.paging import page_of
 from .decoding import Blobs, admission, attempts_of, run_row, whole
-from .encoding import (
+from .fields import (
     ENTRY,
     NO_NODE,
     Arg,
