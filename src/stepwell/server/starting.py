@@ -6,10 +6,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..define import Definition, Workflow
+from ..define import Bodies, Definition, Workflow
 from ..define.document import Document
+from ..define.document.repairing import with_templates_read
 from ..errors import InputError, MissingJob
+from ..graph import from_frozen
 from ..ids import checked_run_id, new_run_id
+from ..kernel.healing import arrange
 from ..model import RunRow, parted
 from ..runner import Engine
 from ..runner.starting import create_op
@@ -67,6 +70,30 @@ def start_document(service: Service, document: Document, asked: StartRequest, ke
         except MissingJob:
             pass
     definition = service.engine.code.definition_of_document(document, asked.input, works=False)
+    return _start(service, service.engine, definition, asked, key)
+
+
+def start_given(
+    service: Service,
+    asked: StartRequest,
+    document: dict[str, Any] | None,
+    graph: dict[str, Any] | None,
+    workflow: str | None,
+    key: str | None,
+) -> tuple[RunRow, bool]:
+    """A run of what came with the request. A graph names jobs: they run where they are registered, and nowhere else."""
+    if (document is None) == (graph is None):
+        raise InputError("either `document` or `graph` is needed, which say what is to run")
+    if document is not None:
+        return start_document(service, Document(document, service.handlers), asked, key)
+    if workflow is None or not workflow.strip() or not workflow.isprintable():
+        raise InputError("`workflow` is needed beside `graph`: the name that runs of it have")
+    if asked.input:
+        raise InputError("`input` is for documents: the nodes of a graph have their arguments")
+    read = with_templates_read(from_frozen(graph or {}), service.handlers)
+    definition = Definition(
+        workflow, None, arrange(read, read, pinned=True, trusted=False), {}, "fail_fast", None, Bodies()
+    )
     return _start(service, service.engine, definition, asked, key)
 
 
