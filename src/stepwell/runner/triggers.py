@@ -30,6 +30,15 @@ def calendar_clock(store: Store) -> Callable[[], int]:
     return WallClock().now if store.url.startswith("sqlite:") else store.now
 
 
+def trigger_book(store: Store) -> Triggers:
+    """The triggers of a store, for who declares some and starts nothing."""
+
+    def nothing(start: Start) -> bool:
+        raise NotHere(f"{start.workflow} is not started here")
+
+    return Triggers(store, nothing, calendar_clock(store))
+
+
 class EngineTriggers(Triggers):
     """The triggers of a store. An engine that serves fires them; see docs/triggers.md.
 
