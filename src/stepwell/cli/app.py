@@ -49,6 +49,13 @@ def stepwell(
     context.obj = Where(store, server_url)
 
 
+@declare(app, "init")
+def init(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to write it; it is made if need be.")] = ".",
+) -> None:
+    """Write a small project: a workflow, tests that take no time, a recorded run, and pyproject.toml."""
+
+
 @declare(app, "run")
 def run(
     target: options.Target,
