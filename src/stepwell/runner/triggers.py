@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +86,12 @@ class EngineTriggers(Triggers):
         if number is None and registered_workflow(self._engine.store, name) is not None:
             return None
         return f"no document {trigger.workflow!r} is stored here: until there is one, runs of it cannot be started"
+
+    def fire_for_state(self, stored: StoredTrigger, key: str, state: Mapping[str, Any]) -> str:
+        """Start what a new state of a pipeline triggers; the same key is the same run."""
+        run_id = f"{stored.name}:state-{key}"
+        self.start_run(make_start(stored.trigger, stored.state, run_id, self._now(), {"state": state}))
+        return run_id
 
     def load(self, file: str | os.PathLike[str]) -> list[Trigger]:
         """The triggers that a JSON or YAML file describes: one, or a list of them."""

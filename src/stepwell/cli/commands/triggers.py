@@ -80,6 +80,9 @@ def when(trigger: Trigger) -> str:
             return f"every {data['every']:g} s"
         case "webhook":
             return f"POST /hooks/{trigger.name} ({data['webhook'].get('scheme', 'hmac')})"
+        case "state":
+            given = data["state"]
+            return f"new {given.get('stateType') or given['path']} of {given['pipeline']}"
         case "run_finished":
             return f"after {data['run_finished']['workflow']} {'|'.join(data['run_finished']['status'])}"
 
