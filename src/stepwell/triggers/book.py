@@ -46,6 +46,16 @@ class StoredTrigger(NamedTuple):
     def version(self) -> int:
         return self.state.version
 
+    @property
+    def error(self) -> str | None:
+        """Why the latest start did not succeed."""
+        return self.state.error
+
+    @property
+    def waiting(self) -> int:
+        """Times, and backfills, that wait for the run before or to be started."""
+        return len(self.state.queue) + len(self.state.pending) + len(self.state.backfills)
+
     def next_fires(self, count: int = 1) -> list[float]:
         """When it fires next, in seconds since 1970; nothing if it is paused or no schedule."""
         schedule = None if self.paused else schedule_of(self.trigger, self.state)
