@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import time
 from collections.abc import Iterator
@@ -209,3 +210,51 @@ def test_trouble_with_the_server_is_told(serving: Serving, tmp_path: Path) -> No
                 client.start("add")
     with Client(serving.url) as client, pytest.raises(RunNotFound, match="nobody"):
         client.get("nobody")
+
+
+def test_coroutines_have_the_same_client(serving: Serving) -> None:
+    async def program() -> None:
+        async with Client(serving.url) as client:
+            run = await client.run(Order(order_id=8))
+            assert await run.status is RunStatus.COMPLETED
+            assert await run.output("charge") == {"charged": 8, "express": False}
+            failing = await client.start("Order", input={"order_id": -8})
+            await failing
+            assert await failing.status is RunStatus.FAILED
+            again = await failing.retry()
+            with pytest.raises(RunFailed):
+                await (await again.wait(30)).check()
+            assert run.id in [each.id for each in await client.runs(workflow="Order")]
+            seen = 0
+            async for event in client.events(run):
+                seen += 1
+                if event.data["kind"] == "run" and event.data["status"] == "COMPLETED":
+                    break
+            assert seen == (await client.get(run.id)).sync.row.seq
+            builder = Builder("slow")
+            builder.node("only", job="tests.server.test_client:slow")
+            with pytest.raises(RunStillActive):
+                await (await client.start(builder)).wait(0.01)
+
+    asyncio.run(program())
+
+
+def test_a_server_without_the_code_checks_and_draws_what_workers_have(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/registered.db"
+    with running(url) as other, Client(other.url) as client:
+        with pytest.raises(InputError, match="no workflow 'Order' is known"):
+            client.start("Order")
+        with Engine(url) as worker:
+            worker.serve([Order])
+            workflow = client.transport.get("/api/v1/workflows/Order")
+            assert (workflow["kind"], workflow["input"]["required"]) == ("class", ["order_id"])
+            assert [each["name"] for each in client.transport.get("/api/v1/workflows")["items"]] == ["Order"]
+            graph = client.transport.get("/api/v1/workflows/Order/graph")
+            assert [node["id"] for node in graph["nodes"]] == ["validate", "charge"]
+            with pytest.raises(InputError, match="an integer is needed"):
+                client.start("Order", input={"order_id": "seven"})
+            with pytest.raises(InputError, match="express_delivery"):
+                client.start("Order", input={"order_id": 7, "express_delivery": True})
+            run = client.run("Order", input={"order_id": 7})
+            assert run.input == {"order_id": 7, "express": False}
+            assert run.output("charge")["charged"] == 7

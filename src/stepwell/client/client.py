@@ -28,11 +28,13 @@ from .events import Event, follow
 from .requests import RemoteRequests
 from .store import RemoteStore
 from .transport import SECONDS, Transport, path_of
+from .triggers import RemoteTriggers
 from .waiting import RemoteWaiting
 
 if TYPE_CHECKING:
     from ..runner.requests import Requests
     from ..runner.waiting import Waiting
+    from .asynchronous import AsyncClient
 
 
 class Client:
@@ -64,6 +66,9 @@ class Client:
         self.requests = cast("Requests", RemoteRequests(self.transport, self.store, self.code))
         self.waiting = cast("Waiting", RemoteWaiting(self.transport, self.store))
         self.documents: Documents = engine.documents
+        self.triggers = RemoteTriggers(self.transport)
+        """What starts runs by itself at the server: the verbs of `engine.triggers`."""
+        self._async: AsyncClient | None = None
 
     def __repr__(self) -> str:
         return f"<Client {self.transport.url}>"
@@ -75,6 +80,19 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    async def __aenter__(self) -> AsyncClient:
+        """The same client for coroutines."""
+        from .asynchronous import AsyncClient
+
+        self._async = AsyncClient(self)
+        return self._async
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._async is not None:
+            await self._async.close()
 
     def close(self, timeout: Duration | None = None) -> None:
         self.transport.close()

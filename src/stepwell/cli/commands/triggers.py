@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from ...client.triggers import RemoteTrigger, RemoteTriggers
 from ...clock import SECOND
 from ...errors import InputError
 from ...runner.triggers import EngineTriggers, load_triggers
@@ -29,9 +30,9 @@ from ..streams import json_text, say
 
 
 @contextmanager
-def _triggers(connection: Connection, *, make: bool = False) -> Iterator[EngineTriggers]:
-    """The triggers of the store; `make`: also of one that is not there yet."""
-    if not make:
+def _triggers(connection: Connection, *, make: bool = False) -> Iterator[EngineTriggers | RemoteTriggers]:
+    """The triggers of the store, or of the server; `make`: also of a store that is not there yet."""
+    if not make or connection.asks_server:
         with connection.store() as store:
             yield connection.engine(store).triggers
         return
@@ -53,22 +54,20 @@ def ls(connection: Connection, *, as_json: bool) -> None:
         return
     from ..show.screen import console, table
 
-    made = table("trigger", "workflow", "when", "next", "last", "fired", "is", wrapped=("is",))
+    made = table("trigger", "workflow", "when", "next", "is", wrapped=("when", "is"))
     for each in found:
         made.add_row(each.name, plain(each.trigger.workflow), plain(when(each.trigger)), *_standing(each))
     console().print(made)
 
 
-def _standing(each: StoredTrigger) -> tuple[str, ...]:
-    state = each.state
-    following = [time_text(int(time * SECOND)) for time in each.next_fires()]
-    last = "" if state.last_time is None else time_text(state.last_time - state.last_time % SECOND)
-    told = "paused" if state.paused else "active"
-    if state.error is not None:
-        told = f"in trouble: {one_line(plain(state.error))}"
-    elif state.queue or state.backfills:
-        told += f", {len(state.queue) + len(state.backfills)} waiting"
-    return "".join(following), last, str(state.fired), told
+def _standing(each: StoredTrigger | RemoteTrigger) -> tuple[str, str]:
+    """When it fires next, and how it stands."""
+    told = "paused" if each.paused else "active"
+    if each.error is not None:
+        told = f"in trouble: {one_line(plain(each.error))}"
+    elif each.waiting:
+        told += f", {each.waiting} waiting"
+    return "".join(time_text(int(time * SECOND)) for time in each.next_fires()), told
 
 
 def when(trigger: Trigger) -> str:
@@ -81,13 +80,16 @@ def when(trigger: Trigger) -> str:
             return f"every {data['every']:g} s"
         case "webhook":
             return f"POST /hooks/{trigger.name} ({data['webhook'].get('scheme', 'hmac')})"
+        case "state":
+            given = data["state"]
+            return f"new {given.get('stateType') or given['path']} of {given['pipeline']}"
         case "run_finished":
             return f"after {data['run_finished']['workflow']} {'|'.join(data['run_finished']['status'])}"
 
 
 def show(connection: Connection, name: str, *, count: int, as_json: bool) -> None:
     with _triggers(connection) as triggers:
-        stored = triggers.get(name)
+        stored = triggers.get(name) if isinstance(triggers, EngineTriggers) else triggers.get(name, count)
         versions = len(triggers.versions(name))
     record = {**stored.as_json(count), "versions": versions}
     if as_json:
