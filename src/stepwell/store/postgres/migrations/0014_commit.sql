@@ -62,6 +62,13 @@ BEGIN
       ON CONFLICT DO NOTHING;
 END $$;
 
+-- The attempts of a batch, once more: one of its own claims may have made them.
+CREATE FUNCTION find_attempts_1(p_claims text[], p_ordinals integer[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (SELECT array_agg(c.key * {ORDINALS} + s.ordinal ORDER BY s.place)
+            FROM unnest(p_claims, p_ordinals) WITH ORDINALITY s(claim, ordinal, place) LEFT JOIN claim c ON c.id = s.claim);
+END $$;
+
 -- The runs that are named, or have these attempts, or attempts of these workers; and the keys of the attempts, in order.
 CREATE FUNCTION lock_runs_1(p_ids jsonb, p_claims text[], p_ordinals integer[], p_dismissed jsonb,
                             OUT o_runs bigint[], OUT o_attempts bigint[]) LANGUAGE plpgsql AS $$
@@ -102,6 +109,7 @@ DECLARE
   v_bytes bytea[];
   v_mine bigint[];   -- the runs that are locked
   v_attempts bigint[];
+  v_stale boolean := false;   -- attempts were made since they were looked up
   v_lost bytea := convert_to('{WORKER_LOST_ERROR}', 'UTF8');
   f integer;   -- the rows of a set are the elements f to t of the arrays
   t integer;
@@ -125,6 +133,12 @@ BEGIN
     f := (v_op ->> 'from')::int;
     t := (v_op ->> 'to')::int;
     v_bytes := NULL;
+    IF v_stale AND v_op ->> 'op' IN ('settle', 'append') THEN
+      v_attempts := find_attempts_1(p_claims, p_ordinals);
+      v_stale := false;
+    ELSIF v_op ->> 'op' IN ('claim', 'share', 'restore') THEN
+      v_stale := true;
+    END IF;
     CASE v_op ->> 'op'
       WHEN 'settle' THEN
         v_receipt := settle_1(v_attempts[f:t], p_codes[f:t], p_numbers[f:t], p_first[f:t], p_second[f:t],
