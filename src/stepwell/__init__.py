@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .client import Client
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
     from .define.document import Document, DocumentError
     from .errors import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         MissingJob,
         MissingSecret,
         NodeNotFound,
+        NotAllowed,
         NotJson,
         NotStored,
         OtherRoot,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         RunPaused,
         RunStillActive,
         SchemaTooNew,
+        ServerError,
         StateError,
         StepwellError,
         Stopped,
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
     from .triggers import Trigger, TriggerError
 
 _HOMES = {
+    "client": ("Client",),
     "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
     "define.document": ("Document", "DocumentError"),
     "errors": (
@@ -83,6 +87,7 @@ _HOMES = {
         "MissingJob",
         "MissingSecret",
         "NodeNotFound",
+        "NotAllowed",
         "NotJson",
         "NotStored",
         "OtherRoot",
@@ -100,6 +105,7 @@ _HOMES = {
         "RunPaused",
         "RunStillActive",
         "SchemaTooNew",
+        "ServerError",
         "StateError",
         "StepwellError",
         "Stopped",
@@ -131,6 +137,7 @@ __all__ = [
     "AttemptStatus",
     "BadCassette",
     "Builder",
+    "Client",
     "Context",
     "DefinitionError",
     "Delta",
@@ -154,6 +161,7 @@ __all__ = [
     "NodeSpec",
     "NodeStatus",
     "NodeView",
+    "NotAllowed",
     "NotJson",
     "NotStored",
     "OtherRoot",
@@ -175,6 +183,7 @@ __all__ = [
     "RunStatus",
     "RunStillActive",
     "SchemaTooNew",
+    "ServerError",
     "StateError",
     "StepwellError",
     "Stopped",

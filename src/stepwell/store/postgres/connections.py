@@ -46,8 +46,10 @@ def worth_repeating(error: psycopg.Error) -> bool:
 
 
 class Connections:
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, most: int | None = None) -> None:
+        """`most`: how many are used at once; whoever needs another waits for one."""
         self._address = address
+        self._permits = contextlib.nullcontext() if most is None else threading.BoundedSemaphore(most)
         self._idle: list[psycopg.Connection[Any]] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -55,6 +57,11 @@ class Connections:
     @contextmanager
     def one(self) -> Iterator[psycopg.Connection[Any]]:
         """A connection for one use. One that broke is closed, and with it those that have been idle: they broke, too."""
+        with self._permits, self._used() as connection:
+            yield connection
+
+    @contextmanager
+    def _used(self) -> Iterator[psycopg.Connection[Any]]:
         connection = self._take()
         try:
             yield connection
