@@ -9,7 +9,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile
 .NOTPARALLEL:
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: ## Run the example workflow
 	@scripts/setup core
@@ -59,6 +59,10 @@ valkey: ## Run the tests of the Redis store on Valkey, from a wheel
 explore: ## Run the tests that draw examples, with new ones each time
 	@scripts/setup dev
 	STEPWELL_EXPLORE=1 $(BIN)/pytest $(PYTEST_ARGS) -m hypothesis
+
+prove-postgres: ## Check the promises on real PostgreSQL servers that crash, restart and fail over (about half an hour)
+	@scripts/setup dev
+	STEPWELL_PROVE=postgres $(BIN)/pytest -n 0 tests/store/postgres tests/chaos/test_postgres.py tests/runner/test_copying.py
 
 mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
 	@scripts/setup dev

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .client import Client
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
     from .define.document import Document, DocumentError
     from .errors import (
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from .triggers import Trigger, TriggerError
 
 _HOMES = {
+    "client": ("Client",),
     "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
     "define.document": ("Document", "DocumentError"),
     "errors": (
@@ -131,6 +133,7 @@ __all__ = [
     "AttemptStatus",
     "BadCassette",
     "Builder",
+    "Client",
     "Context",
     "DefinitionError",
     "Delta",

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..clock import SECOND, WallClock
 from ..define import Builder, Target, Workflow
 from ..define.document import DocumentError
+from ..define.document.inputs import checked_input
 from ..errors import DefinitionError, InputError, MissingJob, RunConflict
+from ..model import parted
 from ..store import Store, reader
-from ..triggers.book import Triggers
+from ..triggers.book import StoredTrigger, Triggers
 from ..triggers.definition import Trigger
 from ..triggers.firing import Firing, NotHere
-from ..triggers.rendering import Start
+from ..triggers.rendering import Start, make_start
+from ..triggers.state import State
 from ..words import shown
+from .code.registering import RegisteredWorkflow, registered_by_target, registered_definition, registered_workflow
+from .starting import create_op
 
 if TYPE_CHECKING:
     from .engine import Engine, Startable
@@ -26,6 +31,15 @@ def calendar_clock(store: Store) -> Callable[[], int]:
     """The clock that schedules go by. That of an embedded store counts from the boot of the machine, whose wall clock may have
     been wrong then."""
     return WallClock().now if store.url.startswith("sqlite:") else store.now
+
+
+def trigger_book(store: Store) -> Triggers:
+    """The triggers of a store, for who declares some and starts nothing."""
+
+    def nothing(start: Start) -> bool:
+        raise NotHere(f"{start.workflow} is not started here")
+
+    return Triggers(store, nothing, calendar_clock(store))
 
 
 class EngineTriggers(Triggers):
@@ -38,30 +52,82 @@ class EngineTriggers(Triggers):
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         now = calendar_clock(engine.store)
-        super().__init__(engine.store, self._start_run, now, engine.look_at_triggers)
-        self._firing = Firing(engine.store, self._start_run, now)
+        super().__init__(engine.store, self.start_run, now, engine.look_at_triggers)
+        self._firing = Firing(engine.store, self.start_run, now)
 
     def fire_due(self) -> float:
         """Fire what is due; in how many seconds to look again. Any number of processes may do it."""
         return self._firing.fire_due() / SECOND
 
+    def add(self, trigger: Trigger, *, paused: bool | None = None, declared_in: str | None = None) -> StoredTrigger:
+        if isinstance(trigger, Trigger) and trigger.is_schedule:
+            self._check_input(trigger)
+        return super().add(trigger, paused=paused, declared_in=declared_in)
+
+    def _check_input(self, trigger: Trigger) -> None:
+        """What a schedule would start now must fit its workflow, as far as that is here."""
+        now = self._now()
+        start = make_start(trigger, State(0, trigger.digest, now, now, now), "check", now)
+        known = self._engine.code.known_class(trigger.workflow)
+        if known is not None:
+            known(**start.input)
+        elif (told := self._told_of(start)) is not None:
+            checked_input(told.name, told.input, start.input)
+        elif self._is_document(trigger.workflow):
+            self._engine.documents.find(trigger.workflow).checked_input(start.input)
+
+    def lacks(self, trigger: Trigger) -> str | None:
+        """Why a run could not be started of it now, as far as it can be told without importing anything."""
+        name, number = parted(trigger.workflow)
+        if ":" in name or self._engine.code.known_class(name) is not None:
+            return None
+        if self._is_document(trigger.workflow):
+            return None
+        if number is None and registered_workflow(self._engine.store, name) is not None:
+            return None
+        return f"no document {trigger.workflow!r} is stored here: until there is one, runs of it cannot be started"
+
+    def fire_for_state(self, stored: StoredTrigger, key: str, state: Mapping[str, Any]) -> str:
+        """Start what a new state of a pipeline triggers; the same key is the same run."""
+        run_id = f"{stored.name}:state-{key}"
+        self.start_run(make_start(stored.trigger, stored.state, run_id, self._now(), {"state": state}))
+        return run_id
+
     def load(self, file: str | os.PathLike[str]) -> list[Trigger]:
         """The triggers that a JSON or YAML file describes: one, or a list of them."""
         return load_triggers(file)
 
-    def _start_run(self, start: Start) -> bool:
+    def start_run(self, start: Start) -> bool:
+        """Start a run; False if it is there. NotHere if this engine has not the code of it."""
         engine = self._engine
         if reader.get_run(engine.store, start.run_id) is not None:
             return False
-        workflow, given = self._startable(start)
         options: dict[str, Any] = {"run_id": start.run_id, "priority": start.priority, "tags": start.tags}
         try:
-            engine.start(workflow, input=given, **options)
+            told = self._told_of(start)
+            if told is not None:
+                definition = registered_definition(engine.store, told, start.input)
+                engine.start_definition(definition, create_op(definition, **options), fresh=False)
+            else:
+                workflow, given = self._startable(start)
+                engine.start(workflow, input=given, **options)
         except MissingJob as error:
             raise NotHere(str(error)) from error
         except RunConflict:  # somebody else was first, with another version of the trigger
             return False
         return True
+
+    def _told_of(self, start: Start) -> RegisteredWorkflow | None:
+        """A class whose code only workers have, and which they have told of. Whoever works here needs the code itself."""
+        engine, name = self._engine, start.workflow
+        if engine.works or engine.code.known_class(name) is not None or engine.code.is_registered(name):
+            return None
+        if ":" in name:
+            return registered_by_target(engine.store, name)
+        return None if self._is_document(name) else registered_workflow(engine.store, name)
+
+    def _is_document(self, text: str) -> bool:
+        return ":" not in text and reader.get_version(self._engine.store, "document", *parted(text)) is not None
 
     def _startable(self, start: Start) -> tuple[Startable, dict[str, Any] | None]:
         """What the workflow of a trigger is here, and its input if that is not part of it."""
@@ -71,7 +137,7 @@ class EngineTriggers(Triggers):
             return start.workflow, start.input
         if found is None:
             try:
-                found = code.load(start.workflow)
+                found = code.registered(start.workflow)
             except DefinitionError as error:
                 raise NotHere(str(error)) from error
         made = found(**start.input)

@@ -46,6 +46,16 @@ class StoredTrigger(NamedTuple):
     def version(self) -> int:
         return self.state.version
 
+    @property
+    def error(self) -> str | None:
+        """Why the latest start did not succeed."""
+        return self.state.error
+
+    @property
+    def waiting(self) -> int:
+        """Times, and backfills, that wait for the run before or to be started."""
+        return len(self.state.queue) + len(self.state.pending) + len(self.state.backfills)
+
     def next_fires(self, count: int = 1) -> list[float]:
         """When it fires next, in seconds since 1970; nothing if it is paused or no schedule."""
         schedule = None if self.paused else schedule_of(self.trigger, self.state)
@@ -88,9 +98,11 @@ class Triggers:
 
     def all(self) -> list[StoredTrigger]:
         """By name."""
-        now = self._now()
-        rows = reader.all_records(self._store, RECORD)
-        return [self._stored(row.key, State.decoded(row.value), now) for row in rows]
+        return [self.stored(row) for row in reader.all_records(self._store, RECORD)]
+
+    def stored(self, row: RecordRow) -> StoredTrigger:
+        """What a record of the store says."""
+        return self._stored(row.key, State.decoded(row.value), self._now())
 
     def get(self, name: str) -> StoredTrigger:
         """The trigger of this name; InputError says which there are."""
@@ -157,7 +169,17 @@ class Triggers:
     def declare(self, source: str, triggers: Iterable[Trigger]) -> list[StoredTrigger]:
         """Store what a document or a class declares; what it declared before and no longer does is removed."""
         declared = list(triggers)
-        for trigger in declared:
+        self.check_owner(source, declared)
+        stored = [self.add(trigger, declared_in=source) for trigger in declared]
+        names = {trigger.name for trigger in declared}
+        for row in reader.all_records(self._store, RECORD):
+            if row.key not in names and State.decoded(row.value).declared_in == source:
+                self.remove(row.key)
+        return stored
+
+    def check_owner(self, source: str, triggers: Iterable[Trigger]) -> None:
+        """Refuse a name that somebody else has: one trigger would silently take the place of another."""
+        for trigger in triggers:
             row = reader.get_record(self._store, RECORD, trigger.name)
             owner = source if row is None else State.decoded(row.value).declared_in
             if owner != source:
@@ -165,12 +187,6 @@ class Triggers:
                 raise InputError(
                     f"trigger {trigger.name!r} of {source} {by}: choose another name, or remove that one first"
                 )
-        stored = [self.add(trigger, declared_in=source) for trigger in declared]
-        names = {trigger.name for trigger in declared}
-        for row in reader.all_records(self._store, RECORD):
-            if row.key not in names and State.decoded(row.value).declared_in == source:
-                self.remove(row.key)
-        return stored
 
     # Firing
 

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from ..clock import SECOND
-from ..codec import MAX_DEPTH, check
-from ..errors import InputError, StepwellError
+from ..codec import encode
+from ..errors import GraphError, InputError, StepwellError
+from ..graph.check import Problem
+from ..graph.parse import parse
 from ..ids import time_ordered
 from ..templates import Missing, compile_template
 from .definition import Trigger, Webhook
@@ -121,18 +123,17 @@ def read_body(request: Request) -> Any:
 
 
 def _json(text: str) -> Any:
+    """JSON without surprises: not too deep, no key twice, no NaN, no half of a character."""
+    problems: list[Problem] = []
     try:
-        found = json.loads(text, parse_constant=_refuse_constant) if text.strip() else {}
-        check(found)  # no half characters, no infinite numbers, not too deep
-        return found
-    except RecursionError:
-        raise HookRefused(400, f"the body is nested deeper than {MAX_DEPTH} levels") from None
-    except (ValueError, InputError) as error:
-        raise HookRefused(400, f"the body is no JSON: {error}") from None
-
-
-def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON number")
+        found = parse(text, problems) if text.strip() else {}
+        encode(found)
+    except (GraphError, InputError) as error:
+        told = error.problems[0] if isinstance(error, GraphError) else error
+        raise HookRefused(400, f"the body is refused: {told}") from None
+    if problems:
+        raise HookRefused(400, f"the body is refused: {problems[0]}")
+    return found
 
 
 def _header(when: Webhook) -> str:

@@ -7,6 +7,8 @@ import functools
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
+from ...store import public
+from ...words import offered
 from .. import checking
 from ..engine import Engine
 from ..listing import Runs
@@ -72,7 +74,10 @@ class AsyncEngine:
         self._closing: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
-        return repr(self.sync).replace("<Engine", "<AsyncEngine", 1)
+        return f"<AsyncEngine {public(self.sync.store.url)}>"
+
+    def __dir__(self) -> list[str]:
+        return offered(AsyncEngine, ("shut",), "sync")
 
     run = starting_and_waiting(Engine.run)
     start = giving_a_run(Engine.start)
@@ -112,6 +117,7 @@ class AsyncEngine:
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._pool.call(self.sync.close, limit))
         await asyncio.shield(self._closing)
+        self.sync.tell_unfinished()
         if self._bodies is not None:
             await self._bodies.ended(CANCELLED_SECONDS)
 

@@ -13,6 +13,7 @@ from ...kernel.comparing import Comparison
 from ...kernel.measuring import RunMetrics
 from ...model import RunStatus
 from ...model.origin import Origin
+from ...words import offered
 from ..run import Run
 from .doors import Awaited, Pool, door, reading
 
@@ -50,7 +51,10 @@ class AsyncRun:
         return self.sync.id
 
     def __repr__(self) -> str:
-        return repr(self.sync).replace("<Run", "<AsyncRun", 1)
+        return f"<AsyncRun {self.id}>"  # nothing is read: that would hold up the loop
+
+    def __dir__(self) -> list[str]:
+        return offered(AsyncRun, (), "sync")
 
     def __await__(self) -> Generator[Any, None, AsyncRun]:
         return self.wait().__await__()

@@ -184,18 +184,31 @@ class Code:
         if row.workflow in self.given or row.target is None:
             return self.given.get(row.workflow)
         try:
-            return self.load(row.target)
+            return self._load(row.target)
         except DefinitionError:  # a class inside a function is known to who started it
             if row.workflow not in self._added:
                 raise
             return self._added[row.workflow]
+
+    def classes(self) -> list[type[Workflow]]:
+        """Those that were given, served or started here."""
+        return list(self._added.values())
 
     def known_class(self, named: str) -> type[Workflow] | None:
         """The class of this name or address, if it was given or started here."""
         found = self.given.get(named) or self._added.get(named)
         return found or next((each for each in self._added.values() if each.target == named), None)
 
-    def load(self, target: str) -> Target:
+    def is_registered(self, target: str) -> bool:
+        """Whether code may run from this address: it is registered, or its module allowed. Imports nothing."""
+        return ":" in target and (self._registry.knows(target) or self._registry.allows(target))
+
+    def registered(self, target: str) -> Target:
+        """What is at this address, if it is registered or its module allowed. For what came from elsewhere: whoever may write a
+        trigger must not choose among all that can be imported."""
+        return load_target(target, self._registry)
+
+    def _load(self, target: str) -> Target:
         """The class that a row names; MissingJob if it is not registered and the store is a server."""
         try:
             return load_target(target, self._rows)
@@ -209,7 +222,7 @@ class Code:
         if target is None:
             return None
         try:
-            found = self.load(target)
+            found = self._load(target)
         except DefinitionError:
             latest = self._latest.get(workflow)
             if latest is None:
@@ -229,7 +242,7 @@ class Code:
             return found
         finder = self._rows if graph.trusted else self._registry
         try:
-            known = self.given.get(workflow) or (None if target is None else self.load(target))
+            known = self.given.get(workflow) or (None if target is None else self._load(target))
             if known is not None and not isinstance(known, type):
                 raise DefinitionError(
                     f"{target} is a function, but the nodes of its run are methods of a Workflow class"
