@@ -5,7 +5,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint bench load chaos prove explore mutate clean
+.PHONY: help run test quick lint bench load chaos prove explore mutate year clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -62,6 +62,10 @@ prove-postgres: ## Check the promises on real PostgreSQL servers that crash, res
 mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
 	@scripts/setup dev
 	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),100) $(if $(ONLY),--only $(ONLY)) $(MUTATE_ARGS)
+
+year: ## Fire triggers through a simulated year: nearly 900,000 times, each once (three minutes; DAYS=20 SEED=7)
+	@scripts/setup dev
+	$(BIN)/python -m tests.triggers.long_year
 
 clean: ## Remove the environment, caches, build output and local runs
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .mutation .stepwell build dist bench/out

@@ -161,7 +161,7 @@ async def add_trigger(request: Request, service: Given, response: Response) -> A
 
 @routes.get("/triggers/{name}", "read")
 def get_trigger(
-    name: Name, service: Given, next: Annotated[int, Query(ge=0, le=1_000, description="So many next times.")] = 5
+    name: Name, service: Given, next: Annotated[int, Query(ge=0, le=100, description="So many next times.")] = 5
 ) -> TriggerModel:
     """A trigger: its definition, how it stands, and when it fires next."""
     return _model(_get(service, name), next)
