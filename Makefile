@@ -5,7 +5,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint bench load chaos prove explore mutate year clean
+.PHONY: help run test quick lint docs users bench load chaos prove explore mutate year clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -33,6 +33,15 @@ lint: ## Run the checks alone: style, format, types, import rules
 	$(BIN)/mypy
 	@echo '== imports'
 	$(BIN)/lint-imports --no-logo
+
+docs: ## Build the pages and the reference of every public name into site/, and check their links
+	@scripts/setup docs
+	$(BIN)/mkdocs build --quiet --strict
+	@echo build/site/index.html
+
+users: ## Check the types of a user's project with mypy and pyright
+	@scripts/setup users
+	$(BIN)/python -m tests.users
 
 bench: ## Run the benchmarks
 	@scripts/setup dev

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterator
@@ -42,8 +43,10 @@ def worth_repeating(error: psycopg.Error) -> bool:
 
 
 class Connections:
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, most: int | None = None) -> None:
+        """`most`: how many are used at once; whoever needs another waits for one."""
         self._address = address
+        self._permits = contextlib.nullcontext() if most is None else threading.BoundedSemaphore(most)
         self._idle: list[psycopg.Connection[Any]] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -51,6 +54,11 @@ class Connections:
     @contextmanager
     def one(self) -> Iterator[psycopg.Connection[Any]]:
         """A connection for one use. One that broke is closed, and with it those that have been idle: they broke, too."""
+        with self._permits, self._used() as connection:
+            yield connection
+
+    @contextmanager
+    def _used(self) -> Iterator[psycopg.Connection[Any]]:
         connection = self._take()
         try:
             yield connection

@@ -57,12 +57,14 @@ class PostgresStore:
     limits = LIMITS
     durability: Durability
 
-    def __init__(self, url: str, *, clock: Clock | None = None, migrations: bool = True) -> None:
+    def __init__(
+        self, url: str, *, clock: Clock | None = None, migrations: bool = True, connections: int | None = None
+    ) -> None:
         self._address = parse(url)
         self.url = self._address.url
         self._clock = clock
         self._pid = os.getpid()
-        self._connections = Connections(self._address)
+        self._connections = Connections(self._address, connections)
         self._sender = Sender(self._connections, self._address.schema)
         self._listener = Listener(self._connections, self._address.schema)
         self.transactions = BodyTransactions(self._connections, self._address.schema, self._call)

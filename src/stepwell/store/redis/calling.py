@@ -7,8 +7,10 @@ batch may be sent again.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from hiredis import pack_command
@@ -21,21 +23,24 @@ PAUSES = (0.01, 0.02, 0.04)
 
 
 class Calls:
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, most: int | None = None) -> None:
+        """`most`: how many connections are used at once; whoever needs another waits for one."""
         self._pool = client.connection_pool
         self._free: list[Any] = []
+        self._permits = nullcontext() if most is None else threading.BoundedSemaphore(most)
 
     def call(self, *commands: Sequence[Arg]) -> list[Any]:
         """The answers to these commands, sent together. The first error that the server answers is raised."""
         packed = [pack_command(tuple(command)) for command in commands]  # type: ignore[arg-type]
-        try:
-            connection = self._free.pop()
-        except IndexError:
-            connection = self._pool.get_connection()
-        try:
-            answers = self._ask(connection, packed)
-        finally:
-            self._free.append(connection)
+        with self._permits:
+            try:
+                connection = self._free.pop()
+            except IndexError:
+                connection = self._pool.get_connection()
+            try:
+                answers = self._ask(connection, packed)
+            finally:
+                self._free.append(connection)
         for answer in answers:
             if isinstance(answer, ResponseError):
                 raise answer
