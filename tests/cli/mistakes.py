@@ -20,6 +20,9 @@ with Engine("memory://", node_timeout=3) as engine:
 async def main() -> None:
     async with Engine("memory://") as engine:
         await engine.run(Order(order_id=7), runid="r")  # wrong
+        await engine.start_many([Order(order_id=7)], tag={})  # wrong
+        engine.on("metric", print)  # wrong
+        (await engine.runs(limit=3))[0].id.lower()
         run = await engine.start(Order(order_id=7), run_id="r")
         (await run.status).lower()
         run.status.lower()  # wrong
