@@ -10,6 +10,7 @@ import typer
 from ...errors import InputError
 from ...store import open_store, public
 from ..connect import Connection
+from .fleet import told_store
 from .run import import_all
 
 
@@ -33,7 +34,7 @@ def serve(
     if not no_runner:
         worker = {name: value for name, value in settings.for_workers.items() if name != "jobs"}
         worker["workflows"] = workflows
-    store = open_store(settings.store)
+    store = told_store(connection) if no_runner else open_store(settings.store)
     try:
         serving = Serving(
             store,
