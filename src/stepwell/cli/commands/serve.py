@@ -10,6 +10,7 @@ import typer
 from ...errors import InputError
 from ...store import open_store, public
 from ..connect import Connection
+from .fleet import told_store
 from .run import import_all
 
 
@@ -41,7 +42,7 @@ def serve(
         pipelines = find_pipelines(connection, named)
     else:
         pipelines = []
-    store = open_store(settings.store)
+    store = told_store(connection) if no_runner else open_store(settings.store)
     try:
         serving = Serving(
             store,

@@ -25,6 +25,8 @@ log = logging.getLogger("stepwell")
 LOOK_SECONDS = 5.0
 """How often a process that hears of nothing looks by itself: a hint that was lost costs no more."""
 OPEN_AGAIN_SECONDS = 1.0
+CONNECTIONS = 2
+"""To the server of the store, and one more that listens: a fleet has many processes."""
 
 
 class Host:
@@ -142,7 +144,7 @@ class Host:
         from ..engine import Engine
 
         plan = self._plan
-        store = BrokeredStore(lambda: open_store(plan.url), self._sender)
+        store = BrokeredStore(lambda: open_store(plan.url, connections=CONNECTIONS), self._sender)
         try:
             dismiss_dead(store)
             engine = Engine(
