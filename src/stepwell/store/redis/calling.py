@@ -33,14 +33,7 @@ class Calls:
         """The answers to these commands, sent together. The first error that the server answers is raised."""
         packed = [pack_command(tuple(command)) for command in commands]  # type: ignore[arg-type]
         with self._permits:
-            try:
-                connection = self._free.pop()
-            except IndexError:
-                connection = self._pool.get_connection()
-            try:
-                answers = self._ask(connection, packed)
-            finally:
-                self._free.append(connection)
+            answers = self._ask(packed)
         for answer in answers:
             if isinstance(answer, ResponseError):
                 raise answer
@@ -50,16 +43,25 @@ class Calls:
         while self._free:
             self._pool.release(self._free.pop())
 
-    def _ask(self, connection: Any, packed: Sequence[bytes]) -> list[Any]:
+    def _ask(self, packed: Sequence[bytes]) -> list[Any]:
         for pause in (*PAUSES, None):
             try:
+                connection = self._free.pop()
+            except IndexError:
+                connection = self._pool.get_connection()
+            try:
                 connection.send_packed_command(packed, check_health=False)
-                return [_answer(connection) for _ in packed]
-            except (ConnectionError, TimeoutError):
+                answers = [_answer(connection) for _ in packed]
+            except BaseException as error:
+                # Another one is asked for, and with it who the server is by now: sentinels may name another.
                 connection.disconnect()
-                if pause is None:
+                self._pool.release(connection)
+                if pause is None or not isinstance(error, ConnectionError | TimeoutError):
                     raise
                 time.sleep(pause)
+            else:
+                self._free.append(connection)
+                return answers
         raise AssertionError
 
 
