@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec
 import typer
 
 from ...errors import RunConflict
-from ...kernel.healing import POSSIBLE_RENAME, UNFIT
+from ...kernel.healing import POSSIBLE_RENAME, UNFIT, UNFIT_DATA
 from ...model import NODE_FAILED, RunRow, RunStatus
 from ...store import reader
 from ..connect import Connection
@@ -63,6 +63,8 @@ def _out_of_a_pause(row: RunRow) -> dict[str, str]:
         return {f"resume {row.id} --accept": _ACCEPTED, f"freeze {row.id}": "keeps the graph it has"}
     if (row.reason or "").startswith(UNFIT):
         return {f"resume {row.id} --input NAME=VALUE": "gives what its class asks for, and goes on"}
+    if (row.reason or "").startswith(UNFIT_DATA):
+        return {f"resume {row.id}": "goes on, once the code takes what is stored"}
     return {f"resume {row.id}": "goes on with it"}
 
 
@@ -74,6 +76,8 @@ def pause_told(row: RunRow) -> str:
         return "a node renamed?"
     if (row.reason or "").startswith(UNFIT):
         return "its input does not fit"
+    if (row.reason or "").startswith(UNFIT_DATA):
+        return "stored data does not fit its code"
     return "by somebody"
 
 

@@ -13,6 +13,7 @@ from ... import define
 from ...clock import SECOND
 from ...codec import decode
 from ...define.classes.workflow import check_one_name
+from ...define.code.address import loaded
 from ...define.code.bodies import definition_of_document
 from ...define.code.registry import names_in
 from ...define.document import Document
@@ -226,6 +227,20 @@ class Code:
             if found is None:
                 raise
             return found
+
+    def class_at_hand(self, row: RunRow) -> type[define.Workflow] | None:
+        """The class of a run, if it is imported; nothing is imported to find out."""
+        found: object = self.given.get(row.workflow) or self._added.get(row.workflow)
+        if found is None and row.target is not None:
+            found = loaded(row.target)
+        return found if isinstance(found, type) and issubclass(found, define.Workflow) else None
+
+    def at_hand(self, row: RunRow) -> define.Bodies:
+        """The code of a run as far as it is imported."""
+        cls = self.class_at_hand(row)
+        if cls is not None:
+            return define.bodies_for(cls)
+        return self._at_hand(row.workflow, self.graph_of(row)) or define.Bodies()
 
     def may_trust(self, current: Graph, new: Graph) -> bool:
         """Whether a graph that was read from somewhere names nothing but what the graph of a run does, or what is registered.

@@ -288,7 +288,7 @@ class LocalRunner:
         return self._bodies.begin(threads, keep=keep)
 
     def attempt(self, held: Held) -> Attempt:
-        return Attempt(held, self._services, self._read_frozen_at, guarded=self._guarded)
+        return Attempt(held, self._services, self._read_frozen_at, pause=self._house.pause, guarded=self._guarded)
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._loop.go_on(attempt, coroutine)
