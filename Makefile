@@ -5,7 +5,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint bench load prove mutate clean
+.PHONY: help run test quick lint bench load prove explore mutate clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -45,6 +45,10 @@ load: ## Run what is too large for every day, and measure it
 prove: ## Check the promises in simulated worlds (about 10 minutes)
 	@scripts/setup dev
 	$(BIN)/python -m tests.simulation.prove --report docs/proof.md
+
+explore: ## Run the tests that draw examples, with new ones each time
+	@scripts/setup dev
+	STEPWELL_EXPLORE=1 $(BIN)/pytest $(PYTEST_ARGS) -m hypothesis
 
 mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
 	@scripts/setup dev

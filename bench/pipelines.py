@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepwell.pipeline.states.syncing import sync_file_system
+from stepwell.pipeline.states.files.syncing import sync_file_system
 
 from .rows import Row
 

@@ -43,7 +43,14 @@ class PostgresServer:
         if self.user is not None:
             shutil.chown(self.folder, self.user)
         self._run("initdb", "-D", str(self.folder / "data"), "-U", "stepwell", "-A", "trust", "-E", "UTF8", "--no-sync")
-        self.start()
+        for last in (False, False, False, True):  # somebody else may take the port before the server does
+            try:
+                self.start()
+                break
+            except AssertionError:
+                if last:
+                    raise
+                self.port = free_port()
 
     @staticmethod
     def _user() -> str | None:

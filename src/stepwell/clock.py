@@ -8,8 +8,9 @@ stood then; every process on the machine that uses the same shift sees the same 
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 SECOND = 1_000_000
 
@@ -84,6 +85,19 @@ def is_seconds(value: object, *, positive: bool = False) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return (value > 0 if positive else value >= 0) and value <= MAX_SECONDS
+
+
+Duration: TypeAlias = float | timedelta
+"""How long something takes, as people give it: a number of seconds, or a timedelta."""
+
+
+def in_seconds(value: Any) -> Any:
+    """A timedelta as seconds; everything else as it is, to be held against `is_seconds`.
+
+    >>> in_seconds(timedelta(minutes=2)), in_seconds(1.5)
+    (120.0, 1.5)
+    """
+    return value.total_seconds() if isinstance(value, timedelta) else value
 
 
 def microseconds(seconds: float) -> int:

@@ -50,7 +50,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .clock import utc_text
+from .clock import Duration, in_seconds, utc_text
 from .commands import command, either
 from .words import shown
 
@@ -409,23 +409,23 @@ class RetryLater(StepwellError):
 
     LIMIT = 1_000
 
-    def __init__(self, seconds: float, message: str = "", *, limit: int = LIMIT) -> None:
-        self.seconds = float(seconds)
+    def __init__(self, seconds: Duration, message: str = "", *, limit: int = LIMIT) -> None:
+        self.seconds = float(in_seconds(seconds))
         if not self.seconds >= 0:
             raise ValueError(f"RetryLater({seconds!r}): a number of seconds is needed, not a negative one")
         if not isinstance(limit, int) or limit < 1:
             raise ValueError(f"RetryLater(..., limit={shown(limit)}): a whole number from 1 is needed")
         self.limit = limit
-        super().__init__(message or f"asked to be retried in {seconds} s")
+        super().__init__(message or f"asked to be retried in {in_seconds(seconds)} s")
 
 
 class TransientError(StepwellError):
     """Raise it in a body for a failure that may pass. It counts as one: the node's `retry` decides whether it is tried again,
     and then not before `retry_after` seconds, if the other side has said so."""
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, *, retry_after: Duration | None = None) -> None:
         super().__init__(message)
-        self.retry_after = None if retry_after is None else float(retry_after)
+        self.retry_after = None if retry_after is None else float(in_seconds(retry_after))
         if self.retry_after is not None and not self.retry_after >= 0:
             raise ValueError(f"retry_after={retry_after!r}: a number of seconds is needed, not a negative one")
 

@@ -43,6 +43,8 @@ class Settings:
     """Where runs are kept, and how a worker works; None stands for the default of the engine."""
 
     store: str = DEFAULT_STORE
+    broker: str | None = None
+    """The URL of the broker through which Celery workers are told of work."""
     max_concurrent_nodes: int | None = None
     lease_seconds: float | None = None
     close_seconds: float | None = None
@@ -63,6 +65,8 @@ class Settings:
     """Private addresses that documents may reach by HTTP."""
     shell: tuple[str, ...] | bool = False
     """Programs that documents may start."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names that the server is called by, besides loopback and addresses."""
 
     @property
     def for_workers(self) -> dict[str, Any]:
@@ -202,16 +206,19 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "max_concurrent_nodes": _number(int),
     "lease_seconds": _number(float),
     "close_seconds": _number(float),
+    "broker": _text,
     "jobs": _names,
     "pipelines": _list,
     "handlers": _names,
     "secrets_folder": _text,
     "private_networks": _networks,
     "shell": _programs,
+    "allowed_hosts": _list,
 }
 _TABLES: Mapping[str, Callable[[Any], tuple[Any, list[str]]]] = {"services": _services, "secrets": _sources}
 _NEEDED = {
     "store": "a URL",
+    "broker": "a URL",
     "max_concurrent_nodes": "a whole number",
     "lease_seconds": "a number of seconds",
     "close_seconds": "a number of seconds",
@@ -221,4 +228,5 @@ _NEEDED = {
     "secrets_folder": "the path of a folder",
     "private_networks": "a list of networks, as 10.0.0.0/8 or 127.0.0.1:8080",
     "shell": "a list of programs, or true for any",
+    "allowed_hosts": "a list of names, as stepwell.example.com",
 }

@@ -36,9 +36,9 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "stepwell.toml").write_text('stor = "x"\nmax_concurrent_nodes = "many"\nstore = 7\n')
     with pytest.raises(InputError) as told:
         read_settings({}, {"STEPWELL_LEASE_SECONDS": "long"}, tmp_path)
-    assert str(told.value).splitlines() == [
-        "stepwell.toml: stor: there is no such setting; there are store, max_concurrent_nodes, lease_seconds, close_seconds, "
-        "jobs, pipelines, handlers, secrets_folder, private_networks, shell, services, secrets",
+    unknown, *others = str(told.value).splitlines()
+    assert unknown.startswith("stepwell.toml: stor: there is no such setting; there are store, max_concurrent_nodes, ")
+    assert others == [
         "stepwell.toml: max_concurrent_nodes = 'many': a whole number is needed",
         "stepwell.toml: store = 7: a URL is needed",
         "STEPWELL_LEASE_SECONDS = 'long': a number of seconds is needed",

@@ -36,6 +36,7 @@ from stepwell.model import (
     GetGraph,
     GetGraphAges,
     GetOutputs,
+    GetRecord,
     GetVersion,
     Lane,
     ListAttempts,
@@ -44,6 +45,7 @@ from stepwell.model import (
     ListMarks,
     ListNames,
     ListNodes,
+    ListRecords,
     ListRuns,
     ListStops,
     ListUnfinished,
@@ -54,6 +56,7 @@ from stepwell.model import (
     NodeRow,
     NodeStatus,
     Op,
+    PutRecord,
     Query,
     ReadyRuns,
     Receipt,
@@ -169,6 +172,7 @@ class SameAsMemory(RuleBasedStateMachine):
         queries += [ListVersions("document", name) for name in NAMES]
         queries += [GetVersion("document", NAMES[0], number) for number in (None, 1, 2, 9)]
         queries.append(GetVersion("document", NAMES[0], digest="b"))
+        queries += [ListRecords("token"), ListRecords("trigger", after=NAMES[0], limit=1), GetRecord("token", NAMES[1])]
         present = [run.id for run in reader.all_runs(self.memory)]
         return queries + [query(run) for run in present for query in of_run]
 
@@ -184,6 +188,19 @@ class SameAsMemory(RuleBasedStateMachine):
         self.ask(
             ActivateVersion(kind, name, number) if activate else SaveVersion(kind, name, digest, digest.encode()), now
         )
+
+    @rule(
+        kind=st.sampled_from(("token", "trigger")),
+        key=st.sampled_from(NAMES),
+        value=st.sampled_from((None, b"", b"a", b"b")),
+        expected=st.sampled_from((None, 0, 1, "there")),
+        now=st.booleans(),
+    )
+    def keep_a_record(self, kind: str, key: str, value: bytes | None, expected: Any, now: bool) -> None:
+        if expected == "there":
+            there = reader.get_record(self.memory, kind, key)
+            expected = 0 if there is None else there.version
+        self.ask(PutRecord(kind, key, value, expected), now)
 
     # Runs come and go
 

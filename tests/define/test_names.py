@@ -147,7 +147,9 @@ def test_wrong_class_keywords_are_refused_with_the_line_of_the_class() -> None:
 
     with pytest.raises(DefinitionError, match="on_failure='explode'"):
         Builder("x", on_failure="explode")
-    with pytest.raises(DefinitionError, match=r"Tried: retry= is no keyword .* there are name, on_failure and timeout"):
+    with pytest.raises(
+        DefinitionError, match=r"Tried: retry= is no keyword .* there are name, on_failure, timeout, node_timeout"
+    ):
 
         class Tried(Workflow, retry=3): ...
 

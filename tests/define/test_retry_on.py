@@ -44,7 +44,6 @@ def test_a_name_becomes_that_of_its_class(name: str, means: str) -> None:
         ("no_such_shop.errors.Busy", "there is no module 'no_such_shop' to import"),
         ("json.loads", "which is no exception class"),
         ("int", "which is no exception class"),
-        ("shop.errors:Busy", "the form package.module.Name"),
         ("", "the form package.module.Name"),
     ],
 )
@@ -82,3 +81,51 @@ def test_an_exception_of_the_script_has_the_name_that_other_processes_know_it_by
     )
     told = subprocess.run([sys.executable, "orders.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["orders.Busy", "orders.Busy"]
+
+
+def is_busy(error: Exception) -> bool:
+    return "busy" in str(error)
+
+
+def test_a_function_by_name_is_looked_up_and_can_be_asked() -> None:
+    assert retried_on(Retry(2, retry_on=(OSError, f"{__name__}:is_busy"))) == (
+        "builtins.OSError",
+        f"{__name__}:is_busy",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no_such_shop:is_busy", "there is no module 'no_such_shop'"),
+        ("json:is_busy", "module 'json' has no 'is_busy'"),
+        ("json:__doc__", "which is no function"),
+        ("stepwell.ids:new_run_id", "one argument"),
+        ("a b:c", "is not an address"),
+    ],
+)
+def test_a_function_that_is_not_there_is_refused_where_it_is_written(name: str, said: str) -> None:
+    with pytest.raises(DefinitionError, match=said) as refused:
+        task(depends_on=None, retry=Retry(2, retry_on=name))
+    assert f"{__file__}:" in str(refused.value)
+
+
+def test_a_builder_takes_no_function_that_other_processes_cannot_find() -> None:
+    with pytest.raises(DefinitionError, match="only its name is stored"):
+        retried_on(Retry(2, retry_on=lambda error: True))
+
+    def is_busy(error: Exception) -> bool: ...
+
+    is_busy.__qualname__ = "is_busy"
+    with pytest.raises(DefinitionError, match="leads to something else"):
+        retried_on(Retry(2, retry_on=is_busy))
+
+
+def test_the_retry_of_a_class_may_ask_a_lambda() -> None:
+    class Order(Workflow):
+        @step(retry=Retry(2, retry_on=lambda error: True))
+        def charge(self) -> None: ...
+
+    retry = Order.graph().nodes["charge"].retry
+    assert retry is not None
+    assert retry.predicates == retry.names()

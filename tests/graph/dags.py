@@ -50,9 +50,9 @@ def _with_options(draw: st.DrawFn, spec: NodeSpec, ancestors: list[str]) -> Node
     delays = st.integers(0, 9) | st.floats(0, 9)
     exceptions = st.lists(st.sampled_from([OSError, "shop.Busy", ConnectionError]), unique=True).map(tuple)
     on_lost = draw(st.sampled_from(["rerun", "interrupt"]))
-    retries = st.builds(Retry, st.integers(1, 9), delays, delays, exceptions)
+    retries = st.builds(Retry.stored, st.integers(1, 9), delays, delays, exceptions)
     if on_lost == "rerun":
-        retries |= st.builds(Retry, st.integers(1, 9), delays, delays)
+        retries |= st.builds(Retry.stored, st.integers(1, 9), delays, delays, st.none())
     return spec._replace(
         name=draw(
             st.just(spec.id) | st.text(TEXT, min_size=1).filter(lambda text: bool(text.strip()) and text.isprintable())

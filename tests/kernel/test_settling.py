@@ -44,7 +44,7 @@ def test_it_is_tried_as_often_as_its_retry_allows(retry: Retry | None, failures:
 
 
 def test_what_timed_out_is_tried_again_unless_it_may_run_once_only() -> None:
-    assert verdict(spec(retry=Retry(2, base_delay=0)), timed_out=True) == ("TIMED_OUT", "WAITING", 0)
+    assert verdict(spec(retry=Retry.stored(2, 0, 0, None)), timed_out=True) == ("TIMED_OUT", "WAITING", 0)
     assert verdict(spec(), timed_out=True) == ("TIMED_OUT", "FAILED", None)
     careful = spec(retry=Retry(2), on_lost="interrupt")
     assert verdict(careful, timed_out=True) == ("TIMED_OUT", "INTERRUPTED", None)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine
+from tests.postgres_server import postgres  # noqa: F401
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def plant(fault: str) -> None:
         return perform
 
     if name == "syncfs":
-        from stepwell.pipeline.states import publishing, syncing
+        from stepwell.pipeline.states.files import publishing, syncing
 
         syncing.sync_files = publishing.sync_files = counted(syncing.sync_files)
     elif name == "commit":

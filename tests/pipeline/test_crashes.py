@@ -131,7 +131,7 @@ def test_a_fenced_worker_renames_nothing(tmp_path: Path) -> None:
 import os, sys, time
 from pathlib import Path
 from stepwell import Engine, Pipeline
-from stepwell.pipeline.states import lease
+from stepwell.pipeline.states.files import lease
 lease.LEASE_SECONDS = 1.0
 stopping = Pipeline("stopping", root=os.environ["ROOT"])
 

@@ -9,8 +9,14 @@ import pytest
 
 from stepwell import Engine, Handlers
 from stepwell.define.document import DocumentError
+from stepwell.errors import InputError
 from stepwell.pipeline.building.watch import Watcher
-from stepwell.pipeline.document.load import is_pipeline, load_pipeline
+from stepwell.pipeline.document.load import FIELDS, is_pipeline, load_pipeline
+from stepwell.pipeline.document.nodes import DATA
+from stepwell.pipeline.document.schema import any_schema
+from stepwell.pipeline.document.stored import save_pipeline, stored_pipeline
+from stepwell.pipeline.registry import find_pipeline
+from stepwell.runner.documents import SavedDocument
 from tests.pipeline.blog import statuses, write
 
 EXAMPLES = Path(__file__).parents[2] / "examples/pipelines"
@@ -213,3 +219,55 @@ def test_pipelines_that_share_a_pattern_are_connected_at_once(tmp_path: Path, ro
         watcher.pass_on()
     made = [unit for report in reports for unit in report.produced]
     assert made == ["summary 2026-01-15", "blog 2026-01-15", "podcast 2026-01-15", "notes 2026-01-15"]
+
+
+def test_a_saved_pipeline_is_found_by_name_and_version(tmp_path: Path, engine: Engine) -> None:
+    file = tmp_path / "copies.json"
+
+    def save(word: str) -> SavedDocument:
+        data = {
+            "mode": "pipeline", "stateRoot": str(tmp_path / "root"),
+            "nodes": [
+                {"id": "in", "typeId": "state_scan", "data": {"pattern": "in/{x}"}},
+                {"id": "out", "typeId": "state_write", "data": {"path": "out/{{ $.entity.id }}", "content": word}},
+            ],
+            "connections": [{"sourceNodeId": "in", "targetNodeId": "out"}],
+        }  # fmt: skip
+        file.write_text(json.dumps(data))
+        return save_pipeline(engine.store, str(file))
+
+    write(tmp_path / "root", "in/a", "text")
+    assert [str(save("one")), str(save("two")), str(save("one"))] == ["copies@1", "copies@2", "copies@1"]
+    assert stored_pipeline(engine.store, "copies@1").build(engine=engine).produced == ("out a",)
+    assert (tmp_path / "root/out/a").read_text() == "one"
+    assert stored_pipeline(engine.store, "copies").build(engine=engine).produced == ("out a",)
+    assert (tmp_path / "root/out/a").read_text() == "two"
+    with pytest.raises(InputError, match=r"no pipeline 'copy' is stored here; did you mean 'copies'\?"):
+        stored_pipeline(engine.store, "copy")
+
+
+def test_a_process_that_has_only_its_name_finds_a_saved_pipeline(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = {
+        "id": "out",
+        "typeId": "state_transform",
+        "data": {"input": "in/{x}", "output": "out/{x}", "transform": "compute"},
+    }
+    data = {"mode": "pipeline", "name": "named", "stateRoot": str(tmp_path / "root"), "nodes": [node]}
+    (tmp_path / "any.json").write_text(json.dumps(data))
+    save_pipeline(engine.store, str(tmp_path / "any.json"))
+    monkeypatch.setenv("STEPWELL_STORE", f"sqlite:///{tmp_path}/engine.db")
+    root_id = stored_pipeline(engine.store, "named").store.root_id
+    assert find_pipeline("stored:named@1", "named", root_id).name == "named"
+
+
+def test_the_schema_has_every_field_that_is_read() -> None:
+    schema = any_schema(Handlers())
+    assert set(schema["then"]["properties"]) == set(FIELDS)
+    kinds = {
+        each["if"]["properties"]["typeId"]["const"]: set(each["then"]["properties"]["data"]["properties"])
+        for each in schema["$defs"]["stateNode"]["allOf"]
+    }
+    assert kinds == {kind: set(fields) for kind, fields in DATA.items()}
+    assert schema["else"]["properties"]["mode"]["enum"] == ["workflow"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from stepwell import Engine, Pipeline
 from stepwell.pipeline.stage import BACK_OFF
+from stepwell.pipeline.states.notes import read_failures
 from tests.pipeline.blog import Clock, Ledger, causes, make_blog, statuses, write
 
 A, B = "2026-01-15", "2026-01-16"
@@ -37,7 +38,7 @@ def test_back_off_to_the_second_and_then_failed_until_asked(root: Path, engine: 
     blog.build(engine=engine)
     assert ledger.take() == [f"summary {A}"]
     for number, delay in enumerate(BACK_OFF, 1):
-        assert blog.store.failures()[f"summary {A}"].attempts == number
+        assert read_failures(blog.store.notes)[f"summary {A}"].attempts == number
         clock.now += delay - 1
         assert statuses(blog)[f"summary {A}"] == "failed"
         blog.build(engine=engine)
@@ -49,11 +50,11 @@ def test_back_off_to_the_second_and_then_failed_until_asked(root: Path, engine: 
     clock.now += 10 * 86_400
     blog.build(engine=engine)
     assert ledger.take() == []
-    assert blog.store.failures()[f"summary {A}"].next_retry_at is None
+    assert read_failures(blog.store.notes)[f"summary {A}"].next_retry_at is None
     assert blog.retry() == [f"summary {A}"]
     blog.build(engine=engine)
     assert ledger.take() == [f"summary {A}"]
-    assert blog.store.failures()[f"summary {A}"].attempts == 1
+    assert read_failures(blog.store.notes)[f"summary {A}"].attempts == 1
 
 
 def test_a_clock_that_jumps_back_does_not_repeat_or_lose_a_retry(root: Path, engine: Engine) -> None:
@@ -78,7 +79,7 @@ def test_changed_input_ends_a_back_off(root: Path, engine: Engine) -> None:
     write(root, f"daily/{A}/a.txt", "better")
     assert statuses(blog)[f"summary {A}"] == "stale"
     assert blog.build(engine=engine).ok
-    assert blog.store.failures() == {}
+    assert read_failures(blog.store.notes) == {}
 
 
 def test_changed_code_and_config_end_a_back_off(root: Path, engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""Both stores of states pass the same suite, and a pipeline on a database behaves as one on files."""
+"""All stores of states pass the same suite, and a pipeline on a database behaves as one on files."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine, Pipeline
-from stepwell.pipeline.states.database import DatabaseStates
-from stepwell.pipeline.states.files import FileStates
+from stepwell.pipeline.states.database import open_database_states
+from stepwell.pipeline.states.files.store import FileStates
 from stepwell.testing.states import Open, StateStoreConformance
 from tests.pipeline.blog import Ledger, make_blog, statuses
+from tests.postgres_server import PostgresServer
 
 
 class TestFiles(StateStoreConformance):
@@ -20,17 +21,32 @@ class TestFiles(StateStoreConformance):
         return lambda: FileStates(str(tmp_path / "root"), "p")
 
 
-class TestDatabase(StateStoreConformance):
+class TestSqlite(StateStoreConformance):
     @pytest.fixture
     def open_states(self, tmp_path: Path) -> Open:
-        return lambda: DatabaseStates(f"sqlite:///{tmp_path}/states.db", "p")
+        return lambda: open_database_states(f"sqlite:///{tmp_path}/states.db", "p")
 
 
-def test_a_pipeline_on_a_database(tmp_path: Path, engine: Engine) -> None:
+class TestPostgres(StateStoreConformance):
+    @pytest.fixture
+    def open_states(self, postgres: PostgresServer) -> Open:
+        url = postgres.new_url()
+        return lambda: open_database_states(url, "p")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/states.db"
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.new_url()
+
+
+def test_a_pipeline_on_a_database(database: str, engine: Engine) -> None:
     ledger = Ledger()
 
     def blog() -> Pipeline:
-        return make_blog(f"sqlite:///{tmp_path}/states.db", ledger)  # type: ignore[arg-type]
+        return make_blog(database, ledger)  # type: ignore[arg-type]
 
     for date in ("d1", "d2"):
         blog().put(f"daily/{date}/a.txt", f"Hello {date}".encode())
@@ -46,12 +62,12 @@ def test_a_pipeline_on_a_database(tmp_path: Path, engine: Engine) -> None:
     }  # fmt: skip
     blog().invalidate("digest d2")
     assert set(blog().build(engine=engine).produced) == {"digest d2"}
-    assert blog().store.read("index.html").startswith(b"d1 ")
+    assert blog().store.files.read("index.html").startswith(b"d1 ")
 
 
-def test_directories_and_many_of_one_on_a_database(tmp_path: Path, engine: Engine) -> None:
+def test_directories_and_many_of_one_on_a_database(database: str, engine: Engine) -> None:
     def make() -> Pipeline:
-        pipeline = Pipeline("p", root=f"sqlite:///{tmp_path}/states.db")
+        pipeline = Pipeline("p", root=database)
 
         @pipeline.stage(input="books/{book}.txt", output="chapters/{book}/{number}.txt", version="1")
         def split(text: str) -> dict[int, str]:
@@ -65,9 +81,9 @@ def test_directories_and_many_of_one_on_a_database(tmp_path: Path, engine: Engin
 
     make().put("books/moby.txt", b"call|me")
     assert set(make().build(engine=engine).produced) == {"split moby", "site moby/1", "site moby/2"}
-    assert make().store.read("site/moby-2/page.html") == b"ME"
+    assert make().store.files.read("site/moby-2/page.html") == b"ME"
     assert make().build(engine=engine).produced == ()
     make().put("books/moby.txt", b"call")
     assert set(make().build(engine=engine).produced) == {"split moby"}
     assert make().clean() == ["site/moby-2/"]
-    assert not make().store.exists("site/moby-2/page.html")
+    assert not make().store.files.exists("site/moby-2/page.html")

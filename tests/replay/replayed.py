@@ -106,7 +106,7 @@ class Impure(Workflow):
 class Flaky(Workflow):
     """Fails at first; what it is told durably it is told once."""
 
-    @step(side_effects="recordable", retry=Retry(3, base_delay=0))
+    @step(side_effects="recordable", retry=Retry.stored(3, 0, 60.0, None))  # as its cassette has it
     def book(self, ctx: Context) -> list[Any]:
         found = ctx.effect("rate", rate, "EUR", "USD", durable=True)
         other = ctx.effect("attempt", lambda number: number * 10, ctx.attempt)

@@ -36,7 +36,7 @@ class Order(Workflow):
         ctx.effect("look up", lambda order: {"order": order}, self.order_id)
         return Delta(total=1, log="validate")
 
-    @step(side_effects="recordable", retry=Retry(3, base_delay=0))
+    @step(side_effects="recordable", retry=Retry(3, base_delay=0.001))
     def charge(self, ctx: Context) -> Delta:
         ctx.checkpoint("half paid")
         ctx.effect("charge", lambda attempt: attempt, ctx.attempt)
@@ -390,7 +390,7 @@ class Wide(Workflow, on_failure="finish"):
     def one(self) -> Delta:
         return Delta(log="one")
 
-    @task(depends_on=one, retry=Retry(2, base_delay=0))
+    @task(depends_on=one, retry=Retry(2, base_delay=0.001))
     def two(self, ctx: Context) -> Delta:
         if ctx.attempt < 4:
             raise ValueError("not yet")

@@ -69,7 +69,7 @@ def test_equal_calls_get_their_own_answers_in_order(engine: Engine) -> None:
 
 
 class Booking(Workflow):
-    @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+    @step(side_effects="recordable", retry=Retry(2, base_delay=0.001))
     def book(self, ctx: Context) -> list[int]:
         found = [ctx.effect("poll", poll, word, durable=True) for word in ASKED[: 3 + 2 * (ctx.attempt - 1)]]
         if ctx.attempt == 1:

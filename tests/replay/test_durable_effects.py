@@ -171,7 +171,7 @@ def test_a_response_with_a_secret_is_not_served_with_stars_in_it(engine: Engine)
     class Login(Workflow):
         tolerant: bool
 
-        @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+        @step(side_effects="recordable", retry=Retry(2, base_delay=0.001))
         def use(self, ctx: Context) -> Any:
             try:
                 found = ctx.effect("login", login, durable=True)
@@ -206,7 +206,7 @@ def test_what_became_a_secret_after_it_was_asked_is_still_found(engine: Engine) 
         return "paid"
 
     class Charge(Workflow):
-        @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+        @step(side_effects="recordable", retry=Retry(2, base_delay=0.001))
         def use(self, ctx: Context) -> Any:
             paid = ctx.effect(f"charge {password}", charge, password, durable=True)
             secret(password)
@@ -224,7 +224,7 @@ def test_nor_is_a_secret_in_the_bytes_of_a_response(engine: Engine) -> None:
     http = httpx.Client(transport=RecordingTransport(transport, durable=True))
 
     class Fetch(Workflow):
-        @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+        @step(side_effects="recordable", retry=Retry(2, base_delay=0.001))
         def fetch(self, ctx: Context) -> None:
             http.get("https://x.example/")
             raise ConnectionError("once more")

@@ -65,7 +65,7 @@ def test_effects_side_by_side_are_told_apart_by_what_they_ask(engine: Engine, le
 
 
 def test_a_failed_attempt_keeps_its_effects_and_the_error_of_one(engine: Engine, ledger: str) -> None:
-    run = run_one(engine, bodies.ask_and_fail, ledger=ledger, retry=Retry(2, base_delay=0))
+    run = run_one(engine, bodies.ask_and_fail, ledger=ledger, retry=Retry(2, base_delay=0.001))
     assert run.status == "FAILED"
     assert [(each.attempt, each.name) for each in run.effects()] == [
         (1, "ask"),

@@ -113,7 +113,7 @@ class Cancelled(Workflow):
 
     turns: int
 
-    @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+    @step(side_effects="recordable", retry=Retry(2, base_delay=0.001))
     async def pay(self, ctx: Context) -> Any:
         asked = asyncio.ensure_future(ctx.effect("pay", self.charge, request=1, durable=True))
         for _ in range(self.turns):
@@ -149,7 +149,7 @@ def test_a_durable_effect_that_was_answered_is_stored_although_its_body_is_cance
     calls: list[int] = []
 
     class Pay(Workflow):
-        @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+        @step(side_effects="recordable", retry=Retry(2, base_delay=0.001))
         async def pay(self, ctx: Context) -> Any:
             async def charge() -> int:
                 calls.append(1)
@@ -185,7 +185,7 @@ def test_the_name_under_which_the_time_is_recorded_is_refused(engine: Engine) ->
 def test_what_a_thread_left_behind_does_is_no_record_of_the_next_body(open_engine: OpenEngine) -> None:
     engine = open_engine(max_processes=1)
     run_one(engine, bodies.leave_a_thread_that_pays, "process", side_effects="recordable")
-    run = run_one(engine, bodies.pay_at_last, "process", side_effects="recordable", retry=Retry(2, base_delay=0))
+    run = run_one(engine, bodies.pay_at_last, "process", side_effects="recordable", retry=Retry(2, base_delay=0.001))
     assert run.output("body") == "its own"
     assert [(each.attempt, each.response) for each in run.effects()] == [(2, "its own")]
     run.replay()
@@ -263,7 +263,7 @@ def test_an_effect_that_fails_before_it_is_done_is_recorded_as_failed(engine: En
     monkeypatch.setattr(Ledger, "_earlier", earlier)
 
     class Pay(Workflow):
-        @step(side_effects="recordable", retry=Retry(2, base_delay=0))
+        @step(side_effects="recordable", retry=Retry(2, base_delay=0.001))
         def pay(self, ctx: Context) -> str:
             if ctx.attempt == 1:
                 raise ConnectionError("once more")

@@ -56,7 +56,9 @@ def test_a_body_is_replayed(
         return  # it would take the tests with it
     given = args if (job, args) in QUIET else {**args, "ledger": ledger}
     w = Builder("bodies")
-    w.node("body", job=job, args=given, isolation=isolation, side_effects="recordable", retry=Retry(4, base_delay=0))
+    w.node(
+        "body", job=job, args=given, isolation=isolation, side_effects="recordable", retry=Retry(4, base_delay=0.001)
+    )
     run = sqlite_engine.run(w)
     before = noted(ledger)
     report = run.replay()

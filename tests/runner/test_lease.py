@@ -124,7 +124,8 @@ class Shaky:
 
 
 def kept(store: Any, seconds: float = 30, **does: Any) -> Lease:
-    given = {"holding": tuple, "on_held": lambda: None, "on_stop": lambda attempts: None, "versions": list, **does}
+    given = {"holding": tuple, "on_held": lambda: None, "on_stop": lambda attempts: None, "versions": list}
+    given |= {"on_replaced": lambda error: None, **does}
     return Lease(store, WorkerId("me"), seconds, **given)
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from stepwell.clock import SECOND
+from stepwell.ids import RunId
 from stepwell.model import Claimed, Receipt, Settled
-from stepwell.runner.worker.backpressure import MAX_RUNS_COUNTED, TELL_EVERY, BackpressureEvent, Pressure
+from stepwell.runner.worker.backpressure import MAX_RUNS_COUNTED, TELL_EVERY, BackpressureEvent, Pressure, RunPressure
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, news, scheduler
 
 FULL = 2
 
 
+def enumerated(*waiting: int) -> list[tuple[RunId, int]]:
+    return [(RunId(f"r{place}"), count) for place, count in enumerate(waiting)]
+
+
 def feel(pressure: Pressure, now: int, *waiting: int) -> list[str]:
     """What is told when so much waits of each run and there is no room."""
-    pressure.update("thread", FULL, FULL, lambda: waiting, now)
+    pressure.update("thread", FULL, FULL, lambda: enumerated(*waiting), now)
     told = [event.state for event in pressure.news]
     pressure.news.clear()
     return told
@@ -42,14 +47,19 @@ def test_a_burst_that_turns_out_to_last_is_told_late() -> None:
     feel(pressure, 0, 1)
     feel(pressure, 1)
     assert feel(pressure, 2, 1) == []
-    pressure.update("thread", FULL, FULL, lambda: (7, 3), TELL_EVERY)
-    assert list(pressure.news) == [BackpressureEvent("thread", "began", FULL, FULL, 10, (TELL_EVERY - 2) / SECOND, 2)]
+    pressure.update("thread", FULL, FULL, lambda: enumerated(7, 0, 3), TELL_EVERY)
+    assert list(pressure.news) == [
+        BackpressureEvent(
+            "thread", "began", FULL, FULL, 10, (TELL_EVERY - 2) / SECOND, 2, {RunId("r0"): 7, RunId("r2"): 3}
+        )
+    ]
 
 
 def test_too_many_runs_are_not_counted() -> None:
     pressure = Pressure()
-    pressure.update("thread", FULL, FULL, lambda: [1] * (MAX_RUNS_COUNTED + 1), 0)
+    pressure.update("thread", FULL, FULL, lambda: enumerated(*[1] * (MAX_RUNS_COUNTED + 1)), 0)
     assert pressure.news[0].waiting is None
+    assert len(pressure.news[0].runs) == MAX_RUNS_COUNTED
 
 
 def test_what_is_still_felt_counts_until_now() -> None:
@@ -62,7 +72,7 @@ def test_a_fan_wider_than_the_slots_presses_until_nothing_more_is_ready() -> Non
     d = scheduler(threads=2, queue_depth=0)
     d.know(facts(width=4))
     held = hold(d, ("r", 0), ("r", 1))
-    assert list(d.pressure.news) == [BackpressureEvent("thread", "began", 2, 2, 2, 0.0, 1)]
+    assert list(d.pressure.news) == [BackpressureEvent("thread", "began", 2, 2, 2, 0.0, 1, {RunId("r"): 2})]
     for index in (2, 3):
         end(d, held[index - 2], now=SECOND)
         batch = d.next_batch(SECOND)
@@ -129,3 +139,30 @@ def test_a_desk_that_closes_is_pressed_no_more() -> None:
     assert [(event.state, event.seconds) for event in d.pressure.news] == [("began", 0.0), ("ended", 1.0)]
     assert d.next_batch(2 * SECOND) is None
     assert len(d.pressure.news) == 2
+
+
+def test_each_run_is_told_what_it_has_cost_it() -> None:
+    pressure, first, second = Pressure(), RunId("r0"), RunId("r1")
+    assert pressure.of_runs([("thread", first)]) == {}
+    feel(pressure, 0, 5)
+    pressure.entered("thread", second)
+    feel(pressure, 2 * SECOND, 5)
+    both = [("thread", first), ("thread", second)]
+    assert pressure.of_runs(both) == {first: RunPressure(1, 2.0), second: RunPressure(1, 2.0)}
+    pressure.left("thread", second)
+    feel(pressure, 5 * SECOND)
+    pressure.left("thread", first)
+    feel(pressure, 9 * SECOND)
+    assert pressure.of_runs([]) == {second: RunPressure(1, 2.0), first: RunPressure(1, 5.0)}
+    pressure.entered("thread", second)  # while nothing presses: it cost it nothing
+    pressure.left("thread", second)
+    assert pressure.of_runs([])[second] == RunPressure(1, 2.0)
+
+
+def test_a_run_that_waits_for_a_slot_is_named() -> None:
+    d = scheduler(threads=1, queue_depth=0)
+    d.know(facts(width=2))
+    hold(d, ("r", 0))
+    assert d.blocked_runs() == {}  # it has just begun
+    d.next_batch(3 * SECOND)
+    assert d.blocked_runs() == {RunId("r"): RunPressure(1, 3.0)}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from stepwell.ids import RunId
-from stepwell.model import StoreLimits
+from stepwell.model import Claimed, StoreLimits
 from stepwell.runner.worker.claim_ahead import AHEAD_WINDOW, Pace
+from stepwell.runner.worker.scheduler import Scheduler
 from stepwell.testing.ops import CHUNK, LANE, lane
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
 
@@ -225,3 +226,41 @@ def test_what_becomes_ready_while_a_claim_is_on_its_way_is_asked_for_again() -> 
     assert again is not None
     land(d, again)
     assert "default/thread" not in lanes(d.next_batch(0))
+
+
+def nothing_more(d: Scheduler) -> None:
+    """Whatever else it asks for is not there."""
+    while (batch := d.next_batch(0)) is not None:
+        land(d, batch, Claimed(()))
+
+
+def test_runs_that_others_held_are_asked_for_again_when_it_looks_again_and_not_before() -> None:
+    d = scheduler(threads=3)
+    d.know(facts(width=9))
+    batch = d.next_batch(0)
+    assert batch is not None
+    result = land(d, batch, Claimed((), contended=True))
+    assert result.contended
+    nothing_more(d)
+    assert (d.next_batch(0), d.quiet) == (None, False)  # no busy loop, and whoever works it off does not go away
+    d.look_again()
+    batch = d.next_batch(0)
+    assert [claim.runs for claim in claims(batch)] == [("r",)]
+    assert batch is not None
+    assert not land(d, batch, Claimed(())).contended
+    d.look_again()
+    assert (d.next_batch(0), d.quiet) == (None, True)
+
+
+def test_workflows_that_are_served_are_looked_through_again_after_others_held_their_runs() -> None:
+    d = scheduler(threads=3)
+    d.serves = {("w", "digest"): facts().graph.lanes}
+    d.look_around()
+    batch = d.next_batch(0)
+    assert batch is not None
+    (claim,) = claims(batch)
+    assert claim.serves == (("w", "digest"),)
+    assert land(d, batch, Claimed((), contended=True)).contended
+    nothing_more(d)
+    d.look_again()
+    assert [claim.serves for claim in claims(d.next_batch(0))] == [(("w", "digest"),)]

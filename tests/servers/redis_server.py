@@ -41,7 +41,14 @@ class RedisServer:
             *options,
         )
         self._process: subprocess.Popen[bytes] | None = None
-        self.start()
+        for last in (False, False, False, False, True):  # somebody else may take the port before the server does
+            try:
+                self.start()
+                break
+            except NoServer:
+                if last:
+                    raise
+                self.port = free_port()
 
     @property
     def url(self) -> str:
@@ -57,8 +64,11 @@ class RedisServer:
         while True:
             try:
                 with self.client() as client:
-                    client.ping()
-                return
+                    if client.info("server")["process_id"] == self._process.pid:  # and not somebody else on this port
+                        return
+                if self._process.poll() is not None:
+                    raise NoServer(f"port {self.port} is taken")
+                time.sleep(0.02)
             except (redis.ConnectionError, redis.BusyLoadingError):
                 if self._process.poll() is not None or time.monotonic() > end:
                     log = self.folder / "log"

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
-from . import completion, document_commands, options
+from . import completion, document_commands, fleet_commands, options, server
 from .command import declare
 from .exits import MEANINGS, forgiving_streams, report
 from .pipeline import pipelines
@@ -165,6 +165,8 @@ def handlers(
 
 
 document_commands.add_to(app)
+fleet_commands.add_to(app)
+server.add_to(app)
 
 
 @declare(app, "checkpoints")
@@ -360,6 +362,27 @@ def gc(
     as_json: options.AsJson = False,
 ) -> None:
     """Delete runs that ended long ago."""
+
+
+@declare(app, "copy")
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The URL of the store that has the runs.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The URL of the store that gets them; made if need be.")],
+    runs: Annotated[
+        list[str] | None, typer.Option("--run", metavar="RUN", help="Only this run; may be repeated.")
+    ] = None,
+    unfinished: Annotated[
+        bool, typer.Option("--unfinished", help="Pause runs that have not ended, move them, and have them go on there.")
+    ] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="From a server into a file: run what its rows name as your own code.")
+    ] = False,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long bodies of a paused run may take to end.")
+    ] = 60.0,
+    as_json: options.AsJson = False,
+) -> None:
+    """Copy runs to another store, counted and audited; with --unfinished those that have not ended are moved."""
 
 
 @declare(app, "migrate")

@@ -40,7 +40,7 @@ class Connection:
     def store(self) -> Iterator[Store]:
         """The store, to look at. Where there is none, none is made: an empty one stands for it, unless somebody named it."""
         url = self.settings.store
-        exists = _exists(url)
+        exists = store_exists(url)
         if self._named and not exists:
             raise StoreError(
                 f"store {public(url)}: there is no such file, {_file(url).absolute()}; `stepwell run` with this store makes it"
@@ -68,7 +68,11 @@ class Connection:
         from ..runner import Engine
 
         options: dict[str, Any] = self.settings.for_workers | {"handlers": self.handlers(), "queues": queues}
-        return Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules)})
+        engine = Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules)})
+        durability = getattr(engine.store, "durability", None)
+        if durability is not None:  # of a server: what is promised depends on how it is set
+            print(f"store {engine.store.url}: {durability}", file=sys.stderr)
+        return engine
 
 
 def allowed_modules(given: Sequence[str]) -> tuple[str, ...]:
@@ -80,7 +84,7 @@ def allowed_modules(given: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _exists(url: str) -> bool:
+def store_exists(url: str) -> bool:
     return not url.startswith("sqlite:///") or _file(url).exists()
 
 

@@ -33,7 +33,7 @@ def add_to(app: typer.Typer) -> None:
 
     @declare(app, "documents")
     def schema() -> None:
-        """Print the JSON Schema of documents, for editors: with the config of every handler there is here."""
+        """Print the JSON Schema of documents and pipelines, for editors: with the config of every handler there is here."""
 
     @declare(app, "documents")
     def render(

@@ -19,7 +19,8 @@ Named = Annotated[
         "--pipeline",
         "-p",
         metavar="PIPELINE",
-        help="module:name, or a JSON or YAML file; may be repeated. Also STEPWELL_PIPELINES, or `pipelines` in stepwell.toml.",
+        help="module:name, a JSON or YAML file, or a saved one by name; may be repeated. Also STEPWELL_PIPELINES, or "
+        "`pipelines` in stepwell.toml.",
         show_default=False,
     ),
 ]

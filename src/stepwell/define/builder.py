@@ -6,8 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any, TypeAlias, TypeVar, Unpack
 
+from ..clock import Duration
 from ..errors import DefinitionError, GraphError
-from ..graph import NO_ARGS, Graph, NodeSpec, Problem
+from ..graph import NO_ARGS, Graph, NodeSpec, Problem, SideEffects
 from ..ids import NodeId
 from ..place import SourceLine, caller
 from ..words import shown
@@ -46,7 +47,8 @@ class Builder:
     `depends_on` takes names or ids of nodes that exist already, what `fan_out` returned, or a list of these; left out
     it means the previous node (after `fan_out`: all its members), None an entry point. A job is a function of a module,
     or its address `package.module:function`; it receives `args`, and `ctx` if it asks for it. `state` is a class that
-    declares a typed state; a job that has a parameter `state` receives it.
+    declares a typed state; a job that has a parameter `state` receives it. `node_timeout` and `side_effects` hold for every
+    node that does not say them itself.
     """
 
     def __init__(
@@ -54,12 +56,14 @@ class Builder:
         name: str,
         *,
         on_failure: OnFailure = "fail_fast",
-        timeout: float | None = None,
+        timeout: Duration | None = None,
+        node_timeout: Duration | None = None,
+        side_effects: SideEffects | None = None,
         state: type | None = None,
     ) -> None:
         self.place = caller()
         self.workflow_name = checked_name(name, self.place)
-        self.options = checked_run_options(on_failure, timeout, self.place)
+        self.options = checked_run_options(on_failure, timeout, node_timeout, side_effects, self.place)
         self.state = None if state is None else _checked_state(state, self.place)
         self._specs: list[NodeSpec] = []
         self._places: list[SourceLine] = []
@@ -166,7 +170,8 @@ class Builder:
         place: SourceLine,
     ) -> list[NodeId]:
         """Add nodes that differ in name and args only. This loop is what 100,000 nodes are waited for."""
-        alike = NodeSpec(NodeId(""), "", parents, job.address, **options.of_spec(job.is_async))
+        own_options = options.under(self.options.nodes)
+        alike = NodeSpec(NodeId(""), "", parents, job.address, **own_options.of_spec(job.is_async))
         rest = alike[5:]
         # Checked before anything is added: making names and args may raise, and then nothing has happened.
         own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)

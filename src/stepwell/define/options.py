@@ -6,12 +6,12 @@ import reprlib
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
-from ..clock import POSITIVE_SECONDS_NEEDED, is_seconds
+from ..clock import POSITIVE_SECONDS_NEEDED, Duration, in_seconds, is_seconds
 from ..errors import DefinitionError
 from ..graph import DEFAULT_QUEUE, MAX_NAME, Body, NodeSpec, OnLost, Retry, SideEffects
 from ..place import SourceLine
 from ..words import shown
-from .code.address import find_exception
+from .code.address import find_retry_on, is_address, loaded
 
 Isolation: TypeAlias = Literal["thread", "process"]
 OnFailure: TypeAlias = Literal["fail_fast", "finish", "pause"]
@@ -21,17 +21,19 @@ class JobOptions(TypedDict, total=False):
     """The rules that any node runs under, as people write them: keywords of `step`, `task`, `node` and `fan_out`."""
 
     retry: Retry | int | None
-    timeout: float | None
+    timeout: Duration | None
     on_lost: OnLost
     isolation: Isolation
     queue: str
     side_effects: SideEffects
+    transaction: bool
 
 
 class MethodOptions(JobOptions, total=False):
     """And those of a method."""
 
     idempotency_key: Callable[..., Any] | None
+    requires_idempotency: bool
     was: str | Iterable[str] | None
 
 
@@ -44,8 +46,18 @@ class Options(NamedTuple):
     isolation: Isolation = "thread"
     queue: str = DEFAULT_QUEUE
     side_effects: SideEffects = "opaque"
+    transaction: bool = False
     idempotency_key: Callable[..., Any] | None = None
+    requires_idempotency: bool = False
+    """Whether the node is refused without a key of its own."""
     was: tuple[str, ...] = ()
+    given: frozenset[str] = frozenset()
+    """Those that were written, also at their default: what a whole workflow says does not change them."""
+
+    def under(self, defaults: NodeDefaults) -> Options:
+        """The same, with what the workflow says for the options that were not written."""
+        said = {name: value for name, value in defaults._asdict().items() if value is not None}
+        return self._replace(**{name: value for name, value in said.items() if name not in self.given})
 
     def of_spec(self, is_async: bool) -> dict[str, Any]:
         """The fields of a NodeSpec that they are. The body runs in a process if asked for, else on the loop or in a thread."""
@@ -60,23 +72,42 @@ def checked_options(place: SourceLine, given: JobOptions, allowed: type = JobOpt
     if unknown:
         known = ", ".join(sorted({*allowed.__annotations__, *JobOptions.__annotations__}))
         raise DefinitionError(f"there is no option {min(unknown)!r}; there are {known}", where=place)
-    options = Options(**given)  # type: ignore[arg-type]  # checked now
+    options = Options(**given, given=frozenset(given))  # type: ignore[arg-type]  # checked now
     _check_choice("on_lost", options.on_lost, get_args(OnLost), place)
     _check_choice("isolation", options.isolation, get_args(Isolation), place)
     _check_choice("side_effects", options.side_effects, get_args(SideEffects), place)
+    if not isinstance(options.transaction, bool):
+        raise DefinitionError(f"transaction={shown(options.transaction)}: True or False is needed", where=place)
     if options.idempotency_key is not None and not callable(options.idempotency_key):
         raise DefinitionError(
             f"idempotency_key={options.idempotency_key!r}: a function of self is needed, as in "
             f'lambda self: f"order-{{self.order_id}}"',
             where=place,
         )
+    if not isinstance(options.requires_idempotency, bool):
+        raise DefinitionError(
+            f"requires_idempotency={shown(options.requires_idempotency)}: True or False is needed", where=place
+        )
+    if options.requires_idempotency and options.idempotency_key is None:
+        raise DefinitionError(
+            "requires_idempotency=True: say what makes two tries the same, as in "
+            'idempotency_key=lambda self: f"order-{self.order_id}"',
+            where=place,
+        )
     if not _is_text(options.queue) or "/" in options.queue:
         raise DefinitionError(f"queue={options.queue!r}: a name without '/' is needed", where=place)
     return options._replace(
-        retry=_checked_retry(Retry.of(options.retry), place),
+        retry=_checked_retry(Retry.of(options.retry), place, by_name=allowed is JobOptions),
         timeout=_checked_timeout(options.timeout, place),
         was=_checked_former_names(given.get("was"), place),
     )
+
+
+class NodeDefaults(NamedTuple):
+    """What a workflow says for all its nodes that do not say it themselves."""
+
+    timeout: float | None = None
+    side_effects: SideEffects | None = None
 
 
 class RunOptions(NamedTuple):
@@ -84,11 +115,21 @@ class RunOptions(NamedTuple):
 
     on_failure: OnFailure = "fail_fast"
     timeout: float | None = None
+    nodes: NodeDefaults = NodeDefaults()
 
 
-def checked_run_options(on_failure: OnFailure, timeout: float | None, place: SourceLine) -> RunOptions:
+def checked_run_options(
+    on_failure: OnFailure,
+    timeout: Duration | None,
+    node_timeout: Duration | None,
+    side_effects: SideEffects | None,
+    place: SourceLine,
+) -> RunOptions:
     _check_choice("on_failure", on_failure, get_args(OnFailure), place)
-    return RunOptions(on_failure, _checked_timeout(timeout, place))
+    if side_effects is not None:
+        _check_choice("side_effects", side_effects, get_args(SideEffects), place)
+    limit = _checked_timeout(node_timeout, place, "node_timeout")
+    return RunOptions(on_failure, _checked_timeout(timeout, place), NodeDefaults(limit, side_effects))
 
 
 def checked_name(name: str, place: SourceLine) -> str:
@@ -115,21 +156,34 @@ def _checked_former_names(was: Any, place: SourceLine) -> tuple[str, ...]:
     return tuple(dict.fromkeys(given))
 
 
-def _checked_timeout(seconds: float | None, place: SourceLine) -> float | None:
+def _checked_timeout(given: Duration | None, place: SourceLine, option: str = "timeout") -> float | None:
     """Always a float, so that `timeout=30` and `timeout=30.0` are the same graph."""
-    if seconds is None:
+    if given is None:
         return None
+    seconds = in_seconds(given)
     if not is_seconds(seconds, positive=True):
-        raise DefinitionError(f"timeout={shown(seconds)}: {POSITIVE_SECONDS_NEEDED} is needed", where=place)
+        raise DefinitionError(f"{option}={shown(given)}: {POSITIVE_SECONDS_NEEDED} is needed", where=place)
     return float(seconds)
 
 
-def _checked_retry(retry: Retry | None, place: SourceLine) -> Retry | None:
-    """The exceptions that `retry_on` gives by name are looked up, because a name that leads nowhere would never match."""
+def _checked_retry(retry: Retry | None, place: SourceLine, *, by_name: bool) -> Retry | None:
+    """What `retry_on` gives by name is looked up, because a name that leads nowhere would never match.
+
+    `by_name`: only names are stored of what the node runs, so a function must be found by its own.
+    """
+    for name, function in () if retry is None or not by_name else retry.functions:
+        if not is_address(name):
+            raise DefinitionError(
+                f"retry_on={name.partition(':')[2]}: only its name is stored, and no other process finds a lambda or a "
+                f"function inside a function by its name; move it to the top level of its module",
+                where=place,
+            )
+        if loaded(name) is not function:
+            raise DefinitionError(f"retry_on={name}: this name leads to something else than it", where=place)
     if retry is None or not retry.unchecked:
         return retry
     try:
-        return retry.with_classes({name: find_exception(name) for name in retry.unchecked})
+        return retry.looked_up({name: find_retry_on(name) for name in retry.unchecked})
     except DefinitionError as error:
         raise DefinitionError(f"retry_on={error}", where=place) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..clock import POSITIVE_SECONDS_NEEDED, is_seconds
@@ -123,7 +123,18 @@ def _options(spec: NodeSpec) -> list[Problem]:
         found.append(Problem(spec.id, message, ".retry"))
     if not spec.queue or "/" in spec.queue:
         wrong("queue", "a name without '/'")
+    if spec.transaction:
+        found += [Problem(spec.id, message, ".transaction") for message in _transaction(spec)]
     return found
+
+
+def _transaction(spec: NodeSpec) -> Iterator[str]:
+    if spec.body == "process":
+        yield "transaction=True: a process of its own has no part in the transaction; leave isolation='process' out"
+    if spec.body == "loop":
+        yield "transaction=True: ctx.db blocks, so a `def` body is needed, not `async def`"
+    if spec.side_effects != "opaque":
+        yield f"transaction=True: what it writes is not recorded, so it cannot be side_effects={spec.side_effects!r}"
 
 
 def _args(spec: NodeSpec) -> Sequence[Problem]:

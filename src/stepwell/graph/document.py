@@ -71,7 +71,7 @@ def _read_retry(retry: dict[str, Any] | None) -> Retry | None:
         return None
     retry_on = retry.get("retry_on")
     delays = retry.get("base_delay", 1.0), retry.get("max_delay", 60.0)
-    return Retry(retry["max_attempts"], *delays, None if retry_on is None else tuple(retry_on))
+    return Retry.stored(retry["max_attempts"], *delays, None if retry_on is None else tuple(retry_on))
 
 
 _DEFAULTS = NodeSpec._field_defaults

@@ -182,6 +182,7 @@ FIELDS: Mapping[str, Check] = {
     "queue": _queue,
     "side_effects": _text,
     "templated": _flag,
+    "transaction": _flag,
 }
 RETRY_FIELDS: Mapping[str, Check] = {
     "max_attempts": _attempts,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ..clock import SECONDS_NEEDED, is_seconds
+from ..clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, Duration, in_seconds, is_seconds
 from ..errors import DefinitionError
 from ..ids import NodeId
-from ..importable import exception_name
+from ..importable import exception_name, module_of
 from ..model.lanes import Lane
 from ..place import caller
 from ..words import shown
@@ -24,6 +25,9 @@ SideEffects = Literal["pure", "recordable", "opaque"]
 """What a replay may do with a body: run it again (`pure`: it asks nothing of the outside; `recordable`: all that it asks is
 recorded), or only give what it returned (`opaque`)."""
 
+RetryOn: TypeAlias = type[BaseException] | Callable[[Any], bool] | str
+"""An exception class, or a function that is asked about an exception; or the name of one of them."""
+
 NO_ARGS: Mapping[str, Any] = MappingProxyType({})
 DEFAULT_QUEUE = "default"
 MAX_NAME = 500
@@ -35,29 +39,53 @@ class Retry:
     """How often, and after which delay, a failed node is tried again by itself.
 
     The delay before attempt `n + 1` is `min(base_delay * 2**(n - 1) + jitter, max_delay)` seconds, the jitter between 0
-    and `base_delay`, drawn from the run's seed. `retry_on` limits it to some exceptions (and their subclasses): classes, or
-    their names, which are looked up where a workflow is written.
+    and `base_delay`, drawn from the run's seed. `retry_on` limits it to some exceptions: classes, which stand for their
+    subclasses too, and functions that take the exception and say whether to try again. Both may be given by name
+    (`package.module.Name`, `package.module:function`), and are looked up where a workflow is written.
 
         @step(retry=Retry(max_attempts=5, base_delay=0.5, retry_on=(ConnectionError,)))
+        @step(retry=Retry(max_attempts=5, retry_on=lambda error: getattr(error, "status", 0) >= 500))
     """
 
     max_attempts: int
-    base_delay: float = 1.0
-    max_delay: float = 60.0
-    retry_on: type[BaseException] | str | tuple[type[BaseException] | str, ...] | None = None
+    base_delay: Duration = 1.0
+    max_delay: Duration = 60.0
+    retry_on: RetryOn | tuple[RetryOn, ...] | None = None
     unchecked: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
     """Names of `retry_on` that nobody has looked up: they may lead nowhere, or be another name of a class."""
+    predicates: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
+    """Names of `retry_on` that are functions to be asked: `package.module:function`."""
+    functions: tuple[tuple[str, Callable[[Any], bool]], ...] = field(default=(), init=False, repr=False, compare=False)
+    """Those functions that were given as such, or were looked up, by name."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.max_attempts, int) or isinstance(self.max_attempts, bool) or self.max_attempts < 1:
             raise _wrong(f"max_attempts={self.max_attempts!r}", "a whole number of at least 1 is needed")
-        for name, seconds in (("base_delay", self.base_delay), ("max_delay", self.max_delay)):
-            if not is_seconds(seconds):
-                raise _wrong(f"{name}={shown(seconds)}", f"{SECONDS_NEEDED} is needed")
+        for name in ("base_delay", "max_delay"):
+            object.__setattr__(self, name, in_seconds(getattr(self, name)))
+        if not is_seconds(self.base_delay, positive=True):
+            raise _wrong(f"base_delay={shown(self.base_delay)}", f"{POSITIVE_SECONDS_NEEDED} is needed")
+        if not is_seconds(self.max_delay):
+            raise _wrong(f"max_delay={shown(self.max_delay)}", f"{SECONDS_NEEDED} is needed")
+        if self.max_delay < self.base_delay:  # type: ignore[operator]  # both are seconds now
+            both = f"base_delay={shown(self.base_delay)}, max_delay={shown(self.max_delay)}"
+            raise _wrong(both, "max_delay cannot be less than base_delay, which is the first delay; give both")
         if self.retry_on is not None:
             given = self.retry_on if isinstance(self.retry_on, tuple | list | set | frozenset) else (self.retry_on,)
-            object.__setattr__(self, "retry_on", tuple(_exception_name(item) for item in given))
+            names = tuple(map(_name_of, given))
+            object.__setattr__(self, "retry_on", names)
             object.__setattr__(self, "unchecked", tuple(item for item in given if isinstance(item, str)))
+            object.__setattr__(self, "predicates", tuple(name for name in names if ":" in name))
+            functions = ((name, item) for name, item in zip(names, given, strict=True) if name is not item)
+            object.__setattr__(self, "functions", tuple((name, item) for name, item in functions if ":" in name))
+
+    @classmethod
+    def stored(cls, max_attempts: int, base_delay: float, max_delay: float, retry_on: tuple[str, ...] | None) -> Retry:
+        """As somebody wrote it once, when delays that are refused today were allowed."""
+        made = cls(max_attempts, retry_on=retry_on)
+        object.__setattr__(made, "base_delay", base_delay)
+        object.__setattr__(made, "max_delay", max_delay)
+        return made
 
     @classmethod
     def of(cls, value: Retry | int | None) -> Retry | None:
@@ -66,24 +94,55 @@ class Retry:
             return value
         return cls(value)
 
-    def with_classes(self, known: Mapping[str, type[BaseException]]) -> Retry:
-        """The same, each of these names replaced by that of the class that it led to."""
+    def looked_up(self, known: Mapping[str, RetryOn]) -> Retry:
+        """The same, each of these names replaced by that of the class or function that it led to."""
         if not isinstance(self.retry_on, tuple):
             return self
-        made = replace(self, retry_on=tuple(known.get(str(name), name) for name in self.retry_on))
-        object.__setattr__(made, "unchecked", ())
+        own = dict(self.functions)
+        names = [str(name) for name in self.retry_on]
+        made = Retry.stored(self.max_attempts, *self.delays(), None)
+        meant = Retry(1, retry_on=tuple(known.get(name, own.get(name, name)) for name in names))
+        for field_name in ("retry_on", "predicates", "functions"):
+            object.__setattr__(made, field_name, getattr(meant, field_name))
         return made
+
+    def delays(self) -> tuple[float, float]:
+        """The shortest and the longest delay, in seconds."""
+        return self.base_delay, self.max_delay  # type: ignore[return-value]  # they are seconds since it was made
 
     def names(self) -> tuple[str, ...] | None:
         return tuple(map(str, self.retry_on)) if isinstance(self.retry_on, tuple) else None
 
 
-def _exception_name(item: type[BaseException] | str) -> str:
+def _name_of(item: RetryOn) -> str:
     if isinstance(item, str):
         return item
-    if isinstance(item, type) and issubclass(item, BaseException):
-        return exception_name(item)
-    raise _wrong("retry_on=...", f"{item!r} is not an exception class, nor the name of one (package.module.Name)")
+    if isinstance(item, type):
+        if issubclass(item, BaseException):
+            return exception_name(item)
+    elif callable(item) and isinstance(getattr(item, "__qualname__", None), str) and getattr(item, "__module__", None):
+        problem = predicate_problem(item)
+        if problem:
+            raise _wrong(f"retry_on={item.__qualname__}", problem)
+        return f"{module_of(item)}:{item.__qualname__}"
+    raise _wrong(
+        "retry_on=...",
+        f"{item!r} is not an exception class, nor a function of an exception, nor the name of one of them "
+        f"(package.module.Name, package.module:function)",
+    )
+
+
+def predicate_problem(function: Callable[..., Any]) -> str | None:
+    """Why a function cannot be asked whether to try again after an exception; None if it can."""
+    if inspect.iscoroutinefunction(function):
+        return "it is asked while an attempt ends, so it cannot be async: write def"
+    try:
+        inspect.signature(function).bind(Exception())
+    except TypeError:
+        return "a function of one argument is needed, which is the exception"
+    except ValueError:  # some built-in functions do not tell
+        pass
+    return None
 
 
 def _wrong(what: str, needed: str) -> DefinitionError:
@@ -112,6 +171,8 @@ class NodeSpec(NamedTuple):
     side_effects: SideEffects = "opaque"
     templated: bool = False
     """Its args hold templates, as those of a document do. They are rendered before the body begins, with what it `needs`."""
+    transaction: bool = False
+    """Its body gets `ctx.db`, a transaction on the server of the store, with which its completion is committed."""
 
     @property
     def lane(self) -> Lane:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
+from ..clock import Duration, in_seconds
 from ..errors import DefinitionError, PermanentError
 from ..graph import Retry, SideEffects
 from ..place import caller
@@ -92,7 +93,7 @@ def handler(
     example: Mapping[str, Any] = _NOTHING,
     version: str = "1",
     retry: Retry | int | None = None,
-    timeout: float = DEFAULT_TIMEOUT,
+    timeout: Duration = DEFAULT_TIMEOUT,
     side_effects: SideEffects = "opaque",
 ) -> Callable[[Callable[..., Any]], Handler]:
     """Make a handler of a function `(ctx, config)`, `def` or `async def`.
@@ -120,7 +121,7 @@ def handler(
             dict(example),
             version,
             Retry.of(retry),
-            timeout,
+            in_seconds(timeout),
             side_effects,
             where=where,
         )

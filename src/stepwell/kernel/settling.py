@@ -89,8 +89,9 @@ def delay_seconds(retry: Retry, attempt: int, *, seed: int, node: str) -> float:
     >>> delay_seconds(Retry(5, base_delay=1.0, max_delay=3.0), 3, seed=1, node="charge")
     3.0
     """
-    jitter = retry.base_delay * _fraction(f"{seed}:{node}:{attempt}")
-    return min(retry.base_delay * 2.0 ** min(attempt - 1, 62) + jitter, retry.max_delay)
+    base, longest = retry.delays()
+    jitter = base * _fraction(f"{seed}:{node}:{attempt}")
+    return min(base * 2.0 ** min(attempt - 1, 62) + jitter, longest)
 
 
 def _fraction(text: str) -> float:

@@ -6,6 +6,7 @@ from .limits import *
 from .ops import *
 from .queries import *
 from .receipts import *
+from .records import *
 from .rows import *
 from .status import *
 from .suspects import *

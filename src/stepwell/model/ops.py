@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from ..ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId
 from .lanes import Lane
 from .limits import StoreLimits
+from .records import PutRecord
 from .rows import AttemptRow, JournalRow, LineRow, NodeRow, OnFailure, RunRow
 from .status import AttemptStatus, NodeStatus, RunStatus
 from .versions import ActivateVersion, SaveVersion
@@ -298,6 +299,7 @@ Op: TypeAlias = (
     | DeleteGraph
     | SaveVersion
     | ActivateVersion
+    | PutRecord
 )
 
 Batch: TypeAlias = Sequence[Op]

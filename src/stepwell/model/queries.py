@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..ids import AttemptId, Digest, RunId, WorkerId
 from .lanes import Lane
+from .records import GetRecord, ListRecords
 from .rows import RunRow
 from .status import NodeStatus, RunStatus
 from .versions import GetVersion, ListNames, ListVersions
@@ -51,6 +52,8 @@ class ListRuns(NamedTuple):
     """Only runs that were created then or later."""
     until: int | None = None
     """Only runs that were created before."""
+    ended_since: int | None = None
+    """Only runs that ended then or later."""
 
 
 class ListNodes(NamedTuple):
@@ -214,4 +217,6 @@ Query: TypeAlias = (
     | GetVersion
     | ListVersions
     | ListNames
+    | GetRecord
+    | ListRecords
 )

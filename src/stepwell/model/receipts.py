@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from ..ids import AttemptId, Digest, RunId
+from .records import RecordPut
 from .rows import GateState, RunRow
 from .status import RunStatus
 from .versions import VersionActivated, VersionSaved
@@ -195,6 +196,7 @@ Receipt: TypeAlias = (
     | Deleted
     | VersionSaved
     | VersionActivated
+    | RecordPut
 )
 
 

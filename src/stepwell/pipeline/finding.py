@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 
 DOCUMENTS = (".json", ".yaml", ".yml")
+
+
+def is_stored_name(target: str) -> bool:
+    """Whether somebody means a pipeline that was saved: `auto-blog@2`, or a name that no module has."""
+    if ":" in target or target.endswith(DOCUMENTS):
+        return False
+    try:
+        return "@" in target or importlib.util.find_spec(target) is None
+    except (ImportError, ValueError):
+        return not all(map(str.isidentifier, target.split(".")))
 
 
 def find_target(target: str, *, handlers: Callable[[], Handlers] | None = None, jobs: Iterable[str] = ()) -> Pipeline:

@@ -14,8 +14,9 @@ from ..errors import InputError
 from .staleness.model import Model
 from .staleness.standing import FRESH, STATUSES, Cause, Standing
 from .staleness.units import Unit
+from .states.address import split_address
 from .states.listing import Folder
-from .states.manifests import split_address
+from .states.notes import known_code
 from .states.records import Record
 from .states.snapshot import Snapshot
 
@@ -118,20 +119,16 @@ class View:
 
     def __init__(self, pipeline: Pipeline, *, folders: Sequence[Folder] | None = None) -> None:
         self.pipeline = pipeline
-        pipeline.refresh_code()
+        pipeline.code.refresh()
         with no_collections():
-            self.snapshot: Snapshot = (
-                pipeline.store.snapshot(pipeline.wanted)
-                if folders is None
-                else pipeline.store.snapshot(pipeline.wanted, folders)
-            )
+            self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.connections.wanted, folders)
             self.model = self.make_model()
             self._trust()
 
     def _trust(self) -> None:
         """Take over what the last scan found, where nothing has changed since."""
         pipeline, changed = self.pipeline, self.snapshot.changed_paths
-        verdict = pipeline.store.cached().verdict
+        verdict = pipeline.store.cache.read().verdict
         if (
             changed is None
             or len(changed) > TRUSTED_CHANGES
@@ -148,13 +145,13 @@ class View:
         """The model of what the snapshot holds; again after something appeared that nobody had foreseen."""
         pipeline = self.pipeline
         return Model(
-            pipeline.name, pipeline.connections, self.snapshot, pipeline.current, pipeline.clock, self._is_valid
+            pipeline.name, pipeline.connections, self.snapshot, pipeline.code.current, pipeline.clock, self._is_valid
         )
 
     def reload_records(self, folder: str) -> bool:
         """Read the manifest of a directory again; whether anything in it is new to this view."""
         prefix = f"{folder}/" if folder else ""
-        now = self.pipeline.store.read_records(folder)
+        now = self.pipeline.store.records.read(folder)
         before = {
             address: record for address, record in self.snapshot.records.items() if split_address(address)[0] == prefix
         }
@@ -172,8 +169,8 @@ class View:
         validate = unit.stage.validate
         if validate is None or record.members is not None:
             return True
-        content = self.pipeline.store.read(address)
-        return run_validation(validate, Path(self.pipeline.store.local(address)), content) is None
+        content = self.pipeline.store.files.read(address)
+        return run_validation(validate, Path(self.pipeline.store.files.local(address)), content) is None
 
     def states(self) -> Iterator[StateView]:
         for unit in self.model.all_units():
@@ -336,13 +333,13 @@ class View:
             standing,
             record,
             changed,
-            self.pipeline.code(unit.stage.name).unknown,
+            self.pipeline.code.of(unit.stage.name).unknown,
             tuple(self.view_of(maker) for maker in above if self.model.standing(maker) is not FRESH),
         )
 
     def _changed_code(self, unit: Unit, record: Record) -> tuple[str, ...]:
         from .codehash.code import changed_parts
 
-        before = self.pipeline.store.known_code(record.code_hash)
-        now = self.pipeline.code(unit.stage.name)
+        before = known_code(self.pipeline.store.notes, record.code_hash)
+        now = self.pipeline.code.of(unit.stage.name)
         return () if before is None else tuple(changed_parts(before, now.parts))

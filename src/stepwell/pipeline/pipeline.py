@@ -5,25 +5,20 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from ..clock import POSITIVE_SECONDS_NEEDED, is_seconds
-from ..codec import encode_checked
+from ..clock import POSITIVE_SECONDS_NEEDED, Duration, in_seconds, is_seconds
 from ..errors import DefinitionError
 from ..importable import importable_name
 from ..place import caller
-from ..version import __version__
 from ..words import shown
 from . import registry
+from .codehash.stages import StageCodes
 from .patterns.paths import name_problem
-from .patterns.pattern import Pattern
 from .stage import BACK_OFF, Stage, make_stage
 from .staleness.connections import Connections, connect
-from .staleness.judge import Current
-from .states.files import FileStates
-from .states.listing import is_recent, stamp_of
+from .states.files.store import FileStates
 
 if TYPE_CHECKING:
     from ..define.options import JobOptions
@@ -31,11 +26,11 @@ if TYPE_CHECKING:
     from .building.arguments import Signature
     from .building.build import BuildReport
     from .building.triggers import Trigger
-    from .codehash.code import Code
     from .looking import Explanation, PipelineStatus, Plan, View
     from .states.port import StateStore
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+DATABASES = ("sqlite:///", "postgresql://", "postgres://")
 
 
 class Pipeline:
@@ -59,8 +54,8 @@ class Pipeline:
         name: str,
         *,
         root: str | os.PathLike[str] = "output",
-        scan_interval: float = 60.0,
-        back_off: Iterable[float] = BACK_OFF,
+        scan_interval: Duration = 60.0,
+        back_off: Iterable[Duration] = BACK_OFF,
         limit: int | None = None,
         clock: Callable[[], float] = time.time,
         home: str | None = None,
@@ -71,30 +66,35 @@ class Pipeline:
             raise DefinitionError(
                 f"{shown(name)} cannot be the name of a pipeline: {problem or 'no # is allowed'}", where=str(self.place)
             )
-        if not is_seconds(scan_interval, positive=True):
+        interval = in_seconds(scan_interval)
+        if not is_seconds(interval, positive=True):
             raise DefinitionError(
                 f"scan_interval={shown(scan_interval)}: {POSITIVE_SECONDS_NEEDED} is needed", where=str(self.place)
             )
         self.name = name
         self.home = home or _calling_module()
         """The module that another process imports to have this pipeline, or the file of its document."""
-        self.scan_interval = float(scan_interval)
+        self.scan_interval = float(interval)
         self.back_off = tuple(back_off)
         self.limit = limit
         self.clock = clock
         self.stages: dict[str, Stage] = {}
         self.triggers: dict[str, Trigger] = {}
-        self.store: StateStore = open_states(os.fspath(root), name)
-        self.made_at_ns = time.time_ns()
+        self.root = checked_root(os.fspath(root))
         self._connections: Connections | None = None
-        self._excluded: dict[tuple[str, str], tuple[Pattern, ...]] = {}
-        self._signatures: dict[str, Signature] = {}
-        self._code: dict[str, Code] = {}
-        self._current: dict[str, Current] = {}
+        self.signatures: dict[str, Signature] = {}
+        """What the body of each stage wants to have."""
+        self._states = _States(self.root, name)
+        self.code = StageCodes(name, self.stages, self._states, (Pipeline,))
         registry.enter(self)
 
     def __repr__(self) -> str:
-        return f"<Pipeline {self.name} at {self.store.url}>"
+        return f"<Pipeline {self.name}>"
+
+    @property
+    def store(self) -> StateStore:
+        """Where its states are. A database is opened when it is first needed."""
+        return self._states()
 
     # Writing
 
@@ -110,10 +110,10 @@ class Pipeline:
         filter: str | Mapping[str, str] | None = None,
         min_size: int = 0,
         validate: Callable[..., Any] | None = None,
-        quiet: float = 0.0,
+        quiet: Duration = 0.0,
         priority: int = 0,
         limit: int | None = None,
-        back_off: Iterable[float] | None = None,
+        back_off: Iterable[Duration] | None = None,
         version: str | None = None,
         uses: Iterable[Any] = (),
         **options: Unpack[JobOptions],
@@ -147,11 +147,10 @@ class Pipeline:
             from ..define.options import checked_options
 
             checked_options(stage.place or self.place, stage.options)  # type: ignore[arg-type]
-        self._signatures[stage.name] = signature or signature_of(stage)
+        self.signatures[stage.name] = signature or signature_of(stage)
         connect([*self.stages.values(), stage], self.name)
         self.stages[stage.name] = stage
         self._connections = None
-        self._excluded.clear()
 
     def trigger(
         self,
@@ -180,129 +179,9 @@ class Pipeline:
             self._connections = connect(list(self.stages.values()), self.name)
         return self._connections
 
-    def wanted(self, components: Sequence[str]) -> bool:
-        """Whether something that a pattern matches can be in a directory or below it."""
-        names = list(components)
-        for stage in self.stages.values():
-            for pattern in (*stage.inputs.values(), *(output.pattern for output in stage.outputs.values())):
-                if pattern.is_directory:
-                    if pattern.match_components(names[: pattern.depth]) is not None:
-                        return True
-                elif len(names) < pattern.depth and pattern.match_components(names) is not None:
-                    return True
-        return False
-
-    def concerns(self, path: str) -> bool:
-        """Whether a file is, or is part of, an input or output of a stage."""
-        return any(
-            pattern.covers(path)
-            for stage in self.stages.values()
-            for pattern in (*stage.inputs.values(), *(output.pattern for output in stage.outputs.values()))
-        )
-
-    # What stages are made of
-
-    def signature(self, stage: str) -> Signature:
-        return self._signatures[stage]
-
-    def body(self, stage: str) -> Callable[..., Any]:
-        function = self.stages[stage].function
-        assert function is not None
-        return function
-
-    def excluded(self, stage: str, input: str) -> tuple[Pattern, ...]:
-        found = self._excluded.get((stage, input))
-        if found is None:
-            found = next(each.excluded for each in self.connections.readings[stage] if each.name == input)
-            self._excluded[stage, input] = found
-        return found
-
-    def code(self, stage: str) -> Code:
-        """What a stage is made of: its function, and what that uses of the project."""
-        found = self._code.get(stage)
-        if found is None:
-            from .codehash.code import code_of
-
-            given = self.stages[stage]
-            # The body of a document says what stands for its code.
-            function, version = getattr(given.function, "code", (given.function, None))
-            found = code_of(function, version=given.version or version, uses=given.uses, skipped=(Pipeline,))
-            self._code[stage] = found
-        return found
-
-    def current(self, stage: str) -> Current:
-        """What tells whether states of a stage are up to date with it."""
-        found = self._current.get(stage)
-        if found is None:
-            from .codehash.code import code_of, config_hash
-
-            given = self.stages[stage]
-            known = self._known_hash(given)
-            checked = "" if given.validate is None else code_of(given.validate, skipped=(Pipeline,)).hash
-            found = Current(
-                known or self.code(stage).hash, config_hash(given.config, given.handler), checked, given.min_size
-            )
-            self._current[stage] = found
-        return found
-
     def fingerprint(self) -> str:
         """Changes with everything that standings follow from, besides what is in the store."""
-        told = [
-            [stage.name, [(name, p.text) for name, p in stage.inputs.items()],
-             [(name, o.pattern.text) for name, o in stage.outputs.items()], stage.collect, stage.quiet, dict(stage.filters),
-             list(self.current(stage.name)), stage.entities is not None, sorted(stage.gates)]
-            for stage in self.stages.values()
-        ]  # fmt: skip
-        return sha256(encode_checked([told, sorted(self.triggers), __version__])).hexdigest()
-
-    def keep_code(self, stage: str) -> None:
-        """Write down what a stage is made of, for `why` to compare with later."""
-        if self.store.known_code(self.current(stage).code_hash) is not None:
-            return
-        code = self.code(stage)
-        self.store.keep_code(code.hash, {name: part[0] for name, part in code.parts.items()})
-
-    def code_stamps(self) -> dict[str, Any]:
-        """The hash of each stage, with the stamps of the files it was found in: while they are the same, it is."""
-        stamps = {}
-        known = self.store.cached().verdict.get("code", {})
-        for name, stage in self.stages.items():
-            if name not in self._code and self._known_hash(stage) is not None:
-                stamps[name] = known[name]
-                continue
-            code = self.code(name)
-            if code.is_static and stage.function is not None and not stage.uses:
-                files = [[file, list(stamp or ())] for file, stamp in sorted(code.files.items())]
-                stamps[name] = [_function_name(stage.function), code.hash, files]
-        return stamps
-
-    def _known_hash(self, stage: Stage) -> str | None:
-        """The hash of a stage that the cache knows, if none of its files has changed since."""
-        if stage.name in self._code or stage.function is None:
-            return None
-        found = self.store.cached().verdict.get("code", {}).get(stage.name)
-        if found is None or found[0] != _function_name(stage.function):
-            return None
-        now = time.time_ns()
-        for file, stamp in found[2]:
-            seen = stamp_of(file)
-            if seen is None or list(seen) != stamp or is_recent(seen, now):
-                return None
-        return str(found[1])
-
-    def refresh_code(self) -> None:
-        """Look again at the code of stages whose modules were reloaded."""
-        for name, stage in self.stages.items():
-            known = self._code.get(name)
-            if known.is_current if known is not None else (name not in self._current or self._known_hash(stage)):
-                continue
-            self._code.pop(name, None)
-            self._current.pop(name, None)
-
-    def forget_code(self) -> None:
-        """Look at the code again: a module was reloaded."""
-        self._code.clear()
-        self._current.clear()
+        return " ".join([self.code.fingerprint(), *sorted(self.triggers)])
 
     # Looking and working
 
@@ -373,20 +252,37 @@ class Pipeline:
         steering.put(self, path, content)
 
 
+def checked_root(root: str) -> str:
+    if "://" in root and not root.startswith(DATABASES):
+        raise DefinitionError(
+            f"root={root.partition('://')[0]}://...: a directory is needed, sqlite:///states.db or postgresql://..."
+        )
+    if root.startswith(DATABASES[0]):  # relative to where it is now, not to where it is first needed
+        return DATABASES[0] + os.path.abspath(root.removeprefix(DATABASES[0]))
+    return root if "://" in root else os.path.abspath(root)
+
+
+class _States:
+    """The store of states, opened once. It does not know the pipeline, which so can be forgotten as soon as nobody has it."""
+
+    def __init__(self, root: str, pipeline: str) -> None:
+        self._root = root
+        self._pipeline = pipeline
+        self._opened: StateStore | None = None
+
+    def __call__(self) -> StateStore:
+        if self._opened is None:
+            self._opened = open_states(self._root, self._pipeline)
+        return self._opened
+
+
 def open_states(root: str, pipeline: str) -> StateStore:
     """The store of states at a directory or a URL."""
-    if root.startswith("sqlite:///"):
-        from .states.database import DatabaseStates
+    if root.startswith(DATABASES):
+        from .states.database import open_database_states
 
-        return DatabaseStates(root, pipeline)
-    if "://" in root:
-        raise DefinitionError(f"root={root!r}: a directory is needed, or sqlite:///states.db")
+        return open_database_states(root, pipeline)
     return FileStates(root, pipeline)
-
-
-def _function_name(function: Callable[..., Any]) -> str:
-    code = getattr(function, "__code__", None)
-    return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}"
 
 
 def _calling_module() -> str:

@@ -31,14 +31,10 @@ def enter(pipeline: Pipeline) -> None:
 
 def find_pipeline(home: str, name: str, root_id: str) -> Pipeline:
     """The pipeline of this name, written in the module `home`, whose root is the one that is meant."""
-    if (home, name) not in _living:
-        if home.endswith((".json", ".yaml", ".yml")):
-            from .document.load import load_pipeline
-
-            _loaded[home] = load_pipeline(home)
-        elif loaded_module(home) is None:
-            importlib.import_module(home)
-    alike = [there for each in reversed(_living.get((home, name), ())) if (there := each()) is not None]
+    alike = _alive(home, name)
+    if not alike:
+        _load(home)
+        alike = _alive(home, name)
     if not alike:
         raise DefinitionError(
             f"there is no pipeline {name!r} in {home}; was it renamed, or is it made only when {home} is run as a program?"
@@ -51,3 +47,22 @@ def find_pipeline(home: str, name: str, root_id: str) -> Pipeline:
         f"folder at the root, or plan the work here",
         pipeline=name,
     )
+
+
+def _alive(home: str, name: str) -> list[Pipeline]:
+    """The one that was made or built last comes first."""
+    return [there for each in reversed(_living.get((home, name), ())) if (there := each()) is not None]
+
+
+def _load(home: str) -> None:
+    """Make the pipelines of a module or document; they enter by themselves."""
+    if home.endswith((".json", ".yaml", ".yml")):
+        from .document.load import load_pipeline
+
+        _loaded[home] = load_pipeline(home)
+    elif home.startswith("stored:"):
+        from .document.stored import load_home
+
+        _loaded[home] = load_home(home)
+    elif loaded_module(home) is None:
+        importlib.import_module(home)

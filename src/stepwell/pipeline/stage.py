@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from ..clock import SECONDS_NEEDED, is_seconds
+from ..clock import SECONDS_NEEDED, Duration, in_seconds, is_seconds
 from ..codec import encode
 from ..errors import DefinitionError, NotJson
 from ..words import shown
@@ -87,10 +87,10 @@ def make_stage(
     filter: str | Mapping[str, str] | None = None,
     min_size: int = 0,
     validate: Callable[..., Any] | None = None,
-    quiet: float = 0.0,
+    quiet: Duration = 0.0,
     priority: int = 0,
     limit: int | None = None,
-    back_off: Iterable[float] | None = None,
+    back_off: Iterable[Duration] | None = None,
     version: str | None = None,
     uses: Iterable[Any] = (),
     options: Mapping[str, Any] | None = None,
@@ -132,8 +132,9 @@ def make_stage(
         for option, value in (("entities", entities), ("validate", validate))
         if value is not None and not callable(value)
     ]
-    problems += _numbers(min_size=min_size, priority=priority, limit=limit, quiet=quiet)
-    schedule = BACK_OFF if back_off is None else tuple(back_off)
+    quiet_seconds: float = in_seconds(quiet)
+    problems += _numbers(min_size=min_size, priority=priority, limit=limit, quiet=quiet_seconds)
+    schedule = BACK_OFF if back_off is None else tuple(map(in_seconds, back_off))
     if not all(is_seconds(seconds) for seconds in schedule):
         problems.append(f"back_off={shown(schedule)}: {SECONDS_NEEDED} is needed for each failure")
     try:
@@ -147,7 +148,7 @@ def make_stage(
         )
     return Stage(
         name, inputs, outputs, variables, collected, function, handler, dict(config or {}), entities,
-        _filters(filter, inputs), min_size, validate, float(quiet), priority, limit, schedule, version, tuple(uses),
+        _filters(filter, inputs), min_size, validate, float(quiet_seconds), priority, limit, schedule, version, tuple(uses),
         dict(options or {}), place,
         frozenset(gates),
     )  # fmt: skip

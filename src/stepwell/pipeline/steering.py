@@ -11,6 +11,7 @@ from ..errors import InputError
 from .looking import View
 from .patterns.paths import checked_path
 from .staleness.units import Unit
+from .states.notes import change_failures, read_failures
 from .states.records import MANY_INPUTS, Failure, Record, inputs_hash
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def accept(pipeline: Pipeline, targets: Iterable[str]) -> list[str]:
             if record is not None and view.model.standing(unit).status != "fresh":
                 changes[address] = record
     if changes:
-        pipeline.store.change_records(changes)
-        pipeline.store.change_failures({unit.id: None for unit in _found(view, targets)})
+        pipeline.store.records.change(changes)
+        change_failures(pipeline.store.notes, {unit.id: None for unit in _found(view, targets)})
     return list(changes)
 
 
@@ -40,7 +41,7 @@ def _as_it_is(pipeline: Pipeline, view: View, unit: Unit, name: str, address: st
         members = {each: view.snapshot.content_hash(address + each) or "" for each in view.model.files_below(address)}
     if digest is None:
         return None
-    current = pipeline.current(unit.stage.name)
+    current = pipeline.code.current(unit.stage.name)
     inputs = {path: each or "" for path, each in view.model.input_hashes(unit).items()}
     return Record(
         current.code_hash, current.config_hash, digest, inputs_hash(inputs), utc_text(time.time()),
@@ -64,18 +65,18 @@ def invalidate(pipeline: Pipeline, targets: Iterable[str], *, stage: str | None 
             if record is not None:
                 changes[address] = record._replace(stale=told)
     if changes:
-        pipeline.store.change_records(changes)
+        pipeline.store.records.change(changes)
     return list(changes)
 
 
 def retry(pipeline: Pipeline, targets: Iterable[str] = ()) -> list[str]:
     """Have what failed tried again by the next scan, whatever its back-off."""
     given = list(targets)
-    failures = pipeline.store.failures()
+    failures = read_failures(pipeline.store.notes)
     wanted = {unit.id for unit in _found(View(pipeline), given)} if given else set(failures)
     changed: dict[str, Failure | None] = {name: None for name in failures if name in wanted}
     if changed:
-        pipeline.store.change_failures(changed)
+        change_failures(pipeline.store.notes, changed)
     return list(changed)
 
 
@@ -96,7 +97,7 @@ def put(pipeline: Pipeline, path: str, content: bytes) -> None:
                 raise InputError(
                     f"{path} is made by stage {stage.name!r}; put sources, and let the stages make the rest"
                 )
-    pipeline.store.put(path, content)
+    pipeline.store.files.put(path, content)
 
 
 def _found(view: View, targets: Iterable[str]) -> list[Unit]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ..clock import POSITIVE_SECONDS_NEEDED, SECOND, SECONDS_NEEDED, is_seconds
+from ..clock import POSITIVE_SECONDS_NEEDED, SECOND, SECONDS_NEEDED, in_seconds, is_seconds
 from ..define import Workflow
 from ..errors import DefinitionError, InputError
 from ..model import RunStatus
@@ -22,9 +22,18 @@ LEAST_LEASE = 0.1
 _LARGEST = 2**63 - 1
 
 
-def check_seconds(name: str, value: Any, *, positive: bool = False) -> None:
-    if not is_seconds(value, positive=positive):
-        raise _wrong(name, value, f"{POSITIVE_SECONDS_NEEDED if positive else SECONDS_NEEDED} is needed")
+def checked_seconds(name: str, value: Any, *, positive: bool = False) -> float:
+    """A duration that somebody gave, in seconds."""
+    seconds: float = in_seconds(value)
+    if not is_seconds(seconds, positive=positive):
+        needed = POSITIVE_SECONDS_NEEDED if positive else SECONDS_NEEDED
+        raise _wrong(name, value, f"{needed} is needed")
+    return seconds
+
+
+def checked_limit(name: str, value: Any, *, positive: bool = False) -> float | None:
+    """The same where None means that there is no limit."""
+    return None if value is None else checked_seconds(name, value, positive=positive)
 
 
 def check_whole(name: str, value: Any, low: int, high: int, needed: str) -> None:
@@ -154,25 +163,27 @@ def checked_modules(modules: Any) -> tuple[str, ...]:
     raise _wrong("jobs", modules, 'a list of names of modules is needed, as in ["shop.jobs"]')
 
 
-def check_limits(*, lease_seconds: float, close_seconds: float, queue_depth: int, **limits: int) -> None:
+def check_limits(*, queue_depth: int, **limits: int) -> None:
     check_whole("queue_depth", queue_depth, 0, MAX_LIMIT, "a whole number from 0, with which nothing is claimed ahead,")
     for name, value in limits.items():
         check_whole(name, value, 1, MAX_LIMIT, f"a whole number from 1 to {MAX_LIMIT:,}")
-    check_seconds("lease_seconds", lease_seconds, positive=True)
-    if lease_seconds < LEAST_LEASE:
-        raise InputError(
-            f"lease_seconds={lease_seconds}: at least {LEAST_LEASE} is needed, or it could not be renewed in time"
-        )
-    check_seconds("close_seconds", close_seconds)
+
+
+def checked_lease(value: Any) -> float:
+    seconds = checked_seconds("lease_seconds", value, positive=True)
+    if seconds < LEAST_LEASE:
+        raise InputError(f"lease_seconds={value}: at least {LEAST_LEASE} is needed, or it could not be renewed in time")
+    return seconds
 
 
 def check_home(url: object, runner: object) -> None:
     """What an engine works on, and how."""
     if url is not None and not isinstance(url, str) and not callable(getattr(url, "commit", None)):
         raise InputError(f"Engine({shown(url)}): a store or its URL is needed, as in sqlite:///orders.db")
-    if runner not in ("local", None):
+    if runner not in ("local", "celery", None):
         raise InputError(
-            f"runner={shown(runner)}: 'local', or None for an engine that only starts and looks, is needed"
+            f"runner={shown(runner)}: 'local', 'celery' for an engine that leaves the work to Celery workers, or None for one "
+            "that only starts and looks, is needed"
         )
 
 

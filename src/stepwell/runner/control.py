@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
-from ..clock import microseconds
+from ..clock import Duration, microseconds
 from ..define.document.repairing import with_templates_read
 from ..errors import GraphError, InputError, RunConflict
 from ..graph import from_frozen
@@ -15,7 +15,7 @@ from ..kernel.plans import NotNow
 from ..model import Gate, NodeStatus, RunStatus
 from ..model.origin import Origin, origin_of
 from ..store import Store, reader
-from .checking import check_seconds, check_step, checked_changes
+from .checking import check_step, checked_changes, checked_seconds
 from .code.code import Code
 from .procedures.forking import fork_arguments
 from .procedures.gates import ask, ask_to_reattempt, preview
@@ -86,13 +86,13 @@ class Controls:
         return self._preview(gate) if dry_run else self._go_on(gate)
 
     @overload
-    def cancel(self: Self, *, grace_seconds: float = ..., dry_run: Literal[False] = ...) -> Self: ...
+    def cancel(self: Self, *, grace_seconds: Duration = ..., dry_run: Literal[False] = ...) -> Self: ...
     @overload
-    def cancel(self, *, grace_seconds: float = ..., dry_run: Literal[True]) -> list[Touched]: ...
-    def cancel(self: Self, *, grace_seconds: float = 5.0, dry_run: bool = False) -> Self | list[Touched]:
+    def cancel(self, *, grace_seconds: Duration = ..., dry_run: Literal[True]) -> list[Touched]: ...
+    def cancel(self: Self, *, grace_seconds: Duration = 5.0, dry_run: bool = False) -> Self | list[Touched]:
         """Start nothing more, ask what runs to stop, and fence it after the grace."""
-        check_seconds("grace_seconds", grace_seconds)
-        gate = ask(self.id, "cancel", grace=microseconds(grace_seconds))
+        grace = microseconds(checked_seconds("grace_seconds", grace_seconds))
+        gate = ask(self.id, "cancel", grace=grace)
         return self._preview(gate) if dry_run else self._ask(gate)
 
     @overload

@@ -11,6 +11,7 @@ from ..define.document import Document
 from ..errors import InputError, StoreCorrupt
 from ..handlers import Handlers
 from ..model import ActivateVersion, Refused, SaveVersion, VersionActivated, VersionRow, VersionSaved, parted
+from ..model.versions import VersionKind
 from ..store import Store, reader
 from ..words import shown
 from .recent import Recent
@@ -44,9 +45,10 @@ class StoredWorkflow(NamedTuple):
 
 
 class Documents:
-    """The documents of one store."""
+    """The documents of one store: workflows, or of another kind that is stored in the same way."""
 
-    def __init__(self, store: Store, handlers: Handlers) -> None:
+    def __init__(self, store: Store, handlers: Handlers, kind: VersionKind = "document") -> None:
+        self.kind: VersionKind = kind
         self._store = store
         self._handlers = handlers
         self._read: Recent[str, Document] = Recent(64)
@@ -56,7 +58,7 @@ class Documents:
         """Store a document. The same content is the same version; anything else is a new one."""
         if not isinstance(document, Document):
             raise InputError(f"{shown(document)} cannot be saved: give a Document, as of Document.load(file)")
-        save = SaveVersion("document", document.name, document.digest, document.content)
+        save = SaveVersion(self.kind, document.name, document.digest, document.content)
         (receipt,) = self._store.commit([save])
         assert isinstance(receipt, VersionSaved)
         return SavedDocument(document.name, receipt.number, document.digest, not receipt.existed, receipt.active)
@@ -64,7 +66,7 @@ class Documents:
     def activate(self, text: str) -> SavedDocument:
         """Make `summarise@2` the version that `summarise` starts; `summarise` alone makes the newest active again."""
         name, number = parted(text)
-        (receipt,) = self._store.commit([ActivateVersion("document", name, number)])
+        (receipt,) = self._store.commit([ActivateVersion(self.kind, name, number)])
         if isinstance(receipt, Refused):
             raise self._unknown(name, number)
         assert isinstance(receipt, VersionActivated)
@@ -72,11 +74,11 @@ class Documents:
         return SavedDocument(name, row.number, row.digest, False, receipt.number)
 
     def all(self) -> Iterator[StoredWorkflow]:
-        for row in reader.all_names(self._store, "document"):
+        for row in reader.all_names(self._store, self.kind):
             yield StoredWorkflow(row.name, row.active, row.newest, row.digest, row.stored_at / SECOND)
 
     def versions(self, name: str) -> list[VersionRow]:
-        found = list(reader.all_versions(self._store, "document", name))
+        found = list(reader.all_versions(self._store, self.kind, name))
         if not found:
             raise self._unknown(name, None)
         return found
@@ -84,7 +86,7 @@ class Documents:
     def row(self, text: str) -> VersionRow:
         """The version that `summarise`, the active one, or `summarise@3` means; InputError says what there is."""
         name, number = parted(text)
-        found = reader.get_version(self._store, "document", name, number)
+        found = reader.get_version(self._store, self.kind, name, number)
         if found is None:
             raise self._unknown(name, number)
         return found
@@ -105,18 +107,19 @@ class Documents:
 
     def version_of(self, name: str, digest: str) -> int | None:
         """The number of the version with this content; None if it was never saved."""
-        row = reader.get_version(self._store, "document", name, digest=digest)
+        row = reader.get_version(self._store, self.kind, name, digest=digest)
         return None if row is None else row.number
 
     def _unknown(self, name: str, number: int | None) -> InputError:
-        rows = list(reader.all_versions(self._store, "document", name))
+        rows = list(reader.all_versions(self._store, self.kind, name))
         if rows and number is not None:
             return InputError(f"there is no version {number} of {name!r}: there are 1 to {rows[-1].number}")
-        names = [row.name for row in reader.all_names(self._store, "document")]
+        names = [row.name for row in reader.all_names(self._store, self.kind)]
         close = get_close_matches(name, names, n=1)
         if close:
             rest = f"; did you mean {close[0]!r}?"
         else:
             rest = f"; there are {', '.join(names[:20])}" if names else "; `stepwell save FILE` stores one"
-            rest += "; a class or a function is named as package.module:Name"
-        return InputError(f"no document {name!r} is stored here{rest}")
+            other = "a class or a function is" if self.kind == "document" else "one in a module is"
+            rest += f"; {other} named as package.module:Name"
+        return InputError(f"no {self.kind} {name!r} is stored here{rest}")

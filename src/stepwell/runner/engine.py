@@ -10,6 +10,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Literal
 
+from ..clock import Duration
 from ..commands import DEFAULT_STORE, either
 from ..define import Builder, Definition, Workflow
 from ..define.document import Document
@@ -46,6 +47,19 @@ Startable = Workflow | Builder | Document | str
 """What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
 
 
+def _opened(url: str | Store | None, broker: Any, *, brokered: bool) -> Store:
+    def open() -> Store:
+        return open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+
+    if not brokered:
+        return open()
+    from .celery.app import app_of
+    from .celery.brokered import BrokeredStore
+    from .celery.sender import HintSender
+
+    return BrokeredStore(open, HintSender(app_of(broker)), patient=True)
+
+
 class Engine:
     """Runs workflows on a store.
 
@@ -54,9 +68,12 @@ class Engine:
             print(run.output("ship"))
 
     It works on the runs it started or adopted, and on every run of `workflows`, also those another process left. With
-    `runner=None` it only starts and looks. With `queues` it takes only nodes of these queues. With
+    `runner=None` it only starts and looks. With `runner="celery"` it does so too, and tells Celery workers of work: `broker` is
+    the URL of theirs, or a Celery application; such an engine may be used on both sides of a fork. With `queues` it takes only
+    nodes of these queues. With
     `guard=True` a body that asks the clock, chance, the network or a program for
-    something that is not recorded fails, with the line that tried.
+    something that is not recorded fails, with the line that tried. `node_timeout` is the time limit of every node that has
+    none. Durations are numbers of seconds, or timedeltas.
 
     `jobs` names modules whose functions may run for what came from elsewhere: an imported graph, or what is stored on a server.
     What programs put into an embedded store needs none. `handlers` are functions with `@handler(...)` that documents may name
@@ -70,13 +87,15 @@ class Engine:
         workflows: Iterable[type[Workflow]] = (),
         jobs: Iterable[str] = (),
         handlers: Handlers | Iterable[Handler | str] = (),
-        runner: Literal["local"] | None = "local",
+        runner: Literal["local", "celery"] | None = "local",
+        broker: Any = None,
         max_concurrent_nodes: int = 8,
         max_async_nodes: int = 1_000,
         max_processes: int = 2,
         queue_depth: int = 1_024,
-        lease_seconds: float = 30.0,
-        close_seconds: float = 10.0,
+        node_timeout: Duration | None = None,
+        lease_seconds: Duration = 30.0,
+        close_seconds: Duration = 10.0,
         queues: Iterable[str] | None = None,
         guard: bool = False,
     ) -> None:
@@ -86,17 +105,20 @@ class Engine:
             checking.checked_modules(jobs),
             checking.checked_queues(queues),
         )
+        lease, self._close_seconds = (
+            checking.checked_lease(lease_seconds),
+            checking.checked_seconds("close_seconds", close_seconds),
+        )
+        node_limit = checking.checked_limit("node_timeout", node_timeout, positive=True)
         checking.check_limits(
-            lease_seconds=lease_seconds,
-            close_seconds=close_seconds,
             max_concurrent_nodes=max_concurrent_nodes,
             max_async_nodes=max_async_nodes,
             max_processes=max_processes,
             queue_depth=queue_depth,
         )
         checking.refuse_while_importing_main()
-        self.events = Events()
-        store = open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+        self.events = Events(lambda: self.metrics)
+        store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
         self.store: Store = ObservedStore(store, self.events)
         self._watch = Watch()
         self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, news=runner == "local")
@@ -110,17 +132,16 @@ class Engine:
         self._versions = Versions(self.store, self.code, worker)
         self.serving = Serving(self.store, self.code, self._versions, work_on=self._work_on, announce=self._announce)
         self._discovering = Debounce(self._serve, "stepwell-serving", 0)
-        self._close_seconds = close_seconds
         self._closed = False
         self._started = False
         self._runner: LocalRunner | None = None
         if worker is not None:
-            limits = Limits(max_concurrent_nodes, max_async_nodes, max_processes, queue_depth)
+            limits = Limits(max_concurrent_nodes, max_async_nodes, max_processes, queue_depth, node_limit)
             self._runner = LocalRunner(
                 self.store,
                 worker,
                 limits,
-                lease_seconds,
+                lease,
                 versions=self.code.versions,
                 lacks=self.serving.lacks,
                 find_facts=self._find_facts,
@@ -160,15 +181,14 @@ class Engine:
     ) -> None:
         self.close(0.5 if kind is not None and issubclass(kind, KeyboardInterrupt) else None)
 
-    def close(self, timeout: float | None = None) -> None:
+    def close(self, timeout: Duration | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
-        if timeout is not None:
-            checking.check_seconds("timeout", timeout)  # before anything is closed
+        limit = checking.checked_limit("timeout", timeout)  # before anything is closed
         if self._closed:
             return
         self._closed = True
         if self._runner is not None and self._started:
-            self._runner.close(self._close_seconds if timeout is None else timeout)
+            self._runner.close(self._close_seconds if limit is None else limit)
             self._discovering.end(5)
         self.events.close()
         self.waiting.close()
@@ -176,14 +196,13 @@ class Engine:
 
     # Starting
 
-    def run(self, workflow: Startable, *, check: bool = True, wait: float | None = None, **options: Any) -> Run:
+    def run(self, workflow: Startable, *, check: bool = True, wait: Duration | None = None, **options: Any) -> Run:
         """Start a run and wait for its end, `wait` seconds at most.
 
         Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
         returned however it stands then. The other options are those of `start`.
         """
-        if wait is not None:
-            checking.check_seconds("wait", wait)  # before anything is started
+        checking.checked_limit("wait", wait)  # before anything is started
         run = self.start(workflow, **options)
         row = self.waiting.wait(run.id, wait)
         return run._checked(row) if check else run
@@ -196,7 +215,7 @@ class Engine:
         run_id: str | None = None,
         idempotency_key: str | None = None,
         priority: int = 0,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
         seed: int | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> Run:
@@ -276,17 +295,24 @@ class Engine:
         """What this engine holds now and has done since it was opened, in numbers; see also `run.metrics`."""
         return IDLE if self._runner is None else self._runner.metrics()
 
-    def on(self, event: Literal["run", "node", "backpressure"], callback: Callable[[Any], None]) -> None:
+    def on(
+        self,
+        event: Literal["run", "node", "backpressure", "metrics"],
+        callback: Callable[[Any], None],
+        *,
+        every: Duration | None = None,
+    ) -> None:
         """Call back for every "run" whose status changes, every "node" whose attempt is settled in this process, and when
-        "backpressure" begins and ends: work waits in the store because there is no room for it here.
+        "backpressure" begins and ends: work waits in the store because there is no room for it here. "metrics" is told
+        `every` so many seconds (10, unless you say it), and is what `engine.metrics` gives then.
 
         Of one run in the order of its journal, each change once. One thread calls the listeners, one after the other: a slow
         one delays the next event, and no work. Whatever a listener raises is logged and changes nothing. `close()` waits up
         to 5 s until they have heard everything.
         """
-        self.events.on(event, callback)
+        self.events.on(event, callback, checking.checked_limit("every", every, positive=True))
 
-    def wait(self, run_id: RunId, timeout: float | None = None) -> RunStatus:
+    def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
         """Wait until a run has ended, or has paused because somebody must decide, and give its status.
 
         Without a runner, somebody else must be working on it.

@@ -10,9 +10,11 @@ import contextlib
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ..clock import LONGEST_WAIT
 from ..errors import InputError
 from ..ids import NodeId, RunId, WorkerId
 from ..model import (
@@ -29,11 +31,13 @@ from ..model import (
     receipts,
 )
 from ..store import Store
+from ..store.port import Transaction, Transactions
 from ..words import shown
 from .bodies.held import Held
 from .bodies.raised import Raised
 from .recent import Recent
 from .worker.backpressure import BackpressureEvent
+from .worker.metrics import IDLE, EngineMetrics
 
 log = logging.getLogger("stepwell")
 
@@ -41,6 +45,8 @@ MAX_RUNS = 100_000
 """Runs of which it is remembered what was told of them."""
 MAX_WAITING = 1_000_000
 """Events that may wait for slow listeners; what comes then is dropped, and that is logged."""
+METRICS_SECONDS = 10.0
+"""How often the metrics are told, if nobody says it."""
 CLOSE_SECONDS = 5.0
 """How long closing waits for the listeners to have heard everything."""
 
@@ -69,8 +75,16 @@ class Events:
     Of one run: in order, each once. What other processes did to it is told when this one notices.
     """
 
-    def __init__(self) -> None:
-        self._listeners: dict[str, list[Callable[[Any], None]]] = {"run": [], "node": [], "backpressure": []}
+    def __init__(self, measure: Callable[[], EngineMetrics] = lambda: IDLE) -> None:
+        self._listeners: dict[str, list[Callable[[Any], None]]] = {
+            "run": [],
+            "node": [],
+            "backpressure": [],
+            "metrics": [],
+        }
+        self._every: list[_Periodic] = []
+        """Those who hear of the metrics now and then."""
+        self._measure = measure
         self.listening = False
         """Somebody listens to runs or nodes."""
         self.settling: Callable[[], Iterable[Held]] = tuple
@@ -83,15 +97,24 @@ class Events:
         self._dropping = False
         self._thread: threading.Thread | None = None
 
-    def on(self, event: str, callback: Callable[[Any], None]) -> None:
+    def on(self, event: str, callback: Callable[[Any], None], every: float | None = None) -> None:
+        """`every`: how many seconds lie between two "metrics" events; the first comes after so long."""
         if not isinstance(event, str) or event not in self._listeners:
             raise InputError(f"no event {shown(event)}; there are: {', '.join(self._listeners)}")
         if not callable(callback):
             raise InputError(
                 f"on({event!r}, {shown(callback)}): a function of one argument is needed, which is the event"
             )
+        if every is not None and event != "metrics":
+            raise InputError(
+                f"on({event!r}, ..., every=...): only metrics are told now and then; what happens, when it does"
+            )
         with self.in_order:
-            self._listeners[event].append(callback)
+            if event == "metrics":
+                self._every.append(_Periodic(callback, METRICS_SECONDS if every is None else every))
+                self._waiting.put(("", threading.Event()))  # the thread looks when it is due
+            else:
+                self._listeners[event].append(callback)
             self.listening = bool(self._listeners["run"] or self._listeners["node"])
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="stepwell-events", daemon=True)
@@ -183,16 +206,50 @@ class Events:
         self._waiting.put(None)
 
     def _serve(self) -> None:
-        while (item := self._waiting.get()) is not None:
+        while True:
+            try:
+                item = self._waiting.get(timeout=self._tell_metrics())
+            except queue.Empty:
+                continue
+            if item is None:
+                return
             event, value = item
             if isinstance(value, threading.Event):
                 value.set()
                 continue
             for callback in tuple(self._listeners[event]):
-                try:
-                    callback(value)
-                except BaseException as error:  # also SystemExit: it ends nothing here
-                    _complain(event, error)
+                _call(event, callback, value)
+
+    def _tell_metrics(self) -> float | None:
+        """Tell those whose time has come; in how many seconds the next one's has."""
+        if not self._every:
+            return None
+        for each in self._every:
+            if each.is_due(time.monotonic()):
+                _call("metrics", each.callback, self._measure())
+        return min(LONGEST_WAIT, *(max(0.0, each.at - time.monotonic()) for each in self._every))
+
+
+class _Periodic:
+    """Somebody who is called again and again, the same time apart; a time that has passed meanwhile is left out."""
+
+    def __init__(self, callback: Callable[[Any], None], seconds: float) -> None:
+        self.callback = callback
+        self.seconds = seconds
+        self.at = time.monotonic() + seconds
+
+    def is_due(self, now: float) -> bool:
+        due = now >= self.at
+        if due:
+            self.at = max(self.at + self.seconds, now)
+        return due
+
+
+def _call(event: str, callback: Callable[[Any], None], value: object) -> None:
+    try:
+        callback(value)
+    except BaseException as error:  # also SystemExit: it ends nothing here
+        _complain(event, error)
 
 
 def _complain(event: str, error: BaseException) -> None:
@@ -220,6 +277,11 @@ class ObservedStore:
     def limits(self) -> StoreLimits:
         return self._store.limits
 
+    @property
+    def durability(self) -> object | None:
+        """What a crash of the server may lose, in words; None of a store that is no server."""
+        return getattr(self._store, "durability", None)
+
     def read(self, queries: Sequence[Query]) -> list[Any]:
         return self._store.read(queries)
 
@@ -241,6 +303,11 @@ class ObservedStore:
     def close(self) -> None:
         self._store.close()
 
+    @property
+    def transactions(self) -> Transactions | None:
+        found = self._store.transactions
+        return None if found is None else ObservedTransactions(found, self._events)
+
     def commit(self, batch: Batch) -> Answer:
         events = self._events
         if not events.listening:
@@ -249,3 +316,35 @@ class ObservedStore:
             answers = self._store.commit(batch)
             events.committed(batch, answers)
         return answers
+
+
+class ObservedTransactions:
+    """The transactions of such a store: what bodies commit in them is heard of, too."""
+
+    def __init__(self, transactions: Transactions, events: Events) -> None:
+        self._transactions = transactions
+        self._events = events
+
+    def begin(self) -> Transaction:
+        return ObservedTransaction(self._transactions.begin(), self._events)
+
+
+class ObservedTransaction:
+    def __init__(self, transaction: Transaction, events: Events) -> None:
+        self._transaction = transaction
+        self._events = events
+        self.connection = transaction.connection
+        self.is_of_server, self.undo, self.cancel = transaction.is_of_server, transaction.undo, transaction.cancel
+
+    @property
+    def cancelled(self) -> bool:
+        return self._transaction.cancelled
+
+    def commit(self, batch: Batch) -> Answer | None:
+        if not self._events.listening:
+            return self._transaction.commit(batch)
+        with self._events.in_order:
+            answer = self._transaction.commit(batch)
+            if answer is not None:
+                self._events.committed(batch, answer)
+        return answer

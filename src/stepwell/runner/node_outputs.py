@@ -85,7 +85,7 @@ def result_of(run: StoredRun, bodies: Bodies) -> Any:
     """What the run is for: the output of its last node, or a mapping of the outputs of its last nodes."""
     if run.row.status is not RunStatus.COMPLETED:
         raise RunStillActive(
-            f"run {run.row.id} is {run.row.status} and has no result yet; `run.wait()` waits for it, `run.outputs` has what there is",
+            f"run {run.row.id} is {run.row.status} and has no result yet: `run.wait()` waits, `run.outputs` has what is there",
             run_id=run.row.id,
         )
     return run.result(lambda spec, stored: typed(bodies.returns_of(spec), run.row.id, spec, stored))

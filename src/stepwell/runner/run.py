@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ..clock import SECOND
+from ..clock import SECOND, Duration
 from ..codec import decode
 from ..define import Delta
 from ..define.code.invoke import said_to_return
@@ -244,7 +244,7 @@ class Run(Controls):
     def __iter__(self) -> Iterator[NodeView]:
         return iter(self.nodes())
 
-    def wait(self, timeout: float | None = None) -> Run:
+    def wait(self, timeout: Duration | None = None) -> Run:
         """Wait until the run has ended, however it did, or has paused because somebody must decide.
 
         Raises RunStillActive when that takes longer than `timeout` seconds. How the run ended is for `check()` to judge:

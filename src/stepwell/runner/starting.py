@@ -6,18 +6,18 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .. import model
-from ..clock import microseconds
+from ..clock import Duration, microseconds
 from ..codec import MAX_BYTES, encode
 from ..define import Definition
 from ..errors import InputError, RunConflict
 from ..graph import Graph
 from ..ids import Digest, RunId, checked_run_id, new_run_id
 from ..kernel.layout import add_graph
-from ..model import Create, Op, Receipt, Refusal, Refused, RunRow
+from ..model import Create, Created, GetRun, Hint, ListJournal, Op, Receipt, Refusal, Refused, RunRow
 from ..store import Store, reader
 from .bodies.held import RunFacts
-from .checking import check_seconds, check_text, check_whole, checked_tags
+from .bodies.transaction import no_transactions
+from .checking import check_text, check_whole, checked_limit, checked_tags
 from .code.code import Code
 from .procedures.gates import load
 from .procedures.procedure import carry_out
@@ -32,14 +32,12 @@ def create_op(
     run_id: str | None = None,
     idempotency_key: str | None = None,
     priority: int = 0,
-    timeout: float | None = None,
+    timeout: Duration | None = None,
     seed: int | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Create:
     chosen = new_run_id() if run_id is None else checked_run_id(run_id)
-    limit = definition.timeout if timeout is None else timeout
-    if limit is not None:
-        check_seconds("timeout", limit, positive=True)
+    limit = checked_limit("timeout", definition.timeout if timeout is None else timeout, positive=True)
     check_whole("priority", priority, -(2**31), 2**31 - 1, "a whole number of 32 bits")
     if idempotency_key is not None:
         check_text("idempotency_key", idempotency_key)
@@ -70,6 +68,13 @@ def kept_input(values: Mapping[str, Any]) -> bytes:
             f"the input has {len(kept)} bytes; at most {MAX_INPUT} can be stored: keep it elsewhere and give where it is"
         )
     return kept
+
+
+def refuse_transactions(graph: Graph) -> None:
+    """The store is one whose transactions bodies cannot have."""
+    for spec in graph:
+        if spec.transaction:
+            raise InputError(no_transactions(spec.name))
 
 
 def facts_of(definition: Definition, create: Create) -> RunFacts:
@@ -108,6 +113,10 @@ class Starting:
 
     def start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[RunId]:
         """Start runs in one commit. `fresh`: none of them can exist already."""
+        if self._store.transactions is None:
+            for definition, _ in items:
+                if definition.graph.digest not in self.known_graphs:
+                    refuse_transactions(definition.graph)
         news = [self._code.remember(definition) for definition, _ in items]
         self._begin()
         if any(news):
@@ -126,7 +135,7 @@ class Starting:
         ]
         if self._runner is None and self._store.needs_hints:
             queues = {lane.queue for definition, _ in items for lane in definition.graph.lanes}
-            self._store.send_hint(model.Hint(queues=tuple(sorted(queues))))
+            self._store.send_hint(Hint(queues=tuple(sorted(queues))))
         return started
 
     def _started(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> RunId:
@@ -141,7 +150,7 @@ class Starting:
                 f"run {receipt.detail} exists already, with another workflow or input; choose another run id or key",
                 run_id=create.run_id,
             )
-        assert isinstance(receipt, model.Created)
+        assert isinstance(receipt, Created)
         run_id = receipt.run_id
         if receipt.existed:
             self._check_same_graph(definition, run_id)
@@ -156,7 +165,7 @@ class Starting:
 
     def _check_same_graph(self, definition: Definition, run_id: RunId) -> None:
         """A run that is there is the same one only if it has the same graph; that of a class may have healed since."""
-        row, moved = self._store.read([model.GetRun(run_id), model.ListJournal(run_id, limit=1, kinds=("healed",))])
+        row, moved = self._store.read([GetRun(run_id), ListJournal(run_id, limit=1, kinds=("healed",))])
         if row is None or (row.target is not None and definition.target is not None):
             return
         first = Digest(moved[0].status.partition(" ")[0]) if moved else row.digest  # before somebody edited or froze it

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from ..clock import LONGEST_WAIT, SECOND
+from ..clock import LONGEST_WAIT, SECOND, Duration
 from ..errors import EngineClosed, RunStillActive
 from ..ids import RunId
 from ..model import RunRow, RunStatus, Sweep, Swept
 from ..store import Store, reader
-from .checking import check_seconds
+from .checking import checked_limit
 from .procedures.gates import GATE_LEASE, finish
 from .procedures.procedure import carry_out
 from .watch import LoopWaiter, Waiter, Watch
@@ -68,10 +68,9 @@ class Waiting:
         self._looking: ThreadPoolExecutor | None = None
         """One thread for all coroutines: they look at the store in it, and wait elsewhere."""
 
-    def wait(self, run_id: RunId, timeout: float | None = None) -> RunRow:
+    def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
         """Wait until a run has ended or needs a decision; raises RunStillActive when that takes longer."""
-        if timeout is not None:
-            check_seconds("timeout", timeout)
+        timeout = checked_limit("timeout", timeout)
         reader.check_run_id(run_id)
         self._begin()
         began = time.monotonic()

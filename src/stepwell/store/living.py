@@ -19,10 +19,10 @@ def living(store: Store) -> tuple[WorkerRow, ...]:
 
 def among(workers: tuple[WorkerRow, ...], now: int) -> tuple[WorkerRow, ...]:
     """Those of these workers that are alive at this time of the store."""
-    return tuple(worker for worker in workers if worker.lease_until > now and _may_live(worker.info))
+    return tuple(worker for worker in workers if worker.lease_until > now and may_live(worker.info))
 
 
-def _may_live(stored: bytes) -> bool:
+def may_live(stored: bytes) -> bool:
     """False only for a process of this machine that is certainly gone."""
     try:
         info: Any = decode(stored)

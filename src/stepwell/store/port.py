@@ -9,6 +9,45 @@ from ..ids import RunId, WorkerId
 from ..model import Answer, Batch, Hint, Query, StoreLimits
 
 
+class Transaction(Protocol):
+    """A transaction of a body on the server of its store. The thread of the body ends it, by `commit` or `undo`."""
+
+    @property
+    def connection(self) -> Any:
+        """The driver's own, for the body."""
+        ...
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody has called `cancel`."""
+        ...
+
+    def commit(self, batch: Batch) -> Answer | None:
+        """Commit what the body wrote together with this batch, which settles it. None: the settlement was refused, and what the
+        body wrote is undone.
+
+        Raises StoreError when all of it was undone because of the server or of others: the body may run again. Whatever else
+        it raises says that the body's own writes cannot be committed.
+        """
+        ...
+
+    def is_of_server(self, error: BaseException) -> bool:
+        """Whether the server has undone the transaction because of others, or of trouble of its own; the body may run again."""
+        ...
+
+    def undo(self) -> None:
+        """Never raises: what is not committed is undone in any case."""
+        ...
+
+    def cancel(self) -> None:
+        """End the statement that the body waits for. Called by another thread."""
+        ...
+
+
+class Transactions(Protocol):
+    def begin(self) -> Transaction: ...
+
+
 class Store(Protocol):
     """Where runs are kept.
 
@@ -55,6 +94,11 @@ class Store(Protocol):
     ) -> bool:
         """Wait until something may have happened: in these queues (None: in any), with these runs, or that this worker should
         know; at most `timeout` seconds. True may mean nothing, and a hint may be lost, so look now and then all the same."""
+        ...
+
+    @property
+    def transactions(self) -> Transactions | None:
+        """Of bodies with `transaction=True`; None where a body cannot write to what its store is."""
         ...
 
     def close(self) -> None: ...

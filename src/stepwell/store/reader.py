@@ -15,6 +15,7 @@ from ..model import (
     GetGraph,
     GetGraphAges,
     GetOutputs,
+    GetRecord,
     GetRun,
     GetVersion,
     JournalRow,
@@ -25,6 +26,7 @@ from ..model import (
     ListMarks,
     ListNames,
     ListNodes,
+    ListRecords,
     ListRuns,
     ListStops,
     ListUnfinished,
@@ -37,6 +39,7 @@ from ..model import (
     Page,
     Query,
     ReadyRuns,
+    RecordRow,
     RunPage,
     RunRow,
     RunStatus,
@@ -275,3 +278,11 @@ def all_versions(store: Store, kind: VersionKind, name: str, page: int = 1_000) 
 
 def all_names(store: Store, kind: VersionKind, page: int = 1_000) -> Iterator[NameRow]:
     return rows(store, ListNames(kind, limit=page))
+
+
+def get_record(store: Store, kind: str, key: str) -> RecordRow | None:
+    return cast("RecordRow | None", store.read([GetRecord(kind, key)])[0])
+
+
+def all_records(store: Store, kind: str, page: int = 1_000) -> Iterator[RecordRow]:
+    return rows(store, ListRecords(kind, limit=page))

@@ -211,9 +211,12 @@ def finish(
     token: str = TOKEN,
     **more: Any,
 ) -> RunNews:
-    """The last rewrite behind a gate."""
+    """The last rewrite behind a gate, again until it is done."""
     end = Finish(status, open_gate, **more)
-    return _with_either(store, token, lambda name: Rewrite(RunId(run), GateToken(name), rows, end), Rewritten).run
+    receipt = _with_either(store, token, lambda name: Rewrite(RunId(run), GateToken(name), rows, end), Rewritten)
+    while not receipt.finished:
+        receipt = _with_either(store, token, lambda name: Rewrite(RunId(run), GateToken(name), (), end), Rewritten)
+    return receipt.run
 
 
 def enact(

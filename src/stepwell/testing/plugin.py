@@ -33,7 +33,7 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
         from ..errors import ReplayMismatch
         from ..handlers import Handlers
         from ..replay.history.loading import load_cassette
-        from ..runner.reports.replay import replay_cassette
+        from ..runner.reports.replay import NOTHING_REPEATABLE, replay_cassette
 
         path = _found(Path(file), request)
         try:
@@ -47,11 +47,7 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
         except ReplayMismatch as error:
             pytest.fail(f"{path}: {error}", pytrace=False)
         if not report.executed:
-            pytest.fail(
-                f"{path}: no body was executed, so nothing was tested: {len(report.stubbed)} nodes are served from the "
-                'record. Declare nodes side_effects="pure" or "recordable", and export a run of them',
-                pytrace=False,
-            )
+            pytest.fail(f"{path}: {NOTHING_REPEATABLE}; then export a run of it", pytrace=False)
         return report
 
     return replay

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from ..errors import UnsafePath
+from ..errors import PipelineBusy, UnsafePath
+from ..pipeline.states.notes import change_failures, keep_code, known_code, read_failures
 from ..pipeline.states.port import Draft, Publication, StateStore
 from ..pipeline.states.records import Failure, Record, content_hash, members_hash
 
@@ -30,7 +31,7 @@ def record_of(content: bytes, **changes: Any) -> Record:
 
 
 def drafted(store: StateStore, address: str, content: bytes | Mapping[str, bytes], token: str = "t1") -> Draft:
-    draft = store.draft(address, token)
+    draft = store.drafts.open(address, token)
     if isinstance(content, bytes):
         Path(draft.place).write_bytes(content)
     else:
@@ -38,7 +39,7 @@ def drafted(store: StateStore, address: str, content: bytes | Mapping[str, bytes
             file = Path(draft.place, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(each)
-    return draft
+    return store.drafts.named(address, store.drafts.keep(draft), token)
 
 
 def everything(components: object) -> bool:
@@ -50,35 +51,38 @@ class StateStoreConformance:
 
     def test_a_source_is_put_read_and_listed(self, open_states: Open) -> None:
         store = open_states()
-        store.put("in/a.txt", b"one")
-        store.put("in/a.txt", b"two")
-        assert store.read("in/a.txt") == store.local("in/a.txt").read_bytes() == b"two"
-        assert store.exists("in/a.txt")
-        assert not store.exists("in/b.txt")
+        store.files.put("in/a.txt", b"one")
+        store.files.put("in/a.txt", b"two")
+        assert store.files.read("in/a.txt") == store.files.local("in/a.txt").read_bytes() == b"two"
+        assert store.files.exists("in/a.txt")
+        assert not store.files.exists("in/b.txt")
         snapshot = open_states().snapshot(everything)
         assert list(snapshot.tree["in"]) == ["a.txt"]
         assert snapshot.content_hash("in/a.txt") == content_hash(b"two")
         assert snapshot.content_hash("in/b.txt") is None
         with pytest.raises(FileNotFoundError):
-            store.read("in/b.txt")
+            store.files.read("in/b.txt")
 
     @pytest.mark.parametrize("path", ["../a", "/a", "a/../../b", "a//b", ".a", "a/.b", "a\0", ""])
     def test_no_path_leads_elsewhere(self, open_states: Open, path: str) -> None:
         store = open_states()
-        for ask in (lambda: store.put(path, b""), lambda: store.read(path), lambda: store.draft(path, "t")):
+        for ask in (
+            lambda: store.files.put(path, b""),
+            lambda: store.files.read(path),
+            lambda: store.drafts.open(path, "t"),
+        ):
             with pytest.raises(UnsafePath):
                 ask()
 
     def test_a_draft_is_seen_when_it_is_published(self, open_states: Open) -> None:
         store = open_states()
         draft = drafted(store, "out/a.txt", b"made")
-        assert not store.exists("out/a.txt")
+        assert not store.files.exists("out/a.txt")
         assert draft.place.endswith(".txt")
-        again = store.drafted("out/a.txt", store.draft_name(draft), draft.token)
-        (answer,) = store.publish([Publication(again, record_of(b"made"), None)])
+        (answer,) = store.publish([Publication(draft, record_of(b"made"), None)])
         assert answer.done
-        assert open_states().read("out/a.txt") == b"made"
-        assert open_states().records(["out/a.txt", "out/b.txt"]) == {"out/a.txt": record_of(b"made")}
+        assert open_states().files.read("out/a.txt") == b"made"
+        assert open_states().records.find(["out/a.txt", "out/b.txt"]) == {"out/a.txt": record_of(b"made")}
         assert not os.path.exists(draft.place)
 
     def test_publishing_again_changes_nothing(self, open_states: Open) -> None:
@@ -90,18 +94,18 @@ class StateStoreConformance:
         assert store.publish([newer])[0].done
         late = store.publish([publication])[0]  # of a worker that comes back
         assert not late.done
-        assert store.read("out/a.txt") == b"newer"
-        assert store.records(["out/a.txt"])["out/a.txt"].content_hash == content_hash(b"newer")
+        assert store.files.read("out/a.txt") == b"newer"
+        assert store.records.find(["out/a.txt"])["out/a.txt"].content_hash == content_hash(b"newer")
 
     def test_what_nobody_recorded_is_not_replaced_unasked(self, open_states: Open) -> None:
         store = open_states()
-        store.put("out/a.txt", b"by hand")
+        store.files.put("out/a.txt", b"by hand")
         (answer,) = store.publish([Publication(drafted(store, "out/a.txt", b"made"), record_of(b"made"), None)])
         assert (answer.done, answer.reason) == (False, "unrecorded")
-        assert store.read("out/a.txt") == b"by hand"
+        assert store.files.read("out/a.txt") == b"by hand"
         asked = Publication(drafted(store, "out/a.txt", b"made"), record_of(b"made"), None, replace=True)
         assert store.publish([asked])[0].done
-        assert store.read("out/a.txt") == b"made"
+        assert store.files.read("out/a.txt") == b"made"
 
     @pytest.mark.parametrize("address", ["site/a/", "chapters/a/{n}.txt"])
     def test_several_files_are_one_state(self, open_states: Open, address: str) -> None:
@@ -110,29 +114,29 @@ class StateStoreConformance:
         for contents in ({"1.txt": b"one", "2.txt": b"two"}, {"2.txt": b"two", "3.txt": b"three"}):
             members = {name: content_hash(each) for name, each in contents.items()}
             record = record_of(b"", content_hash=members_hash(members), members=members)
-            before = store.records([address]).get(address)
+            before = store.records.find([address]).get(address)
             expected = None if before is None else before.content_hash
             assert store.publish([Publication(drafted(store, address, contents), record, expected)])[0].done
-            assert store.records([address]) == {address: record}
-        assert not store.exists(f"{base}1.txt")
-        assert store.read(f"{base}3.txt") == b"three"
-        assert store.directory_hash(base, ()) == members_hash(members)
+            assert store.records.find([address]) == {address: record}
+        assert not store.files.exists(f"{base}1.txt")
+        assert store.files.read(f"{base}3.txt") == b"three"
+        assert store.files.directory_hash(base, ()) == members_hash(members)
         assert store.remove([address]) == [address]
-        assert not store.exists(f"{base}2.txt")
-        assert store.records([address]) == {}
+        assert not store.files.exists(f"{base}2.txt")
+        assert store.records.find([address]) == {}
 
     def test_records_and_failures_are_changed_and_forgotten(self, open_states: Open) -> None:
         store = open_states()
-        store.put("out/a.txt", b"by hand")
-        store.change_records({"out/a.txt": record_of(b"by hand")})
+        store.files.put("out/a.txt", b"by hand")
+        store.records.change({"out/a.txt": record_of(b"by hand")})
         assert open_states().snapshot(everything).records == {"out/a.txt": record_of(b"by hand")}
-        store.change_records({"out/a.txt": None})
+        store.records.change({"out/a.txt": None})
         assert open_states().snapshot(everything).records == {}
-        assert store.read("out/a.txt") == b"by hand"
+        assert store.files.read("out/a.txt") == b"by hand"
         failure = Failure("boom", "ValueError", 2, 1.0, 2.0, None, "code:config:inputs", "run")
-        store.change_failures({"stage a": failure, "stage b": failure})
-        store.change_failures({"stage b": None, "stage c": None})
-        assert open_states().failures() == {"stage a": failure}
+        change_failures(store.notes, {"stage a": failure, "stage b": failure})
+        change_failures(store.notes, {"stage b": None, "stage c": None})
+        assert read_failures(open_states().notes) == {"stage a": failure}
 
     def test_many_are_published_at_once(self, open_states: Open) -> None:
         store = open_states()
@@ -145,6 +149,45 @@ class StateStoreConformance:
         assert len(snapshot.records) == len(snapshot.tree["out"]) == 300
         assert snapshot.content_hash("out/7.txt") == content_hash(b"7")
 
+    def test_one_scanner_at_a_time(self, open_states: Open) -> None:
+        first, second = open_states(), open_states()
+        with first.lease("p", 0) as holds:
+            with pytest.raises(PipelineBusy, match="is being scanned by process"), second.lease("p", 0):
+                pytest.fail("two have the lease")
+            with second.lease("another", 0):
+                assert holds()
+        with second.lease("p", 0) as theirs:
+            assert theirs()
+
+    def test_a_change_is_told_unless_the_system_tells_it(self, open_states: Open) -> None:
+        store = open_states()
+        seen = [store.files.change_mark()]
+        if seen != [None]:
+            other = open_states()
+            for change in (
+                lambda: store.files.put("in/a", b"1"),
+                lambda: other.files.put("in/a", b"2"),
+                lambda: other.records.change({"in/a": record_of(b"2")}),
+                lambda: store.remove(["in/a"]),
+            ):
+                change()
+                seen.append(store.files.change_mark())
+            assert len(set(map(repr, seen))) == len(seen)
+            assert store.files.change_mark() == seen[-1]
+
+    def test_a_draft_of_which_only_the_name_is_left_is_discarded(self, open_states: Open) -> None:
+        store = open_states()
+        draft = store.drafts.open("out/a.txt", "t1")
+        Path(draft.place).write_bytes(b"made")
+        name = store.drafts.keep(draft)
+        assert sum(len(folder.temporary) for folder in store.files.walk(everything)) == 1
+        other = open_states()
+        other.drafts.discard(other.drafts.named("", name, ""))
+        assert sum(len(folder.temporary) for folder in store.files.walk(everything)) == 0
+        (answer,) = store.publish([Publication(draft, record_of(b"made"), None)])
+        assert (answer.done, answer.reason) == (False, "lost")
+        assert not store.files.exists("out/a.txt")
+
     def test_one_root_one_lease_and_notes(self, open_states: Open) -> None:
         store = open_states()
         assert open_states().root_id == store.root_id
@@ -154,8 +197,8 @@ class StateStoreConformance:
             assert store.lease_number("p") % 2 == 1
         assert store.lease_number("p") % 2 == 0
         assert store.lease_number("p") > number
-        store.keep_code("hash", {"m:f": "1"})
-        assert open_states().known_code("hash") == {"m:f": "1"}
-        assert open_states().known_code("other") is None
-        store.mark_triggers({"t out/a": "1"})
-        assert open_states().trigger_marks() == {"t out/a": "1"}
+        keep_code(store.notes, "hash", {"m:f": "1"})
+        assert known_code(open_states().notes, "hash") == {"m:f": "1"}
+        assert known_code(open_states().notes, "other") is None
+        store.notes.change("triggers", {"t out/a": "1"})
+        assert open_states().notes.read("triggers") == {"t out/a": "1"}

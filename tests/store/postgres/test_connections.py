@@ -1,7 +1,5 @@
 """Connections that break, and copies of a batch that cross: nothing lost, nothing twice."""
 
-import contextlib
-import socket
 import threading
 from collections.abc import Iterator
 
@@ -24,56 +22,9 @@ from stepwell.testing.ops import (
     graph,
 )
 from tests.postgres_server import PostgresServer, postgres  # noqa: F401
+from tests.store.postgres.proxy import CUT, Proxy
 
 SMALL = graph(a="", b="a", c="a", d="b c")
-
-
-class Proxy:
-    """Stands between a client and the server, and cuts a line when it is told to."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        self.cut_before_reply = 0
-        """So many replies are not passed on: the line is cut instead."""
-        self.cut_before_request = 0
-        self._lines: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listening.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self._port))
-            self._lines += (client, server)
-            for take, give, replies in ((client, server, False), (server, client, True)):
-                threading.Thread(target=self._pass, args=(take, give, replies), daemon=True).start()
-
-    def _pass(self, take: socket.socket, give: socket.socket, replies: bool) -> None:
-        with contextlib.suppress(OSError):
-            while data := take.recv(65536):
-                if replies and self.cut_before_reply > 0:
-                    self.cut_before_reply -= 1
-                    break
-                if not replies and self.cut_before_request > 0:
-                    self.cut_before_request -= 1
-                    break
-                give.sendall(data)
-        for line in (take, give):
-            with contextlib.suppress(OSError):
-                line.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        for line in self._lines:
-            with contextlib.suppress(OSError):
-                line.shutdown(socket.SHUT_RDWR)
-            line.close()
 
 
 @pytest.fixture
@@ -88,7 +39,7 @@ def proxy(postgres: PostgresServer) -> Iterator[Proxy]:  # noqa: F811
     proxy.close()
 
 
-@pytest.mark.parametrize("cut", ["cut_before_request", "cut_before_reply"])
+@pytest.mark.parametrize("cut", ["request", "reply"])
 def test_a_batch_whose_line_is_cut_is_sent_again_and_applied_once(
     postgres: PostgresServer,  # noqa: F811
     url: str,
@@ -98,21 +49,29 @@ def test_a_batch_whose_line_is_cut_is_sent_again_and_applied_once(
     store = PostgresStore(url.replace(f":{postgres.port}/", f":{proxy.port}/"))
     store.commit([*add_graph(SMALL)])
     enlist(store)
-    setattr(proxy, cut, 1)
+
+    def cut_one() -> None:
+        """The next request, or the next reply, is not passed on: the line is cut instead."""
+        left = [CUT]
+        proxy.on_request, proxy.on_reply = (
+            (lambda _: left.pop() if left else 0.0) if cut == way else (lambda _: 0.0) for way in ("request", "reply")
+        )
+
+    cut_one()
     (made,) = store.commit([create(SMALL)])
     assert isinstance(made, Created)
     for number in range(4):
-        setattr(proxy, cut, 1)
+        cut_one()
         (claimed,) = store.commit([claim_op(claim=f"claim-{number}")])
         assert isinstance(claimed, Claimed)
         nobody = claimed.grants[0]._replace(attempt=AttemptId("nobody.0"))
         store.commit(
             [completed(nobody)] * len(claimed.grants)
         )  # so that it is prepared, and the next reply is the answer
-        setattr(proxy, cut, 1)
+        cut_one()
         for receipt in store.commit([completed(grant) for grant in claimed.grants]):
             assert isinstance(receipt, Settled)
-            assert receipt.repeated == (cut == "cut_before_reply")
+            assert receipt.repeated == (cut == "reply")
         if claimed.grants and claimed.grants[0].index == 3:
             break
     assert receipt.run.status == "COMPLETED"

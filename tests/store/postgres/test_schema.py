@@ -14,6 +14,7 @@ from stepwell.model import ListRuns, Sweep
 from stepwell.store import open_store
 from stepwell.store.postgres import PostgresStore
 from stepwell.store.postgres.address import parse
+from stepwell.store.postgres.durability import _judged
 from stepwell.store.postgres.schema import migrations, script
 from tests.postgres_server import PostgresServer, postgres  # noqa: F401
 
@@ -105,3 +106,40 @@ def test_the_command_migrates_or_shows_what_it_would_do(postgres: PostgresServer
     done = subprocess.run(program, check=True, capture_output=True, text=True).stdout
     assert done == f"{url} has the schema of this version\n"
     PostgresStore(url, migrations=False).close()
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ("", "none"),  # the servers of tests have fsync off
+        ("-c synchronous_commit=off", "none"),
+    ],
+)
+def test_what_a_commit_survives_is_told_at_the_start(
+    postgres: PostgresServer,  # noqa: F811
+    caplog: pytest.LogCaptureFixture,
+    options: str,
+    kind: str,
+) -> None:
+    caplog.set_level("INFO", "stepwell.store")
+    store = PostgresStore(f"{postgres.new_url()}&options={quote(options)}")
+    assert store.durability.kind == kind
+    assert f"store={store.url} durability={kind}" in caplog.text
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ((True, "on", False), "disk"),
+        ((True, "off", False), "lagging"),
+        ((True, "off", True), "lagging"),
+        ((True, "local", True), "disk"),
+        ((True, "remote_write", True), "disk"),
+        ((True, "remote_apply", True), "standby"),
+        ((True, "on", True), "standby"),
+        ((False, "on", True), "none"),
+    ],
+)
+def test_durability_is_judged_by_the_settings_of_the_server(settings: tuple[bool, str, bool], kind: str) -> None:
+    assert _judged(*settings)[0] == kind

@@ -4,6 +4,7 @@ from contextlib import closing, nullcontext
 
 import pytest
 
+from stepwell.cli.connect import Connection
 from stepwell.clock import ManualClock
 from stepwell.errors import InputError, StoreError
 from stepwell.store import open_store
@@ -114,3 +115,13 @@ def open_and_close(url: str) -> closing[RedisStore]:
     store = open_store(url)
     assert isinstance(store, RedisStore)
     return closing(store)
+
+
+def test_the_command_line_says_what_a_crash_may_lose(
+    server: RedisServer, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Connection(url).worker():
+        pass
+    told = capsys.readouterr().err
+    assert f"store {url}: appendfsync everysec: a crash of the machine loses at most the last two seconds" in told
+    assert "no replica, maxmemory-policy noeviction" in told

@@ -2,12 +2,13 @@
 
 import logging
 import threading
+import time
 from pathlib import Path
 
 import pytest
 import redis
 
-from stepwell import Builder, Engine
+from stepwell import Builder, Context, Engine
 from stepwell.clock import SECOND
 from stepwell.errors import StoreError, StoreFull, StoreReplaced
 from stepwell.ids import RunId, WorkerId
@@ -17,6 +18,7 @@ from stepwell.store.redis import RedisStore
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import claim, completed, enlist, fan, graph, serve, start, work
 from tests.runner import jobs
+from tests.runner.waiting import eventually
 from tests.servers.redis_server import RedisServer
 
 
@@ -139,24 +141,41 @@ def test_a_user_needs_only_its_keys_and_a_few_commands(server: RedisServer) -> N
             client.execute_command("ACL", "DELUSER", "app")
 
 
-def test_workers_of_a_flushed_store_stop_without_a_storm(
-    server: RedisServer, url: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    w = Builder("waits")
-    w.fan_out(range(100), job=jobs.same)
+def test_a_worker_of_a_flushed_store_says_so_once_and_stops(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """Its body is asked to stop, who waits is told, and what is there now is left alone."""
     caplog.set_level(logging.WARNING)
     own = RedisServer()
+    begun, stopped = tmp_path / "begun", tmp_path / "stopped"
     try:
-        with Engine(own.url, close_seconds=1) as engine:
-            engine.run(w)
-            with own.client() as client:
-                client.flushall()
-            with pytest.raises(StoreError):
-                engine.run(w)
+        with Engine(own.url, lease_seconds=1, jobs=[__name__, jobs.__name__]) as engine, own.client() as client:
+            w = Builder("waits")
+            w.node("only", job=until_stopped, args={"begun": str(begun), "stopped": str(stopped)})
+            run = engine.start(w)
+            eventually(begun.exists)
+            client.flushall()
+            with pytest.raises(StoreReplaced, match="is gone or was exchanged"):
+                run.wait(30)
+            eventually(stopped.exists)
+            with pytest.raises(StoreReplaced):
+                engine.start(w)
+            assert client.dbsize() == 0
+        with Engine(own.url, jobs=[jobs.__name__]) as again:  # begins with what is there now
+            v = Builder("anew")
+            v.node("only", job=jobs.same, args={"item": 1})
+            again.run(v)
     finally:
         own.stop()
-    assert sum("Traceback" in record.getMessage() for record in caplog.records) == 0
-    assert len(caplog.records) < 10
+    told = [record.getMessage() for record in caplog.records if "this worker stops" in record.getMessage()]
+    assert len(told) == 1
+    assert len(caplog.records) <= 3, caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def until_stopped(begun: str, stopped: str, ctx: Context) -> None:
+    Path(begun).touch()
+    while not ctx.stopping:
+        time.sleep(0.01)
+    Path(stopped).touch()
 
 
 def test_the_server_tells_an_old_client_apart(server: RedisServer, url: str) -> None:

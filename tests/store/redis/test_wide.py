@@ -1,11 +1,27 @@
-"""Graphs that are wider than one call may release, and graphs that come and go within one batch."""
+"""Graphs that are wider than one call may add, derive or release, and graphs that come and go within one batch."""
+
+import pytest
 
 from stepwell.ids import RunId
-from stepwell.model import AddNodes, DeleteGraph, GetGraph, NodeStatus, RunStatus
+from stepwell.kernel.healing import arrange
+from stepwell.model import (
+    AddGraph,
+    AddNodes,
+    DeleteGraph,
+    Finish,
+    GetGraph,
+    GraphAdded,
+    GraphSwitched,
+    NodeStatus,
+    Rewritten,
+    RunStatus,
+)
 from stepwell.store import reader
-from stepwell.store.redis import RedisStore
-from stepwell.store.redis.limits import SLICE
+from stepwell.store.redis import RedisStore, encoding
+from stepwell.store.redis.limits import DERIVED, SLICE
 from stepwell.testing.audit import audit
+from stepwell.testing.conformance.arranging import arrange_op
+from stepwell.testing.conformance.gates import rewrite
 from stepwell.testing.ops import (
     add_graph,
     claim,
@@ -16,6 +32,8 @@ from stepwell.testing.ops import (
     enlist,
     fan,
     graph,
+    hold,
+    one,
     serve,
     start,
     sweep,
@@ -98,4 +116,84 @@ def test_a_graph_is_stored_deleted_in_part_and_stored_again_in_one_batch(url: st
     start(store, of)
     assert finish_all(store) == 5
     audit(store)
+    store.close()
+
+
+def crossing(width: int) -> dict[str, str]:
+    """Many roots under two joins, one of every second root; the joins have a child in common."""
+    roots = [f"r{number:04}" for number in range(width)]
+    return dict.fromkeys(roots, "") | {"even": " ".join(roots[::2]), "whole": " ".join(roots), "z": "even whole r0000"}
+
+
+def test_the_edges_of_a_wide_join_come_in_parts(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when a part is missing or comes twice, two send them at once, and the graph is deleted meanwhile."""
+    monkeypatch.setattr(encoding, "EDGES", 60)
+    store, other = RedisStore(url), RedisStore(url)
+    of = graph(**crossing(200))
+    (op,) = add_graph(of)
+    assert isinstance(op, AddGraph)
+    parts = list(encoding.parts_before(op))
+    assert sum(part[0] == "add_edges" for part in parts) == 2 + 4
+
+    def send(some: RedisStore, part: list[encoding.Arg]) -> None:
+        some._call(some._library.commit, ["0", *part], writes=True)
+
+    for part in parts[:3]:
+        send(store, part)
+    for part in parts[1:5]:
+        send(other, part)
+        send(other, part)
+    send(store, parts[-1])  # the end of a list whose beginning is not there
+    assert one(store, op, GraphAdded).loaded == len(of)
+    store.commit([DeleteGraph(of.digest, 2)])
+    for part in parts[4:]:
+        send(other, part)
+    assert one(other, op, GraphAdded).loaded == len(of)
+    enlist(store)
+    start(store, of)
+    audit(store)
+    assert finish_all(store) == len(of)
+    audit(store)
+    assert reader.require_run(store, "run-1").status == "COMPLETED"
+    other.close()
+    store.close()
+
+
+def test_a_wide_join_is_whole_although_its_parts_were_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "EDGES", 60)
+    store = RedisStore(url)
+    of = graph(**crossing(100))
+    (op,) = add_graph(of)
+    monkeypatch.setattr("stepwell.store.redis.store.parts_before", lambda op: [])
+    assert one(store, op, GraphAdded).loaded == len(of)
+    enlist(store)
+    start(store, of)
+    assert finish_all(store) == len(of)
+    audit(store)
+    store.close()
+
+
+def test_a_large_run_that_switched_fills_its_queues_in_several_calls(url: str) -> None:
+    """What ends meanwhile is in no queue, and what is READY is in one, once, by the order of the new graph."""
+    store = RedisStore(url)
+    width = DERIVED
+    old = serve(store, graph(**{f"n{number:05}": "" for number in range(width)}))
+    begun = list(claim(store, limit=3))
+    done = sorted(grant.index for grant in begun)
+    new = arrange(old, graph(**{f"n{number:05}": "" for number in reversed(range(width))} | {"last": "n00000"}))
+    store.commit(add_graph(new))
+    hold(store, purpose="heal")
+    assert one(store, arrange_op(new, width), GraphSwitched).loaded == width + 1
+    opening, calls = rewrite(end=Finish(RunStatus.RUNNING, open_gate=True)), 0
+    while not one(store, opening, Rewritten).finished:
+        calls += 1
+        if begun and calls % 2:
+            store.commit([completed(begun.pop())])
+    assert calls > 3
+    store.commit([completed(grant) for grant in begun])
+    audit(store)
+    assert [row.index for row in reader.all_nodes(store, "run-1") if row.status == "COMPLETED"] == done
+    ready = [row for row in reader.all_nodes(store, "run-1") if row.status == "READY"]
+    taken = [grant.index for _ in range(2) for grant in claim(store, limit=400)]
+    assert taken == [row.index for row in sorted(ready, key=lambda row: new.ranks[row.index])][:800]
     store.close()

@@ -13,8 +13,9 @@ from ...codec import decode
 from ...define.document import Document, DocumentError, Problem
 from ...errors import InputError
 from ...handlers import Handlers
-from ...model import VersionRow
+from ...model import VersionRow, parted
 from ...runner.documents import Documents, StoredWorkflow
+from ...store import Store, reader
 from ...words import iso
 from ..connect import Connection
 from ..documents import document_input, is_file, json_object, load_file
@@ -73,7 +74,7 @@ def check_pipeline(connection: Connection, file: str, handlers: Handlers, *, as_
         for each in problems if not as_json else ():
             say(plain(f"{file}:{each.line}:{each.column}: {each.path}: {each.message}"))
         return {"file": file, "problems": [each.as_json() for each in problems]}
-    unknown = {name: dict(pipeline.code(name).unknown) for name in pipeline.stages}
+    unknown = {name: dict(pipeline.code.of(name).unknown) for name in pipeline.stages}
     if not as_json:
         say(f"{plain(file)}: {plain(pipeline.name)}, {count(len(pipeline.stages), 'stage')}, nothing is wrong")
         for stage, parts in unknown.items():
@@ -89,9 +90,9 @@ def check_pipeline(connection: Connection, file: str, handlers: Handlers, *, as_
 
 
 def schema(connection: Connection) -> None:
-    from ...define.document.schema import document_schema
+    from ...pipeline.document.schema import any_schema
 
-    say(json_text(document_schema(connection.handlers())))
+    say(json_text(any_schema(connection.handlers())))
 
 
 def render(
@@ -121,10 +122,18 @@ def try_(
 
 def save(connection: Connection, files: Sequence[str], *, as_json: bool) -> None:
     """All of them are checked before the first is stored."""
+    from ...pipeline.document.load import load_pipeline
+    from ...pipeline.document.stored import save_pipeline
+
     handlers = connection.handlers()
-    documents = [load_file(connection, file, handlers) for file in files]
+    pipelines = [file for file in files if is_pipeline_file(file)]
+    for file in pipelines:
+        load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, check_handlers=True)
+    documents = {file: load_file(connection, file, handlers) for file in files if file not in pipelines}
     with connection.worker() as engine:
-        saved = [engine.save(document) for document in documents]
+        saved = [
+            save_pipeline(engine.store, file) if file in pipelines else engine.save(documents[file]) for file in files
+        ]
     if as_json:
         say(json_text([each._asdict() for each in saved]))
         return
@@ -136,18 +145,23 @@ def save(connection: Connection, files: Sequence[str], *, as_json: bool) -> None
 
 def activate(connection: Connection, name: str) -> None:
     with connection.store() as store:
-        done = connection.engine(store).documents.activate(name)
-    say(plain(f"{done} is active: `{connection.command(f'run {done.name}')}` starts it"))
+        documents = _documents(connection, store, name)
+        done = documents.activate(name)
+    use = "run" if documents.kind == "document" else "pipeline build -p"
+    verb = "starts it" if documents.kind == "document" else "builds it"
+    say(plain(f"{done} is active: `{connection.command(f'{use} {done.name}')}` {verb}"))
 
 
 def workflows(connection: Connection, *, as_json: bool) -> None:
     with connection.store() as store:
         found = connection.engine(store).workflows()
+        pipelines = list(Documents(store, connection.handlers(), "pipeline").all())
         now = store.now()
     if as_json:
-        say(json_text([each._asdict() for each in found]))
-    elif found:
-        _print_workflows(found, now)
+        modes = [*(("workflow", each) for each in found), *(("pipeline", each) for each in pipelines)]
+        say(json_text([{**each._asdict(), "mode": mode} for mode, each in modes]))
+    elif found or pipelines:
+        _print_workflows([*found, *(each._replace(name=f"{each.name} (pipeline)") for each in pipelines)], now)
     else:
         typer.echo(f"no documents in {connection.settings.store}; `stepwell save FILE` stores one", err=True)
 
@@ -156,7 +170,7 @@ def workflow(
     connection: Connection, name: str, *, version: int | None, diff: tuple[int, int] | None, as_json: bool
 ) -> None:
     with connection.store() as store:
-        documents = connection.engine(store).documents
+        documents = _documents(connection, store, name)
         if diff is not None:
             old, new = (documents.row(f"{name}@{number}") for number in diff)
             say(_difference(old, new), end="")
@@ -166,6 +180,13 @@ def workflow(
             say(json_text(_version_data(row) | {"document": decode(row.body or b"")}))
             return
         _print_versions(documents, row)
+
+
+def _documents(connection: Connection, store: Store, text: str) -> Documents:
+    """Where a name is stored: among the workflows, or the pipelines."""
+    name, _ = parted(text)
+    is_pipeline = reader.get_version(store, "document", name) is None and reader.get_version(store, "pipeline", name)
+    return Documents(store, connection.handlers(), "pipeline" if is_pipeline else "document")
 
 
 def _found(connection: Connection, text: str) -> Document:

@@ -12,7 +12,8 @@ import typer
 from ...clock import SECOND
 from ...errors import InputError
 from ...model import LineRow
-from ...model.lines import LOG, LogLine, in_order_of_time
+from ...model.lines import LogLine
+from ...runner.lines import NewLines
 from ...runner.records import line_record
 from ...runner.stored import StoredRun
 from ...store import reader
@@ -33,11 +34,12 @@ def logs(
 ) -> None:
     with connection.store() as store:
         run = StoredRun(store, find_run(store, text))
-        lines = Lines(run, None if node is None else find_node(run, node), attempt)
+        _check(attempt)
+        lines = NewLines(run, None if node is None else find_node(run, node), attempt)
         if follow:
             _follow(lines, as_json=as_json)
             return
-        found = lines.new()
+        found = lines.next()
         if as_json:
             say(json_text([line_record(run, row, line) for row, line in found]))
         else:
@@ -47,39 +49,19 @@ def logs(
                 typer.echo(f"run {run.row.id} has no lines{chosen}", err=True)
 
 
-class Lines:
-    """The lines of a run, each given once."""
-
-    def __init__(self, run: StoredRun, index: int | None, attempt: int | None) -> None:
-        if attempt is not None and attempt < 1:
-            raise InputError(f"--attempt {attempt}: attempts are numbered from 1")
-        self.run = run
-        self._index = index
-        self._attempt = attempt
-        self._since: int | None = None
-        self._seen: set[tuple[str, int]] = set()
-        """What was stored at that very moment and has been given."""
-
-    def new(self) -> list[tuple[LineRow, LogLine]]:
-        """Those that were not given before."""
-        rows = reader.list_lines(
-            self.run.store, self.run.row.id, self._index, number=self._attempt, kind=LOG, since=self._since
-        )
-        new = [row for row in rows if (row.attempt, row.index) not in self._seen]
-        if rows:
-            self._since = max(row.at for row in rows)
-            self._seen = {(row.attempt, row.index) for row in rows if row.at == self._since}
-        return in_order_of_time(new)
+def _check(attempt: int | None) -> None:
+    if attempt is not None and attempt < 1:
+        raise InputError(f"--attempt {attempt}: attempts are numbered from 1")
 
 
-def _follow(lines: Lines, *, as_json: bool) -> None:
+def _follow(lines: NewLines, *, as_json: bool) -> None:
     """Until the run has ended. That is asked first: what was said before its end is then still shown."""
     run = lines.run
     while True:
         row = reader.get_run(run.store, run.row.id)
         ended = row is None or row.status.terminal
         began = time.monotonic()
-        found = lines.new()
+        found = lines.next()
         if as_json:
             for entry, line in found:
                 say(json.dumps(line_record(run, entry, line)))

@@ -10,7 +10,7 @@ import typer
 
 from ...clock import utc_text
 from ...errors import InputError
-from ...pipeline.finding import find_target
+from ...pipeline.finding import find_target, is_stored_name
 from ..connect import Connection
 from ..exits import ExitCode
 from ..streams import json_text, say
@@ -25,9 +25,18 @@ def _pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipeline]
         raise InputError("which pipeline? name it: -p module:name, STEPWELL_PIPELINES, or `pipelines` in stepwell.toml")
     from ...pipeline.connected import check_together
 
-    found = [find_target(name, handlers=place.handlers, jobs=place.settings.jobs) for name in names]
+    found = [_pipeline(place, name) for name in names]
     check_together(found)
     return found
+
+
+def _pipeline(place: Connection, name: str) -> Pipeline:
+    if not is_stored_name(name):
+        return find_target(name, handlers=place.handlers, jobs=place.settings.jobs)
+    from ...pipeline.document.stored import stored_pipeline
+
+    with place.store() as store:
+        return stored_pipeline(store, name, handlers=place.handlers(), jobs=place.settings.jobs)
 
 
 def _tell(results: list[dict[str, Any]]) -> None:
@@ -126,17 +135,28 @@ def scan(place: Connection, *, named: Sequence[str] | None, dry_run: bool, as_js
 
 
 def watch(place: Connection, *, named: Sequence[str] | None, interval: float | None) -> None:
+    from ...pipeline.building.reloading import Reloader
     from ...pipeline.building.watch import Watcher
     from ..show.pipeline import report_text
 
-    pipelines = _pipelines(place, named)
+    reloader = Reloader(lambda: _pipelines(place, named))
+    pipelines = reloader.found()
 
     def told(report: Any) -> None:
         if report.produced or report.failed:
             typer.echo(report_text(report), err=True)
 
+    def went_wrong(error: Exception) -> None:
+        typer.echo(f"{type(error).__name__}: {error}", err=True)
+
     with Watcher(
-        pipelines, place.settings.store, interval=interval, on_build=told, **place.settings.for_workers
+        pipelines,
+        place.settings.store,
+        interval=interval,
+        on_build=told,
+        on_problem=went_wrong,
+        reloader=reloader,
+        **place.settings.for_workers,
     ) as watcher:
         typer.echo(f"watching {', '.join(str(pipeline.store.url) for pipeline in pipelines)}; Ctrl-C ends it", err=True)
         watcher.run()
@@ -174,10 +194,12 @@ def _changed(changed: Sequence[str], what: str, as_json: bool) -> None:
 
 
 def failures(place: Connection, *, named: Sequence[str] | None, as_json: bool) -> None:
+    from ...pipeline.states.notes import read_failures
+
     found = {
         f"{pipeline.name}: {unit}": failure
         for pipeline in _pipelines(place, named)
-        for unit, failure in sorted(pipeline.store.failures().items())
+        for unit, failure in sorted(read_failures(pipeline.store.notes).items())
     }
     if as_json:
         say(json_text({unit: failure.to_json() for unit, failure in found.items()}))

@@ -8,7 +8,7 @@ import typer
 
 from ...replay.history.loading import load_cassette
 from ...runner import Run
-from ...runner.reports.replay import Replayed, replay_cassette
+from ...runner.reports.replay import NOTHING_REPEATABLE, Replayed, replay_cassette
 from ..connect import Connection
 from ..exits import ExitCode, complain
 from ..find import find_run
@@ -23,10 +23,7 @@ def replay(connection: Connection, what: str, *, as_json: bool) -> None:
     else:
         _tell(report)
     if not report.executed:
-        complain(
-            "no body was executed, so nothing was compared; nodes that are declared "
-            'side_effects="pure" or "recordable" are run again'
-        )
+        complain(NOTHING_REPEATABLE)
         raise typer.Exit(ExitCode.RUN_FAILED)
 
 

@@ -155,7 +155,7 @@ def _go_on(connection: Connection, ask: Callable[[Engine], Run], *, wait: bool, 
 
 def work(connection: Connection, modules: Sequence[str], *, queues: str | None, once: bool) -> None:
     taken = None if queues is None else [name.strip() for name in queues.split(",")]
-    workflows = _import_all(modules)
+    workflows = import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
     with _terminated_as_interrupted(), connection.worker(modules, taken) as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
@@ -275,7 +275,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _import_all(modules: Sequence[str]) -> list[type[Workflow]]:
+def import_all(modules: Sequence[str]) -> list[type[Workflow]]:
     """Import every module; all but the last of those that are broken are reported here, that one by raising.
 
     The workflows that are defined in them.

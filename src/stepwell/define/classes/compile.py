@@ -15,7 +15,7 @@ from ...ids import NodeId
 from ...place import SourceLine
 from ..code.invoke import MethodBody
 from ..code.jobs import NamedJob, named_job
-from ..options import RunOptions
+from ..options import NodeDefaults, RunOptions
 from ..types.inputs import Input, inputs_of, stored_inputs
 from ..types.parameters import CONTEXT, STATE, parameters_of, yields
 from ..types.signatures import SAYS_NOTHING, Signature, names_where_written, signature_of
@@ -58,7 +58,7 @@ def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: Ru
             node = found.nodes[name]
             report(name, f"is an input and a {node.declaration.kind}; one of them needs another name ({node.place})")
     jobs = _jobs(found, report)
-    specs = _specs(found, inputs, jobs, report, has_state=state is not None)
+    specs = _specs(found, inputs, jobs, report, options.nodes, has_state=state is not None)
     signatures = _signatures(cls, found, specs, jobs, report)
     if specs:
         problems += [_with_place(problem, found) for problem in check(specs)]
@@ -121,7 +121,13 @@ def _report_at(node: Node, report: Report, problem: str) -> None:
 
 
 def _specs(
-    found: Gathered, inputs: Iterable[str], jobs: Mapping[str, NamedJob], report: Report, *, has_state: bool
+    found: Gathered,
+    inputs: Iterable[str],
+    jobs: Mapping[str, NamedJob],
+    report: Report,
+    defaults: NodeDefaults,
+    *,
+    has_state: bool,
 ) -> list[NodeSpec]:
     depends = _dependencies(found, report)
     specs = []
@@ -137,7 +143,7 @@ def _specs(
                 args=NO_ARGS,
                 needs=_needs(node, function, depends, inputs, report, has_state=has_state),
                 kind=node.declaration.kind,
-                **node.declaration.options.of_spec(inspect.iscoroutinefunction(function)),
+                **node.declaration.options.under(defaults).of_spec(inspect.iscoroutinefunction(function)),
             )
         )
     return specs

@@ -130,6 +130,9 @@ def step(
     `side_effects` says what a replay may do with the body: run it again when it is "pure" or "recordable" (it asks the
     outside only through `ctx`), or only give what it returned ("opaque"). `idempotency_key` is a function of `self`, and
     of the outputs the method takes, that makes the `ctx.idempotency_key` of this node.
+
+    `transaction=True` gives the body `ctx.db`, a connection to the PostgreSQL server of the store in a transaction of its own:
+    what it writes there and that it completed are committed together, or neither is.
     """
     place = caller()
     if before_step is not None and after_step is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABCMeta
 from typing import Any, ClassVar, NoReturn, dataclass_transform
 
+from ...clock import Duration
 from ...errors import DefinitionError, FrozenInstance, InputError
-from ...graph import Graph
+from ...graph import Graph, SideEffects
 from ...place import SourceLine, caller, neighbours
 from ..code.address import address_of
 from ..options import OnFailure, RunOptions, checked_name, checked_run_options
@@ -54,8 +55,9 @@ class Workflow(metaclass=WorkflowType):
 
         engine.run(OrderWorkflow(order_id=7))
 
-    Class keywords: `name` (by default that of the class), `on_failure` ("fail_fast", "finish" or "pause") and `timeout`
-    (seconds for a whole run). The last two are inherited.
+    Class keywords: `name` (by default that of the class), `on_failure` ("fail_fast", "finish" or "pause"), `timeout` (for a
+    whole run, in seconds or as a timedelta), and what holds for every step and task that does not say it: `node_timeout` and
+    `side_effects` ("pure", "recordable" or "opaque"). All but the name are inherited.
     """
 
     workflow_name: ClassVar[str]
@@ -68,15 +70,17 @@ class Workflow(metaclass=WorkflowType):
         *,
         name: str | None = None,
         on_failure: OnFailure | None = None,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
+        node_timeout: Duration | None = None,
+        side_effects: SideEffects | None = None,
         **unknown: object,
     ) -> None:
         super().__init_subclass__()
         place = caller()
         if unknown:
             raise DefinitionError(
-                f"{cls.__name__}: {next(iter(unknown))}= is no keyword of a workflow class; there are name, on_failure "
-                f"and timeout, and every other option goes on a step or task",
+                f"{cls.__name__}: {next(iter(unknown))}= is no keyword of a workflow class; there are name, on_failure, "
+                f"timeout, node_timeout and side_effects, and every other option goes on a step or task",
                 where=place,
             )
         if "__init__" in vars(cls):
@@ -85,8 +89,9 @@ class Workflow(metaclass=WorkflowType):
                 f"annotate the class instead: order_id: int",
                 where=place,
             )
+        options = _run_options(cls, on_failure, timeout, node_timeout, side_effects, place)
         known_as = checked_name(cls.__name__ if name is None else name, place)
-        cls._compiled = compiled(cls, place, _RESERVED, _run_options(cls, on_failure, timeout, place))
+        cls._compiled = compiled(cls, place, _RESERVED, options)
         cls.workflow_name = known_as
         cls.target = address_of(cls)
         for other in neighbours().values():
@@ -144,13 +149,23 @@ def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:
 
 
 def _run_options(
-    cls: type[Workflow], on_failure: OnFailure | None, timeout: float | None, place: SourceLine
+    cls: type[Workflow],
+    on_failure: OnFailure | None,
+    timeout: Duration | None,
+    node_timeout: Duration | None,
+    side_effects: SideEffects | None,
+    place: SourceLine,
 ) -> RunOptions:
     """What the class keywords say; what they leave open is inherited."""
     base: Compiled | None = getattr(cls, "_compiled", None)
     inherited = RunOptions() if base is None else base.options
-    given = checked_run_options(inherited.on_failure if on_failure is None else on_failure, timeout, place)
-    return given if timeout is not None else given._replace(timeout=inherited.timeout)
+    return checked_run_options(
+        inherited.on_failure if on_failure is None else on_failure,
+        inherited.timeout if timeout is None else timeout,
+        inherited.nodes.timeout if node_timeout is None else node_timeout,
+        inherited.nodes.side_effects if side_effects is None else side_effects,
+        place,
+    )
 
 
 def call_of(cls: type[Workflow]) -> str:

@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from ...errors import DefinitionError
+from ...graph.spec import RetryOn, predicate_problem
 from ...importable import MAIN, importable_name, loaded_module, module_of
 from ...words import message_of, short_name
 
@@ -89,6 +90,20 @@ def find_exception(name: str, module: Callable[[str], ModuleType | None] | None 
     if found is not None:
         raise DefinitionError(f"{name!r}: it leads to {found!r}, which is no exception class")
     raise DefinitionError(f"{name!r}: {_no_exception(owner, left)}")
+
+
+def find_retry_on(name: str) -> RetryOn:
+    """What this name in `retry_on` leads to: an exception class, or with a colon a function that is asked about one."""
+    return predicate_at(name, find) if ":" in name else find_exception(name)
+
+
+def predicate_at(address: str, look: Callable[[str], Any]) -> Callable[[Any], bool]:
+    """The function at an address, if it can be asked whether to try again; `look` finds what is there."""
+    found: Callable[[Any], bool] = look(address)
+    problem = predicate_problem(found) if callable(found) else f"it leads to {found!r}, which is no function"
+    if problem:
+        raise DefinitionError(f"{address}: {problem}")
+    return found
 
 
 def _imported_if_there(name: str) -> ModuleType | None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ...errors import DefinitionError, MissingJob
 from ...graph import Graph, NodeSpec, Retry
+from ...graph.spec import RetryOn
 from ...handlers import Handlers
+from ...ids import NodeId
 from ...types.shapes import Shape
 from ...words import shown
 from ..builder import Builder
@@ -17,7 +19,7 @@ from ..classes.workflow import Workflow, call_of
 from ..options import OnFailure
 from ..types.inputs import Input
 from ..types.state import StateType, checked_state
-from .address import loaded
+from .address import loaded, predicate_at
 from .handled import HandledBody, function_handler
 from .invoke import Job, JobBody, MethodBody, said_to_return
 from .registry import ANYTHING, Finder
@@ -38,6 +40,7 @@ __all__ = [
 
 Target: TypeAlias = "type[Workflow] | Callable[..., Builder]"
 Body: TypeAlias = MethodBody | JobBody | HandledBody
+Predicate: TypeAlias = Callable[[Any], bool]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -54,8 +57,11 @@ class Bodies:
         finder: Finder = ANYTHING,
         inputs: Mapping[str, Input] = _NOTHING,
         handlers: Handlers | None = None,
+        predicates: Mapping[tuple[NodeId, str], Predicate] | None = None,
     ) -> None:
         self._finder = finder
+        self._predicates = predicates or {}
+        """Functions that nodes of the class ask whether to try again, by node and name."""
         self._handlers = handlers
         self._handled: dict[str, HandledBody] = {}
         """By id: their templates are compiled once."""
@@ -82,7 +88,16 @@ class Bodies:
 
     def by(self, finder: Finder) -> Bodies:
         """The same bodies, those that are only named found by another finder."""
-        return Bodies(self._workflow, self._methods, self._functions, self._state, finder, self.inputs, self._handlers)
+        return Bodies(
+            self._workflow,
+            self._methods,
+            self._functions,
+            self._state,
+            finder,
+            self.inputs,
+            self._handlers,
+            self._predicates,
+        )
 
     def find(self, spec: NodeSpec) -> Body:
         """The body of a node; MissingJob says what is gone and what can be done."""
@@ -152,7 +167,7 @@ class Bodies:
             missing = MissingJob(str(error), job=self._state if isinstance(self._state, str) else None)
             missing.__cause__ = error
             found.append(missing)
-        known: dict[str, type[BaseException]] = {}
+        known: dict[str, RetryOn] = {}
         for spec in {(spec.job or spec.id, spec.retry, spec.templated and spec.id): spec for spec in specs}.values():
             try:
                 if spec.templated:
@@ -181,20 +196,32 @@ class Bodies:
 
         A class that is not found by its name is matched by that name: some are made at run time.
         """
-        known: dict[str, type[BaseException]] = {}
+        known: dict[str, RetryOn] = {}
         written = {spec.retry: spec for spec in specs if spec.retry is not None and spec.retry.unchecked}
         for spec in written.values():
             with suppress(MissingJob):
                 self._look_up(spec, known)
-        named = [(retry, retry.with_classes(known)) for retry in written if retry is not None]
+        named = [(retry, retry.looked_up(known)) for retry in written if retry is not None]
         other: dict[Retry | None, Retry] = {retry: meant for retry, meant in named if meant != retry}
         return tuple(spec._replace(retry=other.get(spec.retry, spec.retry)) for spec in specs) if other else specs
 
-    def _look_up(self, spec: NodeSpec, known: dict[str, type[BaseException]]) -> None:
-        """Find the exceptions that a node is retried on; `known` has those that were found before."""
+    def predicate(self, spec: NodeSpec, name: str) -> Predicate:
+        """The function that a node asks whether to try again; DefinitionError says why there is none.
+
+        One without a name of its own, as a lambda, is found in the class: nothing but a name is stored.
+        """
+        own = () if spec.retry is None else spec.retry.functions
+        given = dict(own).get(name) or self._predicates.get((spec.id, name))
+        return predicate_at(name, self._finder.find) if given is None else given
+
+    def _look_up(self, spec: NodeSpec, known: dict[str, RetryOn]) -> None:
+        """Find what a node is retried on; `known` has what was found before."""
         for name in () if spec.retry is None else spec.retry.unchecked:
             if name not in known and "<locals>" not in name:
                 try:
+                    if ":" in name:
+                        self.predicate(spec, name)
+                        continue  # it is called what it is called
                     known[name] = self._finder.find_exception(name)
                 except DefinitionError as error:
                     told = str(error)
@@ -299,4 +326,12 @@ def bodies_for(
 
 def _class_bodies(cls: type[Workflow]) -> Bodies:
     compiled = cls._compiled
-    return Bodies(cls.__name__, compiled.methods, compiled.jobs, compiled.state, inputs=compiled.inputs)
+    predicates = {
+        (spec.id, name): function
+        for spec in compiled.graph or ()
+        if spec.retry is not None
+        for name, function in spec.retry.functions
+    }
+    return Bodies(
+        cls.__name__, compiled.methods, compiled.jobs, compiled.state, inputs=compiled.inputs, predicates=predicates
+    )

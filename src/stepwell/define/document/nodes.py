@@ -182,16 +182,21 @@ def _retry(value: Any, path: Path, problems: Collected) -> Retry | None:
     attempts: Any = value.get("max_attempts")
     if type(attempts) is not int or attempts < 1:
         problems.needed((*path, "max_attempts"), "a whole number of at least 1", attempts)
-    for key in ("base_delay", "max_delay"):
-        if key in value and not is_seconds(value[key]):
-            problems.needed((*path, key), SECONDS_NEEDED, value[key])
+    base, longest = value.get("base_delay", 1.0), value.get("max_delay", 60.0)
+    if not is_seconds(base, positive=True):
+        problems.needed((*path, "base_delay"), POSITIVE_SECONDS_NEEDED, base)
+    if not is_seconds(longest):
+        problems.needed((*path, "max_delay"), SECONDS_NEEDED, longest)
+    elif is_seconds(base) and longest < base:
+        problems.needed((*path, "max_delay"), f"at least base_delay, which is {base:g},", longest)
     names = value.get("retry_on")
     if names is not None and not (isinstance(names, list) and names and all(isinstance(each, str) for each in names)):
-        problems.needed((*path, "retry_on"), "a list of names of exceptions", names)
+        problems.needed(
+            (*path, "retry_on"), "a list of names of exceptions, or of functions that are asked about one,", names
+        )
     if len(problems.found) > count:
         return None
-    delays = float(value.get("base_delay", 1.0)), float(value.get("max_delay", 60.0))
-    return Retry(attempts, *delays, None if names is None else tuple(names))
+    return Retry(attempts, float(base), float(longest), None if names is None else tuple(names))
 
 
 def _one_of(choices: tuple[str, ...]) -> Callable[[Any, Path, Collected], Any]:
@@ -259,10 +264,11 @@ def _canonical_retry(retry: Retry) -> Any:
     if names is None and retry == Retry(retry.max_attempts):
         return retry.max_attempts
     made: dict[str, Any] = {"max_attempts": retry.max_attempts}
-    if retry.base_delay != 1.0:
-        made["base_delay"] = _plain_number(retry.base_delay)
-    if retry.max_delay != 60.0:
-        made["max_delay"] = _plain_number(retry.max_delay)
+    base, longest = retry.delays()
+    if base != 1.0:
+        made["base_delay"] = _plain_number(base)
+    if longest != 60.0:
+        made["max_delay"] = _plain_number(longest)
     return made if names is None else made | {"retry_on": sorted(names)}
 
 

@@ -231,7 +231,10 @@ def _verdict(said: Mapping[str, Any]) -> str:
         case "used_up":
             return f"all {said['of']} attempts are used up" if said["of"] > 1 else "its only attempt is used up"
         case "not_retryable":
-            names = [name.removeprefix("builtins.") for name in said["retry_on"]]
+            names = [
+                f"what {name} says yes to" if ":" in name else name.removeprefix("builtins.")
+                for name in said["retry_on"]
+            ]
             return f"it is tried again only after {' or '.join(names) or 'other errors'}"
         case "postponed":
             return f"it has asked {count(said['postponed'], 'time')} to be tried later, which is its limit"

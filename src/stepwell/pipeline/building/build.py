@@ -11,6 +11,7 @@ from .. import registry
 from ..looking import View
 from ..staleness.units import Unit
 from ..states.listing import MANIFEST_FILES, Folder
+from .recovery import Recovery
 from .report import BuildReport, Outcome, StateEvent, Tally
 from .verdict import Listed, list_everything, nothing_to_do, save_verdict
 from .wave import Progress, Wave
@@ -80,9 +81,11 @@ class Scanner:
             return done._replace(seconds=time.monotonic() - began)
         with self._lease() as holds:
             if number % 2 or pipeline.store.lease_number(pipeline.name) != number + 1:  # somebody else was scanning
-                folders = pipeline.store.walk(pipeline.wanted)
-            folders = self._recovered(folders)
+                folders = pipeline.store.files.walk(pipeline.connections.wanted)
+            recovery = Recovery(self._runs)
+            folders = self._recovered(recovery, folders, number if number % 2 else None)
             self.view = View(pipeline, folders=folders)
+            recovery.note_failures(self.view)
             outcome = self._work(holds, given, force=force)
             self._fire()
             if not given:
@@ -94,15 +97,16 @@ class Scanner:
         """Scan alone; what runs meanwhile is this pipeline's code, whichever others of its name this process has made."""
         with self.pipeline.store.lease(self.pipeline.name, self._patience) as holds:
             registry.enter(self.pipeline)
+            self._runs.scan_number = self.pipeline.store.lease_number(self.pipeline.name)
             yield holds
 
-    def _recovered(self, folders: list[Folder]) -> list[Folder]:
+    def _recovered(self, recovery: Recovery, folders: list[Folder], died: int | None) -> list[Folder]:
         """What is there after what a crash interrupted was finished."""
         store = self.pipeline.store
         drafts = [f"{folder.path}/{name}" for folder in folders for name in folder.temporary]
-        finished = store.finish(folders) if drafts else []
-        published = self._runs.recover(drafts)
-        return store.walk(self.pipeline.wanted) if finished or published else folders
+        finished = store.finish(folders)
+        published = recovery.recover(drafts, died)
+        return store.files.walk(self.pipeline.connections.wanted) if finished or published else folders
 
     def changed(self, paths: Iterable[str]) -> BuildReport:
         """Some paths changed: look at these, and produce what is stale because of them."""
@@ -129,11 +133,11 @@ class Scanner:
             folder, _, name = path.rpartition("/")
             if name in MANIFEST_FILES:
                 structural = self.view.reload_records(folder) or structural
-            elif name[:1] == "." or not self.pipeline.concerns(path):
+            elif name[:1] == "." or not self.pipeline.connections.concerns(path):
                 continue
             else:
                 before = snapshot.tree.get(folder, {}).get(name)
-                now = store.stamp(path)
+                now = store.files.stamp(path)
                 if before == now:
                     continue
                 snapshot.changed(path, now)
@@ -152,7 +156,7 @@ class Scanner:
         tree = self.view.snapshot.tree
         found: list[str] = []
         for path in paths:
-            below = self.pipeline.store.files_below(path)
+            below = self.pipeline.store.files.below(path)
             known = [folder for folder in tree if folder == path or folder.startswith(f"{path}/")]
             if below is None and not known:
                 found.append(path)
@@ -188,8 +192,9 @@ class Scanner:
     def _report(self, outcome: Outcome, began: float, *, units: Sequence[Unit] | None = None) -> BuildReport:
         assert self.view is not None
         model = self.view.model
+        paused = self._runs.paused
         left = {
-            unit.id: standing.status
+            unit.id: "paused" if unit.id in paused else standing.status
             for unit in (model.all_units() if units is None else units)
             if (standing := model.standing(unit)).status != "fresh"
         }

@@ -96,7 +96,7 @@ class _Work:
         self.pipeline = pipeline
         self.store = pipeline.store
         self.stage: Stage = pipeline.stages[stage]
-        self.signature: Signature = pipeline.signature(stage)
+        self.signature: Signature = pipeline.signatures[stage]
         self.values = self.stage.values(key)
         self.inputs = inputs
         self.ctx = ctx
@@ -109,27 +109,27 @@ class _Work:
         """Read the inputs and prepare the drafts; False if an input is gone: there is nothing to do any more."""
         contents: dict[str, bytes] = {}
         for name, paths in self.inputs.items():
-            excluded = self.pipeline.excluded(self.stage.name, name)
+            excluded = self.pipeline.connections.excluded(self.stage.name, name)
             for path in paths:
                 if name in self.stage.gates:
-                    if not self.store.exists(path):
+                    if not self.store.files.exists(path):
                         return False
                     self.hashes[path] = EXISTS
                 elif path[-1] == "/":
-                    digest = self.store.directory_hash(path, excluded)
+                    digest = self.store.files.directory_hash(path, excluded)
                     if digest is None:
                         return False
                     self.hashes[path] = digest
                 else:
                     try:
-                        content, self.stamps[path] = self.store.read_with_stamp(path)
+                        content, self.stamps[path] = self.store.files.read_with_stamp(path)
                     except (FileNotFoundError, NotADirectoryError):
                         return False
                     self.hashes[path] = content_hash(content)
                     contents[path] = content
         for parameter, taken in self.signature.inputs.items():
             given = [
-                self.store.local(path)
+                self.store.files.local(path)
                 if path[-1] == "/" or taken.form is Path
                 else converted(contents[path], taken.form, path)
                 for path in self.inputs.get(taken.input, ())
@@ -143,7 +143,7 @@ class _Work:
         token = f"{self.ctx.run_id}.{os.urandom(4).hex()}"
         for name, output in self.stage.outputs.items():
             address = output.pattern.partly_filled(self.values) if output.extra else output.pattern.fill(self.values)
-            self.drafts[name] = self.store.draft(address, token)
+            self.drafts[name] = self.store.drafts.open(address, token)
         if "entity" in special:
             path = next((paths[0] for paths in self.inputs.values() if paths), "")
             self.arguments["entity"] = Entity(self.values, path)
@@ -158,12 +158,13 @@ class _Work:
             self.arguments["out"] = places.get("", places)
 
     def call(self) -> Any:
-        return self.pipeline.body(self.stage.name)(**self.arguments)
+        assert self.stage.function is not None
+        return self.stage.function(**self.arguments)
 
     def end(self, result: Any) -> dict[str, Any]:
         """Check what was made, and that the inputs are what they were; what is returned is settled."""
         contents = store_result(self.stage, result, self.drafts)
-        current = self.pipeline.current(self.stage.name)
+        current = self.pipeline.code.current(self.stage.name)
         made = {}
         common = inputs_hash(self.hashes)
         listed = self.hashes if len(self.hashes) <= MANY_INPUTS else {}
@@ -175,7 +176,7 @@ class _Work:
                 "/".join(self.values.values()), listed, members, current.check_hash,
             )  # fmt: skip
             made[draft.address] = {
-                "place": self.store.draft_name(draft),
+                "place": self.store.drafts.keep(draft),
                 "token": draft.token,
                 "record": record.to_json(),
             }
@@ -184,12 +185,12 @@ class _Work:
 
     def _check_inputs(self) -> None:
         for name, paths in self.inputs.items():
-            excluded = self.pipeline.excluded(self.stage.name, name)
+            excluded = self.pipeline.connections.excluded(self.stage.name, name)
             for path in paths if name not in self.stage.gates else ():
                 if path[-1] == "/":
-                    same = self.store.directory_hash(path, excluded) == self.hashes[path]
+                    same = self.store.files.directory_hash(path, excluded) == self.hashes[path]
                 else:
-                    same = self.store.still_is(path, self.stamps[path], self.hashes[path])
+                    same = self.store.files.still_is(path, self.stamps[path], self.hashes[path])
                 if not same:
                     raise RetryLater(
                         0.2,
@@ -199,4 +200,4 @@ class _Work:
 
     def discard(self) -> None:
         for draft in self.drafts.values():
-            self.store.discard(draft)
+            self.store.drafts.discard(draft)

@@ -16,7 +16,7 @@ from ...errors import InvalidOutput, NotJson, UnsafePath
 from ...words import count, shown
 from ..patterns.paths import checked_path
 from ..stage import SOLE, Output, Stage
-from ..states.manifests import split_address
+from ..states.address import split_address
 from ..states.port import Draft
 from ..states.records import members_hash
 

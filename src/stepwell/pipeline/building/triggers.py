@@ -53,7 +53,7 @@ def make_trigger(
 
 def fire_triggers(pipeline: Pipeline, view: View, engine: Any) -> list[str]:
     """Start what new states trigger; the ids of the runs. `engine()` opens the engine if there is something to start."""
-    marks: dict[str, str] = pipeline.store.trigger_marks() if pipeline.triggers else {}
+    marks: dict[str, str] = pipeline.store.notes.read("triggers") if pipeline.triggers else {}
     started = []
     for trigger in pipeline.triggers.values():
         if trigger.workflow is None:
@@ -64,14 +64,15 @@ def fire_triggers(pipeline: Pipeline, view: View, engine: Any) -> list[str]:
             if marks.get(f"{trigger.name} {address}") != content
         }
         if not trigger.existing and f"{trigger.name} {SEEN}" not in marks:
-            pipeline.store.mark_triggers({f"{trigger.name} {SEEN}": "1", **{key: each[2] for key, each in new.items()}})
+            there = {key: each[2] for key, each in new.items()}
+            pipeline.store.notes.change("triggers", {f"{trigger.name} {SEEN}": "1", **there})
             continue
         for address, record, content in new.values():
             run_id = _start(pipeline, trigger, address, record, content, engine)
             if run_id is not None:
                 started.append(run_id)
         if new:
-            pipeline.store.mark_triggers({key: each[2] for key, each in new.items()})
+            pipeline.store.notes.change("triggers", {key: each[2] for key, each in new.items()})
     return started
 
 
@@ -100,7 +101,7 @@ def _start(
         "codeHash": record.code_hash if record is not None else "",
         "contentHash": content,
     }
-    current = pipeline.current(trigger.kind).code_hash if trigger.kind in pipeline.stages else ""
+    current = pipeline.code.current(trigger.kind).code_hash if trigger.kind in pipeline.stages else ""
     if trigger.condition is not None and not trigger.condition.evaluate({**event, "currentCodeHash": current}):
         return None
     opened: Engine = engine()

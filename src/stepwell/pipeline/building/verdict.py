@@ -21,14 +21,14 @@ class Listed(NamedTuple):
 
 
 def list_everything(pipeline: Pipeline) -> Listed:
-    pipeline.refresh_code()
+    pipeline.code.refresh()
     number = pipeline.store.lease_number(pipeline.name)
-    return Listed(number, pipeline.store.walk(pipeline.wanted))
+    return Listed(number, pipeline.store.files.walk(pipeline.connections.wanted))
 
 
 def nothing_to_do(pipeline: Pipeline, listed: Listed) -> BuildReport | None:
     """The report of a build that has nothing to do, told by the cache, without a look at any state; None if it may have."""
-    verdict = pipeline.store.cached().verdict
+    verdict = pipeline.store.cache.read().verdict
     if verdict.get("stale", True) or not _holds(pipeline, listed.folders, verdict):
         return None
     left = {f"{state['stage']} {state['entity']}".rstrip(): state["status"] for state in verdict["status"]["states"]}
@@ -37,8 +37,8 @@ def nothing_to_do(pipeline: Pipeline, listed: Listed) -> BuildReport | None:
 
 def known_status(pipeline: Pipeline) -> dict[str, Any] | None:
     """How everything stood when it was last looked at, if nothing has changed since."""
-    verdict = pipeline.store.cached().verdict
-    if not _holds(pipeline, pipeline.store.walk(pipeline.wanted), verdict):
+    verdict = pipeline.store.cache.read().verdict
+    if not _holds(pipeline, pipeline.store.files.walk(pipeline.connections.wanted), verdict):
         return None
     found = dict(verdict["status"])
     return {**found, "stages": {name: found["stages"].get(name, {}) for name in pipeline.stages}}
@@ -50,20 +50,20 @@ def _holds(pipeline: Pipeline, folders: list[Folder], verdict: Mapping[str, Any]
     due = verdict.get("dueAt")
     if due is not None and pipeline.clock() >= due:
         return False
-    return bool(verdict.get("fingerprint") == pipeline.fingerprint() and pipeline.store.unchanged(folders))
+    return bool(verdict.get("fingerprint") == pipeline.fingerprint() and pipeline.store.cache.unchanged(folders))
 
 
 def save_verdict(pipeline: Pipeline, view: View) -> None:
     """Write the cache: hashes, and how everything stands."""
     status = view.status()
     due = [each.standing.due_at for each in status.states if each.standing.due_at is not None]
-    pipeline.store.save_cache(
+    pipeline.store.cache.save(
         view.snapshot,
         {
             "fingerprint": pipeline.fingerprint(),
             "stale": status.counts.get("stale", 0),
             "dueAt": min(due, default=None),
             "status": status.to_json(),
-            "code": pipeline.code_stamps(),
+            "code": pipeline.code.stamps(),
         },
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -9,20 +10,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ...errors import InputError
+from ...errors import InputError, StepwellError
 from .build import Scanner
 from .report import BuildReport, StateEvent
 
 if TYPE_CHECKING:
     from ...runner import Engine
     from ..pipeline import Pipeline
+    from .reloading import Reloader
+
+log = logging.getLogger("stepwell.pipeline")
 
 DEBOUNCE_MS = 50
 _LOOK_MS = 500
+AGAIN_SECONDS = 5.0
+"""After a scan that could not be done: a server was away, the disk full."""
 
 
 class Watcher:
-    """Watches the roots of pipelines. A state that one of them writes is at once work for the others that read it."""
+    """Watches the roots of pipelines. A state that one of them writes is at once work for the others that read it.
+
+    With a `reloader` it also goes on with new code as soon as it is written.
+    """
 
     def __init__(
         self,
@@ -31,67 +40,114 @@ class Watcher:
         *,
         interval: float | None = None,
         on_build: Callable[[BuildReport], None] | None = None,
+        on_problem: Callable[[Exception], None] | None = None,
+        reloader: Reloader | None = None,
         **options: Any,
     ) -> None:
-        from ..connected import check_together
-
-        check_together(pipelines)
         self._stack = ExitStack()
+        self._engine = engine
+        self._interval = interval
+        self._on_build = on_build
+        self._on_problem = on_problem
+        self._reloader = reloader
+        self._written: list[StateEvent] = []
+        self._marks: dict[int, object] = {}
+        """What the stores that no file tells of said when they were last looked at."""
+        self._stop = threading.Event()
+        self._scan_at = 0.0
         if not hasattr(engine, "start"):
             from ...runner import Engine
 
-            engine = self._stack.enter_context(Engine(engine, **options))
-        self.scanners = [
-            self._stack.enter_context(Scanner(pipeline, engine, on_state=self._heard)) for pipeline in pipelines
-        ]
-        self._interval = interval
-        self._on_build = on_build
-        self._written: list[StateEvent] = []
-        self._stop = threading.Event()
+            self._engine = self._stack.enter_context(Engine(engine, **options))
+        self.scanners = self._made(pipelines)
+
+    def _made(self, pipelines: Sequence[Pipeline]) -> list[Scanner]:
+        from ..connected import check_together
+
+        check_together(pipelines)
+        return [Scanner(pipeline, self._engine, on_state=self._heard) for pipeline in pipelines]
 
     def __enter__(self) -> Watcher:
         return self
 
     def __exit__(self, *error: object) -> None:
+        for scanner in self.scanners:
+            scanner.close()
         self._stack.close()
 
     def stop(self) -> None:
         self._stop.set()
 
     def run(self) -> None:
-        """Work until `stop()` or Ctrl-C."""
+        """Work until `stop()` or Ctrl-C. What is wrong from the beginning is raised; what goes wrong later is told, and tried
+        again.
+        """
+        self._scan_all()
+        while not self._stop.is_set():
+            for paths in self._events(self._roots()):
+                if self._stop.is_set():
+                    return
+                if self._reloader is not None and self._reloader.changed() and self._reload(self._reloader):
+                    break  # other roots may have to be watched
+                try:
+                    self._turn(paths)
+                except (StepwellError, OSError) as error:
+                    self._problem(error)
+
+    def _turn(self, paths: list[str]) -> None:
+        if time.monotonic() >= self._scan_at:
+            self._scan_all()
+            return
+        if paths:
+            self.changed(paths)
         for scanner in self.scanners:
-            self._tell(scanner.scan())
+            due = scanner.due_at()
+            is_due = due is not None and scanner.pipeline.clock() >= due
+            if is_due or self._marks.get(id(scanner)) != scanner.pipeline.store.files.change_mark():
+                self._scan(scanner)
         self.pass_on()
-        scanned = time.monotonic()
+
+    def _scan_all(self) -> None:
         every = self._interval or min(scanner.pipeline.scan_interval for scanner in self.scanners)
-        for paths in self._events():
-            if self._stop.is_set():
-                return
-            if time.monotonic() - scanned >= every:
-                scanned = time.monotonic()
-                for scanner in self.scanners:
-                    self._tell(scanner.scan())
-            elif paths:
-                self.changed(paths)
-            self._tell_due()
-            self.pass_on()
+        self._scan_at = time.monotonic() + every
+        for scanner in self.scanners:
+            self._scan(scanner)
+        self.pass_on()
+
+    def _scan(self, scanner: Scanner) -> None:
+        self._tell(scanner.scan())
+        self._marks[id(scanner)] = scanner.pipeline.store.files.change_mark()
+
+    def _reload(self, reloader: Reloader) -> bool:
+        try:
+            scanners = self._made(reloader.reload())
+        except Exception as error:  # whatever the module raises
+            self._problem(error)
+            return False
+        for scanner in self.scanners:
+            scanner.close()
+        self.scanners = scanners
+        self._marks.clear()
+        self._scan_at = 0.0
+        return True
+
+    def _problem(self, error: Exception) -> None:
+        for scanner in self.scanners:
+            scanner.view = None  # it may have been half changed
+        self._scan_at = min(self._scan_at, time.monotonic() + AGAIN_SECONDS)
+        if self._on_problem is not None:
+            self._on_problem(error)
+        else:
+            log.error("%s", error)
 
     def changed(self, files: Iterable[str]) -> None:
         """Some files changed: those below the root of a pipeline are looked at."""
         given = list(files)
         for scanner in self.scanners:
-            root = os.path.realpath(scanner.pipeline.store.url) + os.sep
+            root = os.path.realpath(scanner.pipeline.root) + os.sep
             paths = [file[len(root) :].replace(os.sep, "/") for file in given if file.startswith(root)]
             if paths:
                 self._tell(scanner.changed(paths))
-
-    def _tell_due(self) -> None:
-        """What time has made stale."""
-        for scanner in self.scanners:
-            due = scanner.due_at()
-            if due is not None and scanner.pipeline.clock() >= due:
-                self._tell(scanner.scan())
 
     def _heard(self, event: StateEvent) -> None:
         self._written.append(event)
@@ -101,10 +157,11 @@ class Watcher:
         while self._written:
             events, self._written = self._written, []
             for scanner in self.scanners:
+                concerns = scanner.pipeline.connections.concerns
                 here = [
                     event.address
                     for event in events
-                    if event.pipeline != scanner.pipeline.name and scanner.pipeline.concerns(event.address.rstrip("/"))
+                    if event.pipeline != scanner.pipeline.name and concerns(event.address.rstrip("/"))
                 ]
                 if here:
                     self._tell(scanner.changed(here))
@@ -113,11 +170,20 @@ class Watcher:
         if self._on_build is not None:
             self._on_build(report)
 
-    def _events(self) -> Iterator[list[str]]:
-        """Paths that changed, or nothing now and then."""
-        roots = list(dict.fromkeys(os.path.realpath(scanner.pipeline.store.url) for scanner in self.scanners))
+    def _roots(self) -> list[str]:
+        """The directories that the system watches; databases are asked."""
+        pipelines = [scanner.pipeline for scanner in self.scanners]
+        roots = [os.path.realpath(each.root) for each in pipelines if each.store.files.change_mark() is None]
         for root in roots:
             os.makedirs(root, exist_ok=True)
+        return list(dict.fromkeys(roots))
+
+    def _events(self, roots: Sequence[str]) -> Iterator[list[str]]:
+        """Paths that changed, or nothing now and then."""
+        if not roots:
+            while not self._stop.wait(_LOOK_MS / 1_000):
+                yield []
+            return
         try:
             import watchfiles
         except ImportError:

@@ -116,7 +116,7 @@ class Wave:
 
     def _together(self, stage: str, units: int) -> int:
         """How many units a node has: one, unless there are hundreds that are done in no time and want nothing of the engine."""
-        given, signature = self.pipeline.stages[stage], self.pipeline.signature(stage)
+        given, signature = self.pipeline.stages[stage], self.pipeline.signatures[stage]
         if (
             units < MANY
             or self._rate < FAST
@@ -143,7 +143,11 @@ class Wave:
             standing = model.standing(unit)
             if standing is FRESH and not self._forced:
                 continue
-            if unit.id in self._tried or (self._chosen is not None and id(unit) not in self._chosen):
+            if (
+                unit.id in self._tried
+                or unit.id in self.runs.paused
+                or (self._chosen is not None and id(unit) not in self._chosen)
+            ):
                 continue
             ready = self._ready.setdefault(unit.stage.name, {})
             forced = unit.id in self._forced and standing.status != "blocked"

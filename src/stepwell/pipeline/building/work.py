@@ -5,16 +5,17 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...define import Builder
-from ...errors import StepwellError
-from ...model import NodeStatus
+from ...model import NodeStatus, RunStatus
 from ..staleness.judge import identity
 from ..staleness.units import Unit
-from ..states.manifests import split_address
+from ..states.address import member_paths, members_base
+from ..states.notes import change_failures
 from ..states.port import Publication
 from ..states.records import Failure, Record, record_from
 from .jobs import produce, produce_async, produce_many
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from ...runner import Engine, Run
     from ..looking import View
     from ..pipeline import Pipeline
-
-TOKEN_RUN = 32
-"""Digits of a run id, which the token of a draft begins with."""
 
 
 class Open(NamedTuple):
@@ -49,9 +47,13 @@ class Runs:
         self.open: list[Open] = []
         self.open_ids: set[str] = set()
         self.started: list[str] = []
+        self.scan_number = 0
+        """Of the lease under which runs are started."""
+        self.paused: dict[str, str] = {}
+        """What is part of a run that somebody has paused, and that run: nobody else makes it meanwhile."""
         self.tell_states = False
         """Whether somebody wants to hear of each state."""
-        self._given = engine
+        self.given = engine
         self._stack = stack
         self._options = options
         self._engine: Engine | None = None
@@ -62,19 +64,28 @@ class Runs:
         if self._engine is None:
             from ...runner import Engine
 
-            if isinstance(self._given, Engine):
-                self._engine = self._given
+            if isinstance(self.given, Engine):
+                self._engine = self.given
             else:
-                self._engine = self._stack.enter_context(Engine(self._given, **self._options))
+                self._engine = self._stack.enter_context(Engine(self.given, **self._options))
         return self._engine
 
     def start(self, units: Sequence[Unit], together: int = 1) -> None:
         """Start a run with one node for each unit, or for so many `together`."""
         stage = units[0].stage
+        self.pipeline.code.keep(stage.name)
+        run = self.engine.start(self.graph_of(units, together), priority=stage.priority, tags=self.tags(stage.name))
+        self.started.append(run.id)
+        self.open.append(Open(run, units, time.monotonic()))
+        self.open_ids |= {unit.id for unit in units}
+        threading.Thread(target=self._wait, args=(run,), name="stepwell-pipeline-run", daemon=True).start()
+
+    def graph_of(self, units: Sequence[Unit], together: int = 1) -> Builder:
+        stage = units[0].stage
         pipeline = self.pipeline
         builder = Builder(self.workflow, on_failure="finish")
         alike = {"home": pipeline.home, "pipeline": pipeline.name, "root": pipeline.store.root_id, "stage": stage.name}
-        job = produce_async if pipeline.signature(stage.name).is_async else produce
+        job = produce_async if pipeline.signatures[stage.name].is_async else produce
         limit = min(stage.limit or len(units), pipeline.limit or len(units))
 
         def args(unit: Unit) -> dict[str, Any]:
@@ -100,12 +111,18 @@ class Runs:
                 builder.node(unit.id, job=job, args=args(unit), depends_on=above, **stage.options)
                 for unit, above in zip(members, before, strict=False)
             ]
-        pipeline.keep_code(stage.name)
-        run = self.engine.start(builder, priority=stage.priority)
-        self.started.append(run.id)
-        self.open.append(Open(run, units, time.monotonic()))
-        self.open_ids |= {unit.id for unit in units}
-        threading.Thread(target=self._wait, args=(run,), name="stepwell-pipeline-run", daemon=True).start()
+        return builder
+
+    def tags(self, stage: str) -> dict[str, str]:
+        """What a run is found by: for people its stage, for whoever comes after a crash the rest."""
+        current = self.pipeline.code.current(stage)
+        made_of = sha256(f"{current.code_hash}:{current.config_hash}".encode()).hexdigest()[:16]
+        return {**self.own_tag, "stage": stage, "scan": str(self.scan_number), "code": made_of}
+
+    @property
+    def own_tag(self) -> dict[str, str]:
+        """Of runs of this root: another may have a pipeline of the same name."""
+        return {"root": self.pipeline.store.root_id}
 
     def _wait(self, run: Run) -> None:
         try:
@@ -133,16 +150,19 @@ class Runs:
         }
         replace = {address for unit in ended.units if unit.id in forced for address in unit.outputs.values()}
         made, failed = results_of(ended.run)
-        published = self._publish(
+        published = self.publish(
             made, {key: None if each is None else each.content_hash for key, each in before.items()}, replace
         )
+        if ended.run.status == RunStatus.PAUSED:
+            done = {*made, *failed}
+            self.paused |= {unit.id: ended.run.id for unit in ended.units if unit.id not in done}
         failures: dict[str, Failure | None] = {}
         structural = False
         touched: list[str] = []
         for unit in ended.units:
             touched += unit.outputs.values()
             if unit.id in failed:
-                failures[unit.id] = self._failure(unit, view, failed[unit.id], ended.run.id)
+                failures[unit.id] = self.failure(unit, view, failed[unit.id], ended.run.id)
                 outcome.failed[unit.id] = failed[unit.id][1]
             elif unit.id in made:
                 if unit.id in view.snapshot.failures:
@@ -159,23 +179,27 @@ class Runs:
                     if all(same):
                         outcome.unchanged.append(unit.id)
                 structural = structural or any(output.kind != "file" for output in unit.stage.outputs.values())
-        if failures:
-            self.pipeline.store.change_failures(failures)
-            for key, failure in failures.items():
-                if failure is None:
-                    view.snapshot.failures.pop(key, None)
-                else:
-                    view.snapshot.failures[key] = failure
+        self.note(failures, view)
         return None if structural else view.model.touch(touched)
 
-    def _publish(
+    def note(self, failures: Mapping[str, Failure | None], view: View) -> None:
+        """Write down what failed; None: what no longer does."""
+        if failures:
+            change_failures(self.pipeline.store.notes, failures)
+        for key, failure in failures.items():
+            if failure is None:
+                view.snapshot.failures.pop(key, None)
+            else:
+                view.snapshot.failures[key] = failure
+
+    def publish(
         self, made: Mapping[str, Mapping[str, Any]], expected: Mapping[str, str | None], replace: set[str]
     ) -> dict[str, Record]:
         """Publish what nodes made; the records of what is seen now, by address."""
         store = self.pipeline.store
         publications = [
             Publication(
-                store.drafted(address, each["place"], each["token"]),
+                store.drafts.named(address, each["place"], each["token"]),
                 record_from(each["record"]),
                 expected.get(address),
                 address in replace,
@@ -201,22 +225,23 @@ class Runs:
         for address in unit.outputs.values():
             record = published.get(address)
             if record is None:
-                snapshot.changed(address, store.stamp(address)) if address[-1] != "/" and "{" not in address else None
+                snapshot.changed(address, store.files.stamp(address)) if address[
+                    -1
+                ] != "/" and "{" not in address else None
                 continue
             former = snapshot.records.get(address)
             snapshot.records[address] = record
             if record.members is None:
-                snapshot.changed(address, store.stamp(address), record.content_hash)
+                snapshot.changed(address, store.files.stamp(address), record.content_hash)
                 continue
-            base = address if address.endswith("/") else split_address(address)[0]
-            for member in former.members if former is not None and former.members else ():
-                snapshot.changed(base + member, store.stamp(base + member))
-            for member, digest in record.members.items():
-                snapshot.changed(base + member, store.stamp(base + member), digest)
-            snapshot.tree.setdefault(base.removesuffix("/"), {})
+            for path in member_paths(address, () if former is None else former.members or ()):
+                snapshot.changed(path, store.files.stamp(path))
+            for path, digest in zip(member_paths(address, record.members), record.members.values(), strict=True):
+                snapshot.changed(path, store.files.stamp(path), digest)
+            snapshot.tree.setdefault(members_base(address).removesuffix("/"), {})
         return all(address in published for address in unit.outputs.values())
 
-    def _failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> Failure:
+    def failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> Failure:
         """One failure more, and when it is tried again: by the schedule, as long as nothing else changed."""
         facts = view.model.facts(unit)
         what = identity(facts.current, facts.inputs)
@@ -228,53 +253,6 @@ class Runs:
         due = now + schedule[attempts - 1] if attempts <= len(schedule) else None
         first = former.first_failed_at if former is not None and again else now
         return Failure(error[1], error[0], attempts, first, now, due, what, run_id)
-
-    # After a crash
-
-    def recover(self, drafts: Iterable[str]) -> bool:
-        """Go on with runs that another process left, and publish what was settled and not published; whether there was any."""
-        wanted: dict[str, list[str]] = {}
-        for path in drafts:
-            name = path.rpartition("/")[2]
-            run_id = name.partition("-")[2][:TOKEN_RUN]
-            if len(run_id) == TOKEN_RUN and name.partition("-")[2][TOKEN_RUN : TOKEN_RUN + 1] == ".":
-                wanted.setdefault(run_id, []).append(path.lstrip("/"))
-        if self._given is None and not wanted and not _has_default_store():
-            return False
-        left = self._left_runs()
-        for run in left:
-            try:
-                self.engine.adopt(run.id).wait()
-            except StepwellError:
-                run.cancel()  # its code is gone, or it was planned for another root: what is still stale is planned anew
-                run.wait()
-        for run_id in dict.fromkeys([*wanted, *(run.id for run in left)]):
-            self._publish_left(run_id, wanted.get(run_id, []))
-        return bool(left or wanted)
-
-    def _left_runs(self) -> list[Run]:
-        return [
-            run
-            for status in ("PENDING", "RUNNING", "CANCELLING")
-            for run in self.engine.runs(workflow=self.workflow, status=status, limit=1_000)
-        ]
-
-    def _publish_left(self, run_id: str, drafts: Sequence[str]) -> None:
-        """Publish what a run settled, unless it was published, or nobody knows the run any more. Its other drafts are of
-        attempts that were lost.
-        """
-        try:
-            run = self.engine.get(run_id)
-        except StepwellError:
-            return
-        made, failed = results_of(run)
-        store = self.pipeline.store
-        addresses = [address for outputs in made.values() for address in outputs]
-        known = store.records(addresses)
-        self._publish(made, {address: known[address].content_hash for address in known}, set())
-        for name in drafts:
-            store.discard(store.drafted("", name, ""))
-        del failed  # they are tried again at once: when they failed, nobody wrote it down
 
 
 def _ids_of(units: Sequence[Unit]) -> str:
@@ -310,11 +288,3 @@ def results_of(run: Run) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str
                 told = ("Interrupted", "its worker was lost") if error is None else (error.type, error.message)
                 failed[view.name] = told
     return made, failed
-
-
-def _has_default_store() -> bool:
-    import os
-
-    from ...commands import DEFAULT_STORE
-
-    return os.path.exists(DEFAULT_STORE.removeprefix("sqlite:///"))

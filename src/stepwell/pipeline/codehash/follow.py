@@ -8,9 +8,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
-import os
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
@@ -18,6 +16,7 @@ from typing import Any
 
 from ...importable import importable_name, module_of
 from ..states.listing import Stamp, stamp_of
+from .loaded import is_project_file
 from .syntax import (
     assignments,
     attributes_of,
@@ -52,12 +51,6 @@ _PURE_CALLS = frozenset(
 _BUILT_IN: tuple[type, ...] = (types.BuiltinFunctionType, types.MethodWrapperType)
 _BLIND = {"getattr", "globals", "eval", "exec", "__import__", "import_module", "vars", "locals"}
 _PLAIN = (str, bytes, int, float, bool, complex, type(None), type(...))
-_ELSEWHERE = tuple(
-    os.path.normcase(path) + os.sep
-    for key in ("stdlib", "platstdlib", "purelib", "platlib")
-    if (path := sysconfig.get_paths().get(key))
-)
-_OWN = os.path.normcase(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))) + os.sep
 
 
 class Follower:
@@ -318,13 +311,6 @@ def is_project(thing: object) -> bool:
     code = getattr(thing, "__code__", None)
     file = code.co_filename if code is not None else getattr(sys.modules.get(_module_of(thing) or ""), "__file__", None)
     return is_project_file(file)
-
-
-def is_project_file(file: str | None) -> bool:
-    if not file or file.startswith("<frozen"):
-        return False
-    normal = os.path.normcase(os.path.abspath(file))
-    return not normal.startswith((*_ELSEWHERE, _OWN)) and f"{os.sep}site-packages{os.sep}" not in normal
 
 
 def _module_of(thing: object) -> str | None:

@@ -36,25 +36,48 @@ def load_pipeline(
     Handlers are looked for when they are needed; with `check_handlers`, one that is not here is a problem of the document.
     """
     file = FilePath(path)
+    return _load(
+        _read_file(file), str(file), file.stem, os.path.abspath(file), root, handlers, tuple(jobs), check_handlers
+    )
+
+
+def load_pipeline_text(
+    content: bytes, *, source: str, home: str, handlers: Handlers | None = None, jobs: Iterable[str] = ()
+) -> Pipeline:
+    """The same of a text that was saved: it names its pipeline."""
+    return _load(read_text(content, "json"), source, source, home, None, handlers, tuple(jobs), False)
+
+
+def content_of_file(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
+    """What is saved of a file: the name of its pipeline, which may be that of the file, and what it says."""
+    file = FilePath(path)
+    data = _read_file(file).data
+    return data.get("name", file.stem), {"name": file.stem, **data}
+
+
+def _read_file(file: FilePath) -> Read:
     try:
-        read = read_text(read_file(file), form_of(file))
+        return read_text(read_file(file), form_of(file))
     except Unreadable as error:
         raise DocumentError(str(file), [Problem("$", error.message, error.line, error.column)]) from None
+
+
+def _load(
+    read: Read,
+    source: str,
+    stem: str,
+    home: str,
+    root: str | None,
+    handlers: Handlers | None,
+    jobs: tuple[str, ...],
+    check_handlers: bool,
+) -> Pipeline:
     problems = Collected()
     for repeated in read.repeated:
         problems.add(repeated, "this key is there more than once", found=repeated[-1])
-    made = _read(
-        read.data,
-        problems,
-        file.stem,
-        os.path.abspath(file),
-        root,
-        _found_handlers(handlers),
-        tuple(jobs),
-        check_handlers,
-    )
+    made = _read(read.data, problems, stem, home, root, _found_handlers(handlers), jobs, check_handlers)
     if problems or made is None:
-        raise DocumentError(str(file), _placed(problems, read))
+        raise DocumentError(source, _placed(problems, read))
     return made
 
 
@@ -107,7 +130,7 @@ def _read(
     if not isinstance(where, str) or not where:
         problems.needed(("stateRoot",), "a folder", where)
         where = "output"
-    if store == "database" and not where.startswith("sqlite:///"):
+    if store == "database" and "://" not in where:
         where = f"sqlite:///{where.rstrip('/')}/states.db"
     interval = data.get("scanInterval", 60)
     if not is_seconds(interval, positive=True):

@@ -30,7 +30,7 @@ from ..stage import FILTERS, Stage, make_stage
 from .bodies import SOLE_PARAMETER, Body, FunctionBody, HandlerBody, TextBody
 from .names import as_pattern, config_without_dollars, expression_without_dollars, pattern_scope
 
-_DATA: Mapping[str, tuple[str, ...]] = {
+DATA: Mapping[str, tuple[str, ...]] = {
     "state_scan": ("pattern", "filter", "scan_interval"),
     "state_read": ("path", "stateType"),
     "state_check": ("path", "stateType"),
@@ -42,7 +42,7 @@ _DATA: Mapping[str, tuple[str, ...]] = {
     "state_write": ("path", "stateType", "content", "minSize", "collect", "input"),
     "state_trigger": ("stateType", "path", "workflow", "filter", "existing"),
 }  # fmt: skip
-TYPES = tuple(_DATA)
+TYPES = tuple(DATA)
 _FIELDS = ("id", "typeId", "name", "data", "position")
 _STAGES = ("state_transform", "state_write")
 _READS = ("state_read", "state_check", "state_gate")
@@ -124,8 +124,8 @@ class Nodes:
                 self.problems.needed((*path, "data"), "an object", data)
                 continue
             for key in data:
-                if key not in _DATA[kind]:
-                    self.problems.unknown((*path, "data", key), f"{kind} has no {key!r}", str(key), _DATA[kind])
+                if key not in DATA[kind]:
+                    self.problems.unknown((*path, "data", key), f"{kind} has no {key!r}", str(key), DATA[kind])
             found[node_id] = Node(node_id, kind, name, data, at)
         return found
 

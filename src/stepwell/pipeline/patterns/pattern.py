@@ -130,6 +130,12 @@ class Pattern:
                     return None
         return values
 
+    def leads_to(self, names: list[str]) -> bool:
+        """Whether what matches can be in a directory, given by its components, or below it."""
+        if self.is_directory:
+            return self.match_components(names[: self.depth]) is not None
+        return len(names) < self.depth and self.match_components(names) is not None
+
     def covers(self, path: str) -> bool:
         """Whether a file matches, or is below a directory that does."""
         components = path.split("/")

@@ -34,6 +34,27 @@ class Connections(NamedTuple):
     def readers_of(self, writer: str) -> list[Reading]:
         return [each for stage in self.order for each in self.readings[stage.name] if writer in each.writers]
 
+    def excluded(self, stage: str, input: str) -> tuple[Pattern, ...]:
+        return next(each.excluded for each in self.readings[stage] if each.name == input)
+
+    @property
+    def patterns(self) -> list[Pattern]:
+        """Everything that is read or written."""
+        return [
+            pattern
+            for stage in self.order
+            for pattern in (*stage.inputs.values(), *(output.pattern for output in stage.outputs.values()))
+        ]
+
+    def wanted(self, components: Sequence[str]) -> bool:
+        """Whether something that a pattern matches can be in a directory or below it."""
+        names = list(components)
+        return any(pattern.leads_to(names) for pattern in self.patterns)
+
+    def concerns(self, path: str) -> bool:
+        """Whether a file is, or is part of, an input or output of a stage."""
+        return any(pattern.covers(path) for pattern in self.patterns)
+
 
 def connect(stages: Sequence[Stage], pipeline: str) -> Connections:
     """The connections of one pipeline, or a DefinitionError that shows what is wrong."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ..stage import Stage
 from .connections import Reading
@@ -43,15 +43,3 @@ class Feeding:
             self._found[key] = [path]
         elif path not in paths[-1:]:
             insort(paths, path)
-
-
-def member_paths(address: str, members: Iterable[str]) -> list[str]:
-    """The files of a state that is made of several: what follows the last directory without a variable, or the `/`."""
-    base = address if address.endswith("/") else members_base(address)
-    return [base + member for member in members]
-
-
-def members_base(address: str) -> str:
-    """The directory below which the members of `chapters/moby/{number}.txt` are: `chapters/moby/`."""
-    head = address.partition("{")[0]
-    return head[: head.rfind("/") + 1]

@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from ..patterns.paths import folded
 from ..patterns.pattern import Pattern
+from ..states.address import member_paths
 from ..states.listing import Stamp
 from ..states.records import EXISTS, Record, members_hash
 from ..states.snapshot import Snapshot
 from .connections import Connections, Reading
-from .feeding import Feeding, member_paths
+from .feeding import Feeding
 from .judge import Current, OutputFacts, UnitFacts, Upstream, judge
 from .standing import FRESH, Cause, Standing
 from .units import Found, Key, Unit, key_variables, units_of

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from ...codec import encode_checked
 from .listing import Folder, Stamp
-from .syncing import remove_if_there
 
 _MAGIC = b"stepwell-cache 1 "
 UNKNOWN = b"\0" * 32
@@ -116,5 +115,5 @@ def write_cache(path: str, folders: Iterable[tuple[str, Cached]], verdict: dict[
                 file.write(b"".join(pieces))
             os.replace(temporary, path)
         except OSError:
-            remove_if_there(temporary)
+            os.unlink(temporary)
             raise

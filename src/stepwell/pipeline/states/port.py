@@ -1,5 +1,8 @@
 """`StateStore`: what a pipeline needs of the place its states are in. One conformance suite says what each must do.
 
+It has a narrow door for each thing: the files there are, the records of how they came to be, drafts that nobody sees yet,
+notes, and what the last scan knew. What has to happen as a whole (publish, finish, remove) is asked of the store itself.
+
 An *address* names a state: a file `final/a.md`, a directory `audio/a/`, or the files that one entity made,
 `chapters/moby/{number}.txt`. A path names one file.
 """
@@ -9,13 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from ..patterns.pattern import Pattern
 from .cache import Cache
 from .listing import Folder, Stamp
-from .records import Failure, Record
+from .records import Record
 from .snapshot import Snapshot
+
+Wanted: TypeAlias = Callable[[Sequence[str]], bool]
+"""Whether a directory, given by its components, may have something in it or below it."""
+NoteKind: TypeAlias = Literal["failures", "triggers", "code"]
 
 
 class Draft(NamedTuple):
@@ -42,31 +49,13 @@ class Published(NamedTuple):
     address: str
     done: bool
     reason: str = ""
-    """Why it was not: `unrecorded` (a file that nobody recorded stands there), `superseded`, or `lost` (the draft is gone)."""
+    """Why it was not: `unrecorded` (a file that nobody recorded stands there), or `lost` (the draft is gone)."""
 
 
-class StateStore(Protocol):
-    """What a pipeline needs of the place its states are in."""
+class Files(Protocol):
+    """What is there, whoever made it."""
 
-    url: str
-
-    @property
-    def root_id(self) -> str:
-        """What tells this root from every other."""
-        ...
-
-    # Looking
-    def walk(self, wanted: Callable[[Sequence[str]], bool]) -> list[Folder]: ...
-    def snapshot(self, wanted: Callable[[Sequence[str]], bool], folders: Sequence[Folder] | None = None) -> Snapshot:
-        """Everything there is in the directories that are `wanted`."""
-        ...
-
-    def cached(self) -> Cache: ...
-    def unchanged(self, folders: Sequence[Folder]) -> bool:
-        """Whether everything is as it was when the cache was saved."""
-        ...
-
-    def save_cache(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None: ...
+    def walk(self, wanted: Wanted) -> list[Folder]: ...
     def exists(self, path: str) -> bool: ...
     def read(self, path: str) -> bytes:
         """What is in a file; FileNotFoundError if there is none."""
@@ -77,47 +66,109 @@ class StateStore(Protocol):
         """Whether what is at a path is what was read with this stamp."""
         ...
 
-    def files_below(self, path: str) -> list[str] | None: ...
     def stamp(self, path: str) -> Stamp | None: ...
-    def directory_hash(self, path: str, excluded: Sequence[Pattern]) -> str | None: ...
+    def below(self, path: str) -> list[str] | None:
+        """The files of a directory and below it; None if it is none."""
+        ...
+
+    def directory_hash(self, path: str, excluded: Sequence[Pattern]) -> str | None:
+        """The content hash of a directory, without the files that are excluded; None if it is not there."""
+        ...
+
     def local(self, path: str) -> Path:
         """A file that holds what is at the path, for a body to read."""
         ...
 
-    def records(self, addresses: Iterable[str]) -> dict[str, Record]: ...
-    def read_records(self, folder: str) -> dict[str, Record]: ...
-    def failures(self) -> dict[str, Failure]: ...
-
-    # Changing: everything is durable when it returns, and repeating it changes nothing
     def put(self, path: str, content: bytes) -> None:
-        """A source, from outside."""
+        """Write a source, from outside."""
         ...
 
-    def draft(self, address: str, token: str) -> Draft: ...
-    def draft_name(self, draft: Draft) -> str: ...
-    def drafted(self, address: str, name: str, token: str) -> Draft: ...
+    def change_mark(self) -> object | None:
+        """Another value after each change; None where the system tells of changed files."""
+        ...
+
+
+class Records(Protocol):
+    """How states came to be, by address."""
+
+    def find(self, addresses: Iterable[str]) -> dict[str, Record]: ...
+    def read(self, folder: str) -> dict[str, Record]:
+        """The records of the states that one directory has."""
+        ...
+
+    def change(self, changes: Mapping[str, Record | None]) -> None: ...
+
+
+class Drafts(Protocol):
+    """Outputs that nobody sees yet."""
+
+    def open(self, address: str, token: str) -> Draft: ...
+    def keep(self, draft: Draft) -> str:
+        """It is written: the name by which whoever publishes it, in another process too, finds it."""
+        ...
+
+    def named(self, address: str, name: str, token: str) -> Draft: ...
     def discard(self, draft: Draft) -> None: ...
+
+
+class Notes(Protocol):
+    """What else is kept beside states: JSON by key. See `notes.py` for what is written there."""
+
+    def read(self, kind: NoteKind) -> dict[str, Any]: ...
+    def change(self, kind: NoteKind, changes: Mapping[str, Any]) -> None:
+        """None removes a note."""
+        ...
+
+
+class ScanCache(Protocol):
+    """What the last scan knew; may be lost at any time."""
+
+    def read(self) -> Cache: ...
+    def unchanged(self, folders: Sequence[Folder]) -> bool:
+        """Whether everything is as it was when the cache was saved."""
+        ...
+
+    def save(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None: ...
+
+
+class StateStore(Protocol):
+    """What a pipeline needs of the place its states are in. Every change is durable when it returns, and repeating it changes
+    nothing.
+    """
+
+    url: str
+
+    @property
+    def files(self) -> Files: ...
+    @property
+    def records(self) -> Records: ...
+    @property
+    def drafts(self) -> Drafts: ...
+    @property
+    def notes(self) -> Notes: ...
+    @property
+    def cache(self) -> ScanCache: ...
+    @property
+    def root_id(self) -> str:
+        """What tells this root from every other."""
+        ...
+
+    def snapshot(self, wanted: Wanted, folders: Sequence[Folder] | None = None) -> Snapshot:
+        """Everything there is in the directories that are `wanted`."""
+        ...
+
     def publish(self, publications: Sequence[Publication]) -> list[Published]:
         """Make drafts seen, each as a whole."""
         ...
 
     def finish(self, folders: Iterable[Folder]) -> list[str]:
-        """Finish what a crash interrupted; the addresses of it."""
+        """Finish what a crash interrupted, and remove what nobody needs any more; the addresses of what was finished."""
         ...
 
-    def change_records(self, changes: Mapping[str, Record | None]) -> None: ...
     def remove(self, addresses: Iterable[str]) -> list[str]:
         """Delete states and their records."""
         ...
 
-    def change_failures(self, changes: Mapping[str, Failure | None]) -> None: ...
-    def trigger_marks(self) -> dict[str, str]: ...
-    def mark_triggers(self, marks: Mapping[str, str]) -> None: ...
-    def keep_code(self, code_hash: str, parts: Mapping[str, str]) -> None:
-        """Remember what a stage was made of, so that `why` can name what changed."""
-        ...
-
-    def known_code(self, code_hash: str) -> Mapping[str, Any] | None: ...
     def lease(self, name: str, patience: float) -> AbstractContextManager[Callable[[], bool]]:
         """The right to scan, for one process at a time; what is given says whether it still holds."""
         ...

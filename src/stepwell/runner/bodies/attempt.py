@@ -128,7 +128,22 @@ class Course(ABC, Generic[End]):
     def raised(self, error: BaseException) -> End:
         """The body raised."""
         self.context.leave()
-        return self._failed(Raised.of(error), self._outcome())
+        raised = Raised.of(error)
+        retry = self.host.spec.retry
+        if retry is not None and retry.predicates:
+            raised = self._asked(raised, error, retry.predicates)
+        return self._failed(raised, self._outcome())
+
+    def _asked(self, raised: Raised, error: BaseException, predicates: tuple[str, ...]) -> Raised:
+        """The same, with the functions among its names that want to try again after it."""
+        for name in predicates:
+            try:
+                if self.host.bodies.predicate(self.host.spec, name)(error):
+                    return raised._replace(names=[*raised.names, name])
+            except BaseException as own:  # a function of the user; what the body raised is what people must see
+                why = f"\n  retry_on={name} could not say whether to try again: {Raised.of(own).summary}"
+                raised = raised._replace(message=raised.message + why)
+        return raised
 
     def _outcome(self) -> bytes | None:
         try:
@@ -158,6 +173,7 @@ class Attempt(Course[Settle]):
 
     __slots__ = ("_frozen_at", "_pause", "held")
     host: EngineHost
+    host_type: type[EngineHost] = EngineHost
 
     def __init__(
         self,
@@ -168,7 +184,7 @@ class Attempt(Course[Settle]):
         pause: Pause | None = None,
         guarded: bool = False,
     ) -> None:
-        super().__init__(EngineHost(held, services), guarded=guarded)
+        super().__init__(self.host_type(held, services), guarded=guarded)
         self.held = held
         self._frozen_at = frozen_at
         self._pause = pause

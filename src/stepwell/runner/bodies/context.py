@@ -141,6 +141,14 @@ class Context(Repeatable):
             check_unchanged(self._state, self.node_name)
 
     @property
+    def db(self) -> Any:
+        """Of a node with `transaction=True`: a psycopg connection to the server of the store, in a transaction of its own.
+
+        It is committed together with the completion of this attempt, when the body returns, and undone when it raises.
+        """
+        return self._host.db()
+
+    @property
     def replaying(self) -> bool:
         """Whether this body is run again, answered from its record: nothing that it asks happens."""
         return self._host.replays

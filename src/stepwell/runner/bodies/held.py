@@ -10,6 +10,7 @@ from ...codec import decode
 from ...define import Bodies
 from ...graph import Graph, NodeSpec
 from ...ids import AttemptId, RunId
+from ...model import Append, Settled
 from ...replay.effects.record import Line, clock_lines
 from .log_lines import AttemptOutput
 from .run_queue import QueueKey
@@ -50,6 +51,13 @@ class RunFacts:
         self.input = decode(stored_input)
         self.specs = self.graph.in_order
         self.place = (0, 0, self.run_id)
+
+    def limit_nodes(self, seconds: float) -> None:
+        """Nodes without a time limit have this one, as long as this worker has them."""
+        if any(spec.timeout is None for spec in self.specs):
+            self.specs = tuple(
+                spec if spec.timeout is not None else spec._replace(timeout=seconds) for spec in self.specs
+            )
 
     @property
     def active(self) -> int:
@@ -100,12 +108,22 @@ class Held:
     """Its body did not end in time and still occupies a thread."""
     interrupt: Callable[[], None] | None = None
     """How its body is made to stop, where that is possible: a task on the loop is cancelled, a process killed."""
+    cancel: Callable[[], None] | None = None
+    """How what its body waits for is ended, so that it can notice: a statement of its transaction."""
+    answer: Settled | None = None
+    """What the store answered to its settlement, if that was committed with the transaction of its body."""
+    unstored: list[Append] = field(default_factory=list)
+    """What its body printed, and was not stored because its transaction was undone."""
     printed: AttemptOutput | None = None
     """What its body logs and prints, once it does."""
     recorded: RecordedLines | None = None
     """The effects of its body, once it has some."""
     postponed: int = 0
     """How often its node has asked to be tried again later."""
+    spec: NodeSpec = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spec = self.facts.specs[self.index]
 
     def unwanted(self) -> bool:
         """Its body need not begin."""
@@ -113,13 +131,9 @@ class Held:
 
     def make_stop(self) -> None:
         """Interrupt its body, where that is possible."""
-        interrupt = self.interrupt  # its body may end at this moment
-        if interrupt is not None:
-            interrupt()
-
-    @property
-    def spec(self) -> NodeSpec:
-        return self.facts.specs[self.index]
+        for act in (self.interrupt, self.cancel):  # its body may end at this moment
+            if act is not None:
+                act()
 
     @property
     def pool(self) -> str:

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 from ...codec import decode
 from ...define import Bodies
+from ...errors import DefinitionError
 from ...graph import NodeSpec
 from ...ids import NodeId, RunId
 from ...model.outputs import output_of
 from ...replay.effects.recorder import Recorder
 from ...replay.effects.repeatable import Outside
+from ...store.port import Transactions
 from .held import Held
 from .log_lines import AttemptOutput, BodyOutput, Lines
 from .outputs import Outputs, StoredOutputs
@@ -76,6 +78,10 @@ class Host(ABC):
     def output(self) -> BodyOutput | None:
         """Where the body logs and prints; None when that is not kept."""
 
+    def db(self) -> Any:
+        """The connection of the body's transaction."""
+        raise DefinitionError(f"node {self.spec.name!r} has no ctx.db: declare it with transaction=True")
+
     @abstractmethod
     def stopping(self) -> bool:
         """Whether the attempt was asked to stop, or its result would no longer be recorded."""
@@ -87,6 +93,7 @@ class Services(NamedTuple):
     read: ReadOutputs
     lines: Lines
     ledger: Ledger | None = None
+    transactions: Transactions | None = None
 
 
 class EngineHost(Host):

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import multiprocessing.process
 import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -34,6 +36,8 @@ from .held import Held
 from .recording import AttemptSink
 
 _SPAWN = multiprocessing.get_context("spawn")
+_STARTING = threading.Lock()
+"""One at a time: what a process is allowed is noted in one place for all of it."""
 
 
 class ProcessBodies:
@@ -158,6 +162,33 @@ class _Place:
             child.join()
 
 
+@contextmanager
+def _children_allowed() -> Iterator[None]:
+    """A process of Celery counts as daemonic, which must start no others, lest they outlive it; ours never do. And what it
+    has in place of multiprocessing's own record of it cannot be told to a child. So another record stands for it here."""
+    home: Any = multiprocessing.process
+    with _STARTING:
+        record = home._current_process
+        if not isinstance(record, home.BaseProcess):
+            home._current_process = _Record(os.urandom(32))
+        try:
+            yield
+        finally:
+            home._current_process = record
+
+
+class _Record(multiprocessing.process.BaseProcess):
+    """What multiprocessing knows of this process, as if nobody had started it."""
+
+    def __init__(self, key: bytes) -> None:
+        self._identity: tuple[int, ...] = ()
+        self._name = "MainProcess"
+        self._parent_pid = self._popen = None
+        self._closed = False
+        kept: Any = multiprocessing.process
+        self._config = {"authkey": kept.AuthenticationString(key), "semprefix": "/mp"}
+
+
 class _Child:
     """A child process and the pipe to it."""
 
@@ -166,8 +197,9 @@ class _Child:
         self._lock = threading.Lock()
         self._held: Held | None = None
         self._pipe, theirs = _SPAWN.Pipe()
-        self._process = _SPAWN.Process(target=serve, args=(theirs,), name="stepwell-body", daemon=True)
-        self._process.start()
+        with _children_allowed():
+            self._process = _SPAWN.Process(target=serve, args=(theirs,), name="stepwell-body", daemon=True)
+            self._process.start()
         theirs.close()
 
     def is_alive(self) -> bool:

@@ -33,6 +33,10 @@ class Raised(NamedTuple):
     unfit: bool = False
     """What is stored is not what the body asks for."""
 
+    @property
+    def summary(self) -> str:
+        return f"{self.type}: {self.message}"
+
     @classmethod
     def of(cls, error: BaseException) -> Raised:
         """Never raises: an exception is code of the user, and what it cannot tell is left out."""

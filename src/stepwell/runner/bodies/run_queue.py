@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
 
@@ -42,12 +42,12 @@ class RunQueue:
         return (run for _, _, run in self._order)
 
     def first(self, count: int) -> tuple[RunId, ...]:
-        return tuple(run for _, _, run in self._order[:count])
+        order = self._order
+        return (order[0][2],) if len(order) == 1 else tuple([run for _, _, run in order[:count]])
 
 
-def first_of(queues: Iterable[RunQueue], count: int) -> tuple[RunId, ...]:
+def first_of(queues: Sequence[RunQueue], count: int) -> tuple[RunId, ...]:
     """The first runs of several queues together, each once."""
-    queues = list(queues)
     if len(queues) == 1:
         return queues[0].first(count)
     merged = dict.fromkeys(run for _, _, run in merge(*(queue._order for queue in queues)))

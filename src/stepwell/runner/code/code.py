@@ -9,9 +9,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from ... import define
 from ...clock import SECOND
 from ...codec import decode
+from ...define import (
+    ANYTHING,
+    Bodies,
+    Builder,
+    Definition,
+    Finder,
+    NotRegistered,
+    Registry,
+    Target,
+    Workflow,
+    bodies_for,
+    load_target,
+)
+from ...define import definition_of as make_definition
 from ...define.classes.workflow import check_one_name
 from ...define.code.address import loaded
 from ...define.code.bodies import definition_of_document
@@ -40,57 +53,57 @@ class Code:
     def __init__(
         self,
         store: Store,
-        workflows: Iterable[type[define.Workflow]],
+        workflows: Iterable[type[Workflow]],
         jobs: Iterable[str] = (),
         handlers: Handlers | None = None,
     ) -> None:
         self._store = store
         self.handlers = Handlers() if handlers is None else handlers
         """What nodes of documents do."""
-        self._registry = define.Registry(jobs)
-        self._rows: define.Finder = define.ANYTHING if store.embedded else self._registry
+        self._registry = Registry(jobs)
+        self._rows: Finder = ANYTHING if store.embedded else self._registry
         """Who finds what rows of the store name."""
-        self._added: dict[str, type[define.Workflow]] = {}
+        self._added: dict[str, type[Workflow]] = {}
         """Every class that was started or is served here, by name: two of one name are refused."""
         self.given = {workflow.workflow_name: self._add(workflow) for workflow in workflows}
         self._graphs: Recent[str, Graph] = Recent(128)
-        self._found: Recent[tuple[str, str], define.Bodies] = Recent(1_000)
+        self._found: Recent[tuple[str, str], Bodies] = Recent(1_000)
         """By workflow and digest: a class inside a function cannot be found by its address."""
         self._latest: Recent[str, Graph] = Recent(1_000)
         """By workflow: the graph of the class that was started here last."""
         self._complete: Recent[tuple[str, str], tuple[NodeSpec, ...]] = Recent(128)
         """By workflow and digest: the nodes of graphs of which all code was found."""
 
-    def definition_of_document(self, document: Document, input: Mapping[str, Any], *, works: bool) -> define.Definition:
+    def definition_of_document(self, document: Document, input: Mapping[str, Any], *, works: bool) -> Definition:
         """A document and its input, checked. If this engine `works` on it, all that its nodes need must be here."""
         known = self._found.get((document.name, document.graph.digest))  # its templates are compiled
         definition = definition_of_document(
-            document, input, known or define.Bodies(finder=self._registry, handlers=self.handlers)
+            document, input, known or Bodies(finder=self._registry, handlers=self.handlers)
         )
         if works:
             self._refuse_if(definition.bodies.missing(definition.graph, is_data=True))
         return definition
 
-    def definition_of(self, workflow: define.Workflow | define.Builder) -> define.Definition:
-        definition = define.definition_of(workflow)
-        if isinstance(workflow, define.Workflow):
+    def definition_of(self, workflow: Workflow | Builder) -> Definition:
+        definition = make_definition(workflow)
+        if isinstance(workflow, Workflow):
             self._add(type(workflow))
         else:
             self._registry.add_functions(workflow.jobs)
             if workflow.state is not None:
                 self._registry.add_state(workflow.state.declared)
-        if self._rows is define.ANYTHING:
+        if self._rows is ANYTHING:
             return definition
         bodies = definition.bodies.by(self._rows)
         self._refuse_if(bodies.missing(definition.graph))
         return definition._replace(bodies=bodies)
 
-    def _add(self, workflow: type[define.Workflow]) -> type[define.Workflow]:
+    def _add(self, workflow: type[Workflow]) -> type[Workflow]:
         check_one_name(workflow, self._added.setdefault(workflow.workflow_name, workflow))
         self._registry.add_workflow(workflow)
         return workflow
 
-    def remember(self, definition: define.Definition) -> bool:
+    def remember(self, definition: Definition) -> bool:
         """What was started here; True if it is a version of a class that was not known."""
         graph = definition.graph
         self._found[definition.workflow, graph.digest] = definition.bodies
@@ -99,7 +112,7 @@ class Code:
         self._latest[definition.workflow] = graph
         return True
 
-    def introduce(self, workflows: Iterable[type[define.Workflow]]) -> None:
+    def introduce(self, workflows: Iterable[type[Workflow]]) -> None:
         """Classes that are here, whether there are runs of them or not."""
         for workflow in workflows:
             self._latest[workflow.workflow_name] = self._add(workflow).graph()
@@ -135,7 +148,7 @@ class Code:
     def graph_of(self, row: RunRow) -> Graph:
         return self.graph(row.digest, row.id)
 
-    def bodies_of(self, row: RunRow) -> define.Bodies:
+    def bodies_of(self, row: RunRow) -> Bodies:
         """The code of a run, imported if need be."""
         return self.bodies(row.workflow, row.target, self.graph_of(row))
 
@@ -144,7 +157,7 @@ class Code:
         target, source = self.target_of(row), self.graph_of(row).source
         if source is not None:
             return checked_input(row.workflow, source.input, {**decode(row.input), **changes})
-        if not (isinstance(target, type) and issubclass(target, define.Workflow)):
+        if not (isinstance(target, type) and issubclass(target, Workflow)):
             raise InputError(f"run {row.id} is of a workflow that takes no input")
         stored = {name: value for name, value in decode(row.input).items() if name in target._compiled.inputs}
         return target(**{**stored, **changes}).input()
@@ -167,7 +180,7 @@ class Code:
                 )
         return self.input_for(row, values)
 
-    def target_of(self, row: RunRow) -> define.Target | None:
+    def target_of(self, row: RunRow) -> Target | None:
         """The class of a run; None for a dynamic workflow."""
         if row.workflow in self.given or row.target is None:
             return self.given.get(row.workflow)
@@ -178,11 +191,11 @@ class Code:
                 raise
             return self._added[row.workflow]
 
-    def _load(self, target: str) -> define.Target:
+    def _load(self, target: str) -> Target:
         """The class that a row names; MissingJob if it is not registered and the store is a server."""
         try:
-            return define.load_target(target, self._rows)
-        except define.NotRegistered as error:
+            return load_target(target, self._rows)
+        except NotRegistered as error:
             raise MissingJob(str(error), job=target, attempted=False) from None
 
     def today(self, workflow: str, target: str | None) -> Graph | None:
@@ -198,14 +211,14 @@ class Code:
             if latest is None:
                 raise
             return latest
-        return found.graph() if isinstance(found, type) and issubclass(found, define.Workflow) else None
+        return found.graph() if isinstance(found, type) and issubclass(found, Workflow) else None
 
     def versions(self) -> list[tuple[str, Digest]]:
         """The versions of class-based workflows this process would run, for others to know."""
         latest = {workflow: graph.digest for workflow, graph in list(self._latest.items())}
         return sorted((latest | {name: given.graph().digest for name, given in self.given.items()}).items())
 
-    def bodies(self, workflow: str, target: str | None, graph: Graph) -> define.Bodies:
+    def bodies(self, workflow: str, target: str | None, graph: Graph) -> Bodies:
         """What is at the address of the class now comes first: it may have been written anew, as in a notebook."""
         found = self._at_hand(workflow, graph)
         if workflow not in self.given and target is None and found is not None:
@@ -219,28 +232,28 @@ class Code:
                 )
             if known is not None:
                 self._registry.add_workflow(known)
-            return define.bodies_for(known, graph.state, finder, self.handlers)
+            return bodies_for(known, graph.state, finder, self.handlers)
         except DefinitionError:
             # A run that was frozen, or got an edited graph, follows no class any more: its methods are still those.
             if found is None and workflow in self._added:
-                return define.bodies_for(self._added[workflow], finder=finder)
+                return bodies_for(self._added[workflow], finder=finder)
             if found is None:
                 raise
             return found
 
-    def class_at_hand(self, row: RunRow) -> type[define.Workflow] | None:
+    def class_at_hand(self, row: RunRow) -> type[Workflow] | None:
         """The class of a run, if it is imported; nothing is imported to find out."""
         found: object = self.given.get(row.workflow) or self._added.get(row.workflow)
         if found is None and row.target is not None:
             found = loaded(row.target)
-        return found if isinstance(found, type) and issubclass(found, define.Workflow) else None
+        return found if isinstance(found, type) and issubclass(found, Workflow) else None
 
-    def at_hand(self, row: RunRow) -> define.Bodies:
+    def at_hand(self, row: RunRow) -> Bodies:
         """The code of a run as far as it is imported."""
         cls = self.class_at_hand(row)
         if cls is not None:
-            return define.bodies_for(cls)
-        return self._at_hand(row.workflow, self.graph_of(row)) or define.Bodies()
+            return bodies_for(cls)
+        return self._at_hand(row.workflow, self.graph_of(row)) or Bodies()
 
     def may_trust(self, current: Graph, new: Graph) -> bool:
         """Whether a graph that was read from somewhere names nothing but what the graph of a run does, or what is registered.
@@ -250,7 +263,7 @@ class Code:
         known = names_in(current)
         return current.trusted and all(name in known or self._registry.knows(name) for name in names_in(new))
 
-    def _at_hand(self, workflow: str, graph: Graph) -> define.Bodies | None:
+    def _at_hand(self, workflow: str, graph: Graph) -> Bodies | None:
         return self._found.get((workflow, graph.digest)) or self._found.get((workflow, graph.follows or ""))
 
     def facts(self, row: RunRow, again: Collection[int] = ()) -> RunFacts:
@@ -284,9 +297,7 @@ class Code:
             return False
         return today is not None and today.digest != graph.follows
 
-    def _checked(
-        self, row: RunRow, graph: Graph, bodies: define.Bodies, again: Collection[int]
-    ) -> tuple[NodeSpec, ...]:
+    def _checked(self, row: RunRow, graph: Graph, bodies: Bodies, again: Collection[int]) -> tuple[NodeSpec, ...]:
         """The nodes of a graph by number, if the code of those is here that may run."""
         is_data = graph.follows is None
         missing = bodies.missing(graph, is_data=is_data)

@@ -56,9 +56,13 @@ def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
     return replace(explain(facts, row.id), store=store.url)
 
 
-def served_by(store: Store, row: RunRow, graph: Graph, *, but: WorkerId | None = None) -> bool:
-    """Whether a worker is alive, `but` this one, that may work on the run. Of graphs built at run time they tell nothing."""
+def served_by(
+    store: Store, row: RunRow, graph: Graph, *, but: WorkerId | None = None, queue: str | None = None
+) -> bool:
+    """Whether a worker is alive, `but` this one, that may work on the run, in `queue` if one is named. Of graphs built at run
+    time they tell nothing."""
     workers = [Worker.of(worker.id, worker.info) for worker in living(store) if worker.id != but]
+    workers = [each for each in workers if queue is None or each.queues is None or queue in each.queues]
     versions = {(row.workflow, row.digest), (row.workflow, graph.follows)}
     return any(row.target is None or each.serves is None or not each.serves.isdisjoint(versions) for each in workers)
 

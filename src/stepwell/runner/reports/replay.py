@@ -40,6 +40,12 @@ from ..bodies.visible_state import ReadOutputs
 from ..checking import checked_modules
 from ..code.code import Code
 
+NOTHING_REPEATABLE = (
+    "no body was executed, so nothing was compared. A body is run again when its node says that it may be: "
+    '@step(side_effects="pure"), or "recordable" if it asks the outside through ctx. For every node that says nothing: '
+    'class Order(Workflow, side_effects="recordable"), or Builder("order", side_effects="recordable")'
+)
+
 
 class Replayed(NamedTuple):
     """What a replay that found no difference did."""
@@ -54,10 +60,11 @@ class Replayed(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        return (
+        told = (
             f"replayed run {self.run_id}: {len(self.executed)} executed, {len(self.stubbed)} stubbed, "
             f"{self.effects} effects served, in {self.seconds:.3f} s"
         )
+        return told if self.executed else f"{told}\n{NOTHING_REPEATABLE}"
 
 
 class Today(NamedTuple):

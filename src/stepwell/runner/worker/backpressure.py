@@ -7,16 +7,19 @@ clock.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Literal, NamedTuple
 
 from ...clock import SECOND
+from ...ids import RunId
 
 KINDS = ("thread", "loop", "process")
 TELL_EVERY = SECOND
 """A beginning is told at most this often for each kind of body: work that comes in many short bursts is no news."""
 MAX_RUNS_COUNTED = 1_000
+MAX_RUNS_KEPT = 1_000
+"""Runs whose numbers are kept, the latest that had to wait."""
 MAX_UNTOLD = 1_000
 
 
@@ -37,6 +40,17 @@ class BackpressureEvent(NamedTuple):
     """How long it has been state."""
     blocks: int
     """How often it was active since the engine was opened; more often than it was told, when it came in short bursts."""
+    runs: Mapping[RunId, int]
+    """Which runs wait, and how many of their nodes at most, in the order in which they are served; the first 1,000."""
+
+
+class RunPressure(NamedTuple):
+    """What back-pressure in one engine has cost one run."""
+
+    blocks: int
+    """How often the run had ready work while there was no room for it."""
+    seconds: float
+    """For how long, all of these together."""
 
 
 class _KindState:
@@ -62,11 +76,21 @@ class Pressure:
         """The kinds of bodies for which it is active now."""
         self.news: deque[BackpressureEvent] = deque(maxlen=MAX_UNTOLD)
         """What is to be told, in order."""
+        self.ever = False
+        """It was active at some time: before, nobody had to wait for anything."""
+        self._now = 0
+        self._entered: dict[tuple[str, RunId], tuple[int, int]] = {}
+        """Of a run that may have ready work for a kind: for how long, and how often, it had been active then."""
+        self._runs: dict[RunId, RunPressure] = {}
 
-    def update(self, kind: str, held: int, limit: int, waiting: Callable[[], Iterable[int]], now: int) -> None:
+    def update(
+        self, kind: str, held: int, limit: int, waiting: Callable[[], Iterable[tuple[RunId, int]]], now: int
+    ) -> None:
         """Where it is active already, or there is no room: how much waits of each run, at most."""
         state = self._by_kind[kind]
-        if any(waiting()):
+        self._now = now
+        if any(count for _, count in waiting()):
+            self.ever = True
             if state.since is None:
                 state.since = now
                 state.blocks += 1
@@ -75,7 +99,7 @@ class Pressure:
             told_lately = state.told_at is not None and now - state.told_at < TELL_EVERY
             if not (state.told or told_lately):
                 state.told, state.told_at = True, now
-                self._tell(kind, "began", held, limit, _together(waiting()), now - state.since)
+                self._tell(kind, "began", held, limit, waiting(), now - state.since)
         elif state.since is not None:
             lasted = now - state.since
             state.spent += lasted
@@ -83,7 +107,37 @@ class Pressure:
             self.active.discard(kind)
             if state.told:
                 state.told = False
-                self._tell(kind, "ended", held, limit, 0, lasted)
+                self._tell(kind, "ended", held, limit, (), lasted)
+
+    def entered(self, kind: str, run: RunId) -> None:
+        """The run may have ready work for this kind of body. Only needed once it was `ever` active."""
+        self._entered.setdefault((kind, run), (self.spent(kind, self._now), self.blocks(kind)))
+
+    def left(self, kind: str, run: RunId) -> None:
+        """It has none, or none any more."""
+        added = self._cost(kind, run)
+        self._entered.pop((kind, run), None)
+        if added is not None:
+            before = self._runs.pop(run, RunPressure(0, 0.0))
+            self._runs[run] = RunPressure(before.blocks + added.blocks, before.seconds + added.seconds)
+            if len(self._runs) > MAX_RUNS_KEPT:
+                del self._runs[next(iter(self._runs))]
+
+    def of_runs(self, ready: Iterable[tuple[str, RunId]]) -> dict[RunId, RunPressure]:
+        """What it has cost each run, until now. `ready`: which runs may have ready work, for which kind of body."""
+        found = dict(self._runs)
+        for kind, run in ready:
+            added = self._cost(kind, run)
+            if added is not None:
+                before = found.get(run, RunPressure(0, 0.0))
+                found[run] = RunPressure(before.blocks + added.blocks, before.seconds + added.seconds)
+        return found
+
+    def _cost(self, kind: str, run: RunId) -> RunPressure | None:
+        spent, blocks = self._entered.get((kind, run), (0, 0))
+        waited = self.spent(kind, self._now) - spent
+        # One that was active already when the run came counts for it too.
+        return RunPressure(max(1, self.blocks(kind) - blocks), waited / SECOND) if waited > 0 else None
 
     def blocks(self, kind: str) -> int:
         """How often it was state."""
@@ -95,12 +149,16 @@ class Pressure:
         return state.spent + (0 if state.since is None else now - state.since)
 
     def _tell(
-        self, kind: str, state: Literal["began", "ended"], held: int, limit: int, waiting: int | None, lasted: int
+        self,
+        kind: str,
+        state: Literal["began", "ended"],
+        held: int,
+        limit: int,
+        waiting: Iterable[tuple[RunId, int]],
+        lasted: int,
     ) -> None:
+        found = list(islice(waiting, MAX_RUNS_COUNTED + 1))
+        total = sum(count for _, count in found) if len(found) <= MAX_RUNS_COUNTED else None
+        runs = {run: count for run, count in found[:MAX_RUNS_COUNTED] if count}
         seconds = lasted / SECOND
-        self.news.append(BackpressureEvent(kind, state, held, limit, waiting, seconds, self.blocks(kind)))
-
-
-def _together(waiting: Iterable[int]) -> int | None:
-    found = list(islice(waiting, MAX_RUNS_COUNTED + 1))
-    return sum(found) if len(found) <= MAX_RUNS_COUNTED else None
+        self.news.append(BackpressureEvent(kind, state, held, limit, total, seconds, self.blocks(kind), runs))

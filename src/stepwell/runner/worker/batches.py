@@ -20,6 +20,8 @@ class Limits(NamedTuple):
     loop: int = 1_000
     processes: int = 2
     queue_depth: int = 1_024
+    node_seconds: float | None = None
+    """The time limit of nodes that have none."""
 
     def of(self, kind: str) -> int:
         return {"thread": self.threads, "loop": self.loop, "process": self.processes}[kind]
@@ -148,5 +150,7 @@ class CommitResult:
     settled: list[tuple[Held, Settle, bool]] = field(default_factory=list)
     """What was settled, and whether the store accepted it."""
     lease_lost: bool = False
+    contended: bool = False
+    """A claim left out runs that others held: it is to be asked again soon."""
     enough: bool = False
     """There was nothing more to say when it had landed."""

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
-from ...errors import EngineClosed, StoreError
+from ...errors import EngineClosed, StoreError, StoreReplaced
 from ...ids import AttemptId, RunId
 from ...model import Claimed, Op, Receipt, RunRow, Settle
 from ...store import Store
@@ -60,6 +60,9 @@ class Host(Protocol):
     def tell_trouble(self, trouble: StoreError | None, runs: Collection[RunId] | None = None) -> None:
         """Those who wait for these runs, or for any: the store refuses to commit, or does so no longer."""
 
+    def store_replaced(self, error: StoreReplaced) -> None:
+        """What was stored is gone, or was exchanged: work on nothing any more."""
+
     def tell_pressure(self) -> None:
         """Those who listen, if the scheduler has news of it."""
 
@@ -84,6 +87,7 @@ class GroupCommit:
         self._finished = False
         self.trouble: StoreError | None = None
         """Why the store refused the latest commit, if it did."""
+        self._replaced: StoreReplaced | None = None
 
     def submit(self, ops: list[Op], facts: tuple[RunFacts, ...] = ()) -> list[Receipt]:
         """Commit these ops together with whatever else is waiting, and return their receipts."""
@@ -148,6 +152,10 @@ class GroupCommit:
         """Commit nothing more."""
         self._finished = True
 
+    def give_up(self, error: StoreReplaced) -> None:
+        """Commit nothing more, as there is nothing to commit it to; whoever asks for something is told."""
+        self.trouble = self._replaced = error
+
     def _submit(self, ops: list[Op], facts: tuple[RunFacts, ...], commit: Callable[[], object]) -> list[Receipt]:
         ready = threading.Event()
         submission = Submission(ops, facts, done=ready.set)
@@ -156,7 +164,9 @@ class GroupCommit:
                 raise EngineClosed("the engine is closed")
             self._scheduler.submit(submission)
         commit()
-        while not ready.wait(1.0):
+        while not ready.wait(0 if self._replaced else 1.0):
+            if self._replaced is not None:
+                raise self._replaced
             if self._finished:
                 raise EngineClosed("the engine was closed")
         if submission.error is not None:
@@ -180,7 +190,8 @@ class GroupCommit:
                     if self._asked or not self._host.bodies_wait:
                         self._asked = False
                         self.collect_ended()
-                    batch = None if self._finished else self._scheduler.next_batch(now())
+                    over = self._finished or self._replaced is not None
+                    batch = None if over else self._scheduler.next_batch(now())
             finally:
                 if batch is None:
                     self._leading.release()
@@ -230,6 +241,9 @@ class GroupCommit:
             told = self._scheduler.failed(batch, error)
         for submission in told:
             submission.done()
+        if isinstance(error, StoreReplaced):
+            self._host.store_replaced(error)
+            return
         if self.trouble is None:
             log.warning("the store refuses to commit; it is tried again until it does not: %s", error)
         self.trouble = error
@@ -253,8 +267,9 @@ class GroupCommit:
         """Runs that others started and this worker was granted nodes of: learn what they are."""
         for receipt in receipts:
             if type(receipt) is Claimed:
-                rows = {row.id: row for row in receipt.runs}
-                for run in {grant.run_id for grant in receipt.grants if not self._scheduler.knows(grant)}:
+                unknown = {grant.run_id for grant in receipt.grants if not self._scheduler.knows(grant)}
+                rows = {row.id: row for row in receipt.runs} if unknown else {}
+                for run in unknown:
                     try:
                         facts = self._host.find_facts(run, rows.get(run))
                     except StoreError:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ...clock import SECOND
-from ...errors import RunError, StoreError
+from ...errors import RunError, StoreError, StoreReplaced
 from ...graph import Graph
 from ...ids import Digest, RunId, WorkerId
 from ...model import RunNews
@@ -42,6 +42,9 @@ class Host(Protocol):
     def end_overdue(self, due: Due) -> None: ...
 
     def handle_news(self, news: Iterable[RunNews]) -> None: ...
+
+    def store_replaced(self, error: StoreReplaced) -> None:
+        """What was stored is gone."""
 
 
 class Housekeeper:
@@ -108,6 +111,8 @@ class Housekeeper:
                 self._host.end_overdue(due)
                 carry_out(self._store, self._follower().do(due))
                 self._host.pump()
+            except StoreReplaced as error:
+                self._host.store_replaced(error)
             except StoreError as error:
                 log.warning("housekeeping: %s", error)
                 self._awake.wait(AFTER_TROUBLE_SECONDS)
@@ -138,6 +143,9 @@ class Housekeeper:
         while follower.pending:
             try:
                 carry_out(self._store, follower.finish_next_gate(), self._graphs)
+            except StoreReplaced as error:
+                self._host.store_replaced(error)
+                return
             except StoreError as error:
                 log.warning("housekeeping: %s", error)
             except Exception:  # the others are not to wait for one that can never be finished

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...clock import LONGEST_WAIT, SECOND, microseconds
 from ...codec import encode
-from ...errors import StoreError
+from ...errors import StoreError, StoreReplaced
 from ...ids import AttemptId, Digest, WorkerId, machine
 from ...model import Enlist, Enlisted, Receipt, Refused, Renew, Renewed
 from ...store import Store
@@ -79,6 +79,7 @@ class Lease:
         holding: Callable[[], tuple[AttemptId, ...] | None],
         on_held: Callable[[], None],
         on_stop: Callable[[Iterable[AttemptId]], None],
+        on_replaced: Callable[[StoreReplaced], None],
         versions: Callable[[], list[tuple[str, Digest]]],
         lacks: Callable[[], list[tuple[str, str, str]]] = list,
         queues: frozenset[str] | None = None,
@@ -88,10 +89,13 @@ class Lease:
         self._seconds = seconds
         self._versions = versions
         self._lacks = lacks
+        self.about: dict[str, Any] = {}
+        """What else is said of this worker."""
         self._state = LeaseState(worker, microseconds(seconds))
         self._holding = holding
         self._on_held = on_held
         self._on_stop = on_stop
+        self._on_replaced = on_replaced
         self._lock = threading.Lock()
         self._closed = False
         self._changed = threading.Event()
@@ -136,6 +140,7 @@ class Lease:
             "host": platform.node(),
             "machine": machine(),
             "serves": self._versions(),
+            **self.about,
         }
         if self._queues is not None:
             said["queues"] = self._queues
@@ -143,9 +148,13 @@ class Lease:
             said["lacks"] = lacks
         return encode(said)
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """Renew it no more."""
         self._closed = True
         self._changed.set()
+
+    def close(self) -> None:
+        self.stop()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(5)
 
@@ -157,6 +166,8 @@ class Lease:
                 return
             try:
                 self._renew_if_due()
+            except StoreReplaced as error:
+                self._on_replaced(error)
             except Exception as error:  # whatever it is, the next renewal may work and the lease must not lapse for it
                 log.warning("the lease could not be renewed: %s", error)
                 self._state.failed(_now())

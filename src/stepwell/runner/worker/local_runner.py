@@ -14,11 +14,11 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...clock import SECOND
-from ...errors import StoreError
+from ...errors import StoreError, StoreReplaced
 from ...graph import Graph
 from ...ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ...kernel import settling
-from ...model import Dismiss, GateState, Lane, RunNews, RunRow, Settle
+from ...model import Dismiss, GateState, Lane, Op, RunNews, RunRow, Settle
 from ...model.outputs import Completion
 from ...store import Store, reader
 from ..bodies.attempt import Attempt, settle
@@ -28,6 +28,7 @@ from ..bodies.host import Services
 from ..bodies.loop import LoopThread
 from ..bodies.recording import Ledger
 from ..bodies.threads import BodyThreads
+from ..bodies.transaction import TransactionAttempt
 from .backpressure import BackpressureEvent
 from .batches import CommitResult, Limits
 from .debounce import Debounce
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("stepwell")
 
+CONTENDED_SECONDS = 0.01
+"""After so long a claim is made again that left out runs which others held: about as long as a commit takes."""
 SETTLE_SECONDS = 5.0
 """How long closing waits for the settlement of what has ended or was given back."""
 
@@ -83,14 +86,18 @@ class LocalRunner:
         self._quiet = threading.Condition(self._lock)
         self._store_soon = Debounce(self._store_lines, "stepwell-lines")
         self.scheduler.lines.wake = self._store_soon.wake
+        self._again_soon = Debounce(self._look_again, "stepwell-claims", CONTENDED_SECONDS)
         self._bodies = BodyThreads(limits.threads, self, lambda: self.scheduler.count("thread"))
         self._time = Timekeeper(self.scheduler, self._lock, self.timetable, self._commits, self._bodies)
         self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
         self._processes: ProcessBodies | None = None
         self._closed = False
+        self._on_found: Callable[[], None] = lambda: None
+        self._replaced = threading.Event()
         self._guarded = guarded
         ledger = Ledger(store, self._commits.submit_from_a_body)
-        self._services = Services(self._read_outputs, self.scheduler.lines, ledger)
+        self._services = Services(self._read_outputs, self.scheduler.lines, ledger, store.transactions)
+        self._in_transactions: dict[AttemptId, Held] = {}
         self._lease = Lease(
             store,
             worker,
@@ -98,6 +105,7 @@ class LocalRunner:
             holding=self._holding,
             on_held=self._leased,
             on_stop=self.stop,
+            on_replaced=self.store_replaced,
             versions=versions,
             lacks=lacks,
             queues=queues,
@@ -125,9 +133,12 @@ class LocalRunner:
         self.pump()
 
     def mark_ready(self, runs: Iterable[RunId]) -> None:
+        named = tuple(runs)
         with self._lock:
-            self.scheduler.mark_ready(runs)
+            self.scheduler.mark_ready(named)
         self.pump()
+        if named:
+            self._found_work()
 
     def serve(self, pairs: Mapping[tuple[str, str], frozenset[Lane]]) -> None:
         """Work for these (workflow, digest) pairs, whoever started the runs."""
@@ -135,11 +146,14 @@ class LocalRunner:
             self.scheduler.serves = dict(pairs)
             self.scheduler.look_around()
         self.pump()
+        if pairs:
+            self._found_work()
 
     def look_around(self) -> None:
         with self._lock:
             self.scheduler.look_around()
         self.pump()
+        self._found_work()
 
     def look_for_suspects(self) -> None:
         with self._lock:
@@ -170,13 +184,19 @@ class LocalRunner:
         """Have `tell(queue, count)` called, now and then, while more is READY than this process takes."""
         self._others = Others(self._store, self.scheduler, self._lock, tell)
 
-    def rest(self) -> None:
-        """Claim nothing until `work_off` is called: whoever drives this process decides when it works."""
+    def rest(self, on_found: Callable[[], None] = lambda: None) -> None:
+        """Claim nothing until `work_off` is called: whoever drives this process decides when it works, and is told when there
+        may be something to claim."""
         with self._lock:
             self.scheduler.resting = True
+            self._on_found = on_found
 
-    def work_off(self, seconds: float) -> bool:
-        """Work until nothing is READY that is served here, or for so long; whether nothing is left. Then rest again."""
+    def _found_work(self) -> None:
+        if self.scheduler.resting:
+            self._on_found()
+
+    def work_off(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """Work until nothing is READY that is served here, or for so long, or `until`; whether nothing is left. Then rest."""
         deadline = time.monotonic() + seconds
         with self._lock:
             self.scheduler.resting = False
@@ -185,9 +205,33 @@ class LocalRunner:
         self.pump()
         with self._lock:
             while not (drained := self.scheduler.idle and self.scheduler.quiet) and time.monotonic() < deadline:
+                if self.scheduler.closing or self._replaced.is_set() or until():
+                    break
                 self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
             self.scheduler.resting = True
-            return drained
+            return drained and not self.scheduler.closing
+
+    def wait_until_idle(self, seconds: float) -> bool:
+        """Wait until no body is at work and nothing has to be settled, for so long; whether that is so."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            while not self.scheduler.idle and time.monotonic() < deadline:
+                self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
+            return self.scheduler.idle
+
+    @property
+    def runaways(self) -> int:
+        """Threads whose body did not end in time and still goes on."""
+        return self._bodies.lost
+
+    @property
+    def stopped(self) -> bool:
+        """It has given up, because its store is another one now."""
+        return self._replaced.is_set()
+
+    def describe(self, **about: Any) -> None:
+        """What others are told of this worker, besides what it serves. Before it starts."""
+        self._lease.about = about
 
     def sweep_in(self, microseconds: int) -> None:
         """Something becomes due then."""
@@ -203,7 +247,7 @@ class LocalRunner:
 
     def settling(self) -> Iterable[Held]:
         """What the commit on its way settles. Asked by the thread that commits it."""
-        return self.scheduler.settling
+        return (*self.scheduler.settling, *self._in_transactions.copy().values())
 
     @property
     def busy(self) -> bool:
@@ -231,6 +275,20 @@ class LocalRunner:
         if self._closed or self.scheduler.idle:
             self._quiet.notify_all()
 
+    def store_replaced(self, error: StoreReplaced) -> None:
+        """What this worker works on is gone: it says so once, stops its bodies, and sends nothing any more."""
+        with self._lock:
+            if self._replaced.is_set():
+                return
+            self._replaced.set()
+            self._commits.give_up(error)
+            held = [*self.scheduler.held]
+        log.error("this worker stops: %s", error)
+        self.stop(held)
+        self.tell_trouble(error)
+        self._house.close()
+        self._lease.stop()
+
     def tell_pressure(self) -> None:
         """In order, so one thread at a time."""
         news = self.scheduler.pressure.news
@@ -247,6 +305,8 @@ class LocalRunner:
             self._after_settling(result)
         if result.lease_lost:
             self._lease.lost()
+        if result.contended:
+            self._again_soon.wake()
         if self._others is not None:
             self._others.tell(result)
         return kept
@@ -277,7 +337,7 @@ class LocalRunner:
     # Bodies
 
     def _begin(self, begin: list[Held], *, keep: bool) -> Held | None:
-        threads = sum(held.spec.body == "thread" for held in begin)
+        threads = len([held for held in begin if held.spec.body == "thread"])
         if threads != len(begin):
             on_loop = [self.attempt(held) for held in begin if held.spec.body == "loop"]
             if on_loop:
@@ -288,6 +348,16 @@ class LocalRunner:
         return self._bodies.begin(threads, keep=keep)
 
     def attempt(self, held: Held) -> Attempt:
+        if held.spec.transaction:
+            self._in_transactions[held.attempt] = held
+            return TransactionAttempt(
+                held,
+                self._services,
+                self._read_frozen_at,
+                self._with_lines,
+                pause=self._house.pause,
+                guarded=self._guarded,
+            )
         return Attempt(held, self._services, self._read_frozen_at, pause=self._house.pause, guarded=self._guarded)
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
@@ -301,7 +371,15 @@ class LocalRunner:
         held.begun = True
         return True
 
+    def _with_lines(self, held: Held, settlement: Settle) -> list[Op]:
+        with self._lock:
+            return self.scheduler.with_lines(held, settlement)
+
     def ended(self, held: Held, settlement: Settle) -> bool:
+        if held.spec.transaction:
+            self._in_transactions.pop(held.attempt, None)
+            if held.answer is not None:
+                return self._committed_apart(held, settlement)
         if held.spec.timeout is None:
             self._commits.ended(held, settlement)
             if held.spec.on_lost == "interrupt":
@@ -314,11 +392,27 @@ class LocalRunner:
                 return False
             return self._time.came_back(held)
 
+    def _committed_apart(self, held: Held, settlement: Settle) -> bool:
+        with self._lock:
+            result = self.scheduler.settled_apart(held, settlement, now())
+            self.committed(result)
+            self._commits.ask()
+            replaced = self._time.came_back(held)
+        self.act_on(result, keep=False)
+        if not result.settled:
+            self.handle_news(result.news.values())
+        return replaced
+
     def went_on(self, held: Held) -> bool:
         if held.spec.timeout is None:
             return False
         with self._lock:
             return self._time.came_back(held)
+
+    def _look_again(self) -> None:
+        with self._lock:
+            self.scheduler.look_again()
+        self.pump()
 
     def _store_lines(self) -> None:
         with self._lock:
@@ -404,6 +498,7 @@ class LocalRunner:
         self._house.close()
         self._time.close()
         self._store_soon.close()
+        self._again_soon.close()
         self._lease.close()
         self._bodies.close()
         self._loop.close()
@@ -412,6 +507,8 @@ class LocalRunner:
         self._house.end()
         self._commits.finish()
         stop_capture()
+        if self._replaced.is_set():  # nobody knows this worker any more
+            return
         try:
             self._store.commit([Dismiss(self.scheduler.worker)])
         except StoreError as error:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...clock import SECOND
-from .backpressure import KINDS
+from ...ids import RunId
+from .backpressure import KINDS, RunPressure
 from .lease import Lease
 from .scheduler import Scheduler
 
@@ -61,14 +62,21 @@ class EngineMetrics(NamedTuple):
     """For how long it was felt in all, until now."""
     renewals: int
     leases_lost: int
+    blocked_runs: Mapping[RunId, RunPressure]
+    """What back-pressure has cost the latest 1,000 runs that had to wait: `blocks` and `seconds` of each."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {name: value._asdict() if isinstance(value, ByKind) else value for name, value in self._asdict().items()}
+        found = {
+            name: value._asdict() if isinstance(value, ByKind) else value for name, value in self._asdict().items()
+        }
+        return {**found, "blocked_runs": {run: cost._asdict() for run, cost in self.blocked_runs.items()}}
 
 
 _NONE = ByKind(0, 0, 0)
-IDLE = EngineMetrics(_NONE, _NONE, _NONE, 0, 0, 0.0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, _NONE, ByKind(0.0, 0.0, 0.0), 0, 0)
+IDLE = EngineMetrics(
+    _NONE, _NONE, _NONE, 0, 0, 0.0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, _NONE, ByKind(0.0, 0.0, 0.0), 0, 0, {}
+)
 """Of an engine that has no runner."""
 
 
@@ -101,4 +109,5 @@ def snapshot(scheduler: Scheduler, lease: Lease, now: int) -> EngineMetrics:
         each(lambda kind: pressure.spent(kind, now) / SECOND),
         lease.renewals,
         lease.losses,
+        scheduler.blocked_runs(),
     )

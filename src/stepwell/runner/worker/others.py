@@ -11,8 +11,8 @@ from ...store import Store
 from .batches import CommitResult
 from .scheduler import Scheduler
 
-TELL_EVERY = 0.05
-"""Seconds between two times that others are told of surplus work."""
+TELL_FIRST, TELL_LATER = 0.05, 1.6
+"""Seconds between two times that others are told of surplus work: more and more, as long as there is some."""
 
 
 class Others:
@@ -25,7 +25,8 @@ class Others:
     ) -> None:
         self._store, self._scheduler, self._lock = store, scheduler, lock
         self._on_surplus = on_surplus
-        self._told_at = -TELL_EVERY
+        self._told_at = -TELL_LATER
+        self._pause = TELL_FIRST
 
     def tell(self, result: CommitResult) -> None:
         """After a commit. Nothing depends on it: who is not told looks by itself, later."""
@@ -36,10 +37,11 @@ class Others:
 
     def _surplus(self) -> dict[str, int]:
         now = time.monotonic()
-        if now - self._told_at < TELL_EVERY:
+        if now - self._told_at < self._pause:
             return {}
         with self._lock:
             surplus = self._scheduler.surplus()
+        self._pause = min(2 * self._pause, TELL_LATER) if surplus else TELL_FIRST
         if surplus:
             self._told_at = now
             for queue, count in surplus.items() if self._on_surplus is not None else ():

@@ -41,7 +41,7 @@ from ...model import (
 from ..bodies.held import Held, RunFacts
 from ..bodies.log_lines import Lines
 from ..bodies.run_queue import RunQueue, first_of
-from .backpressure import KINDS, Pressure
+from .backpressure import KINDS, Pressure, RunPressure
 from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission, Window, windows
 from .claim_ahead import Pace
 from .counters import Counters
@@ -105,6 +105,8 @@ class Scheduler:
         self._windows: deque[Window] = deque()
         """Where it still has to look for READY nodes of the workflows it serves."""
         self._served_at = 0
+        self._contended: list[ClaimScope] = []
+        """Where a claim left out runs that others held at that moment."""
         self._suspect_scopes: list[str] = []
         """Where to look: among the runs it knows, among those it serves."""
         self._draining_since: int | None = None
@@ -130,6 +132,30 @@ class Scheduler:
         self._pace[held.spec.body].count(now)
         self._leave(held)
 
+    def with_lines(self, held: Held, settle: Settle) -> list[Op]:
+        """What is committed with the settlement of one attempt, in a transaction of its own: what it printed and recorded."""
+        if held.printed is not None:
+            held.unstored += held.printed.rest()
+        if held.recorded is not None:
+            settle = Settle(*settle[:-1], held.recorded.lines())
+        return [*held.unstored, settle]
+
+    def settled_apart(self, held: Held, settle: Settle, now: int) -> CommitResult:
+        """A body has ended and its settlement is committed already, with its transaction."""
+        assert held.answer is not None
+        run, late = held.answer.run, held.over
+        if not late:  # else its time was up at the same moment, and what was said then is refused
+            held.over = True
+            self._pace[held.spec.body].count(now)
+            self._leave(held)
+            held.facts.held -= 1
+            self.counters.settled += 1
+            self.counters.step_time += now - held.claimed_at
+        if run.run_id in self.facts:
+            self.facts[run.run_id].active = run.active
+            self._add_ready(run.run_id)
+        return CommitResult(news={run.run_id: run}, settled=[] if late else [(held, settle, True)])
+
     def know(self, facts: RunFacts) -> None:
         """From now on this worker works on this run."""
         self._remember(facts)
@@ -146,6 +172,16 @@ class Scheduler:
         self._windows = deque(windows(self.serves, self._by_pool))
         if self.serves:
             self.look_for_suspects()
+
+    def look_again(self) -> None:
+        """Runs that others held a moment ago may be free now."""
+        for asked in self._contended:
+            self.mark_ready(asked.runs)
+            if asked.suspect:
+                self.look_for_suspects()
+        if any(asked.window is not None for asked in self._contended):
+            self._windows = deque(windows(self.serves, self._by_pool))
+        self._contended.clear()
 
     def look_for_suspects(self) -> None:
         """Some node may have lost several workers: look for it as soon as nothing else is at work."""
@@ -245,7 +281,7 @@ class Scheduler:
     @property
     def quiet(self) -> bool:
         """There is nothing to say, and no pressure to look after."""
-        return not (self._full or self.pressure.active or self._again) and self._nothing_to_say()
+        return not (self._full or self.pressure.active or self._again or self._contended) and self._nothing_to_say()
 
     def _nothing_to_say(self) -> bool:
         """Known without composing a batch: after every commit somebody asks for the next one."""
@@ -395,6 +431,8 @@ class Scheduler:
             and size < self._takes.batch_bytes
         ):
             held, settle = self._settlements.popleft()
+            if held.unstored:
+                lines += held.unstored
             if held.printed is not None:
                 lines += held.printed.rest()
             if held.recorded is not None:
@@ -426,6 +464,8 @@ class Scheduler:
         self._known += known is None
         facts.place = (-facts.priority, self._known, facts.run_id) if known is None else known.place
         self.facts[facts.run_id] = facts
+        if self.limits.node_seconds is not None:
+            facts.limit_nodes(self.limits.node_seconds)
         self._add_ready(facts.run_id)
 
     def _add_ready(self, run: RunId) -> None:
@@ -436,6 +476,8 @@ class Scheduler:
         for pool in self._by_pool(facts.graph.lanes):
             self._ready_runs[pool].add(facts.place)
             self._ready_pools.add(pool)
+            if self.pressure.ever:
+                self.pressure.entered(pool.rstrip("!"), run)
         if self._in_flight is not None:
             self._marked_meanwhile.add(run)
 
@@ -455,7 +497,7 @@ class Scheduler:
         pools = [pool for pool in POOLS[kind] if pool in self._ready_pools]
         with_room = self._with_room(kind, pools, now)
         if with_room:
-            runs = first_of((self._ready_runs[pool] for pool, _ in with_room), self._takes.runs)
+            runs = first_of([self._ready_runs[pool] for pool, _ in with_room], self._takes.runs)
             self._claim(batch, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
 
     def _claim_served(self, batch: CommitBatch, now: int) -> None:
@@ -478,7 +520,8 @@ class Scheduler:
         ahead = 0 if kind == "process" else min(self._pace[kind].recent(now), self.limits.queue_depth)
         if (free if pools[0].endswith("!") else free + ahead) <= 0:
             return ()
-        return tuple((pool, min(self._takes.nodes, free if pool.endswith("!") else free + ahead)) for pool in pools)
+        most = self._takes.nodes
+        return tuple([(pool, min(most, free if pool.endswith("!") else free + ahead)) for pool in pools])
 
     def _claim(
         self,
@@ -490,7 +533,7 @@ class Scheduler:
     ) -> None:
         """Ask for nodes of these pools. Limits are cumulative, so that all share the free slots."""
         distinct = set(graphs)
-        wanted = tuple((lane, limit) for pool, limit in pools for lane in self._lanes_of(pool, distinct))
+        wanted = tuple([(lane, limit) for pool, limit in pools for lane in self._lanes_of(pool, distinct)])
         if wanted:
             batch.claims.append(ClaimScope(pools, scope.get("runs", ()), window))
             batch.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
@@ -532,14 +575,21 @@ class Scheduler:
                 self.counters.most_held[kind] = max(self.counters.most_held[kind], held)
                 self.pressure.update(kind, held, slots, partial(self._waiting, kind), now)
 
-    def _waiting(self, kind: str) -> Iterator[int]:
+    def blocked_runs(self) -> dict[RunId, RunPressure]:
+        """What back-pressure has cost the runs that it works on, or did until lately."""
+        ready = (
+            (kind, run) for kind in KINDS for run in {run for pool in POOLS[kind] for run in self._ready_runs[pool]}
+        )
+        return self.pressure.of_runs(ready) if self.pressure.ever else {}
+
+    def _waiting(self, kind: str) -> Iterator[tuple[RunId, int]]:
         """Of each run that may have READY nodes for this kind: how many of its nodes may wait in the store, at most."""
         if self.closing:
             return
         careful, others = (self._ready_runs[pool] for pool in POOLS[kind])
         for run in chain(careful, (run for run in others if run not in careful)):
             facts = self.facts[run]
-            yield max(0, facts.active - facts.held)
+            yield run, max(0, facts.active - facts.held)
 
     def _claim_suspects(self, batch: CommitBatch) -> None:
         while self._suspect_scopes and not batch.ops and (self._drained or not self.held):
@@ -594,6 +644,9 @@ class Scheduler:
             taken += len(begun) if len(asked.pools) == 1 else sum(held.pool == pool for held in begun)
             if taken < limit:
                 self._mark_drained(pool, asked)
+        if receipt.contended:
+            self._contended.append(asked)
+            result.contended = True
         if asked.suspect and begun:
             self._draining_since = None
 
@@ -617,6 +670,10 @@ class Scheduler:
         waiting.discard(run)
         if not waiting:
             self._ready_pools.discard(pool)
+        if self.pressure.ever:
+            kind = pool.rstrip("!")
+            if not any(run in self._ready_runs[each] for each in POOLS[kind]):
+                self.pressure.left(kind, run)
 
     def _mark_drained(self, pool: str, asked: ClaimScope) -> None:
         """There was less than asked for: nothing more is READY in this pool of these runs, or in this window."""

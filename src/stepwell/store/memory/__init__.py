@@ -27,6 +27,7 @@ from ...model import (
     Gate,
     Hint,
     Op,
+    PutRecord,
     Query,
     Receipt,
     Refusal,
@@ -44,7 +45,7 @@ from ...model import (
 )
 from ..rules.grouping import groups
 from ..rules.values import refuse_values
-from . import restoring, running, shaping, versions
+from . import records, restoring, running, shaping, versions
 from .reading import answer
 from .state import LIMITS, State
 
@@ -60,6 +61,7 @@ class MemoryStore:
     url = "memory://"
     embedded = True
     needs_hints = False
+    transactions = None
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or WallClock()
@@ -138,6 +140,8 @@ class MemoryStore:
                 return [versions.save_version(state.versions, op, now)]
             case ActivateVersion():
                 return [versions.activate_version(state.versions, op)]
+            case PutRecord():
+                return [records.put_record(state.records, op, now)]
             case Settle() | Create() | Append():
                 raise AssertionError("handled above")
             case _:

@@ -17,6 +17,7 @@ from ...model import (
     GetGraph,
     GetGraphAges,
     GetOutputs,
+    GetRecord,
     GetRun,
     GetVersion,
     JournalRow,
@@ -29,6 +30,7 @@ from ...model import (
     ListNames,
     ListNodes,
     ListReady,
+    ListRecords,
     ListRuns,
     ListStops,
     ListUnfinished,
@@ -44,6 +46,7 @@ from ...model import (
 )
 from ...model.outputs import Completion
 from ..rules.paging import page_of
+from .records import answer_record
 from .running import stops
 from .state import RunRecord, State
 from .versions import answer_version
@@ -88,6 +91,8 @@ def answer(state: State, query: Query) -> Any:
             return ({} if isinstance(query, CountNodes) else Page()) if run is None else _of_run(run, query)
         case GetVersion() | ListVersions() | ListNames():
             return answer_version(state.versions, query)
+        case GetRecord() | ListRecords():
+            return answer_record(state.records, query)
         case _:
             assert_never(query)
 
@@ -202,6 +207,7 @@ def _runs(state: State, query: ListRuns) -> RunPage:
         and (query.since is None or run.created_at >= query.since)
         and (query.until is None or run.created_at < query.until)
         and (query.ended_before is None or (run.ended_at is not None and run.ended_at < query.ended_before))
+        and (query.ended_since is None or (run.ended_at is not None and run.ended_at >= query.ended_since))
         and (query.prefix is None or run.id.startswith(query.prefix))
     ]
     page = found[: query.limit]

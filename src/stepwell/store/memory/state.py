@@ -26,6 +26,7 @@ from ...model import (
     WorkerRow,
 )
 from ..rules.verdicts import GateFacts
+from .records import Records
 from .versions import Versions
 
 LIMITS = StoreLimits()
@@ -219,6 +220,7 @@ class State:
     claims: dict[str, dict[int, AttemptRecord]] = field(default_factory=dict)
     workers: dict[str, WorkerRecord] = field(default_factory=dict)
     versions: Versions = field(default_factory=dict)
+    records: Records = field(default_factory=dict)
     admissions: int = 0
     graphs_stored: int = 0
     swept_at: int | None = None

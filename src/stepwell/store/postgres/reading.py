@@ -13,6 +13,7 @@ from ...model import (
     GetGraph,
     GetGraphAges,
     GetOutputs,
+    GetRecord,
     GetRun,
     GetVersion,
     JournalRow,
@@ -25,6 +26,7 @@ from ...model import (
     ListNames,
     ListNodes,
     ListReady,
+    ListRecords,
     ListRuns,
     ListStops,
     ListUnfinished,
@@ -54,6 +56,7 @@ from ..rules.codes import (
 )
 from ..rules.paging import page_of
 from .receipts import attempts, run_row
+from .records import ask_record
 from .texts import storable
 from .versions import ask_version
 
@@ -108,6 +111,8 @@ SELECT n.status, count(*) FROM run r JOIN node n ON n.run = r.key WHERE r.id = %
             return _ready(query)
         case GetVersion() | ListVersions() | ListNames():
             return Question(*ask_version(query))
+        case GetRecord() | ListRecords():
+            return Question(*ask_record(query))
         case _:
             return _the_rest(query)
 
@@ -161,6 +166,7 @@ def _runs(query: ListRuns) -> Question:
         "r.key < %(before)s": query.before,
         "r.workflow = %(workflow)s": query.workflow,
         "r.ended_at < %(ended_before)s": query.ended_before,
+        "r.ended_at >= %(ended_since)s": query.ended_since,
         "r.graph = (SELECT key FROM graph WHERE digest = %(digest)s)": query.digest,
         "r.origin = %(origin)s": query.origin,
         "r.created_at >= %(since)s": query.since,

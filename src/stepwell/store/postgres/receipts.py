@@ -25,6 +25,7 @@ from ...model import (
     GraphSwitched,
     HeldGate,
     Receipt,
+    RecordPut,
     Refusal,
     Refused,
     Renewed,
@@ -214,3 +215,8 @@ def version_activated(op: ActivateVersion, answer: Any) -> Receipt:
     if answer is None:
         return Refused(Refusal.UNKNOWN, op.name if op.number is None else f"{op.name}@{op.number}")
     return VersionActivated(answer)
+
+
+def record_put(answer: Any, _: Bytes) -> Sequence[Receipt]:
+    done, version = answer
+    return [RecordPut(version) if done else Refused(Refusal.CONFLICT, str(version))]

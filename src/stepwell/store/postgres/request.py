@@ -22,6 +22,7 @@ from ...model import (
     Enlist,
     Gate,
     Op,
+    PutRecord,
     Receipt,
     Renew,
     Restore,
@@ -342,6 +343,12 @@ class Request:
 
         self._ask(positions, decode, "activate_version", kind=kind, name=name, number=op.number)
 
+    def _put_record(self, positions: list[int], op: PutRecord) -> None:
+        self._names.append((f"record {op.kind}", op.key, False))
+        place = self._payload(op.value)
+        given = {"kind": op.kind, "key": op.key, "expected": op.expected, "from": place}
+        self._ask(positions, receipts.record_put, "put_record", **given)
+
 
 _ADD: dict[type[Op], Callable[[Request, list[int], Any], None]] = {
     Claim: Request._claim,
@@ -360,4 +367,5 @@ _ADD: dict[type[Op], Callable[[Request, list[int], Any], None]] = {
     DeleteGraph: Request._delete_graph,
     SaveVersion: Request._save_version,
     ActivateVersion: Request._activate,
+    PutRecord: Request._put_record,
 }

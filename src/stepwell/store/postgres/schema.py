@@ -7,14 +7,33 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from ... import model
 from ...errors import SchemaTooNew, StoreReadOnly
+from ...model import (
+    ENTRIES_A_NODE,
+    HAND_OUT,
+    LOAD_LEASE,
+    MAX_LOSSES,
+    NODE_FAILED,
+    OUTAGE,
+    SUSPECT_AFTER,
+    WORKER_LOST_ERROR,
+)
 from ..rules import codes
 from .limits import LIMITS
 
 MINIMUM = 1
 """The oldest schema version whose code can still work with what these migrations make. A migration that such code could not
 live with raises it, and running processes of older versions then refuse to start."""
+_CONSTANTS: dict[str, int | str | bytes] = {
+    "ENTRIES_A_NODE": ENTRIES_A_NODE,
+    "HAND_OUT": HAND_OUT,
+    "LOAD_LEASE": LOAD_LEASE,
+    "MAX_LOSSES": MAX_LOSSES,
+    "NODE_FAILED": NODE_FAILED,
+    "OUTAGE": OUTAGE,
+    "SUSPECT_AFTER": SUSPECT_AFTER,
+    "WORKER_LOST_ERROR": WORKER_LOST_ERROR,
+}
 _NAME = re.compile(r"\{([A-Z_]+)\}")
 
 
@@ -36,7 +55,7 @@ def _value(name: str) -> object:
         return codes.KIND_CODE[name[2:].lower()]
     if name == "NODES":
         return LIMITS.nodes
-    value = getattr(codes, name) if hasattr(codes, name) else getattr(model, name)
+    value = _CONSTANTS[name] if name in _CONSTANTS else getattr(codes, name)
     return value.decode() if isinstance(value, bytes) else value
 
 

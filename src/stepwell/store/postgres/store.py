@@ -18,12 +18,14 @@ from ...ids import RunId, WorkerId
 from ...model import Answer, Batch, Hint, Query
 from .address import parse
 from .connections import Connections, worth_repeating
+from .durability import Durability, inspect
 from .hints import Listener, Sender
 from .limits import LIMITS
 from .reading import question
 from .receipts import attempts
 from .request import Request
 from .schema import migrate, quoted
+from .transactions import BodyTransactions
 
 T = TypeVar("T")
 log = logging.getLogger("stepwell")
@@ -46,12 +48,14 @@ class PostgresStore:
     """Runs on a PostgreSQL server, in a schema of their own.
 
     A commit is one call of a function that the migrations installed: one round trip, one transaction, READ COMMITTED. It
-    locks everything that it changes in one order, then reads the server's clock, and then decides.
+    locks everything that it changes in one order, then reads the server's clock, and then decides. `durability` says what an
+    acknowledged commit survives.
     """
 
     embedded = False
     needs_hints = True
     limits = LIMITS
+    durability: Durability
 
     def __init__(self, url: str, *, clock: Clock | None = None, migrations: bool = True) -> None:
         self._address = parse(url)
@@ -61,6 +65,7 @@ class PostgresStore:
         self._connections = Connections(self._address)
         self._sender = Sender(self._connections, self._address.schema)
         self._listener = Listener(self._connections, self._address.schema)
+        self.transactions = BodyTransactions(self._connections, self._address.schema, self._call)
         self._commit_statement = _COMMIT.format(schema=quoted(self._address.schema))
         self._ahead = 0
         """What the server's clock is ahead of this machine's monotonic one, as of the last answer."""
@@ -70,6 +75,7 @@ class PostgresStore:
         def begin(connection: psycopg.Connection[Any]) -> None:
             if migrations:
                 migrate(connection, self._address.schema, self.url)
+            self.durability = inspect(connection, self.url)
             row = connection.execute(_NOW).fetchone()
             assert row is not None
             self._learn_time(row[0])
@@ -85,13 +91,18 @@ class PostgresStore:
         request = Request(batch)
         if request.empty and batch:
             return Answer(request.receipts((), None), self.now())
+        return self._patiently(lambda connection: self._send(connection, request), RETRY_SECONDS)
+
+    def _call(self, connection: psycopg.Connection[Any], batch: Batch) -> Answer:
+        return self._send(connection, Request(batch))
+
+    def _send(self, connection: psycopg.Connection[Any], request: Request) -> Answer:
         exact, shift = self._test_clock()
-        parameters = (*request.parameters(), exact, shift)
-
-        def call(connection: psycopg.Connection[Any]) -> Any:
-            return connection.execute(self._commit_statement, parameters, prepare=self._prepare, binary=True).fetchone()
-
-        receipts, now, payloads, stop = self._patiently(call, RETRY_SECONDS)
+        row = connection.execute(
+            self._commit_statement, (*request.parameters(), exact, shift), prepare=self._prepare, binary=True
+        ).fetchone()
+        assert row is not None
+        receipts, now, payloads, stop = row
         if self._clock is None:
             self._learn_time(now)
         stops = tuple(attempt for pairs in stop or () for attempt in attempts(pairs))

@@ -155,9 +155,9 @@ class Durability(NamedTuple):
 
 
 _LOSES = {
-    "always": "every acknowledged commit is on the disk",
-    "everysec": "a crash of the machine loses at most the last two seconds",
-    "no": "a crash of the machine loses what its system had not written, usually 30 seconds",
+    "always": "appendfsync always: every acknowledged commit is on the disk",
+    "everysec": "appendfsync everysec: a crash of the machine loses at most the last two seconds",
+    "no": "appendfsync no: a crash of the machine loses what its system had not written, usually 30 seconds",
     "unknown": "the server does not tell how often it writes to the disk",
     "snapshots": "a crash of the server loses everything since its last snapshot",
     "none": "a restart of the server loses everything",
@@ -195,9 +195,14 @@ def inspect(client: Any, address: Address) -> Durability:
         raise StoreError(
             f"{address.shown} has appendonly no: {found}. Set `appendonly yes`, or accept that with ?durability=none"
         )
-    replica = f", {info['connected_slaves']} replica(s)" if info.get("connected_slaves") else ""
-    _log.info("store=%s durability=%s (%s)%s, memory %s", address.shown, found.kind, found, replica, policy)
+    found = found._replace(text=f"{found.text}; {_replicas(info)}, maxmemory-policy {policy}")
+    _log.info("store=%s durability=%s (%s)", address.shown, found.kind, found)
     return found
+
+
+def _replicas(info: dict[str, Any]) -> str:
+    count = info.get("connected_slaves") or 0
+    return "no replica" if not count else "1 replica" if count == 1 else f"{count} replicas"
 
 
 def _durability(client: Any, info: dict[str, Any]) -> Durability:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
 from ...ids import RunId, split_attempt_id
@@ -30,6 +30,7 @@ from ...model import (
     NodeChange,
     NodeStatus,
     Op,
+    PutRecord,
     Renew,
     Restore,
     Rewrite,
@@ -44,6 +45,7 @@ from ..rules.codes import ATTEMPT_CODE, GATE_CODE, KIND_CODE, NODE_CODE, RUN_COD
 from ..rules.grouping import once_each
 from ..rules.payloads import is_large, reference
 from ..rules.verdicts import refuse_restore
+from .limits import EDGES
 
 Arg: TypeAlias = bytes | str | int
 LONGEST = 2**52
@@ -186,6 +188,27 @@ def _add_graph(op: AddGraph) -> list[Arg]:
         flags = _REMOVED * row.removed + _CAREFUL * row.lane.careful + _SUSPECT * row.lane.suspect
         args += (row.id, _numbers(row.parents), _numbers(row.needs), lane_text(row.lane), row.rank, flags)
     return args
+
+
+def parts_before(op: AddGraph) -> Iterator[list[Arg]]:
+    """What is sent before an op that has too many edges for one call. It is then only what is left that takes time.
+
+    The graph stays incomplete meanwhile, so nobody sees whether only a part of this has come; each part is repeatable.
+    """
+    first, edges = 0, 0
+    for place, row in enumerate(op.rows):
+        wide, child = len(row.parents) > EDGES, op.start + place
+        edges += len(row.parents)
+        if edges > EDGES:
+            document = None if op.start + first else op.document
+            yield _add_graph(op._replace(start=op.start + first, rows=op.rows[first:place], document=document))
+            first, edges = place, 0 if wide else len(row.parents)
+        if wide:
+            for begin in range(0, len(row.parents), EDGES):
+                some = row.parents[begin : begin + EDGES]
+                neighbours = some == tuple(range(some[0], some[0] + len(some)))
+                told = (some[0], b"") if neighbours else (-1, _numbers(some))
+                yield ["add_edges", op.digest, child, begin, len(some), *told]
 
 
 def _urgency(priority: int) -> bytes:
@@ -334,6 +357,7 @@ _ENCODERS: dict[type[Op], Callable[[Any], list[Arg]]] = {
     DeleteGraph: lambda op: ["delete_graph", op.digest, op.limit],
     SaveVersion: lambda op: ["save_version", VERSION_CODE[op.kind], op.name, op.digest, op.body],
     ActivateVersion: lambda op: ["activate_version", VERSION_CODE[op.kind], op.name, *maybe(op.number)],
+    PutRecord: lambda op: ["put_record", op.kind, op.key, *maybe(op.value), *maybe(op.expected)],
 }
 
 

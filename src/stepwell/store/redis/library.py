@@ -26,7 +26,7 @@ from ...model import (
     WORKER_LOST_ERROR,
 )
 from ..rules.codes import ATTEMPT_CODE, ENDS, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
-from .limits import LIMITS, SLICE
+from .limits import DERIVED, LIMITS, SLICE
 
 FILES = (
     "keys",
@@ -40,6 +40,7 @@ FILES = (
     "deleting",
     "restoring",
     "versions",
+    "records",
     "reading",
     "writing",
     "commit",
@@ -98,6 +99,7 @@ def _constants() -> str:
         "ENTRIES_A_NODE": ENTRIES_A_NODE,
         "LIMIT_NODES": LIMITS.nodes,
         "SLICE": SLICE,
+        "DERIVED": DERIVED,
     }
     lines += [f"local {name} = {value}" for name, value in numbers.items()]
     lines.append(f"local NODE_FAILED = '{NODE_FAILED}'")

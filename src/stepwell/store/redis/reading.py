@@ -14,6 +14,7 @@ from ...model import (
     GetGraph,
     GetGraphAges,
     GetOutputs,
+    GetRecord,
     GetRun,
     GetVersion,
     JournalRow,
@@ -26,6 +27,7 @@ from ...model import (
     ListNames,
     ListNodes,
     ListReady,
+    ListRecords,
     ListRuns,
     ListStops,
     ListUnfinished,
@@ -38,6 +40,7 @@ from ...model import (
     Page,
     Query,
     ReadyRuns,
+    RecordRow,
     RunPage,
     Unfinished,
     VersionRow,
@@ -123,6 +126,11 @@ class Reader:
             case ListNames(kind, after, limit):
                 args = ["list_names", VERSION_CODE[kind], *maybe(after), max(0, limit)]
                 return Asked(args, lambda found, _: page_of(map(_name, found), limit, lambda row: row.name))
+            case GetRecord(kind_, key):
+                return Asked(["get_record", kind_, key], lambda found, _: None if found is None else _record(found))
+            case ListRecords(kind_, after, limit):
+                args = ["list_records", kind_, *maybe(after), max(0, limit)]
+                return Asked(args, lambda found, _: page_of(map(_record, found), limit, lambda row: row.key))
             case _:
                 assert_never(query)
 
@@ -227,6 +235,7 @@ def runs_args(query: ListRuns) -> list[Arg]:
         *many(f"\0{name}\0\0{value}\0" for name, value in query.tags),
         *maybe(_time(query.since)),
         *maybe(_time(query.until)),
+        *maybe(_time(query.ended_since)),
         SCANNED,
     ]
 
@@ -357,3 +366,8 @@ def _version(found: Sequence[Any]) -> VersionRow:
 def _name(found: Sequence[Any]) -> NameRow:
     name, newest, active, digest, at = found
     return NameRow(name.decode(), newest, active, digest.decode(), at)
+
+
+def _record(found: Sequence[Any]) -> RecordRow:
+    key, version, value = found
+    return RecordRow(key.decode(), version, value)

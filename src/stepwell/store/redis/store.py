@@ -8,6 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any, cast
 
 from redis import exceptions as trouble
@@ -23,6 +24,7 @@ from ...errors import (
 )
 from ...ids import RunId, WorkerId, split_attempt_id
 from ...model import (
+    AddGraph,
     Answer,
     Batch,
     Claim,
@@ -47,7 +49,7 @@ from ..rules.grouping import groups
 from ..rules.values import refuse_values
 from .connecting import Address, connect, inspect, read_url
 from .decoding import Blobs, attempts_of, blobs_of, decode
-from .encoding import Arg, encode, lane_of
+from .encoding import Arg, encode, lane_of, parts_before
 from .hints import Hints
 from .library import library
 from .limits import LIMITS
@@ -67,6 +69,7 @@ class RedisStore:
 
     embedded = False
     needs_hints = True
+    transactions = None
     limits = LIMITS
 
     def __init__(self, url: str, *, offset: Callable[[], int] = int, clock: Clock | None = None) -> None:
@@ -115,6 +118,9 @@ class RedisStore:
 
     def commit(self, batch: Batch) -> Answer:
         self._check_open()
+        for op in takewhile(lambda op: isinstance(op, AddGraph), batch):
+            for part in parts_before(cast(AddGraph, op)) if _refused_here(op) is None else ():
+                self._call(self._library.commit, ["0", *part], writes=True)
         receipts: list[Receipt | None] = [None] * len(batch)
         sent: list[int] = []
         workers = dict.fromkeys(op.worker for op in batch if isinstance(op, Claim | Renew))

@@ -6,7 +6,7 @@ bits, a seed is one without a sign.
 
 from __future__ import annotations
 
-from ...model import AddGraph, Create, Enlist, Gate, Op, Refusal, Refused, SaveVersion
+from ...model import AddGraph, Create, Enlist, Gate, Op, PutRecord, Refusal, Refused, SaveVersion
 
 INDEXED_BYTES = 500
 MAX_TEXT = 4_000
@@ -37,6 +37,8 @@ def refuse_values(op: Op) -> Refused | None:
             wrong = _text((op.run_id, op.token, op.purpose)) or _number((op.lease,))
         case SaveVersion():
             wrong = _text((op.name, op.digest))
+        case PutRecord():
+            wrong = _text((op.kind, op.key)) or _number((op.expected,))
         case _:
             return None
     return None if wrong is None else Refused(Refusal.INVALID, wrong)

@@ -16,6 +16,7 @@ from ...model import (
     GetGraph,
     GetGraphAges,
     GetOutputs,
+    GetRecord,
     GetRun,
     GetVersion,
     JournalRow,
@@ -27,6 +28,7 @@ from ...model import (
     ListNames,
     ListNodes,
     ListReady,
+    ListRecords,
     ListRuns,
     ListStops,
     ListUnfinished,
@@ -59,6 +61,7 @@ from ..rules.codes import (
 from ..rules.paging import page_of
 from .ops.ending import Transaction
 from .ops.leases import stops
+from .ops.records import answer_record
 from .ops.versions import answer_version
 from .payloads import resolve, unpack
 from .run_rows import RUN, run_row
@@ -137,6 +140,8 @@ def answer(tx: Transaction, query: Query) -> Any:
             )
         case GetVersion() | ListVersions() | ListNames():
             return answer_version(tx, query)
+        case GetRecord() | ListRecords():
+            return answer_record(tx, query)
         case _:
             assert_never(query)
 
@@ -149,7 +154,7 @@ def _runs(tx: Transaction, query: ListRuns) -> RunPage:
         source = _RUN_ID
     elif query.digest is not None and query.statuses and all(RUN_CODE[s] < R_COMPLETED for s in query.statuses):
         source = _RUN_UNFINISHED
-    elif query.ended_before is not None:
+    elif query.ended_before is not None or query.ended_since is not None:
         source = _RUN_ENDED
     elif query.statuses and query.digest is None:
         # One status after the other: the index has them in order, and nothing is sorted but what is given back.
@@ -175,6 +180,7 @@ def _some_runs(tx: Transaction, query: ListRuns, source: str, statuses: tuple[Ru
         "r.key < ?": query.before,
         "r.workflow = ?": query.workflow,
         "r.ended_at < ?": query.ended_before,
+        "r.ended_at >= ?": query.ended_since,
         "r.graph = (SELECT key FROM graph WHERE digest = ?)": query.digest,
         "r.origin = ?": query.origin,
         "r.created_at >= ?": query.since,

@@ -34,6 +34,7 @@ from ...model import (
     Gate,
     Hint,
     Op,
+    PutRecord,
     Query,
     Receipt,
     Renew,
@@ -51,10 +52,11 @@ from .lanes import Lanes
 from .limits import LIMITS
 from .ops.claiming import claim, settle_and_claim
 from .ops.creating import add_graph, add_nodes, create, delete, delete_graph
-from .ops.ending import TEMPORARY_TABLES, Transaction
+from .ops.ending import ANY_STOPS, TEMPORARY_TABLES, Transaction
 from .ops.forking import share
 from .ops.gates import gate, rewrite
 from .ops.leases import dismiss, enlist, renew, stops, sweep
+from .ops.records import put_record
 from .ops.restoring import restore
 from .ops.settling import append, settle
 from .ops.switching import arrange
@@ -88,7 +90,6 @@ _TROUBLE = (
 )
 """What can happen to any database. Whatever else SQLite raises is a bug of ours, and looks like one."""
 _WORKERS = frozenset({Enlist, Dismiss})
-_ANY_STOPS = "SELECT 1 FROM run INDEXED BY run_stopping WHERE stopping AND status < 4 LIMIT 1"
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -109,6 +110,7 @@ class SqliteStore:
 
     embedded = True
     needs_hints = False
+    transactions = None
     limits = LIMITS
 
     def __init__(
@@ -229,8 +231,10 @@ class SqliteStore:
         return [next(applied) if refusal is None else refusal for refusal in refused]
 
     def _stops(self, tx: Transaction, batch: Batch) -> tuple[AttemptId, ...]:
-        workers = dict.fromkeys(op.worker for op in batch if type(op) is Claim or type(op) is Renew)
-        if not workers or tx.one(_ANY_STOPS) is None:
+        if tx.nothing_stops:
+            return ()
+        workers = dict.fromkeys([op.worker for op in batch if type(op) is Claim or type(op) is Renew])
+        if not workers or tx.one(f"SELECT ({ANY_STOPS})")[0] is None:
             return ()
         return tuple(attempt for worker in workers for attempt in stops(tx, worker))
 
@@ -275,6 +279,8 @@ class SqliteStore:
                 return [save_version(tx, op)]
             case ActivateVersion():
                 return [activate_version(tx, op)]
+            case PutRecord():
+                return [put_record(tx, op)]
             case Settle() | Create() | Append():
                 raise AssertionError("handled above")
             case _:

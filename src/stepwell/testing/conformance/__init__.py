@@ -34,6 +34,7 @@ from .gates import *
 from .journal import *
 from .leases import *
 from .reading import *
+from .records import *
 from .restoring import *
 from .settling import *
 from .sweeping import *

@@ -7,12 +7,30 @@ from typing import Any
 
 import pytest
 
-from ...clock import ManualClock
+from ...clock import SECOND, ManualClock
 from ...errors import RunNotFound
 from ...ids import Digest, RunId, WorkerId
 from ...model import *
 from ...store import Store, reader
 from ..ops import *
+
+
+def test_runs_are_found_by_when_they_ended(store: Store, clock: ManualClock) -> None:
+    serve(store, graph(a=""), "first")
+    work(store)
+    clock.advance(10 * SECOND)
+    moment = store.now()
+    serve(store, graph(a=""), "second")
+    work(store)
+
+    def found(**options: Any) -> list[str]:
+        return [run.id for run in reader.list_runs(store, ListRuns(**options)).runs]
+
+    assert found(ended_since=moment) == ["second"]
+    assert found(ended_since=0) == ["second", "first"]
+    assert found(ended_since=moment + 3_600 * SECOND) == []
+    assert found(ended_since=0, ended_before=moment) == ["first"]
+    assert found(ended_since=0, statuses=(RunStatus.RUNNING,)) == []
 
 
 def test_an_empty_store_answers_every_question(store: Store) -> None:

@@ -110,6 +110,9 @@ local OPS = {
       rows = list(layout_row),
     }))
   end,
+  add_edges = function()
+    add_edges({digest = arg(), child = number(), from = number(), count = number(), first = number(), parents = arg()})
+  end,
   create = function(receipts)
     insert(receipts, create({
       run = arg(), workflow = arg(), target = maybe(arg), digest = arg(), input = arg(), seed = arg(), on_failure = arg(),
@@ -152,6 +155,9 @@ local OPS = {
   activate_version = function(receipts)
     insert(receipts, activate_version({kind = arg(), name = arg(), number = maybe(number)}))
   end,
+  put_record = function(receipts)
+    insert(receipts, records.put({kind = arg(), key = arg(), value = maybe(arg), expected = maybe(arg)}))
+  end,
 }
 
 local QUERIES = {
@@ -163,6 +169,7 @@ local QUERIES = {
     local q = {
       limit = number(), before = maybe(number), workflow = maybe(arg), statuses = list(number), ended_before = maybe(number),
       digest = maybe(arg), origin = maybe(arg), prefix = maybe(arg), tags = list(arg), since = maybe(number), until_ = maybe(number),
+      ended_since = maybe(number),
     }
     return reading.list_runs(q, number())
   end,
@@ -195,6 +202,8 @@ local QUERIES = {
   end,
   list_versions = function() return reading.list_versions({kind = arg(), name = arg(), after = number(), limit = number()}) end,
   list_names = function() return reading.list_names({kind = arg(), after = maybe(arg), limit = number()}) end,
+  get_record = function() return records.get({kind = arg(), key = arg()}) end,
+  list_records = function() return records.list({kind = arg(), after = maybe(arg), limit = number()}) end,
 }
 
 -- The first key is the marker; what it holds tells this store from every other that was or will be under its name.

@@ -10,11 +10,11 @@ local function graph_key(kind, digest) return P .. 'graph:' .. kind .. ':' .. di
 local function get_graph(digest)
   local known = S.graphs[digest]
   if known == nil then
-    local f = call('HMGET', graph_key('row', digest), 'total', 'loaded', 'age', 'uses', 'workflow')
+    local f = call('HMGET', graph_key('row', digest), 'total', 'loaded', 'age', 'uses', 'workflow', 'edges')
     known = f[1] and {
       digest = digest, total = tonumber(f[1]), loaded = tonumber(f[2]), stored = tonumber(f[2]), age = tonumber(f[3]),
       uses = tonumber(f[4]), workflow = f[5], cells = {}, child = {}, parents = {}, children = {}, needs = {},
-      child_touched = {}, touched = {}, more = {}, ids = {}, joins = {},
+      child_touched = {}, touched = {}, more = {}, ids = {}, joins = {}, wide = {}, edges = f[6] or '',
     } or false
     S.graphs[digest] = known
   end
@@ -72,8 +72,9 @@ end
 local function related(graph, kind, i)
   local known = graph[kind][i]
   if not known then
-    local added = kind == 'children' and graph.more[i]
-    known = added and read_numbers(concat(added)) or graph.fresh and {} or read_numbers(call('HGET', graph_key(kind, graph.digest), pack('>I4', i)) or '')
+    local added = kind == 'children' and graph.more[i] and concat(graph.more[i]) or kind == 'parents' and graph.wide[i]
+    if not added then added = not graph.fresh and call('HGET', graph_key(kind, graph.digest), pack('>I4', i)) or '' end
+    known = read_numbers(added)
     graph[kind][i] = known
   end
   return known
@@ -83,6 +84,17 @@ local function parents_of(graph, i)
   local cell = graph_cell(graph, i)
   if has(cell.flags, HAS_PARENTS) then return related(graph, 'parents', i) end
   return cell.parents == 0 and {} or {cell.parent}
+end
+
+-- The next parents of a node: a very long list is not taken apart whole.
+local function some_parents(graph, i, from, count)
+  local known, all = graph.parents[i], graph_cell(graph, i).parents
+  if all <= count or known then
+    known = known or parents_of(graph, i)
+    return from == 0 and all <= count and known or {unpack(known, from + 1, min(all, from + count))}
+  end
+  local text = graph.wide[i] or call('HGET', graph_key('parents', graph.digest), pack('>I4', i))
+  return read_numbers(sub(text, 4 * from + 1, 4 * (from + count)))
 end
 
 -- The only child of a node, one too large; 0: it has none; MANY: they are in the hash.
@@ -124,7 +136,7 @@ end
 
 local function refused(reason, detail) return {'refused', reason, detail or ''} end
 
-local add_graph
+local add_graph, add_edges
 
 do
 
@@ -149,12 +161,10 @@ local function add_child(graph, parent, child)
   graph.more[parent], graph.children[parent] = list, nil
 end
 
--- The join of a wide fan: when its parents are neighbours that have no child yet, they are told in one piece.
-local function add_join(graph, parents, child)
-  local first, count = parents[1], #parents
-  if parents[count] - first ~= count - 1 then return false end
-  for k = 1, count do
-    if graph.child[parents[k]] ~= nil or parents[k] ~= first + k - 1 then return false end
+-- The join of a wide fan: neighbours that have no child yet are told in one piece.
+local function add_join(graph, first, count, child)
+  for i = first, first + count - 1 do
+    if graph.child[i] ~= nil then return false end
   end
   for _, join in ipairs(graph.joins) do
     if first <= join[2] and join[1] < first + count then return false end
@@ -166,11 +176,34 @@ local function add_join(graph, parents, child)
   return true
 end
 
+local function add_to_parents(graph, parents, child)
+  for n = 1, #parents do add_child(graph, parents[n], child) end
+end
+
+-- The edges of a very wide node come before it, a part with each call, so that none takes long. How far that is stands in the
+-- row of the graph; nobody can see it, as the graph is incomplete. Edges that are there already change nothing.
+
+local function edges_text(child, count) return int(child) .. ' ' .. int(count) end
+
+local function edges_are_there(graph, child, count) return count > 0 and graph.edges == edges_text(child, count) end
+
+add_edges = function(op)
+  local graph = get_graph(op.digest)
+  if not graph or graph.loaded ~= op.child then return end
+  if op.from > 0 and graph.edges ~= edges_text(op.child, op.from) then return end
+  if op.first < 0 then
+    add_to_parents(graph, read_numbers(op.parents), op.child)
+  elseif not add_join(graph, op.first, op.count, op.child) then
+    for i = op.first, op.first + op.count - 1 do add_child(graph, i, op.child) end
+  end
+  graph.edges, graph.changed = edges_text(op.child, op.from + op.count), true
+end
+
 local function new_graph(op)
   local graph = {
     digest = op.digest, total = op.total, loaded = 0, stored = 0, age = next_number('graphs'), uses = 0, fresh = true,
     workflow = op.workflow, cells = {}, child = {}, parents = {}, children = {}, needs = {}, child_touched = {}, touched = {}, more = {},
-    ids = {}, joins = {},
+    ids = {}, joins = {}, wide = {}, edges = '',
   }
   S.graphs[op.digest] = graph
   put(index('unused_graphs'), op.digest, true)
@@ -199,18 +232,21 @@ add_graph = function(op)
       insert(needs, pack('>I4', i))
       insert(needs, row.needs)
     end
-    local of = read_numbers(row.parents)
+    local of, parent = nil, 0
+    if edges_are_there(graph, i, #row.parents / 4) then -- a list that is too long to be taken apart
+      parent, graph.wide[i] = unpack_bytes('>I4', row.parents), row.parents
+    else
+      of = read_numbers(row.parents)
+      parent = of[1] or 0
+    end
     graph.cells[i] =
-      {rank = row.rank, lane = new_lane(row.lane), flags = flags, parents = #of, parent = of[1] or 0}
+      {rank = row.rank, lane = new_lane(row.lane), flags = flags, parents = #row.parents / 4, parent = parent}
     graph.parents[i], graph.needs[i], graph.touched[i] = of, read_numbers(row.needs), true
     insert(graph.ids, row.id)
     graph.loaded = graph.loaded + 1
   end
   for i = first, graph.loaded - 1 do
-    local of = graph.parents[i]
-    if #of <= SLICE or not add_join(graph, of, i) then
-      for n = 1, #of do add_child(graph, of[n], i) end
-    end
+    if graph.parents[i] then add_to_parents(graph, graph.parents[i], i) end
   end
   if #parents > 0 then later('many', 'HSET', graph_key('parents', op.digest), parents) end
   if #needs > 0 then later('many', 'HSET', graph_key('needs', op.digest), needs) end
@@ -245,6 +281,7 @@ local function write_graph(graph)
   if not graph.changed then return end
   local row = graph_key('row', graph.digest)
   call('HSET', row, 'loaded', int(graph.loaded), 'uses', int(graph.uses))
+  if graph.edges ~= '' then call('HSET', row, 'edges', graph.edges) end
   if graph.stored_at then call('HSET', row, 'stored_at', int(graph.stored_at)) end
   if #graph.ids > 0 then send_many('RPUSH', graph_key('ids', graph.digest), graph.ids) end
   write_cells(graph_key('cells', graph.digest), GRAPH_CELL, graph.touched, function(i)

@@ -20,7 +20,8 @@
 --   run:releases:R      list   (node, how many of its children have heard) of completed nodes with very many children
 --   run:blobs:R         hash   reference -> large payload
 --
---   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it
+--   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it; edges: a node that comes next
+--                              and how many of its parents know it
 --   graph:cells:D       string 16 bytes a node: rank, lane, flags, count of parents, first parent
 --   graph:child:D       string 4 bytes a node: its only child, one too large
 --   graph:parents:D, graph:children:D, graph:needs:D   hash   node -> nodes; of those that do not fit into the cell
@@ -34,6 +35,7 @@
 --   ended               set    (time, run) of runs that ended: the oldest are forgotten first
 --   releasing           set    runs that have such a list behind an open gate
 --   version:K:NAME      hash   versions of a definition;  names:K: set of names
+--   records:K           hash   key -> version and value of a record;  record_keys:K: set of keys
 --
 -- A `set` is a sorted set whose scores are all 0, so that its members sort as bytes: claims go by urgency (64 bits), then
 -- run, then rank, which no score of 53 bits could hold. Times are 7 bytes, most significant first.

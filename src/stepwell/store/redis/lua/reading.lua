@@ -37,6 +37,7 @@ local function matches(run, q)
     if not found then return false end
   end
   if q.ended_before and not (run.ended and run.ended < q.ended_before) then return false end
+  if q.ended_since and not (run.ended and run.ended >= q.ended_since) then return false end
   if q.prefix and sub(run.id, 1, #q.prefix) ~= q.prefix then return false end
   if q.origin and text(run, 'origin') ~= q.origin then return false end
   if q.since or q.until_ then
@@ -55,6 +56,7 @@ end
 -- Newest first. At most `most` runs are looked at; then the answer says where to go on.
 function reading.list_runs(q, most)
   local rows, looked, before = {}, 0, q.before and pack('>I6', q.before)
+  if q.ended_since and #first_of(index('ended'), 1, pack('>I7', max(0, q.ended_since))) == 0 then return {rows, 0, false} end
   while true do
     local page = call('ZREVRANGEBYLEX', P .. 'all_runs', before and '(' .. before or '+', '-', 'LIMIT', 0, 100)
     for k = 1, #page do

@@ -4,7 +4,7 @@ local NODE_CELL = 13
 local NOBODY = 4294967295 -- the index of a journal entry that is about no node
 local SUSPECT, MORE = 16, 32 -- beside the status of a node: in a suspect lane; has a field in the hash of rare values
 local RUN_CELL = '>BBBI4I4I4I4I4I6I4I4I4I7I7I7I7I7I7I7'
-local HOT = {'cell', 'ready', 'id', 'workflow', 'digest', 'order', 'on_failure', 'purpose', 'token', 'serving'}
+local HOT = {'cell', 'ready', 'id', 'workflow', 'digest', 'order', 'on_failure', 'purpose', 'token', 'serving', 'derived'}
 
 local function run_key(kind, run) return P .. 'run:' .. kind .. ':' .. run.name end
 
@@ -15,7 +15,7 @@ local function packed_time(value) return value and value + 1 or 0 end
 local function new_run(number)
   return {
     number = number, name = int(number), packed = pack('>I6', number), nodes = {}, touched = {}, attempts = {}, attempts_touched = {},
-    journal = {}, texts = {}, texts_touched = {}, ready = {}, queues = {}, lane_names = {}, lines = {},
+    journal = {}, texts = {}, texts_touched = {}, ready = {}, queues = {}, lane_names = {}, lines = {}, derived = '', was_derived = '',
   }
 end
 
@@ -73,7 +73,7 @@ local function get_numbered(number)
   run.status, run.gate, flags, run.open, run.active, run.failed, run.running, run.tolerated, run.seq, run.loaded, run.heals,
     run.orders, run.started, run.ended, run.deadline, run.cancel_at, run.expires, run.reported, run.due_first =
     unpack_bytes(RUN_CELL, f[1])
-  run.stopping, run.releasing = flags % 2 == 1, flags >= 2
+  run.stopping, run.releasing, run.requeue = flags % 2 == 1, flags % 4 >= 2, flags >= 4
   for _, name in ipairs({'started', 'ended', 'deadline', 'cancel_at', 'expires', 'due_first'}) do run[name] = time_or_nil(run[name]) end
   for at = 1, #f[2], 6 do
     local lane, count = unpack_bytes('>I2I4', f[2], at)
@@ -82,7 +82,7 @@ local function get_numbered(number)
   run.id, run.workflow, run.digest, run.order, run.on_failure = f[3], f[4], f[5], f[6], f[7]
   run.purpose, run.token = f[8] or nil, f[9] or nil
   run.stored_seq = run.seq
-  run.serving = f[10]
+  run.serving, run.derived, run.was_derived = f[10], f[11] or '', f[11] or ''
   run.before = marks_of(run)
   S.numbers[run.id] = number
   return remember(run)
@@ -193,13 +193,6 @@ local function want_nodes(run, indexes)
   end
 end
 
-local function all_nodes(run)
-  local indexes = {}
-  for i = 0, run.loaded - 1 do indexes[i + 1] = i end
-  want_nodes(run, indexes)
-  return indexes
-end
-
 local function touch(run, node)
   run.touched[node.i] = true
   run.changed = true
@@ -221,6 +214,7 @@ local function queue_of(run, lane)
 end
 
 local function mark_ready(run, node, there)
+  if run.requeue then return end -- they are filled when the gate opens
   local lane = lane_of(run, node)
   local queue, member = queue_of(run, lane), pack('>I4I4', graph_cell(graph_of(run), node.i).rank, node.i)
   if queue.put[member] == not there then -- it is as it was before this call
@@ -230,6 +224,18 @@ local function mark_ready(run, node, there)
   end
   queue.added = queue.added + (there and 1 or -1)
   run.ready[lane] = (run.ready[lane] or 0) + (there and 1 or -1)
+end
+
+-- A run that has switched to another graph: its queues are filled anew when its gate opens.
+local function drop_queues(run)
+  for lane in pairs(run.ready) do later('UNLINK', run_key('ready:' .. int(lane), run)) end
+  run.queues, run.ready, run.changed = {}, {}, true
+end
+
+local function queue_again(run, node)
+  run.requeue = false
+  mark_ready(run, node, true)
+  run.requeue = true
 end
 
 -- The first nodes of a queue. Ranks are sorted as numbers: that is fast, and no two nodes of a graph have the same.
@@ -275,6 +281,7 @@ end
 local function change(run, node, status)
   local was = node.status
   if was ~= status then
+    run.derived = '' -- what was derived so far may no longer hold
     if was == N.READY then mark_ready(run, node, false) end
     if was >= N.COMPLETED then run.open = run.open + 1 end
     if status >= N.COMPLETED then run.open = run.open - 1 end

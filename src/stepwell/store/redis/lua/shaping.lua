@@ -110,11 +110,8 @@ switch_graph = function(op)
   end
   if run.digest ~= op.digest then
     note(run, K.healed, nil, nil, run.digest .. ' ' .. op.digest)
-    local ready = {} -- lanes and ranks are those of the new graph from now on
-    for _, i in ipairs(all_nodes(run)) do
-      if get_node(run, i).status == N.READY then insert(ready, get_node(run, i)) end
-    end
-    for k = 1, #ready do mark_ready(run, ready[k], false) end
+    drop_queues(run) -- lanes and ranks are those of the new graph from now on
+    run.requeue = true
     local former = former_graphs(run)
     if not former[run.digest] then set_text(run, 'former', (text(run, 'former') or '') .. run.digest .. '\n') end
     if not former[op.digest] then use_graph(graph, 1) end
@@ -122,8 +119,8 @@ switch_graph = function(op)
     set_text(run, 'digest', op.digest)
     run.serving = serving_of(run)
     set_text(run, 'serving', run.serving)
-    for k = 1, #ready do mark_ready(run, ready[k], true) end
   end
+  run.derived = ''
   if op.start == run.loaded then
     for i = op.start, min(op.start + LIMIT_NODES, graph.total) - 1 do
       local parents = graph_cell(graph, i).parents
@@ -223,7 +220,7 @@ hold_gate = function(op)
   if held_by(run, op.token) then return {'gate_taken', news_of(run)} end
   local why = refuse_gate(op, run)
   if why then return why end
-  run.gate, run.expires, run.reported = G.HELD, now + op.lease, 0
+  run.gate, run.expires, run.reported, run.derived = G.HELD, now + op.lease, 0, ''
   set_token(run, op.token)
   set_purpose(run, op.purpose)
   set_text(run, 'arguments', op.arguments)
@@ -254,27 +251,89 @@ local function rewrite_node(run, row)
   return true
 end
 
--- Compute both parent counters of every node from the rows, and from them which unstarted ones are READY.
-local function rederive(run)
-  run.releases, run.releasing = {}, false
-  local graph, indexes = graph_of(run), all_nodes(run)
-  want_cells(graph, indexes)
-  for k = 1, #indexes do
-    local node, waiting, live = get_node(run, indexes[k]), 0, 0
-    for _, parent in ipairs(parents_of(graph, node.i)) do
-      local status = get_node(run, parent).status
-      if status ~= N.COMPLETED and status ~= N.SKIPPED then waiting = waiting + 1 end
-      if status ~= N.SKIPPED then live = live + 1 end
-    end
-    if node.waiting ~= waiting or node.live ~= live then
-      node.waiting, node.live = waiting, live
-      touch(run, node)
-    end
-    if node.status <= N.READY then
-      local status = waiting > 0 and N.PENDING or N.READY
-      if status ~= node.status then change(run, node, status) end
+-- Before a gate opens both parent counters of every node are computed from the rows, and from them which unstarted ones are
+-- READY. A large run takes several calls, each of which looks at DERIVED nodes and edges. How far it is stands in the row of the
+-- run: the next node, how many of its parents have been counted, and what they gave. Whatever moves meanwhile sets it back to the
+-- beginning. Nodes that are right already are only looked at as bytes.
+
+local CHANGED = 4 -- a node that is changed takes as long as so many that are not
+local AT_ONCE = 500 -- parents, and nodes
+
+local function status_of(run, i) return (run.nodes[i] or get_node(run, i)).status end
+
+-- Of some parents of a node: how many are to be waited for, and how many were not skipped.
+local function count_parents(run, parents)
+  local waiting, live, low, high = 0, 0, math.huge, -1
+  if #parents > 4 then
+    for k = 1, #parents do low, high = min(low, parents[k]), max(high, parents[k]) end
+  end
+  local near = #parents > 4 and high - low <= 4 * #parents + 32
+  local text = near and call('GETRANGE', run_key('nodes', run), low * NODE_CELL, (high + 1) * NODE_CELL - 1)
+  for k = 1, #parents do
+    local i = parents[k]
+    local node = run.nodes[i]
+    local status = node and node.status or text and byte(text, (i - low) * NODE_CELL + 1) % 16 or status_of(run, i)
+    if status ~= N.SKIPPED then
+      live = live + 1
+      if status ~= N.COMPLETED then waiting = waiting + 1 end
     end
   end
+  return waiting, live
+end
+
+-- Whether that changed anything.
+local function set_counters(run, i, waiting, live, text, at)
+  local node = run.nodes[i]
+  if not node then
+    local flags, _, stored_waiting, stored_live = unpack_bytes('>BI4I4I4', text, at)
+    local status = flags % 16
+    local right = status > N.READY or (status == N.READY) == (waiting == 0) and not (status == N.READY and run.requeue)
+    if right and stored_waiting == waiting and stored_live == live then return false end
+    node = read_node(run, i, text, at)
+    run.nodes[i] = node
+  end
+  node.waiting, node.live = waiting, live
+  touch(run, node)
+  if node.status <= N.READY then
+    change(run, node, waiting > 0 and N.PENDING or N.READY)
+    if run.requeue and waiting == 0 then queue_again(run, node) end
+  end
+  return true
+end
+
+-- Whether it is done.
+local function derive(run)
+  local graph, i, from, waiting, live = graph_of(run), 0, 0, 0, 0
+  if run.derived == '' then
+    run.releases, run.releasing = {}, false
+    if run.requeue then drop_queues(run) end
+  else
+    i, from, waiting, live = unpack_bytes('>I4I4I4I4', run.derived)
+  end
+  local left, first, stop, text = DERIVED, i, i, nil
+  while i < run.loaded and left > 0 do
+    if i == stop then
+      local indexes = {}
+      first, stop = i, min(run.loaded, i + AT_ONCE)
+      for k = first, stop - 1 do indexes[#indexes + 1] = k end
+      want_cells(graph, indexes)
+      text = call('GETRANGE', run_key('nodes', run), first * NODE_CELL, stop * NODE_CELL - 1)
+    end
+    local parents = some_parents(graph, i, from, AT_ONCE)
+    local more_waiting, more_live = count_parents(run, parents)
+    waiting, live, left, from = waiting + more_waiting, live + more_live, left - 1 - #parents, from + #parents
+    if from == graph_cell(graph, i).parents then
+      if set_counters(run, i, waiting, live, text, (i - first) * NODE_CELL + 1) then left = left - CHANGED end
+      i, from, waiting, live = i + 1, 0, 0, 0
+    end
+  end
+  run.changed = true
+  if i < run.loaded then
+    run.derived = pack('>I4I4I4I4', i, from, waiting, live)
+    return false
+  end
+  run.derived, run.requeue = '', false
+  return true
 end
 
 local function finish(run, op)
@@ -294,7 +353,6 @@ local function finish(run, op)
     run.gate, run.stopping = G.OPEN, false
     local timeout = text(run, 'timeout')
     if moved and timeout then run.deadline = now + tonumber(timeout) end
-    rederive(run)
   else
     run.gate = G.SHUT
   end
@@ -331,8 +389,9 @@ rewrite = function(op)
     seen[row.i] = true
   end
   if #changed > 0 then return refused('changed', concat(changed, ',')) end
+  if op.finish and op.finish.open and not derive(run) then return {'rewritten', news_of(run), 0} end
   if op.finish then finish(run, op.finish) end
-  return {'rewritten', news_of(run)}
+  return {'rewritten', news_of(run), 1}
 end
 
 end

@@ -27,7 +27,7 @@ local function begin(marker, offset)
   end
   S = {
     runs = {}, numbers = {}, run_order = {}, graphs = {}, claims = {}, workers = {}, indexes = {}, index_order = {},
-    names = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},
+    names = {}, records = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},
   }
 end
 

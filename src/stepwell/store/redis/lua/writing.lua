@@ -8,12 +8,13 @@ local function write_run(run)
   local ready = {}
   for lane, count in pairs(run.ready) do insert(ready, pack('>I2I4', lane, count)) end
   local fields = {
-    'cell', pack(RUN_CELL, run.status, run.gate, (run.stopping and 1 or 0) + (run.releasing and 2 or 0), run.open, run.active, run.failed, run.running,
+    'cell', pack(RUN_CELL, run.status, run.gate, (run.stopping and 1 or 0) + (run.releasing and 2 or 0) + (run.requeue and 4 or 0), run.open, run.active, run.failed, run.running,
       run.tolerated, run.seq, run.loaded, run.heals, run.orders, packed_time(run.started), packed_time(run.ended),
       packed_time(run.deadline), packed_time(run.cancel_at), packed_time(run.expires), run.reported, packed_time(run.due_first)),
     'ready', concat(ready),
   }
   local gone = {}
+  if run.derived ~= run.was_derived then set_text(run, 'derived', run.derived ~= '' and run.derived or nil) end
   for name in pairs(run.texts_touched) do
     if run.texts[name] then
       insert(fields, name)

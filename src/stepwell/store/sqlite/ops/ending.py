@@ -37,16 +37,20 @@ from ...rules.codes import (
 from ...rules.verdicts import Conclusion, conclude
 from ..lanes import Lanes
 
+ANY_STOPS = "SELECT 1 FROM run INDEXED BY run_stopping WHERE stopping AND status < 4 LIMIT 1"
+
 
 class Transaction:
     """A connection inside a transaction, and the time all of it happens at."""
 
-    __slots__ = ("db", "execute", "lanes", "now")
+    __slots__ = ("db", "execute", "lanes", "nothing_stops", "now")
 
     def __init__(self, cursor: apsw.Cursor, now: int, lanes: Lanes) -> None:
         self.db = cursor.connection
         self.now = now
         self.lanes = lanes
+        self.nothing_stops = False
+        """Known: no run in the whole file is to stop."""
         self.execute = cursor.execute
         """On one cursor, which is faster than one for each statement: what it returned is over with the next call."""
 

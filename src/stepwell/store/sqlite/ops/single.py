@@ -47,7 +47,7 @@ from ...rules.codes import (
 )
 from ...rules.payloads import LARGE, is_large
 from ..payloads import pack
-from .ending import Transaction, conclude_one
+from .ending import ANY_STOPS, Transaction, conclude_one
 
 FEW = 4
 
@@ -124,9 +124,9 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     return Settled(False, conclude_one(tx, counted))
 
 
-_FIRST_CHILDREN = """
+_FIRST_CHILDREN = f"""
 SELECT n.idx, n.waiting, n.status, n.attempt + 1, n.failures, n.losses, n.generation, n.postponed,
-       n.lane, (SELECT has_needs FROM graph WHERE key = ?2)
+       n.lane, (SELECT has_needs FROM graph WHERE key = ?2), ({ANY_STOPS})
   FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child
  WHERE edge.graph = ?2 AND edge.parent = ?3 LIMIT 2
 """
@@ -161,7 +161,7 @@ def hand_on(tx: Transaction, op: Settle, claim: Claim) -> tuple[Settled, Candida
     children = tx.all(_FIRST_CHILDREN, (run, graph, idx))
     if len(children) != 1 or children[0][1:3] != (1, N_PENDING):
         return None
-    child, _, _, next_number, failures, losses, generation, postponed, lane, has_needs = children[0]
+    child, _, _, next_number, failures, losses, generation, postponed, lane, has_needs, stops = children[0]
     if not any(limit and tx.lanes.key(tx.db, wanted) == lane for wanted, limit in claim.lanes):
         return None
     tx.execute(_CLAIM, (claim.claim_id, claim.worker, tx.now))
@@ -174,6 +174,7 @@ def hand_on(tx: Transaction, op: Settle, claim: Claim) -> tuple[Settled, Candida
     tx.execute(_START_CHILD, (next_number, run, child))
     tx.execute(_COUNT_BOTH, (run,))
     tx.execute(_NOTE_BOTH, (run, seq, tx.now, idx, number, child, next_number))
+    tx.nothing_stops = stops is None
     news = RunNews(RunId(run_id), RUN_STATUS[status], GateState.OPEN, purpose, opened - 1, active, failed, seq + 1)
     taken = Candidate(
         run, run_id, child, next_number, failures, losses, has_needs, generation, 0, seq + 1, 0, postponed

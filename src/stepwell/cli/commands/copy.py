@@ -1,0 +1,70 @@
+"""The command that brings runs from one store to another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import typer
+
+from ...errors import StoreError
+from ...runner.procedures.copy_runs import CopiedRun, copy_runs
+from ...store import open_store, public
+from ..connect import Connection, store_exists
+from ..exits import ExitCode
+from ..show.words import count, plain
+from ..streams import json_text, say
+
+
+def copy(
+    connection: Connection,
+    source: str,
+    target: str,
+    *,
+    runs: Sequence[str] | None,
+    unfinished: bool,
+    trust: bool,
+    wait: float,
+    as_json: bool,
+) -> None:
+    if not store_exists(source):
+        raise StoreError(f"store {public(source)}: there is no such file")
+    here = open_store(source)
+    try:
+        there = open_store(target)
+        try:
+            copying = copy_runs(here, there, only=runs or (), unfinished=unfinished, trust=trust, wait_seconds=wait)
+            done = []
+            for each in copying:
+                done.append(each)
+                if not as_json and (each.outcome in ("moved", "refused") or each.detail):
+                    say(_line(each))
+        finally:
+            there.close()
+    finally:
+        here.close()
+    if as_json:
+        say(json_text({"from": here.url, "to": there.url, "runs": [each._asdict() for each in done]}))
+    else:
+        outcomes = Counter(each.outcome for each in done)
+        nodes, attempts = sum(each.nodes for each in done), sum(each.attempts for each in done)
+        told = ", ".join(f"{number} {_WORDS[outcome]}" for outcome, number in sorted(outcomes.items()))
+        say(
+            f"{count(len(done), 'run')}: {told or 'nothing to copy'} ({count(nodes, 'node')}, {count(attempts, 'attempt')})"
+        )
+    if any(each.outcome == "refused" for each in done):
+        raise typer.Exit(ExitCode.CONFLICT)
+
+
+_WORDS = {
+    "copied": "copied and audited",
+    "moved": "moved and audited",
+    "there": "there already",
+    "left": "left where they are",
+    "refused": "not copied",
+}
+
+
+def _line(each: CopiedRun) -> str:
+    detail = f": {each.detail}" if each.detail else ""
+    return f"{each.run_id}  {plain(each.workflow)}  {_WORDS[each.outcome]}{detail}"

@@ -1,0 +1,50 @@
+"""`stepwell serve`: the HTTP API, and a runner beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from ...errors import InputError
+from ...store import open_store, public
+from ..connect import Connection
+from .run import import_all
+
+
+def serve(
+    connection: Connection,
+    modules: Sequence[str] | None,
+    *,
+    host: str,
+    port: int,
+    no_runner: bool,
+    allow_host: Sequence[str] | None,
+) -> None:
+    try:
+        from ...server.serving import Serving
+    except ModuleNotFoundError as error:
+        raise InputError(f"serving needs {error.name}: pip install 'stepwell[server]'") from None
+    workflows = import_all(modules or ())
+    settings = connection.settings
+    worker: dict[str, Any] | None = None
+    if not no_runner:
+        worker = {name: value for name, value in settings.for_workers.items() if name != "jobs"}
+        worker["workflows"] = workflows
+    store = open_store(settings.store)
+    try:
+        serving = Serving(
+            store,
+            host=host,
+            port=port,
+            hosts=(*settings.allowed_hosts, *(allow_host or ())),
+            worker=worker,
+            handlers=connection.handlers(),
+            jobs=(*settings.jobs, *(modules or ())),
+        )
+        works = "no runner: workers elsewhere run the bodies" if no_runner else "a runner works in this process"
+        told = f"serving {public(store.url)} at {serving.url}, {works}; Ctrl-C ends it"
+        serving.run(lambda: typer.echo(told, err=True))
+    finally:
+        store.close()

@@ -1,0 +1,69 @@
+"""`stepwell token`: the tokens of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from ...server.access.tokens import Token, all_tokens, create_token, revoke_token
+from ...store import open_store
+from ...words import iso
+from ..connect import Connection
+from ..show.words import plain
+from ..streams import json_text, say
+
+
+def create(connection: Connection, *, scope: Sequence[str] | None, name: str, days: float, as_json: bool) -> None:
+    store = open_store(connection.settings.store)
+    try:
+        text, token = create_token(store, scope or ("read",), name=name, days=days)
+        now = store.now()
+    finally:
+        store.close()
+    if as_json:
+        say(json_text({"token": text, **_record(token, now)}))
+        return
+    say(text)
+    typer.echo(
+        f"scope {', '.join(token.scopes)}, until {iso(token.expires_at)}; it is shown only now. From now on every request to a "
+        f"server of this store needs a token",
+        err=True,
+    )
+
+
+def ls(connection: Connection, *, as_json: bool) -> None:
+    with connection.store() as store:
+        found, now = list(all_tokens(store)), store.now()
+    if as_json:
+        say(json_text([_record(token, now) for token in found]))
+        return
+    if not found:
+        typer.echo("no token was made: whoever is on this machine may use a server of this store", err=True)
+        return
+    from ..show.screen import console, table
+
+    made = table("token", "name", "scope", "is", "until", wrapped=("name",))
+    for token in found:
+        made.add_row(
+            token.id, plain(token.name), ", ".join(token.scopes), token.status(now), iso(token.expires_at) or ""
+        )
+    console().print(made)
+
+
+def revoke(connection: Connection, identity: str) -> None:
+    with connection.store() as store:
+        token = revoke_token(store, identity)
+    say(f"token {token.id} is revoked")
+
+
+def _record(token: Token, now: int) -> dict[str, object]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scopes": list(token.scopes),
+        "status": token.status(now),
+        "created_at": iso(token.created_at),
+        "expires_at": iso(token.expires_at),
+        "revoked_at": iso(token.revoked_at),
+    }

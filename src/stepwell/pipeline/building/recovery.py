@@ -1,0 +1,124 @@
+"""After a crash: runs that another process left are finished, what they settled is published, what failed is written down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...clock import SECOND
+from ...commands import DEFAULT_STORE
+from ...errors import StepwellError
+from ..staleness.standing import FRESH
+from ..staleness.units import Unit, unit_id
+from ..states.records import Failure
+from .work import Runs, results_of
+
+if TYPE_CHECKING:
+    from ...runner import Run
+    from ..looking import View
+
+TOKEN_RUN = 32
+"""Digits of a run id, which the token of a draft begins with."""
+
+
+class Recovery:
+    """What a scan does first. The lease is held: nobody else works on runs of this root."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._failed: dict[str, tuple[tuple[str, str], Run]] = {}
+
+    def recover(self, drafts: Iterable[str], died: int | None) -> bool:
+        """Go on with runs that another process left, and publish what was settled and not published; whether there was any.
+
+        `died` is the number of a scan that may not have come to its end.
+        """
+        wanted: dict[str, list[str]] = {}
+        for path in drafts:
+            token = path.rpartition("/")[2].partition("-")[2]
+            if len(token) > TOKEN_RUN and token[TOKEN_RUN] == ".":
+                wanted.setdefault(token[:TOKEN_RUN], []).append(path.lstrip("/"))
+        if self._runs.given is None and not wanted and not os.path.exists(DEFAULT_STORE.removeprefix("sqlite:///")):
+            return False
+        engine = self._runs.engine
+        self._runs.paused = {unit: run.id for run in self._find("PAUSED") for unit in _units_of(run)}
+        left = [run for status in ("PENDING", "RUNNING", "CANCELLING") for run in self._find(status)]
+        for run in left:
+            try:
+                engine.adopt(run.id).wait()
+            except StepwellError:
+                run.cancel()  # its code is gone: what is still stale is planned anew
+                run.wait()
+        ended = [] if died is None else self._find("FAILED", scan=str(died))
+        for run_id in dict.fromkeys([*wanted, *(run.id for run in (*left, *ended))]):
+            self._publish(run_id, wanted.get(run_id, []))
+        return bool(left or wanted)
+
+    def _find(self, status: str, **tags: str) -> Sequence[Run]:
+        tag = {**self._runs.own_tag, **tags}
+        return self._runs.engine.runs(workflow=self._runs.workflow, status=status, tag=tag, limit=1_000)
+
+    def _publish(self, run_id: str, drafts: Sequence[str]) -> None:
+        """Publish what a run settled, unless it was published, or nobody knows the run any more. Its other drafts are of
+        attempts that were lost.
+        """
+        try:
+            run = self._runs.engine.get(run_id)
+        except StepwellError:
+            return
+        made, failed = results_of(run)
+        store = self._runs.pipeline.store
+        known = store.records.find(address for outputs in made.values() for address in outputs)
+        newer = {
+            unit: outputs
+            for unit, outputs in made.items()
+            if all(
+                address not in known or known[address].produced_at <= each["record"]["producedAt"]
+                for address, each in outputs.items()
+            )
+        }
+        self._runs.publish(newer, {address: each.content_hash for address, each in known.items()}, set())
+        for name in drafts:
+            store.drafts.discard(store.drafts.named("", name, ""))
+        self._failed |= {unit: (error, run) for unit, error in failed.items()}
+
+    def note_failures(self, view: View) -> None:
+        """Have what failed back off, although whoever started it did not live to write it down."""
+        if not self._failed:
+            return
+        notes: dict[str, Failure | None] = {}
+        for unit in view.model.all_units():
+            found = self._failed.get(unit.id)
+            if found is not None and self._counts(unit, view, found[1]):
+                notes[unit.id] = self._runs.failure(unit, view, found[0], found[1].id)
+        self._failed.clear()
+        self._runs.note(notes, view)
+        view.model.touch(
+            [path for unit in view.model.all_units() if unit.id in notes for path in unit.outputs.values()]
+        )
+
+    def _counts(self, unit: Unit, view: View, run: Run) -> bool:
+        """Whether it would fail again: nobody wrote it down, and neither its code nor its inputs have changed since."""
+        began = run.row.created_at / SECOND
+        known = view.snapshot.failures.get(unit.id)
+        if known is not None and (known.run_id == run.id or known.last_failed_at >= began):
+            return False
+        if (
+            view.model.standing(unit) is FRESH
+            or dict(run.row.tags).get("code") != self._runs.tags(unit.stage.name)["code"]
+        ):
+            return False
+        stamps = [view.model.stamp(path) for path in unit.input_paths()]
+        return all(stamp is None or stamp[1] / 1e9 < began for stamp in stamps)
+
+
+def _units_of(run: Run) -> list[str]:
+    """What a run was started for, but for what it has done."""
+    made, failed = results_of(run)
+    found: list[str] = []
+    for node in run.graph.nodes.values():
+        args: dict[str, Any] = dict(node.args)
+        keys = [args["key"]] if "key" in args else [key for key, _ in args.get("units", ())]
+        found += [unit_id(args["stage"], key) for key in keys]
+    return [unit for unit in found if unit not in made and unit not in failed]

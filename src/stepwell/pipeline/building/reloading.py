@@ -1,0 +1,68 @@
+"""`Reloader`: pipelines are made anew when a file they are written in has changed, in the same process."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ..codehash.loaded import loaded
+from ..states.listing import Stamp, stamp_of
+
+if TYPE_CHECKING:
+    from ..pipeline import Pipeline
+
+
+class Reloader:
+    """Every module of the project is imported again, because one may hold what it imported from another."""
+
+    def __init__(self, find: Callable[[], Sequence[Pipeline]]) -> None:
+        self._find = find
+        self._documents: dict[str, Stamp | None] = {}
+        self._tried: dict[str, Stamp | None] = {}
+        """What could not be loaded as it was: it is not tried again before it changes."""
+
+    def found(self) -> Sequence[Pipeline]:
+        """The pipelines, for the first time."""
+        pipelines = self._find()
+        self._note(pipelines)
+        return pipelines
+
+    def _note(self, pipelines: Sequence[Pipeline]) -> None:
+        loaded.look()
+        self._documents = {p.home: stamp_of(p.home) for p in pipelines if os.path.isfile(p.home)}
+
+    def changed(self) -> list[str]:
+        """The files that are not what runs here, and have not been tried."""
+        documents = [file for file, stamp in self._documents.items() if stamp_of(file) != stamp]
+        return [
+            file
+            for file in (*loaded.changed(), *documents)
+            if file not in self._tried or self._tried[file] != stamp_of(file)
+        ]
+
+    def reload(self) -> Sequence[Pipeline]:
+        """The pipelines as they are written now. If they cannot be loaded, the error is raised and nothing has changed."""
+        changed = self.changed()
+        self._tried = {file: stamp_of(file) for file in changed}
+        before = {name: sys.modules[name] for name in loaded.modules()}
+        for file in changed:  # what was compiled of it may have the same size, and be of the same second
+            with suppress(OSError, NotImplementedError, ValueError):
+                os.unlink(importlib.util.cache_from_source(file))
+        for name in before:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+        try:
+            pipelines = self._find()
+        except BaseException:
+            for name in loaded.modules():
+                del sys.modules[name]
+            sys.modules.update(before)
+            raise
+        self._tried = {}
+        self._note(pipelines)
+        return pipelines

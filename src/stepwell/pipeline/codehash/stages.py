@@ -1,0 +1,138 @@
+"""What the stages of a pipeline are made of: their hashes, found once, and again when a module was reloaded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from ...codec import encode_checked
+from ...errors import DefinitionError
+from ...version import __version__
+from ..stage import Stage
+from ..staleness.judge import Current
+from ..states.listing import is_recent, stamp_of
+from ..states.notes import keep_code, known_code
+from ..states.port import StateStore
+from .loaded import loaded
+
+if TYPE_CHECKING:
+    from .code import Code
+
+
+class StageCodes:
+    """The code of each stage of one pipeline."""
+
+    def __init__(
+        self, name: str, stages: Mapping[str, Stage], store: Callable[[], StateStore], skipped: tuple[type, ...]
+    ) -> None:
+        self._pipeline = name
+        self._stages = stages
+        self._store = store
+        self._skipped = skipped
+        self._code: dict[str, Code] = {}
+        self._current: dict[str, Current] = {}
+        loaded.look()
+
+    def of(self, stage: str) -> Code:
+        """What a stage is made of: its function, and what that uses of the project."""
+        found = self._code.get(stage)
+        if found is None:
+            from .code import code_of
+
+            given = self._stages[stage]
+            # The body of a document says what stands for its code.
+            function, version = getattr(given.function, "code", (given.function, None))
+            found = code_of(function, version=given.version or version, uses=given.uses, skipped=self._skipped)
+            loaded.look()
+            if changed := loaded.changed(found.files):
+                raise DefinitionError(
+                    f"pipeline {self._pipeline!r}: {changed[0]} was changed after this process had imported it, so what stage "
+                    f"{stage!r} runs is not what is written there; restart the process, or reload the module"
+                )
+            self._code[stage] = found
+        return found
+
+    def current(self, stage: str) -> Current:
+        """What tells whether states of a stage are up to date with it."""
+        found = self._current.get(stage)
+        if found is None:
+            from .code import code_of, config_hash
+
+            given = self._stages[stage]
+            known = self._known_hash(given)
+            checked = "" if given.validate is None else code_of(given.validate, skipped=self._skipped).hash
+            found = Current(
+                known or self.of(stage).hash, config_hash(given.config, given.handler), checked, given.min_size
+            )
+            self._current[stage] = found
+        return found
+
+    def fingerprint(self) -> str:
+        """Changes with everything that standings follow from, besides what is in the store."""
+        told = [
+            [stage.name, [(name, p.text) for name, p in stage.inputs.items()],
+             [(name, o.pattern.text) for name, o in stage.outputs.items()], stage.collect, stage.quiet, dict(stage.filters),
+             list(self.current(stage.name)), stage.entities is not None, sorted(stage.gates)]
+            for stage in self._stages.values()
+        ]  # fmt: skip
+        return sha256(encode_checked([told, __version__])).hexdigest()
+
+    def keep(self, stage: str) -> None:
+        """Write down what a stage is made of, for `why` to compare with later."""
+        notes = self._store().notes
+        if known_code(notes, self.current(stage).code_hash) is None:
+            code = self.of(stage)
+            keep_code(notes, code.hash, {name: part[0] for name, part in code.parts.items()})
+
+    def stamps(self) -> dict[str, Any]:
+        """The hash of each stage, with the stamps of the files it was found in: while they are the same, it is."""
+        stamps = {}
+        known = self._store().cache.read().verdict.get("code", {})
+        for name, stage in self._stages.items():
+            code = self._code.get(name)
+            if code is None:
+                if self._known_hash(stage) is not None:
+                    stamps[name] = known[name]
+            elif code.is_static and stage.function is not None and not stage.uses:
+                files = [[file, list(stamp or ())] for file, stamp in sorted(code.files.items())]
+                stamps[name] = [_function_name(stage.function), code.hash, files]
+        return stamps
+
+    def _known_hash(self, stage: Stage) -> str | None:
+        """The hash of a stage that the cache knows, if none of its files has changed since."""
+        if stage.name in self._code or stage.function is None:
+            return None
+        found = self._store().cache.read().verdict.get("code", {}).get(stage.name)
+        if found is None or found[0] != _function_name(stage.function):
+            return None
+        now = time.time_ns()
+        for file, stamp in found[2]:
+            seen = stamp_of(file)
+            if seen is None or list(seen) != stamp or is_recent(seen, now):
+                return None
+        return str(found[1])
+
+    def refresh(self) -> None:
+        """Look again at the code of stages whose modules were reloaded. What was only written to a file does not run here."""
+        loaded.look()
+        for name, stage in self._stages.items():
+            known = self._code.get(name)
+            if known is not None:
+                same = known.is_current
+            else:
+                same = name not in self._current or self._known_hash(stage) is not None or self._is_outdated(stage)
+            if not same:
+                self._code.pop(name, None)
+                self._current.pop(name, None)
+
+    def _is_outdated(self, stage: Stage) -> bool:
+        """Whether a file that the cached hash of a stage was found in is no longer what runs."""
+        found = self._store().cache.read().verdict.get("code", {}).get(stage.name)
+        return found is not None and bool(loaded.changed([file for file, _ in found[2]]))
+
+
+def _function_name(function: Callable[..., Any]) -> str:
+    code = getattr(function, "__code__", None)
+    return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}"

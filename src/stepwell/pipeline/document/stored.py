@@ -1,0 +1,57 @@
+"""Pipelines that were saved: immutable versions in the engine's store, found by name, one version of each active."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...codec import encode_checked
+from ...handlers import Handlers
+from ...model import SaveVersion, VersionSaved
+from ...runner.documents import Documents, SavedDocument
+from .load import content_of_file, load_pipeline_text
+
+if TYPE_CHECKING:
+    from ...store import Store
+    from ..pipeline import Pipeline
+
+STORED = "stored:"
+"""What the home of a saved pipeline begins with: `stored:auto-blog@3`."""
+
+
+def save_pipeline(store: Store, file: str) -> SavedDocument:
+    """Store the pipeline in a file, which was checked before. The same content is the same version."""
+    name, data = content_of_file(file)
+    content = encode_checked(data)
+    digest = sha256(content).hexdigest()
+    (receipt,) = store.commit([SaveVersion("pipeline", name, digest, content)])
+    assert isinstance(receipt, VersionSaved)
+    return SavedDocument(name, receipt.number, digest, not receipt.existed, receipt.active)
+
+
+def stored_pipeline(
+    store: Store, text: str, *, handlers: Handlers | None = None, jobs: tuple[str, ...] = ()
+) -> Pipeline:
+    """The saved pipeline that `auto-blog`, or `auto-blog@3`, means."""
+    row = Documents(store, handlers or Handlers(), "pipeline").row(text)
+    home = f"{STORED}{row.name}@{row.number}"
+    return load_pipeline_text(
+        row.body or b"", source=f"{row.name}@{row.number}", home=home, handlers=handlers, jobs=jobs
+    )
+
+
+def load_home(home: str) -> Pipeline:
+    """A saved pipeline in a process that has only its name: from the store of this process's settings."""
+    from ...settings import read_settings
+    from ...store import open_store
+
+    settings = read_settings({}, os.environ, Path.cwd())
+    store = open_store(settings.store)
+    try:
+        return stored_pipeline(
+            store, home.removeprefix(STORED), handlers=Handlers.of_settings(settings), jobs=settings.jobs
+        )
+    finally:
+        store.close()

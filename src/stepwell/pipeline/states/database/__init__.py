@@ -1,0 +1,16 @@
+"""States in a database: SQLite for one machine, PostgreSQL for many."""
+
+from __future__ import annotations
+
+from .store import DatabaseStates
+
+
+def open_database_states(url: str, pipeline: str = "") -> DatabaseStates:
+    """The states in a database; its driver is loaded only now."""
+    if url.startswith("sqlite:///"):
+        from .sqlite import SqliteDatabase
+
+        return DatabaseStates(SqliteDatabase(url), pipeline)
+    from .postgres import PostgresDatabase
+
+    return DatabaseStates(PostgresDatabase(url), pipeline)

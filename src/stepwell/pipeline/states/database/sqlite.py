@@ -1,0 +1,85 @@
+"""SQLite for states: one file, and a folder beside it for what bodies write and read."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from urllib.parse import unquote
+
+import apsw
+
+from ....errors import StoreBusy
+from ..files.lease import hold_lease, lease_number
+from .schema import statements
+
+
+class SqliteDatabase:
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.path = os.path.abspath(unquote(url.removeprefix("sqlite:///")))
+        self.scratch = f"{self.path}-files"
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        self._lock = threading.RLock()
+        self._connection = self._connect("FULL")
+        self._quick = self._connect("NORMAL")
+        """A crash of the machine may undo what it wrote last; never a crash of the process."""
+        for statement in statements():
+            self._connection.execute(statement)
+
+    def _connect(self, synchronous: str) -> apsw.Connection:
+        connection = apsw.Connection(self.path)
+        connection.set_busy_timeout(60_000)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute(f"PRAGMA synchronous={synchronous}")
+        return connection
+
+    def close(self) -> None:
+        self._connection.close()
+        self._quick.close()
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock:
+            return list(self._connection.execute(statement, tuple(values)))
+
+    @contextmanager
+    def changing(self, *, durable: bool = True) -> Iterator[_Change]:
+        with self._lock:
+            connection = self._connection if durable else self._quick
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except apsw.BusyError:
+                raise StoreBusy(f"{self.url} is locked by another process") from None
+            try:
+                yield _Change(connection)
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    def change_mark(self) -> object:
+        with self._lock:
+            return self._connection.pragma("data_version"), self._connection.total_changes()
+
+    def lease(self, name: str, patience: float) -> AbstractContextManager[Callable[[], bool]]:
+        return hold_lease(f"{self.path}.{name}.lease", name, patience)
+
+    def lease_number(self, name: str) -> int:
+        return lease_number(f"{self.path}.{name}.lease")
+
+
+class _Change:
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        return list(self._connection.execute(statement, tuple(values)))
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> None:
+        self._connection.execute(statement, tuple(values))
+
+    def run_many(self, statement: str, values: Sequence[Sequence[Any]]) -> None:
+        if values:
+            self._connection.executemany(statement, [tuple(each) for each in values])

@@ -1,0 +1,207 @@
+"""States in a database: the content of files by hash, records beside them, all changes of a batch in one transaction."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ....ids import time_ordered
+from ...patterns.paths import checked_path
+from ..address import member_paths
+from ..files.drafts import discard
+from ..listing import Folder
+from ..notes import read_failures
+from ..port import Draft, Publication, Published, Wanted
+from ..records import Record, members_hash
+from ..snapshot import Snapshot
+from .files import DatabaseFiles
+from .kept import DatabaseDrafts, DatabaseNotes, DatabaseRecords, NoCache, find_records, name_of, written
+from .port import Change, Database, rows_of
+from .schema import FILES, WRITE_FILE, WRITE_NOTE, WRITE_RECORD
+
+FORGOTTEN_SECONDS = 86_400.0
+"""Drafts that are older belong to nobody any more; nor do contents that no state has."""
+
+
+class DatabaseStates:
+    """The states of pipelines in one database: `sqlite:///states.db`, or `postgresql://...`."""
+
+    def __init__(self, database: Database, pipeline: str = "") -> None:
+        self.url = database.url
+        self.pipeline = pipeline
+        self.files = DatabaseFiles(database)
+        self.records = DatabaseRecords(database)
+        self.drafts = DatabaseDrafts(database)
+        self.notes = DatabaseNotes(database)
+        self.cache = NoCache()
+        self._database = database
+
+    def close(self) -> None:
+        self._database.close()
+
+    @property
+    def root_id(self) -> str:
+        ask = "SELECT value FROM state_notes WHERE kind = 'root' AND key = 'id'"
+        found = self._database.rows(ask)
+        if not found:
+            with self._database.changing() as change:
+                change.run(
+                    "INSERT INTO state_notes (kind, key, value) VALUES ('root', 'id', ?) ON CONFLICT DO NOTHING",
+                    (time_ordered(),),
+                )
+            found = self._database.rows(ask)
+        return str(found[0][0])
+
+    def lease(self, name: str, patience: float) -> AbstractContextManager[Callable[[], bool]]:
+        return self._database.lease(checked_path(name), patience)
+
+    def lease_number(self, name: str) -> int:
+        return self._database.lease_number(checked_path(name))
+
+    def snapshot(self, wanted: Wanted, folders: Sequence[Folder] | None = None) -> Snapshot:
+        snapshot = Snapshot(self.files.find_hash)
+        for folder in self.files.walk(wanted) if folders is None else folders:
+            snapshot.tree[folder.path] = {name: folder.stamp(position) for position, name in enumerate(folder.names)}
+        for path, content in self._database.rows(f"SELECT path, content FROM states WHERE {FILES}"):
+            snapshot.hashes[path] = content
+        snapshot.records = self.records.all()
+        snapshot.failures = read_failures(self.notes)
+        return snapshot
+
+    # Changing
+
+    def publish(self, publications: Sequence[Publication]) -> list[Published]:
+        """One transaction: what is in it is seen, all of it or nothing."""
+        with self._database.changing() as change:
+            batch = _Batch(change, publications, self.files)
+            answers = [batch.publish(each) for each in publications]
+            batch.write()
+        for each in publications:
+            discard(each.draft)
+        return answers
+
+    def finish(self, folders: Iterable[Folder]) -> list[str]:
+        """Nothing is ever half done. Once a day, what nobody needs any more is removed."""
+        now = time.time_ns()
+        long_ago = now - int(FORGOTTEN_SECONDS * 1e9)
+        known = self._database.rows("SELECT value FROM state_notes WHERE kind = 'root' AND key = 'cleaned'")
+        if known and long_ago < int(known[0][0]) <= now:
+            return []
+        with self._database.changing() as change:
+            change.run("DELETE FROM state_drafts WHERE added < ?", (long_ago,))
+            change.run(
+                "DELETE FROM state_contents WHERE added < ? AND NOT EXISTS (SELECT 1 FROM states WHERE content = hash) "
+                "AND NOT EXISTS (SELECT 1 FROM state_aside WHERE content = hash)",
+                (long_ago,),
+            )
+            change.run(WRITE_NOTE, ("root", "cleaned", str(now)))
+        self._remove_old_files()
+        return []
+
+    def _remove_old_files(self) -> None:
+        """Of this machine: what bodies left that were killed, and copies that they read."""
+        for kind in ("drafts", "reads"):
+            home = os.path.join(self._database.scratch, kind)
+            for name in os.listdir(home) if os.path.isdir(home) else ():
+                place = os.path.join(home, name)
+                if time.time() - os.lstat(place).st_mtime > FORGOTTEN_SECONDS:
+                    discard(Draft("", place, ""))
+
+    def remove(self, addresses: Iterable[str]) -> list[str]:
+        with self._database.changing() as change:
+            known = find_records(change, addresses)
+            paths = [path for address, record in known.items() for path in (address, *_members(address, record))]
+            change.run_many("DELETE FROM states WHERE path = ?", [(path,) for path in paths])
+        return list(known)
+
+
+def _members(address: str, record: Record | None) -> list[str]:
+    return [] if record is None or record.members is None else member_paths(address, record.members)
+
+
+class _Batch:
+    """Publications of one transaction: what they find is read at once, and what they change is written at once."""
+
+    def __init__(self, change: Change, publications: Sequence[Publication], files: DatabaseFiles) -> None:
+        self._change = change
+        self._files = files
+        self._drafts = {
+            name
+            for (name,) in rows_of(
+                change, "SELECT name FROM state_drafts WHERE name IN", [name_of(each.draft) for each in publications]
+            )
+        }
+        self._former = find_records(change, [each.draft.address for each in publications])
+        paths = [
+            path
+            for each in publications
+            for path in (each.draft.address, *_members(each.draft.address, each.record))
+        ]  # fmt: skip
+        self._there: dict[str, str] = dict(
+            rows_of(change, f"SELECT path, content FROM states WHERE {FILES} AND path IN", paths)
+        )
+        digests = [
+            d for each in publications for d in (each.record.content_hash, *(each.record.members or {}).values())
+        ]
+        self._sizes: dict[str, int] = dict(
+            rows_of(change, "SELECT hash, length(body) FROM state_contents WHERE hash IN", digests)
+        )
+        self._files_written: list[tuple[Any, ...]] = []
+        self._records_written: list[tuple[str, str, str]] = []
+        self._aside: list[tuple[str, str, int]] = []
+        self._removed: list[tuple[str]] = []
+        self._published: list[tuple[str]] = []
+
+    def publish(self, publication: Publication) -> Published:
+        draft, record, expected, replace = publication
+        address, there = draft.address, self._content_at(draft.address, record)
+        if name_of(draft) not in self._drafts:
+            done = there == record.content_hash
+            return Published(address, done, "" if done else "lost")
+        self._published.append((name_of(draft),))
+        if there not in (None, record.content_hash) and expected is None and not replace:
+            return Published(address, False, "unrecorded")
+        now = time.time_ns()
+        if there is not None and there not in (expected, record.content_hash) and record.members is None:
+            self._aside.append((address, there, now))
+        text = written(record.to_json())
+        if record.members is None:
+            self._write(address, record.content_hash, text, now)
+            return Published(address, True)
+        kept = set(_members(address, record))
+        former = self._former.get(address)
+        self._removed += [(path,) for path in _members(address, former) if path not in kept]
+        if address.endswith("/"):  # also what somebody else put there
+            self._removed += [(address + name,) for name in self._files.members(address) if address + name not in kept]
+        for path, digest in zip(_members(address, record), record.members.values(), strict=True):
+            self._write(checked_path(path), digest, None, now)
+        self._records_written.append((address, record.content_hash, text))
+        return Published(address, True)
+
+    def _write(self, path: str, digest: str, record: str | None, now: int) -> None:
+        self._files_written.append((path, digest, self._sizes[digest], now, record))
+
+    def _content_at(self, address: str, record: Record) -> str | None:
+        """The content hash of what is at the final place now; None if there is nothing."""
+        if record.members is None:
+            return self._there.get(address)
+        if address.endswith("/"):
+            found = self._files.members(address)
+            return members_hash(found) if found else None
+        members = {
+            name: self._there.get(path) for name, path in zip(record.members, _members(address, record), strict=True)
+        }
+        if not members or None in members.values():
+            return None
+        return members_hash({name: digest or "" for name, digest in members.items()})
+
+    def write(self) -> None:
+        run = self._change.run_many
+        run("INSERT INTO state_aside (path, content, at) VALUES (?, ?, ?)", self._aside)
+        run("DELETE FROM states WHERE path = ?", self._removed)
+        run(WRITE_FILE, self._files_written)
+        run(WRITE_RECORD, self._records_written)
+        run("DELETE FROM state_drafts WHERE name = ?", self._published)

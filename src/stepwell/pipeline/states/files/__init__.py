@@ -1,0 +1,1 @@
+"""States as files below a root, with a `.manifest.json` beside them."""

@@ -1,0 +1,48 @@
+"""Drafts beside the place that they are renamed to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from ...patterns.paths import TEMPORARY
+from ..address import draft_name, probe_path, split_address
+from ..port import Draft
+from .local import LocalFiles
+from .syncing import remove_if_there
+
+
+class FileDrafts:
+    """A draft is beside the final place, so that renaming it is one step, and keeps its suffix, which says what it is."""
+
+    def __init__(self, files: LocalFiles) -> None:
+        self._files = files
+
+    def open(self, address: str, token: str) -> Draft:
+        folder, key = split_address(address)
+        probe = probe_path(address)
+        home = os.path.dirname(self._files.file(probe))
+        if not self._files.safe.knows(folder.removesuffix("/")):
+            os.makedirs(home, exist_ok=True)
+            self._files.file(probe)
+        place = os.path.join(home, f"{TEMPORARY}{token}-{draft_name(key)}")
+        if address.endswith("/") or "{" in key:
+            os.mkdir(place)
+        return Draft(address, place, token)
+
+    def keep(self, draft: Draft) -> str:
+        return draft.place[len(self._files.safe.home) + 1 :].replace(os.sep, "/")
+
+    def named(self, address: str, name: str, token: str) -> Draft:
+        return Draft(address, os.path.join(self._files.safe.home, *name.split("/")), token)
+
+    def discard(self, draft: Draft) -> None:
+        discard(draft)
+
+
+def discard(draft: Draft) -> None:
+    """Remove a draft that will not be published."""
+    if os.path.isdir(draft.place):
+        shutil.rmtree(draft.place, ignore_errors=True)
+    else:
+        remove_if_there(draft.place)

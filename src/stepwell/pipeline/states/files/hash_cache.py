@@ -1,0 +1,127 @@
+"""What the last scan knew of the files: their hashes by stamp, and whether anything has changed since."""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from ..address import split_address
+from ..cache import UNKNOWN, Cache, Cached, read_cache, write_cache
+from ..listing import MANIFEST_FILES, SLOW_TICK_NS, Folder, Stamp, is_recent, stamp_of
+from ..snapshot import Snapshot
+from .local import LocalFiles
+from .notes import FileNotes
+
+NO_HASH = UNKNOWN.hex()
+
+
+class HashCache:
+    """Hashes of files, in `.stepwell/<pipeline>.cache`."""
+
+    def __init__(self, files: LocalFiles, notes: FileNotes, pipeline: str) -> None:
+        self._files = files
+        self._notes = notes
+        self._path = os.path.join(files.home, f"{pipeline or 'states'}.cache")
+        self._cache: Cache | None = None
+        self._known: dict[str, dict[str, tuple[Stamp, str]]] = {}
+        self._recent: set[str] = set()
+
+    def read(self) -> Cache:
+        if self._cache is None:
+            self._cache = read_cache(self._path)
+        return self._cache
+
+    def unchanged(self, folders: Sequence[Folder]) -> bool:
+        cached = self.read()
+        if not cached.verdict or len(folders) != len(cached.folders):
+            return False
+        for folder in folders:
+            known = cached.folders.get(folder.path)
+            if known is None or folder.temporary or not known.same(folder):
+                return False
+            if known.manifest_hash and known.manifest_hash != self._manifest_hash(folder.path):
+                return False
+            for position in known.recent:
+                path = f"{folder.path}/{known.names[position]}" if folder.path else known.names[position]
+                if self._files.hash_of(path) != known.hashes[position * 32 : position * 32 + 32].hex():
+                    return False
+        return bool(self._failure_stamps() == cached.verdict.get("failureStamps"))
+
+    def _failure_stamps(self) -> list[list[int] | None]:
+        return [None if each is None else list(each) for each in self._notes.stamps("failures")]
+
+    def _manifest_hash(self, folder: str) -> str:
+        return "".join(self._files.hash_of(f"{folder}/{name}" if folder else name) or "-" for name in MANIFEST_FILES)
+
+    def same_manifest(self, folder: Folder, cached: Cached) -> bool:
+        if cached.manifest != [None if each is None else list(each) for each in folder.manifest]:
+            return False
+        return not cached.manifest_hash or cached.manifest_hash == self._manifest_hash(folder.path)
+
+    def changed_paths(self, folder: Folder, cached: Cached, tree: Mapping[str, Stamp]) -> list[str] | None:
+        """What changed in one directory, whose hashes are known from now on; None if a file is gone."""
+        known = self._known[folder.path] = cached.known()
+        if not set(cached.names) <= tree.keys():
+            return None
+        prefix = f"{folder.path}/" if folder.path else ""
+        return [
+            prefix + name
+            for name, stamp in tree.items()
+            if (before := known.get(name)) is None or before[0] != stamp
+        ]  # fmt: skip
+
+    def save(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None:
+        """Remember hashes and the verdict for the next scan."""
+        os.makedirs(self._files.home, exist_ok=True)
+        now = time.time_ns()
+        told = {"failureStamps": self._failure_stamps(), **verdict}
+        with_records = {split_address(address)[0].removesuffix("/") for address in snapshot.records}
+        written = [
+            (folder, self._cached(snapshot, folder, tree, now, folder in with_records))
+            for folder, tree in snapshot.tree.items()
+        ]
+        write_cache(self._path, written, told)
+        self._cache = None
+
+    def _cached(
+        self, snapshot: Snapshot, folder: str, tree: Mapping[str, Stamp], now: int, has_records: bool
+    ) -> Cached:
+        prefix = f"{folder}/" if folder else ""
+        soon = now - SLOW_TICK_NS
+        digests = snapshot.hashes
+        hashes = [digests.get(prefix + name, NO_HASH) for name in tree]
+        recent = [
+            position
+            for position, (name, stamp) in enumerate(tree.items())
+            if (stamp[2] > soon or stamp[1] > soon or prefix + name in self._recent)
+            and hashes[position] is not NO_HASH
+            and (prefix + name in self._recent or is_recent(stamp, now))
+        ]
+        manifest: list[Stamp | None] = [None, None]
+        if has_records:
+            manifest = [stamp_of(f"{self._files.root}/{prefix}{name}") for name in MANIFEST_FILES]
+        doubtful = any(each is not None and is_recent(each, now) for each in manifest)
+        return Cached(
+            list(tree),
+            array("Q", chain.from_iterable(tree.values())).tobytes(),
+            bytes.fromhex("".join(hashes)),
+            recent,
+            list(manifest),
+            self._manifest_hash(folder) if doubtful else "",
+        )
+
+    def find_hash(self, path: str, stamp: Stamp) -> tuple[str, Stamp] | None:
+        """The hash of a file: known for its stamp, or computed of what is read."""
+        folder, _, name = path.rpartition("/")
+        known = self._known.get(folder, {}).get(name)
+        if known is not None and known[0] == stamp:
+            return known[1], stamp
+        # Before it is read: what changes meanwhile is recent, and is read again the next time.
+        if is_recent(stamp, time.time_ns()):
+            self._recent.add(path)
+        digest = self._files.hash_of(path)
+        return None if digest is None else (digest, self._files.stamp(path) or stamp)

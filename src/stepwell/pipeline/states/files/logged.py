@@ -1,0 +1,142 @@
+"""A mapping in two files: `<name>.json`, sorted, for people and repositories, and `<name>.log`, to which changes are appended.
+
+A small one is written anew with each change. In a directory of 10,000 states a change costs one line of the log, and when
+that has grown to a quarter of the rest both are folded into a new `.json`. A line that a crash left half written is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ....codec import encode_checked
+from ....errors import ManifestError
+from ...patterns.paths import TEMPORARY
+from .syncing import remove_if_there, sync_files, sync_folders, write_all, write_durably
+
+FOLD_BYTES = 64 * 1024
+SMALL_BYTES = 16 * 1024
+"""Up to here a change writes the whole `.json` anew."""
+VERSION = 1
+
+
+class Logged:
+    """Values by key below one path, `.../.manifest`. Who changes it holds the lock of the root."""
+
+    def __init__(self, base: str, member: str, pipeline: str = "") -> None:
+        self.json_path = f"{base}.json"
+        self.log_path = f"{base}.log"
+        self._member = member
+        self._pipeline = pipeline
+
+    def read(self) -> dict[str, Any]:
+        """The values by key."""
+        values = self._base()
+        for line in self._lines():
+            if line.get("value") is None:
+                values.pop(line["key"], None)
+            else:
+                values[line["key"]] = line["value"]
+        return values
+
+    def write(self, changes: Mapping[str, Any]) -> tuple[str, str | None]:
+        """Write changes (None removes a key) to a file that is to be synced, and then to be renamed if a name is given."""
+        if _size(self.json_path) + _size(self.log_path) <= SMALL_BYTES:
+            values = {**self.read(), **changes}
+            written = self._written({key: value for key, value in values.items() if value is not None})
+            folder, name = os.path.split(self.json_path)
+            temporary = os.path.join(folder, f"{TEMPORARY}{os.urandom(6).hex()}-{name}")
+            with open(temporary, "xb") as file:
+                file.write(written)
+            return temporary, self.json_path
+        lines = [encode_checked({"key": key, "value": value}) for key, value in changes.items()]
+        descriptor = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            # The first newline ends a line that a crash left half written.
+            write_all(descriptor, b"\n" + b"\n".join(lines) + b"\n")
+        finally:
+            os.close(descriptor)
+        return self.log_path, None
+
+    def written(self) -> None:
+        """After what `write` wrote has been renamed: the log is part of it."""
+        remove_if_there(self.log_path)
+
+    def fold(self, *, always: bool = False) -> bool:
+        """Write both files as one if the log has grown, or `always`; whether it was done."""
+        log = _size(self.log_path)
+        if not log or not (always or log > max(FOLD_BYTES, _size(self.json_path) // 4)):
+            return False
+        values = self.read()
+        if values:
+            write_durably(self.json_path, self._written(values))
+        else:
+            remove_if_there(self.json_path)
+        remove_if_there(self.log_path)
+        return True
+
+    def _written(self, values: Mapping[str, Any]) -> bytes:
+        """One line for each value: people and repositories see what changed."""
+        lines = [b"%s: %s" % (encode_checked(key), encode_checked(values[key])) for key in sorted(values)]
+        head = b'{"version": %d, %s: {\n' % (VERSION, encode_checked(self._member))
+        return head + b",\n".join(lines) + b"\n}}\n"
+
+    def _base(self) -> dict[str, Any]:
+        try:
+            with open(self.json_path, "rb") as file:
+                found = json.loads(file.read())
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise self._unreadable(self.json_path, str(error)) from None
+        values = found.get(self._member) if isinstance(found, dict) else None
+        if not isinstance(values, dict):
+            raise self._unreadable(self.json_path, f"it has no {self._member!r}")
+        if found.get("version", VERSION) > VERSION:
+            raise self._unreadable(self.json_path, f"it is of version {found['version']}, which a newer Stepwell wrote")
+        return values
+
+    def _lines(self) -> list[dict[str, Any]]:
+        try:
+            with open(self.log_path, "rb") as file:
+                written = file.read().split(b"\n")
+        except FileNotFoundError:
+            return []
+        lines = []
+        for text in written:
+            try:
+                line = json.loads(text) if text else None
+            except ValueError:
+                continue  # torn by a crash: what it would have said was never acknowledged
+            if isinstance(line, dict) and isinstance(line.get("key"), str):
+                lines.append(line)
+        return lines
+
+    def _unreadable(self, path: str, problem: str) -> ManifestError:
+        return ManifestError(
+            f"{path} cannot be read: {problem}\n  restore it, or remove it: what it recorded is then shown as unrecorded, and "
+            f"`stepwell pipeline accept` takes it over",
+            pipeline=self._pipeline,
+            path=path,
+        )
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def store_changes(changes: Sequence[tuple[Logged, Mapping[str, Any]]]) -> None:
+    """Change several mappings, durably when this returns, syncing all of them at once. Who calls it holds the lock."""
+    written = [(logged, *logged.write(changed)) for logged, changed in changes]
+    sync_files([path for _, path, _ in written])
+    renamed = [(logged, path, final) for logged, path, final in written if final is not None]
+    for _, path, final in renamed:
+        os.replace(path, final)
+    for logged, _, _ in renamed:
+        logged.written()
+    sync_folders({os.path.dirname(path) for _, path, _ in written})

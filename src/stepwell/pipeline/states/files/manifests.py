@@ -1,0 +1,64 @@
+"""The manifests of a root: `.manifest.json` in each directory that has states."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+
+from ....errors import ManifestError
+from ..address import split_address
+from ..records import Record, record_from
+from .logged import Logged, store_changes
+
+
+class Manifests:
+    """Records of states, by address."""
+
+    def __init__(self, root: str, pipeline: str, lock: Callable[[], AbstractContextManager[None]]) -> None:
+        self._root = root
+        self._pipeline = pipeline
+        self._lock = lock
+
+    def read(self, folder: str) -> dict[str, Record]:
+        """The records of one directory."""
+        prefix = f"{folder}/" if folder else ""
+        logged = self._logged(prefix)
+        found = {}
+        for key, value in logged.read().items():
+            try:
+                found[prefix + key] = record_from(value)
+            except (KeyError, TypeError, AttributeError):
+                raise ManifestError(
+                    f"{logged.json_path}: the record of {key!r} is incomplete; remove it there, and `stepwell pipeline accept` "
+                    f"takes the state over as it is",
+                    pipeline=self._pipeline,
+                    path=logged.json_path,
+                ) from None
+        return found
+
+    def find(self, addresses: Iterable[str]) -> dict[str, Record]:
+        wanted = set(addresses)
+        folders = {split_address(address)[0].removesuffix("/") for address in wanted}
+        return {
+            address: record for folder in folders for address, record in self.read(folder).items() if address in wanted
+        }
+
+    def change(self, changes: Mapping[str, Record | None]) -> None:
+        with self._lock():
+            self.store(changes)
+
+    def store(self, changes: Mapping[str, Record | None]) -> None:
+        """Store changes durably. Who calls it holds the lock of the root."""
+        folders: dict[str, dict[str, object]] = {}
+        for address, record in changes.items():
+            folder, key = split_address(address)
+            folders.setdefault(folder, {})[key] = None if record is None else record.to_json()
+        store_changes([(self._logged(folder), changed) for folder, changed in folders.items()])
+
+    def fold(self, addresses: Iterable[str], *, always: bool = False) -> None:
+        for folder in {split_address(address)[0] for address in addresses}:
+            self._logged(folder).fold(always=always)
+
+    def _logged(self, folder: str) -> Logged:
+        return Logged(os.path.join(self._root, folder, ".manifest"), "states", self._pipeline)

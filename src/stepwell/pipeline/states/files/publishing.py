@@ -1,0 +1,203 @@
+"""From a draft to a state that is seen: synced, recorded, renamed, in this order and for a whole batch at once.
+
+What is recorded and not yet renamed is finished by whoever scans next: the draft is there, its name says what it is, and its
+content is what the record says. So a crash between any two steps loses nothing and shows nothing that is half written.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import NamedTuple
+
+from ...patterns.paths import TEMPORARY, path_problem
+from ..address import draft_name, members_base, split_address
+from ..listing import MANIFEST_FILES, Folder
+from ..port import Draft, Publication, Published
+from ..records import Record, members_hash
+from .drafts import discard
+from .local import LocalFiles
+from .manifests import Manifests
+from .syncing import remove_if_there, sync_file_system, sync_files
+
+
+class Home(NamedTuple):
+    """What publishing needs of the store of files."""
+
+    files: LocalFiles
+    manifests: Manifests
+    lock: Callable[[], AbstractContextManager[None]]
+
+
+def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
+    """Publish a batch. Repeating it is harmless; what was published before by somebody else is left alone."""
+    files = [file for each in publications for file in _files_of(each.draft)]
+    if files:
+        sync_files(files)
+    with home.lock():
+        answers: dict[str, Published] = {}
+        accepted = []
+        found: dict[str, str | None] = {}
+        for each in publications:
+            found[each.draft.address] = there = _content_at(home, each.draft.address, each.record)
+            problem = _problem(each, there)
+            address = each.draft.address
+            answers[address] = Published(address, problem in ("", "done"), problem if problem != "done" else "")
+            if problem == "":
+                accepted.append(each)
+        if accepted:
+            _remove_former_members(home, accepted)
+            home.manifests.store({each.draft.address: each.record for each in accepted})
+            for each in accepted:
+                address = each.draft.address
+                _reveal(home, address, each.draft.place, each.record, each.expected, found[address])
+            home.manifests.fold([each.draft.address for each in accepted])
+    for each in publications:
+        if not answers[each.draft.address].done:
+            discard(each.draft)
+    return [answers[each.draft.address] for each in publications]
+
+
+def _remove_former_members(home: Home, publications: Sequence[Publication]) -> None:
+    """Members that are not made again, before the record forgets them: a crash in between leaves no file without a record."""
+    of_members = [each for each in publications if "{" in each.draft.address]
+    if not of_members:
+        return
+    before = home.manifests.find(each.draft.address for each in of_members)
+    for each in of_members:
+        record = before.get(each.draft.address)
+        if record is not None and record.members is not None and each.record.members is not None:
+            gone = {name: digest for name, digest in record.members.items() if name not in each.record.members}
+            _remove_content(home, each.draft.address, record._replace(members=gone))
+
+
+def _problem(publication: Publication, there: str | None) -> str:
+    """Why it cannot be published where this content is; "done" if it is already."""
+    draft, record = publication.draft, publication.record
+    if not os.path.lexists(draft.place):
+        return "done" if there == record.content_hash else "lost"
+    if there is None or there == record.content_hash or publication.replace or publication.expected is not None:
+        return ""
+    return "unrecorded"
+
+
+def _content_at(home: Home, address: str, record: Record) -> str | None:
+    """The content hash of what is at the final place now; None if there is nothing."""
+    if record.members is None:
+        return home.files.hash_of(address)
+    if address.endswith("/"):
+        base = os.path.join(home.files.root, address)
+        return members_hash(home.files.members(address)) if os.path.isdir(base) else None
+    folder = split_address(address)[0]
+    found = {member: home.files.hash_of(folder + member) for member in record.members}
+    return None if None in found.values() else members_hash({name: each or "" for name, each in found.items()})
+
+
+def _reveal(home: Home, address: str, place: str, record: Record, expected: str | None, there: str | None) -> None:
+    """Rename a draft to its final place. What somebody had changed there is kept aside."""
+    folder, _ = split_address(address)
+    if record.members is None:
+        if there is not None and there not in (expected, record.content_hash):
+            home.files.keep_aside(address)
+        os.replace(place, home.files.file(address))
+    elif address.endswith("/"):
+        final = home.files.file(address)
+        if os.path.lexists(final):
+            if there is not None and there == expected:
+                old = f"{place}-old"
+                os.rename(final, old)
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                home.files.keep_aside(address)
+        os.rename(place, final)
+    else:
+        for member in record.members:
+            drafted = os.path.join(place, *member.split("/"))
+            if os.path.lexists(drafted):
+                final = home.files.file(folder + member)
+                os.makedirs(os.path.dirname(final), exist_ok=True)
+                os.replace(drafted, final)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _files_of(draft: Draft) -> list[str]:
+    if not os.path.isdir(draft.place):
+        return [draft.place] if draft.address[-1] != "/" and os.path.lexists(draft.place) else []
+    return [os.path.join(folder, name) for folder, _, names in os.walk(draft.place) for name in names]
+
+
+def finish(home: Home, folders: Iterable[Folder], forgotten: float) -> list[str]:
+    """Finish what was recorded and not renamed; remove drafts older than `forgotten` seconds."""
+    finished = []
+    with home.lock():
+        for folder in folders:
+            prefix = f"{folder.path}/" if folder.path else ""
+            records = home.manifests.read(folder.path)
+            drafts = {draft_name(address[len(prefix) :]): address for address in records}
+            for name in folder.temporary:
+                place = os.path.join(home.files.root, folder.path, name)
+                ending = name[len(TEMPORARY) :].partition("-")[2]
+                address = drafts.get(ending)
+                if address is not None and _is_draft_of(home, place, prefix + name, records[address]):
+                    there = _content_at(home, address, records[address])
+                    _reveal(home, address, place, records[address], None, there)
+                    finished.append(address)
+                elif ending in MANIFEST_FILES or _age(place) > forgotten:  # who writes manifests has the lock
+                    discard(Draft(address or "", place, ""))
+    return finished
+
+
+def _is_draft_of(home: Home, place: str, path: str, record: Record) -> bool:
+    """Whether a draft holds what a record says; of several files some may be renamed already."""
+    if record.members is None:
+        return home.files.hash_of(path) == record.content_hash
+    if not os.path.isdir(place):
+        return False
+    there = home.files.members(f"{path}/")
+    return bool(there) and all(record.members.get(member) == digest for member, digest in there.items())
+
+
+def _age(place: str) -> float:
+    try:
+        return time.time() - os.lstat(place).st_mtime
+    except OSError:
+        return 0.0
+
+
+def remove_states(home: Home, addresses: Iterable[str]) -> list[str]:
+    """Delete states and their records; what somebody changed is kept aside. The records go last: a crash leaves no file
+    that nobody recorded.
+    """
+    wanted = list(addresses)
+    with home.lock():
+        records = home.manifests.find(wanted)
+        for address, record in records.items():
+            _remove_content(home, address, record)
+        folders = {os.path.dirname(home.files.file(split_address(address)[0] + "x")) for address in records}
+        for folder in folders:
+            with suppress(OSError):
+                sync_file_system(folder)
+        home.manifests.store(dict.fromkeys(records))
+        home.manifests.fold(records)
+    return list(records)
+
+
+def _remove_content(home: Home, address: str, record: Record) -> None:
+    members: Mapping[str, str] = record.members if record.members is not None else {"": record.content_hash}
+    base = address if record.members is None else members_base(address)
+    for member, digest in members.items():
+        path = base + member
+        if path_problem(path) is not None:
+            continue
+        there = home.files.hash_of(path)
+        if there == digest:
+            remove_if_there(home.files.file(path))
+        elif there is not None:
+            home.files.keep_aside(path)
+    if record.members is not None:
+        for inner, _, _ in os.walk(os.path.join(home.files.root, base), topdown=False):
+            with suppress(OSError):
+                os.rmdir(inner)

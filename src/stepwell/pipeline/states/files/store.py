@@ -1,0 +1,159 @@
+"""States as files below a root, with a `.manifest.json` beside them. Manifests are the truth: what else there is, in
+`.stepwell/` at the root, may be deleted without making anything stale.
+
+    .stepwell/root.json       what tells this root from others
+    .stepwell/failures.json   what failed, and when it is tried again
+    .stepwell/triggers.json   what triggers were fired for
+    .stepwell/code.json       what stages were made of, so that `why` can name what changed
+    .stepwell/aside/          files that were replaced although somebody had changed them
+    .stepwell/*.cache, lock, *.lease      only of this machine
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+
+from ....errors import PipelineError
+from ....ids import time_ordered
+from ...patterns.paths import TEMPORARY, checked_path
+from ..address import draft_name
+from ..listing import Folder, Stamp
+from ..notes import read_failures
+from ..port import Publication, Published, Wanted
+from ..snapshot import Snapshot
+from .drafts import FileDrafts
+from .hash_cache import NO_HASH, HashCache
+from .lease import hold_lease, lease_number
+from .local import LocalFiles
+from .locking import locked
+from .manifests import Manifests
+from .notes import FileNotes
+from .publishing import Home, finish, publish, remove_states
+from .syncing import write_durably
+
+_IGNORED = "*\n!.gitignore\n!root.json\n!failures.json\n!code.json\n!triggers.json\n"
+FORGOTTEN_SECONDS = 86_400.0
+"""Drafts that are older belong to nobody any more."""
+
+
+class FileStates:
+    """The states of pipelines as files below `root`."""
+
+    def __init__(self, root: str, pipeline: str = "") -> None:
+        self.pipeline = pipeline
+        self.files = LocalFiles(root)
+        self.url = self.files.root
+        self.records = Manifests(self.files.root, pipeline, self._lock)
+        self.drafts = FileDrafts(self.files)
+        self.notes = FileNotes(self.files.home, pipeline, self._lock)
+        self.cache = HashCache(self.files, self.notes, pipeline)
+        self._publishing = Home(self.files, self.records, self._lock)
+        self._root_id: str | None = None
+
+    def close(self) -> None:
+        pass
+
+    @property
+    def root_id(self) -> str:
+        if self._root_id is None:
+            path = os.path.join(self.files.home, "root.json")
+            try:
+                with open(path, "rb") as file:
+                    self._root_id = str(json.loads(file.read())["id"])
+            except FileNotFoundError:
+                with self._lock():
+                    if not os.path.exists(path):
+                        write_durably(path, b'{"id": "%s"}\n' % time_ordered().encode())
+                return self.root_id
+            except (ValueError, KeyError, TypeError):
+                raise PipelineError(
+                    f"{path} cannot be read; remove it, and it is made anew", pipeline=self.pipeline
+                ) from None
+        return self._root_id
+
+    def _make_home(self) -> None:
+        os.makedirs(self.files.home, exist_ok=True)
+        ignore = os.path.join(self.files.home, ".gitignore")
+        if not os.path.exists(ignore):
+            write_durably(ignore, _IGNORED.encode())
+
+    def _lock(self) -> AbstractContextManager[None]:
+        """The lock of the root: who has it may change manifests and notes."""
+        self._make_home()
+        return locked(os.path.join(self.files.home, "lock"))
+
+    def lease(self, name: str, patience: float) -> AbstractContextManager[Callable[[], bool]]:
+        self._make_home()
+        return hold_lease(self._lease_path(name), name, patience)
+
+    def lease_number(self, name: str) -> int:
+        return lease_number(self._lease_path(name))
+
+    def _lease_path(self, name: str) -> str:
+        return os.path.join(self.files.home, f"{checked_path(name)}.lease")
+
+    def snapshot(self, wanted: Wanted, folders: Sequence[Folder] | None = None) -> Snapshot:
+        given = self.files.walk(wanted) if folders is None else folders
+        cached = self.cache.read()
+        snapshot = Snapshot(self.cache.find_hash)
+        changed: list[str] | None = [] if len(given) >= len(cached.folders) else None
+        for folder in given:
+            numbers = folder.stamps
+            tree: dict[str, Stamp] = {
+                name: (numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3])
+                for name, at in zip(folder.names, range(0, len(numbers), 4), strict=True)
+            }
+            found = self._take_known(snapshot, folder, tree)
+            changed = None if changed is None or found is None else changed + found
+            self._add_records(snapshot, folder)
+            snapshot.tree[folder.path] = tree
+        snapshot.changed_paths = changed
+        snapshot.failures = read_failures(self.notes)
+        return snapshot
+
+    def _take_known(self, snapshot: Snapshot, folder: Folder, tree: dict[str, Stamp]) -> list[str] | None:
+        """Take over the hashes that the cache knows of a directory. What is new or changed there; None if it cannot be told."""
+        known = self.cache.read().folders.get(folder.path)
+        prefix = f"{folder.path}/" if folder.path else ""
+        if known is None:
+            return [prefix + name for name in folder.names]
+        if not known.recent and known.names == folder.names and known.stamps == folder.stamps.tobytes():
+            digests = known.hashes.hex()
+            snapshot.hashes.update(
+                {
+                    prefix + name: digest
+                    for name, at in zip(folder.names, range(0, len(digests), 64), strict=True)
+                    if (digest := digests[at : at + 64]) != NO_HASH
+                }
+            )
+            changed: list[str] | None = []
+        else:
+            changed = self.cache.changed_paths(folder, known, tree)
+        # Otherwise somebody else has recorded, accepted or invalidated something.
+        return changed if self.cache.same_manifest(folder, known) else None
+
+    def _add_records(self, snapshot: Snapshot, folder: Folder) -> None:
+        prefix = f"{folder.path}/" if folder.path else ""
+        snapshot.problems += [(prefix + link, "it is a symbolic link, which is not followed") for link in folder.links]
+        if folder.manifest == [None, None]:
+            return
+        records = self.records.read(folder.path)
+        snapshot.records.update(records)
+        if folder.temporary:
+            drafts = {name[len(TEMPORARY) :].partition("-")[2] for name in folder.temporary}
+            cut = len(prefix)
+            snapshot.publishing |= {each for each in records if draft_name(each[cut:]) in drafts}
+
+    def publish(self, publications: Sequence[Publication]) -> list[Published]:
+        return publish(self._publishing, publications)
+
+    def finish(self, folders: Iterable[Folder]) -> list[str]:
+        """Finish renames that were interrupted, and remove drafts that nobody will finish."""
+        left = [folder for folder in folders if folder.temporary]
+        return finish(self._publishing, left, FORGOTTEN_SECONDS) if left else []
+
+    def remove(self, addresses: Iterable[str]) -> list[str]:
+        return remove_states(self._publishing, addresses)

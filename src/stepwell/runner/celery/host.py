@@ -1,0 +1,223 @@
+"""A runner inside a process of a Celery worker: opened after the fork, driven by hints, closed before the process ends."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ...errors import StepwellError
+from ...store import open_store
+from ..worker.lookout import Lookout, dismiss_dead
+from .brokered import BrokeredStore
+from .plan import Plan
+from .sender import HintSender
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+    from ..worker.local_runner import LocalRunner
+
+log = logging.getLogger("stepwell")
+
+LOOK_SECONDS = 5.0
+"""How often a process that hears of nothing looks by itself: a hint that was lost costs no more."""
+OPEN_AGAIN_SECONDS = 1.0
+
+
+class Host:
+    """The runner of one process. `replaceable`: the process may end when it cannot go on; `complain` asks the worker to end."""
+
+    def __init__(
+        self, plan: Plan, name: str, slots: int, *, replaceable: bool, complain: Callable[[], None] = lambda: None
+    ) -> None:
+        self._plan = plan
+        self._name = name
+        self._slots = slots
+        self._replaceable = replaceable
+        self._complain = complain
+        self._sender = HintSender(plan.app)
+        self._driving = threading.Lock()
+        self._opened = threading.Event()
+        self._closed = threading.Event()
+        self._look_now = threading.Event()
+        self._engine: Engine | None = None
+        self._closing = threading.Lock()
+        self._ended = False
+        self._worked_at = time.monotonic()
+        """When it last worked off a hint."""
+        self._ready_since: float | None = None
+        self._told_idle_at = -plan.idle_seconds
+        self.idle_reports = 0
+        self.hints = 0
+        threading.Thread(target=self._run, name="stepwell-host", daemon=True).start()
+
+    # Hints
+
+    def work(self) -> str:
+        """Work off a hint: until nothing is READY, or for a few seconds and until no body is at work. What was done."""
+        self.hints += 1
+        self._worked_at = time.monotonic()
+        if not self._opened.wait(self._plan.slice_seconds) or self._closed.is_set():
+            self._pass_on()
+            return "passed on: this process is not open"
+        runner = self._runner()
+        if not self._driving.acquire(blocking=False):
+            self._engine_of()._discover()  # who drives goes on with what is found
+            return "seen to by the thread that is at work"
+        try:
+            drained = self._drive(runner)
+        finally:
+            self._driving.release()
+            self._worked_at = time.monotonic()
+        if self._must_leave(runner):
+            self._leave()
+            drained = False
+        if not drained:
+            self._pass_on()
+        return "worked off" if drained else "passed on: there is more"
+
+    def _drive(self, runner: LocalRunner) -> bool:
+        """Whether nothing is left. A process with bodies at work takes more: it is not free for anything else anyway."""
+        with suppress(StepwellError):  # what it is to serve is looked up again soon
+            self._engine_of()._discover()
+
+        def over() -> bool:
+            return self._closed.is_set() or self._must_leave(runner)
+
+        while True:
+            drained = runner.work_off(self._plan.slice_seconds, over)
+            if drained or over():
+                return drained
+            if runner.wait_until_idle(self._plan.slice_seconds):
+                return False
+
+    def _pass_on(self) -> None:
+        self._sender.send(self._plan.queues)
+
+    # A body that did not end in time
+
+    def _must_leave(self, runner: LocalRunner) -> bool:
+        """It cannot go on: a body did not end in time and its thread cannot be killed, or the store is another one now."""
+        return (self._replaceable and runner.runaways > 0) or runner.stopped
+
+    def _leave(self) -> None:
+        """Have this process replaced as soon as its present task has ended, or the whole worker if it has no others."""
+        log.warning("%s: this process cannot go on and is replaced", self._name)
+        self.close()
+        if not self._replaceable:
+            self._complain()
+            return
+        from billiard.process import current_process
+
+        with suppress(Exception):
+            current_process().inq._reader.close()
+
+    # Opening, looking and closing
+
+    def _run(self) -> None:
+        while not self._closed.is_set() and not self._opened.is_set():
+            try:
+                self._open()
+            except Exception as error:
+                log.warning("%s: the engine is not open yet: %s", self._name, error)
+                self._closed.wait(OPEN_AGAIN_SECONDS)
+        if self._closed.is_set():
+            return
+        lookout = Lookout(self._engine_of().store)
+        while not self._closed.is_set():
+            if self._look_now.wait(LOOK_SECONDS):
+                self._look_now.clear()
+                self._closed.wait(0.05)
+            try:
+                self._look(lookout)
+            except Exception as error:
+                if not self._closed.is_set():
+                    log.warning("%s: %s", self._name, error)
+                self._closed.wait(OPEN_AGAIN_SECONDS)
+
+    def _open(self) -> None:
+        from ..engine import Engine
+
+        plan = self._plan
+        store = BrokeredStore(lambda: open_store(plan.url), self._sender)
+        try:
+            dismiss_dead(store)
+            engine = Engine(
+                store,
+                jobs=plan.jobs,
+                handlers=plan.handlers(),
+                queues=plan.queues,
+                max_concurrent_nodes=self._slots,
+                lease_seconds=plan.lease_seconds,
+                close_seconds=plan.close_seconds,
+                **plan.options,
+            )
+        except BaseException:
+            store.close()
+            raise
+        runner = engine._runner
+        assert runner is not None
+        runner.rest(self._look_now.set)
+        runner.describe(celery=self._name)
+        with self._closing:
+            self._engine = engine
+            if not self._closed.is_set():
+                engine.serve(plan.workflows)
+                self._opened.set()
+                return
+        engine.close()
+
+    def _look(self, lookout: Lookout) -> None:
+        """Send the hint that nobody has sent, or that was lost."""
+        if self._driving.locked() or self._closed.is_set():
+            self._ready_since = None
+            return
+        dismiss_dead(self._engine_of().store)
+        found = {ready.queue for ready in lookout.ready(None)}
+        if found:
+            self._sender.send(sorted(found))
+        self._judge(bool(found.intersection(self._plan.queues)))
+
+    def _judge(self, ready: bool) -> None:
+        now = time.monotonic()
+        if not ready or self._ready_since is None:
+            self._ready_since = now if ready else None
+        since = max(self._worked_at, now if self._ready_since is None else self._ready_since)
+        if now - since >= self._plan.idle_seconds and now - self._told_idle_at >= self._plan.idle_seconds:
+            self._told_idle_at = now
+            self.idle_reports += 1
+            log.error(
+                "%s has claimed nothing for %.0f s although work is READY that it could do: no hint reaches it. Is its "
+                "connection to the broker alive, and does it consume %s?",
+                self._name,
+                now - since,
+                ", ".join(self._plan.queues),
+            )
+            if self._plan.when_idle == "exit":
+                self._complain()
+
+    def close(self) -> None:
+        """Let bodies end for `close_seconds`, give back what did not begin or end, and let others know of it. It has ended
+        when this returns, also if another thread does it."""
+        self._closed.set()
+        self._look_now.set()
+        with self._closing:
+            if self._engine is not None:
+                self._engine.close()
+            if not self._ended:
+                self._ended = True
+                self._pass_on()
+                self._sender.close()
+        self._opened.set()
+
+    def _runner(self) -> LocalRunner:
+        runner = self._engine_of()._runner
+        assert runner is not None
+        return runner
+
+    def _engine_of(self) -> Engine:
+        assert self._engine is not None
+        return self._engine

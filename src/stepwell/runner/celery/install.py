@@ -1,0 +1,222 @@
+"""Hosting Stepwell in a Celery application: one task, queues of its own, and a runner in each process of its workers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from ...clock import MAX_SECONDS, Duration
+from ...define import Workflow
+from ...errors import InputError
+from ...handlers import Handler, Handlers
+from ...store import open_store
+from ..checking import (
+    check_limits,
+    checked_lease,
+    checked_list,
+    checked_modules,
+    checked_queues,
+    checked_seconds,
+    checked_workflows,
+)
+from ..reports.workers import describe_workers, worker_record
+from .checks import check_pool, report
+from .host import Host
+from .lifeline import Lifeline
+from .messages import PREFIX, TASK, broker_queue, broker_queue_name
+from .plan import IDLE_SECONDS, Plan
+
+log = logging.getLogger("stepwell")
+
+EX_IDLE = 75
+"""The exit code of a worker that heard of nothing while there was work, if it was asked to end then."""
+
+
+def install(
+    app: Any,
+    engine_url: str,
+    *,
+    workflows: Iterable[type[Workflow]] = (),
+    jobs: Iterable[str] = (),
+    handlers: Handlers | Iterable[Handler | str] = (),
+    queues: Iterable[str] = ("default",),
+    max_concurrent_nodes: int | None = None,
+    lease_seconds: Duration = 30.0,
+    close_seconds: Duration = 10.0,
+    when_idle: str = "log",
+    idle_seconds: Duration = IDLE_SECONDS,
+    **options: Any,
+) -> Installed:
+    """Let the workers of a Celery application run workflows, beside its own tasks.
+
+        app = Celery("shop", broker="redis://localhost/1")
+        stepwell.celery.install(app, "postgresql://localhost/shop", workflows=[OrderWorkflow])
+
+    Its workers then also consume `stepwell.default`; one started with `-Q` names it, or hosts nothing. Nothing that the
+    application has set is changed: what hints need is said of their task and their queues alone.
+    """
+    named = checked_queues(queues)
+    assert named is not None
+    check_limits(queue_depth=0, max_concurrent_nodes=1 if max_concurrent_nodes is None else max_concurrent_nodes)
+    if when_idle not in ("log", "exit"):
+        raise InputError(f"when_idle={when_idle!r}: 'log' or 'exit' is needed")
+    registered = handlers if isinstance(handlers, Handlers) else Handlers(checked_list(handlers))
+    plan = Plan(
+        app,
+        engine_url,
+        tuple(checked_workflows(workflows)),
+        checked_modules(jobs),
+        lambda: registered,
+        tuple(sorted(named)),
+        max_concurrent_nodes,
+        checked_lease(lease_seconds),
+        checked_seconds("close_seconds", close_seconds),
+        idle_seconds=checked_seconds("idle_seconds", idle_seconds, positive=True),
+        when_idle=when_idle,
+        options=options,
+    )
+    return Installed(plan)
+
+
+class Installed:
+    """Stepwell in a Celery application: what its workers do when they begin and end."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.host: Host | None = None
+        """That of this process, once there is one."""
+        self._lifeline: Lifeline | None = None
+        self._name = ""
+        self._pool = ""
+        self._define_task()
+        self._connect()
+
+    def _define_task(self) -> None:
+        @self.plan.app.task(  # type: ignore[untyped-decorator]
+            name=TASK,
+            acks_late=False,
+            ignore_result=True,
+            store_errors_even_if_ignored=False,
+            serializer="json",
+            max_retries=0,
+            # Time limits of nodes are the engine's. Those of the application are for its tasks.
+            time_limit=MAX_SECONDS,
+            soft_time_limit=MAX_SECONDS,
+            shared=False,
+        )
+        def hint(queue: object = None, sent_at: object = None, **_: object) -> str:
+            """There may be work: look into the store. Nothing that a message says is believed."""
+            host = self.host
+            return "no runner in this process" if host is None else host.work()
+
+        self.task = hint
+
+    def _connect(self) -> None:
+        from celery import signals
+        from celery.worker.control import Panel
+
+        Panel.data["stepwell"] = self._inspected
+        Panel.meta["stepwell"] = _control_info()
+
+        # Strong references: Celery would forget them with this object, which nobody has to keep.
+        signals.celeryd_init.connect(self._name_queues, weak=False)
+        signals.worker_init.connect(self._begin, weak=False)
+        signals.worker_process_init.connect(self._begin_child, weak=False)
+        signals.worker_process_shutdown.connect(self._end, weak=False)
+        signals.worker_shutting_down.connect(self._ends_soon, weak=False)
+        signals.worker_shutdown.connect(self._end, weak=False)
+
+    def _name_queues(self, instance: Any = None, **_: Any) -> None:
+        """Before `-Q` is applied: queues as they must be declared."""
+        if instance is None or instance.app is not self.plan.app:
+            return
+        known = self.plan.app.amqp.queues
+        for queue in self.plan.queues:
+            _declare(known, queue)
+
+    def _begin(self, sender: Any = None, **_: Any) -> None:
+        """In the parent, before the first process is forked."""
+        if sender is None or sender.app is not self.plan.app:
+            return
+        self._pool = check_pool(sender.pool_cls)
+        report(self.plan)
+        taken = self._consumed()
+        if not taken:
+            log.warning(
+                "this worker consumes no queue of Stepwell and runs no workflows; name one with -Q: %s",
+                ", ".join(map(broker_queue_name, self.plan.queues)),
+            )
+            return
+        self.plan = replace(self.plan, queues=taken)
+        self._name = sender.hostname
+        self._lifeline = Lifeline()
+        if self._pool != "prefork":
+            slots = self.plan.max_concurrent_nodes or (1 if self._pool == "solo" else sender.concurrency)
+            self._open(slots, replaceable=False)
+
+    def _consumed(self) -> tuple[str, ...]:
+        """Our queues among those that this worker consumes, each declared as it must be."""
+        known = self.plan.app.amqp.queues
+        found = []
+        for name in list(known.consume_from):
+            if name.startswith(PREFIX):
+                queue = name.removeprefix(PREFIX)
+                found.append(queue)
+                _declare(known, queue)
+        return tuple(sorted(found))
+
+    def _begin_child(self, **_: Any) -> None:
+        if self._lifeline is not None and self._pool == "prefork":
+            self._open(self.plan.max_concurrent_nodes or 1, replaceable=True)
+
+    def _open(self, slots: int, *, replaceable: bool) -> None:
+        assert self._lifeline is not None
+        self.host = Host(self.plan, self._name, slots, replaceable=replaceable, complain=self._lifeline.complain)
+        self._lifeline.watch(self.host.close)
+
+    @property
+    def exit_code(self) -> int | None:
+        """What a worker that was made to end by its own processes ends with."""
+        return EX_IDLE if self._lifeline is not None and self._lifeline.complained else None
+
+    def _inspected(self, state: Any, **_: Any) -> list[dict[str, Any]]:
+        """What `celery inspect stepwell` shows: the runners in the processes of this worker."""
+        store = open_store(self.plan.url)
+        try:
+            found = describe_workers(store)
+            return [worker_record(each, store.now()) for each in found if each.celery == state.hostname]
+        finally:
+            store.close()
+
+    def _ends_soon(self, **_: Any) -> None:
+        if self._lifeline is not None:
+            self._lifeline.end()
+
+    def _end(self, **_: Any) -> None:
+        if self.host is not None:
+            self.host.close()
+
+
+def _declare(known: Any, queue: str) -> None:
+    """Just as those who send hints declare it: what an application says of all its queues is not added."""
+    declared = broker_queue(queue)
+    for queues in (known, known.consume_from):
+        dict.__setitem__(queues, declared.name, declared)
+
+
+def _control_info() -> Any:
+    from celery.worker.control import controller_info_t
+
+    told = "The runners of workflows in this worker: leases, versions, what they hold."
+    return controller_info_t(
+        alias=None,
+        type="inspect",
+        visible=True,
+        default_timeout=5.0,
+        help=told,
+        signature=None,
+        args=None,
+        variadic=None,
+    )

@@ -1,0 +1,58 @@
+"""Tells the processes of a worker that it ends, and the worker why they want it to. Celery's own signal is heard in the
+parent only."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+_ENOUGH = 4_096
+"""Bytes that the parent writes when it ends: one is for each child. Those that come later find the pipe closed."""
+
+
+class Lifeline:
+    """A pipe that the parent holds one end of. It is written to and closed when the worker ends, and closed if the parent
+    dies. It is made before the first child is forked."""
+
+    def __init__(self) -> None:
+        self._parent = os.getpid()
+        self._reading, self._writing = os.pipe()
+        self._complaints, self._complaining = os.pipe()
+        os.set_blocking(self._complaints, False)
+
+    def watch(self, ends: Callable[[], None]) -> None:
+        """Have `ends` called, in a thread of its own, when the worker ends. In a child: its copy of the other end is closed."""
+        if os.getpid() != self._parent:
+            with suppress(OSError):
+                os.close(self._writing)
+
+        def wait() -> None:
+            with suppress(OSError):
+                os.read(self._reading, 1)
+            ends()
+
+        threading.Thread(target=wait, name="stepwell-lifeline", daemon=True).start()
+
+    def complain(self) -> None:
+        """This process cannot do what it is here for: the worker is asked to end, and a supervisor to start it again."""
+        os.write(self._complaining, b"!")
+        os.kill(self._parent, signal.SIGTERM)
+
+    @property
+    def complained(self) -> bool:
+        """Whether a process has complained. For the parent, once."""
+        with suppress(BlockingIOError):
+            return bool(os.read(self._complaints, 1))
+        return False
+
+    def end(self) -> None:
+        """The worker ends. May be called from a signal handler."""
+        if os.getpid() == self._parent and self._writing >= 0:
+            writing, self._writing = self._writing, -1
+            with suppress(OSError):
+                os.set_blocking(writing, False)
+                os.write(writing, b"." * _ENOUGH)
+                os.close(writing)

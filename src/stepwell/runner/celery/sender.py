@@ -1,0 +1,152 @@
+"""Sends hints to the broker, from a thread of its own: whoever has something to tell never waits long, nor fails for it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from .messages import MOST_QUEUED, TASK, broker_queue, broker_queue_name
+
+log = logging.getLogger("stepwell")
+
+WAIT_SECONDS = 0.04
+"""How long whoever starts a run waits for its hint to be sent. The run is stored already."""
+CONNECT_SECONDS = 2.0
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+FLUSH_SECONDS = 1.0
+
+
+class HintSender:
+    """Tells queues of work. `app` is the Celery application whose broker is used.
+
+    What could not be sent is sent when the broker is there again. It may be used on both sides of a fork.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """In this process. What a parent process had not sent yet is for the parent to send."""
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
+        self._waiting: dict[str, None] = {}
+        self._asked = self._answered = 0
+        self._thread: threading.Thread | None = None
+        self._connection: Any = None
+        self._in_trouble = False
+        self.sent = 0
+        """Messages in all."""
+
+    def send(self, queues: Iterable[str], wait: float = 0.0) -> bool:
+        """Tell whoever works on these queues; whether that is done after `wait` seconds."""
+        if self._pid != os.getpid():
+            self._begin()
+        with self._changed:
+            if self._closed:
+                return False
+            self._waiting.update(dict.fromkeys(queues))
+            self._asked += 1
+            mine = self._asked
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="stepwell-broker", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+            wait = 0.0 if self._in_trouble else wait
+            return self._changed.wait_for(lambda: self._answered >= mine or self._closed, wait) if wait else False
+
+    def close(self) -> None:
+        """Send what is left, if that can be done at once."""
+        if self._pid != os.getpid() or self._thread is None:
+            self._closed = True
+            return
+        with self._changed:
+            if not self._in_trouble:
+                self._changed.wait_for(lambda: not self._waiting and self._answered >= self._asked, FLUSH_SECONDS)
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join(FLUSH_SECONDS)
+
+    def _run(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._closed)
+                if self._closed:
+                    break
+                queues, self._waiting, now = self._waiting, {}, self._asked
+            try:
+                self._send(queues)
+                pause, trouble = FIRST_PAUSE, False
+            except Exception as error:  # whatever a broker or its driver raises: the store has the truth
+                trouble = True
+                if not self._in_trouble:
+                    log.warning("the broker cannot be told of work; workers find it in the store, later: %s", error)
+                self._disconnect()
+            with self._changed:
+                if self._in_trouble and not trouble:
+                    log.warning("the broker is told of work again")
+                self._in_trouble = trouble
+                if trouble:
+                    self._waiting = queues | self._waiting
+                self._answered = now
+                self._changed.notify_all()
+                if trouble:
+                    self._changed.wait_for(lambda: self._closed, pause)
+                    pause = min(2 * pause, LONGEST_PAUSE)
+        self._disconnect()
+
+    def _send(self, queues: Iterable[str]) -> None:
+        if self._connection is None:
+            options = {
+                "socket_connect_timeout": CONNECT_SECONDS,
+                "socket_timeout": CONNECT_SECONDS,
+                "max_retries": 0,
+                "read_timeout": CONNECT_SECONDS,
+                "write_timeout": CONNECT_SECONDS,
+            }
+            self._connection = self._app.connection_for_write(
+                connect_timeout=CONNECT_SECONDS, transport_options=options
+            )
+            self._connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS, interval_start=0)
+        for queue in queues:
+            publish(self._app, self._connection, queue)
+            self.sent += 1
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.release()
+            except Exception:
+                log.debug("a connection to the broker was not closed", exc_info=True)
+
+
+def publish(app: Any, connection: Any, queue: str) -> None:
+    """Put one hint into a queue, unless enough are there already."""
+    from kombu.transport.virtual import Channel
+    from kombu.utils.uuid import uuid
+
+    channel, name = connection.default_channel, broker_queue_name(queue)
+    if isinstance(channel, Channel) and channel._size(name) >= MOST_QUEUED:
+        return
+    message = app.amqp.as_task_v2(
+        uuid(), TASK, (), {"queue": queue, "sent_at": round(time.time(), 3)}, ignore_result=True
+    )
+    app.amqp.Producer(channel, auto_declare=False).publish(
+        message.body,
+        exchange="",
+        routing_key=name,
+        declare=[broker_queue(queue)],
+        serializer="json",
+        headers=message.headers,
+        delivery_mode="transient",
+        retry=False,
+        **message.properties,
+    )

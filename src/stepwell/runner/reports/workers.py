@@ -1,0 +1,112 @@
+"""The workers of a store: where they are, what they serve, what they hold."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+from ...clock import SECOND
+from ...codec import decode
+from ...ids import RunId, WorkerId
+from ...model import AttemptStatus, ListAttempts, NodeStatus, RunStatus
+from ...store import Store, reader
+from ...store.living import may_live
+
+MOST_RUNS = 200
+"""Runs that are looked into for what workers hold."""
+MOST_NODES = 500
+"""Running nodes of one run that are."""
+
+
+class Hold(NamedTuple):
+    run_id: RunId
+    node: str
+    attempt: int
+    since: int
+
+
+class WorkerView(NamedTuple):
+    id: WorkerId
+    host: str | None
+    pid: int | None
+    celery: str | None
+    """The name of the Celery worker that it is a process of."""
+    queues: tuple[str, ...] | None
+    serves: tuple[tuple[str, str], ...]
+    lacks: tuple[tuple[str, str, str], ...]
+    lease_until: int
+    renewed_at: int
+    may_live: bool
+    """False: its process has certainly died."""
+    holds: tuple[Hold, ...]
+
+
+def describe_workers(store: Store) -> list[WorkerView]:
+    """Every worker that is known, with what it holds of the newest running runs."""
+    holds = _holds(store)
+    return [_view(row, holds.get(row.id, ())) for row in reader.list_workers(store)]
+
+
+def _view(row: Any, holds: Any) -> WorkerView:
+    try:
+        said = decode(row.info)
+    except ValueError:
+        said = {}
+    said = said if isinstance(said, dict) else {}
+    queues = said.get("queues")
+    return WorkerView(
+        row.id,
+        said.get("host"),
+        said.get("pid"),
+        said.get("celery"),
+        None if queues is None else tuple(queues),
+        tuple((name, digest) for name, digest in said.get("serves", ())),
+        tuple((name, digest, what) for name, digest, what in said.get("lacks", ())),
+        row.lease_until,
+        row.renewed_at,
+        may_live(row.info),
+        tuple(holds),
+    )
+
+
+def _holds(store: Store) -> dict[WorkerId, list[Hold]]:
+    found: defaultdict[WorkerId, list[Hold]] = defaultdict(list)
+    for number, run in enumerate(reader.all_runs(store, RunStatus.RUNNING)):
+        if number >= MOST_RUNS:
+            break
+        running = []
+        for node in reader.all_nodes(store, run.id, NodeStatus.RUNNING):
+            running.append(node)
+            if len(running) >= MOST_NODES:
+                break
+        answers = store.read([ListAttempts(run.id, node.index) for node in running]) if running else []
+        for node, attempts in zip(running, answers, strict=True):
+            for attempt in attempts:
+                if attempt.status is AttemptStatus.RUNNING:
+                    found[attempt.worker].append(Hold(run.id, node.id, attempt.number, attempt.started_at))
+    return found
+
+
+def worker_record(view: WorkerView, now: int) -> dict[str, Any]:
+    """As JSON; its keys are a promise."""
+    return {
+        "id": view.id,
+        "host": view.host,
+        "pid": view.pid,
+        "celery": view.celery,
+        "alive": view.may_live and view.lease_until > now,
+        "lease_seconds_left": round((view.lease_until - now) / SECOND, 3),
+        "renewed_seconds_ago": round((now - view.renewed_at) / SECOND, 3),
+        "queues": None if view.queues is None else list(view.queues),
+        "serves": [{"workflow": name, "digest": digest} for name, digest in view.serves],
+        "lacks": [{"workflow": name, "digest": digest, "what": what} for name, digest, what in view.lacks],
+        "holds": [
+            {
+                "run": hold.run_id,
+                "node": hold.node,
+                "attempt": hold.attempt,
+                "seconds": round((now - hold.since) / SECOND, 3),
+            }
+            for hold in view.holds
+        ],
+    }

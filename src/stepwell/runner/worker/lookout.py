@@ -1,0 +1,81 @@
+"""Looking for what nobody was told of: queues with READY nodes, and workers of this machine that have died."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from typing import NamedTuple
+
+from ...codec import decode
+from ...graph import Graph
+from ...ids import Digest, RunId
+from ...model import Dismiss, Lane, ListReady, Query, Unfinished
+from ...store import Store, reader
+from ...store.living import may_live
+from ..recent import Recent
+
+log = logging.getLogger("stepwell")
+
+
+class Ready(NamedTuple):
+    """READY nodes of these runs, or some of them, stand in a queue."""
+
+    queue: str
+    unfinished: Unfinished
+    run: RunId
+
+
+class Lookout:
+    """Finds queues in which something is READY. It needs a store, and no code of the user."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lanes: Recent[Digest, frozenset[Lane]] = Recent(10_000)
+
+    def ready(self, queues: frozenset[str] | None = None) -> list[Ready]:
+        """What is READY in these queues, or in any: a run for each queue and each graph that has some."""
+        asked: list[tuple[str, Unfinished]] = []
+        questions: list[Query] = []
+        for item in reader.list_unfinished(self._store):
+            by_queue: defaultdict[str, list[Lane]] = defaultdict(list)
+            for lane in sorted(self._lanes_of(item.digest)):
+                if queues is None or lane.queue in queues:
+                    by_queue[lane.queue] += [lane, lane._replace(suspect=True)]
+            for queue, lanes in by_queue.items():
+                asked.append((queue, item))
+                questions.append(ListReady(tuple(lanes), serves=((item.workflow, item.digest),), limit=1))
+        found: list[Ready] = []
+        for at in range(0, len(questions), 200):
+            answers = self._store.read(questions[at : at + 200])
+            found += [
+                Ready(queue, item, runs[0])
+                for (queue, item), runs in zip(asked[at : at + 200], answers, strict=True)
+                if runs
+            ]
+        return found
+
+    def _lanes_of(self, digest: Digest) -> frozenset[Lane]:
+        lanes = self._lanes.get(digest)
+        if lanes is None:
+            document = reader.get_graph(self._store, digest)
+            lanes = frozenset() if document is None else Graph.load(document).lanes
+            self._lanes[digest] = lanes
+        return lanes
+
+
+def dismiss_dead(store: Store) -> int:
+    """Sign off workers whose process has died on this machine, so that nobody waits for their leases; how many attempts
+    they held. A process that is only paused keeps its lease, and loses it in time."""
+    lost = 0
+    for worker in reader.list_workers(store):
+        if not may_live(worker.info):
+            (receipt,) = store.commit([Dismiss(worker.id)])
+            held: int = getattr(receipt, "lost", 0)
+            lost += held
+            log.warning("worker %s (process %s) has died; it held %d attempts", worker.id, _pid(worker.info), held)
+    return lost
+
+
+def _pid(info: bytes) -> object:
+    said = decode(info)
+    return said.get("pid") if isinstance(said, dict) else None

@@ -1,0 +1,263 @@
+"""The guard: every request passes it, whatever route, stream or mount it is for. What it does not let through, nobody sees.
+
+In this order: which name the server was called by (a page that had its name resolved to this address is refused), which page
+asks (cross-site requests are refused), how large the body is, and who asks.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Collection
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from anyio import to_thread
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ...store import Store
+from ..problems import Problem, problem_of, problem_response
+from .scopes import SCOPES
+from .scopes import Scope as Right
+from .sessions import COOKIE, find_session
+from .tokens import Token, any_token, find_token
+
+PRINCIPAL = "stepwell.principal"
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
+"""Headers that a proxy adds: then the address that is seen is the proxy's and says nothing about who asks."""
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+MAX_BODY = 33 * 1024 * 1024
+"""Bytes of a request: a document may have 32 MiB."""
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""What every answer has, unless its route says something else."""
+
+
+class Principal(NamedTuple):
+    """Who asks, and what that may do."""
+
+    name: str
+    scopes: tuple[Right, ...]
+    token: Token | None = None
+    by_cookie: bool = False
+
+
+LOCAL = Principal("loopback", (SCOPES[-1],))
+"""Somebody on this machine, while no token was ever made."""
+
+
+class Guard:
+    """`open_paths` need nobody to be known: health checks, and webhooks, which check their callers themselves."""
+
+    def __init__(self, app: ASGIApp, store: Store, hosts: Collection[str], open_paths: Collection[str]) -> None:
+        self.app = app
+        self._store = store
+        self._hosts = {name.lower().rstrip(".") for name in hosts} | LOOPBACK_NAMES
+        self._open = frozenset(path for path in open_paths if not path.endswith("/"))
+        self._open_below = tuple(path for path in open_paths if path.endswith("/"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # there are no websockets
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        body = _Body(receive)
+        answer = _Answer(send)
+        try:
+            headers = Headers(scope=scope)
+            self._check_host(headers)
+            _check_origin(scope["method"], headers)
+            body.check_length(headers)
+            if not self._is_open(scope["path"]):
+                scope[PRINCIPAL] = await self._who(scope, headers)
+            await self.app(scope, body.receive, answer.send)
+        except Problem as problem:
+            if not answer.begun:
+                await problem_response(problem, scope["path"])(scope, receive, answer.send)
+        except Exception as error:
+            told = problem_of(error)
+            if not answer.begun:
+                await problem_response(told, scope["path"])(scope, receive, answer.send)
+
+    def _is_open(self, path: str) -> bool:
+        return path in self._open or (bool(self._open_below) and path.startswith(self._open_below))
+
+    def _check_host(self, headers: Headers) -> None:
+        given = headers.getlist("host")
+        name = host_name(given[0]) if len(given) == 1 else None
+        if name is None or not (name in self._hosts or (_is_address(name) and name not in ("0.0.0.0", "::"))):
+            raise Problem(
+                421,
+                f"this server does not answer to the name {given[0][:100]!r}; start it with --allow-host to have it do so"
+                if given
+                else "the request has no Host header",
+            )
+
+    async def _who(self, scope: Scope, headers: Headers) -> Principal:
+        """Whoever asks; a Problem if nobody is known, or the token is not valid."""
+        given = headers.getlist("authorization")
+        if len(given) > 1:
+            raise _unknown("more than one Authorization header")
+        if given:
+            kind, _, text = given[0].partition(" ")
+            if kind.lower() != "bearer" or not text.strip():
+                raise _unknown("Authorization: Bearer TOKEN is needed")
+            return await to_thread.run_sync(self._by_token, text.strip())
+        cookie = _cookie(headers)
+        if cookie is not None:
+            if scope["method"] not in SAFE and "origin" not in headers and "sec-fetch-site" not in headers:
+                raise Problem(403, "a request with a cookie that changes something needs an Origin header; use a token")
+            return await to_thread.run_sync(self._by_session, cookie)
+        if not _is_local(scope, headers):
+            raise _unknown("a token is needed: Authorization: Bearer TOKEN; `stepwell token create` makes one")
+        if await to_thread.run_sync(any_token, self._store):
+            raise _unknown(
+                "a token is needed, also on this machine, since tokens were made: Authorization: Bearer TOKEN; "
+                "`stepwell token create` makes one"
+            )
+        return LOCAL
+
+    def _by_token(self, text: str) -> Principal:
+        return self._valid(find_token(self._store, text), by_cookie=False)
+
+    def _by_session(self, text: str) -> Principal:
+        return self._valid(find_session(self._store, text), by_cookie=True)
+
+    def _valid(self, token: Token | None, *, by_cookie: bool) -> Principal:
+        what = "session" if by_cookie else "token"
+        if token is None:
+            raise _unknown(f"this {what} is not known" + (", or has ended: open another one" if by_cookie else ""))
+        status = token.status(self._store.now())
+        if status != "valid":
+            raise _unknown(f"the token {token.id} is {status}; `stepwell token create` makes another")
+        return Principal(token.name or token.id, token.scopes, token, by_cookie)
+
+
+def _unknown(detail: str) -> Problem:
+    return Problem(401, detail, headers={"WWW-Authenticate": "Bearer"})
+
+
+def host_name(text: str) -> str | None:
+    """The name in a Host header, without its port.
+
+    >>> host_name("Example.com:8080"), host_name("[::1]:80"), host_name("a/b")
+    ('example.com', '::1', None)
+    """
+    try:
+        parts = urlsplit(f"//{text}")
+        name = parts.hostname
+        _ = parts.port
+    except ValueError:
+        return None
+    if (
+        name is None
+        or "@" in text
+        or parts.netloc != text
+        or not all(each.isalnum() or each in ".-_:" for each in name)
+    ):
+        return None
+    return name.rstrip(".") or None
+
+
+def _is_address(name: str) -> bool:
+    """An address was resolved by nobody, so no page can have had it resolved to another one."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def own_names() -> set[str]:
+    """What this machine calls itself."""
+    return {socket.gethostname().lower(), socket.getfqdn().lower()}
+
+
+def _check_origin(method: str, headers: Headers) -> None:
+    origins = headers.getlist("origin")
+    if len(origins) > 1 or (origins and urlsplit(origins[0]).netloc.lower() != headers.get("host", "").lower()):
+        raise Problem(403, f"a page of {origins[0][:200]!r} may not use this server: only its own pages may")
+    navigates = method in SAFE and headers.get("sec-fetch-mode") == "navigate"
+    if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not navigates:
+        raise Problem(403, "pages of other sites may not use this server")
+
+
+def _is_local(scope: Scope, headers: Headers) -> bool:
+    client = scope.get("client")
+    return client is not None and is_loopback(str(client[0])) and not any(name in headers for name in FORWARDING)
+
+
+def is_loopback(address: str) -> bool:
+    """
+    >>> is_loopback("127.0.0.1"), is_loopback("::ffff:127.0.0.1"), is_loopback("10.0.0.1"), is_loopback("localhost")
+    (True, True, False, True)
+    """
+    if address == "localhost":
+        return True
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    inner = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (inner or found).is_loopback
+
+
+def _cookie(headers: Headers) -> str | None:
+    for line in headers.getlist("cookie"):
+        for part in line.split(";"):
+            name, _, value = part.strip().partition("=")
+            if name == COOKIE and value:
+                return value
+    return None
+
+
+class _Body:
+    """Counts what comes of a body, and refuses what is too much of it."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._size = 0
+
+    def check_length(self, headers: Headers) -> None:
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()):
+            raise Problem(400, "Content-Length must be a number")
+        if len(length) > 18 or int(length) > MAX_BODY:
+            raise _too_large()
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._size += len(message.get("body", b""))
+        if self._size > MAX_BODY:
+            raise _too_large()
+        return message
+
+
+def _too_large() -> Problem:
+    return Problem(413, f"a request has at most {MAX_BODY:,} bytes")
+
+
+class _Answer:
+    """Adds the headers that every answer has, and knows whether it has begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await self._send(message)

@@ -1,0 +1,48 @@
+"""Sessions of browsers: a token is exchanged for a cookie that scripts cannot read.
+
+The cookie is a random text of which only a hash is stored. A session ends with its own end, with the end of its token, or when
+somebody closes it.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from ...clock import SECOND
+from ...codec import decode, encode, sha256
+from ...model import PutRecord
+from ...store import Store, reader
+from .tokens import Token, get_token
+
+KIND = "session"
+COOKIE = "stepwell_session"
+LONGEST_SECONDS = 12 * 3_600
+
+
+def open_session(store: Store, token: Token) -> tuple[str, int]:
+    """The text of the cookie, and for how many seconds it is valid. Sessions that have ended are removed."""
+    now = store.now()
+    ended = [row for row in reader.all_records(store, KIND) if decode(row.value)["expires_at"] <= now]
+    text = secrets.token_urlsafe(32)
+    expires_at = min(token.expires_at, now + LONGEST_SECONDS * SECOND)
+    value = encode({"token": token.id, "expires_at": expires_at})
+    store.commit(
+        [
+            PutRecord(KIND, sha256(text.encode()), value),
+            *(PutRecord(KIND, row.key, None, expected=row.version) for row in ended[:1_000]),
+        ]
+    )
+    return text, (expires_at - now) // SECOND
+
+
+def find_session(store: Store, text: str) -> Token | None:
+    """The token that a session was opened with, while the session lasts."""
+    row = reader.get_record(store, KIND, sha256(text.encode("utf-8", "replace")))
+    if row is None:
+        return None
+    value = decode(row.value)
+    return get_token(store, value["token"]) if value["expires_at"] > store.now() else None
+
+
+def close_session(store: Store, text: str) -> None:
+    store.commit([PutRecord(KIND, sha256(text.encode("utf-8", "replace")), None)])

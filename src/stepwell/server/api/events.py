@@ -1,0 +1,241 @@
+"""Streams of server-sent events: of one run, of its log, and of all runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any, Literal
+
+from anyio import to_thread
+from fastapi import Header, Query
+from fastapi.responses import StreamingResponse
+from starlette.requests import Request
+
+from ...clock import SECOND
+from ...ids import RunId
+from ...model import JournalRow, ListJournal, RunRow
+from ...model.lines import LOG
+from ...runner.lines import NewLines
+from ...runner.records import line_record
+from ...store import reader
+from ..access.guard import PRINCIPAL, Principal
+from ..access.tokens import get_token
+from ..problems import Problem
+from ..routes import Routes
+from ..service import Given, Service
+from ..streams.feed import AT_ONCE, SLACK, Watcher, changed_since
+from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, event, stream
+from .nodes import journal_entry
+
+routes = Routes("events")
+
+OLDEST = 24 * 3_600 * SECOND
+"""How long a place in the stream of all runs can be come back to."""
+LOG_SECONDS = 0.25
+"""Between two looks at the log of a run."""
+_SSE: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Server-sent events, until the client goes.", "content": {"text/event-stream": {}}}
+}
+LastEventId = Annotated[
+    str | None, Header(alias="Last-Event-ID", max_length=100, description="Where the client left off.")
+]
+
+
+class Visitor:
+    """Who listens to a stream: a stream ends with the token it was opened with."""
+
+    def __init__(self, service: Service, request: Request) -> None:
+        self._service = service
+        principal: Principal | None = request.scope.get(PRINCIPAL)
+        self._token = None if principal is None else principal.token
+
+    async def may_stay(self) -> bool:
+        if self._token is None:
+            return True
+        now = await to_thread.run_sync(get_token, self._service.store, self._token.id)
+        return now is not None and now.status(self._service.store.now()) == "valid"
+
+
+def _place(last: str | None) -> int | None:
+    if last is None or last == "":
+        return None
+    if not (last.isascii() and last.isdigit()) or len(last) > 18:
+        raise Problem(400, "Last-Event-ID is not one of this server")
+    return int(last)
+
+
+@routes.get("/runs/{run_id}/events", "read", response_class=StreamingResponse, responses=_SSE)
+async def follow_run(
+    run_id: str,
+    service: Given,
+    request: Request,
+    last_event_id: LastEventId = None,
+    after: Annotated[int | None, Query(ge=0, lt=2**53, description="The same for who cannot send headers.")] = None,
+    until: Annotated[Literal["ended"] | None, Query(description="Close the stream once the run has ended.")] = None,
+) -> StreamingResponse:
+    """The journal of a run as it is written, each entry once, in order, without a gap: `id` is its number.
+
+    `reset`: the run is not the one it was (deleted, created again); begin anew, without Last-Event-ID.
+    """
+    service.feed.check_room()
+    row = await to_thread.run_sync(service.row, run_id)
+    place = _place(last_event_id)
+    place = (0 if after is None else after) if place is None else place
+    return stream(_run_events(service, row, place, Visitor(service, request), until_ended=until == "ended"))
+
+
+async def _run_events(
+    service: Service, row: RunRow, place: int, visitor: Visitor, *, until_ended: bool
+) -> AsyncIterator[bytes]:
+    yield BEGIN
+    if place > row.seq:
+        yield event("reset", {"run": row.id, "seq": row.seq})
+        place = 0
+    with service.feed.watching(row.id, place) as watcher:
+        journal = _Journal(service, row, place, watcher)
+        while not watcher.closed:
+            for entry in await journal.next():
+                yield event("journal", entry, entry["seq"])
+            if journal.behind:
+                continue
+            if until_ended and await journal.has_ended():
+                yield event("end", {"run": row.id, "status": journal.row.status})
+                return
+            if not await watcher.wait(HEARTBEAT_SECONDS):
+                if not await visitor.may_stay():
+                    return
+                if await journal.is_gone():
+                    yield event("reset", {"run": row.id, "seq": None})
+                    return
+                yield HEARTBEAT
+
+
+class _Journal:
+    """What one stream has told of a run."""
+
+    def __init__(self, service: Service, row: RunRow, place: int, watcher: Watcher) -> None:
+        self._service, self.row, self._place, self._watcher = service, row, place, watcher
+        self.behind = True
+        """There may be more in the store than the feed has brought."""
+
+    async def next(self) -> list[dict[str, Any]]:
+        pushed, dropped = self._watcher.take()
+        rows = [row for row in pushed if isinstance(row, JournalRow) and row.seq > self._place]
+        if self.behind or dropped or (rows and rows[0].seq != self._place + 1):
+            rows = await to_thread.run_sync(self._read)
+            self.behind = len(rows) == AT_ONCE
+            if not rows:
+                self._watcher.take()
+        return await self._told(rows)
+
+    def _read(self) -> list[JournalRow]:
+        (page,) = self._service.store.read([ListJournal(self.row.id, self._place, AT_ONCE)])
+        return list(page)
+
+    async def _told(self, rows: list[JournalRow]) -> list[dict[str, Any]]:
+        if not rows:
+            return []
+        if any(row.kind == "healed" for row in rows):
+            self.row = await to_thread.run_sync(self._service.row, self.row.id)
+        order = (await to_thread.run_sync(self._service.graph, self.row.digest, self.row.id)).order
+        self._place = rows[-1].seq
+        return [journal_entry(row, order) for row in rows]
+
+    async def has_ended(self) -> bool:
+        self.row = await to_thread.run_sync(self._service.row, self.row.id)
+        return self.row.status.terminal and self.row.seq <= self._place
+
+    async def is_gone(self) -> bool:
+        now = await to_thread.run_sync(reader.get_run, self._service.store, self.row.id)
+        return now is None or now.created_at != self.row.created_at
+
+
+@routes.get("/events", "read", response_class=StreamingResponse, responses=_SSE)
+async def follow_all(service: Given, request: Request, last_event_id: LastEventId = None) -> StreamingResponse:
+    """How runs stand, whenever that changes: all of them, without a gap. The same may be told twice; runs have no order among
+    each other. First come all runs that have not ended.
+
+    `reset`: too much has happened since the client left off; list the runs anew.
+    """
+    service.feed.check_room()
+    return stream(_all_events(service, _place(last_event_id), Visitor(service, request)))
+
+
+async def _all_events(service: Service, since: int | None, visitor: Visitor) -> AsyncIterator[bytes]:
+    yield BEGIN
+    with service.feed.watching(None) as watcher:
+        cursor = service.store.now()
+        if since is not None:
+            found, complete = await to_thread.run_sync(changed_since, service.store, since - SLACK)
+            if not complete or not cursor - OLDEST < since <= cursor + SLACK:
+                yield event("reset", {}, cursor)
+            else:
+                for row in found:
+                    yield event("run", _run(row), cursor)
+        while not watcher.closed:
+            cursor = service.store.now()
+            rows, dropped = watcher.take()
+            if dropped:
+                yield event("reset", {}, cursor)
+            for each in rows:
+                if isinstance(each, RunRow):
+                    yield event("run", _run(each), cursor)
+            if not rows and not await watcher.wait(HEARTBEAT_SECONDS):
+                if not await visitor.may_stay():
+                    return
+                yield HEARTBEAT
+
+
+def _run(row: RunRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "workflow": row.workflow,
+        "status": row.status,
+        "reason": row.reason,
+        "seq": row.seq,
+        "nodes_total": row.nodes,
+        "nodes_open": row.open,
+        "nodes_failed": row.failed,
+        "tags": dict(row.tags),
+    }
+
+
+@routes.get("/runs/{run_id}/logs/events", "read", response_class=StreamingResponse, responses=_SSE)
+async def follow_logs(
+    run_id: str,
+    service: Given,
+    request: Request,
+    node: Annotated[str | None, Query(max_length=4_000)] = None,
+    attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
+    last_event_id: LastEventId = None,
+    until: Annotated[Literal["ended"] | None, Query(description="Close the stream once the run has ended.")] = None,
+) -> StreamingResponse:
+    """What the bodies of a run log and print, as it is stored. After a break, lines of the moment it broke may come twice."""
+    service.feed.check_room()
+    run = await to_thread.run_sync(service.stored, run_id)
+    index = None if node is None else await to_thread.run_sync(service.index_of, run, node)
+    lines = NewLines(run, index, attempt, since=_place(last_event_id))
+    return stream(_log_events(service, lines, Visitor(service, request), until_ended=until == "ended"))
+
+
+async def _log_events(
+    service: Service, lines: NewLines, visitor: Visitor, *, until_ended: bool
+) -> AsyncIterator[bytes]:
+    yield BEGIN
+    run_id: RunId = lines.run.row.id
+    quiet = 0.0
+    look: Callable[[], Any] = lines.next
+    while not service.feed.closed:
+        row = await to_thread.run_sync(reader.get_run, service.store, run_id)
+        found = await to_thread.run_sync(look)
+        for entry, line in found:
+            yield event(LOG, line_record(lines.run, entry, line), entry.at)
+        if row is None or (until_ended and row.status.terminal):
+            yield event("end", {"run": run_id, "status": None if row is None else row.status})
+            return
+        quiet = 0.0 if found else quiet + LOG_SECONDS
+        if quiet >= HEARTBEAT_SECONDS:
+            quiet = 0.0
+            if not await visitor.may_stay():
+                return
+            yield HEARTBEAT
+        await service.feed.pause(LOG_SECONDS)

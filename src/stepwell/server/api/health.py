@@ -1,0 +1,42 @@
+"""Whether the server is there and can work, and what it counts. Health checks need no token and tell nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Response
+
+from ..metrics import MEDIA_TYPE, metrics_text
+from ..problems import Problem
+from ..routes import Routes
+from ..service import Given
+
+routes = Routes("health")
+
+
+@routes.open("GET", "/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@routes.open("GET", "/readyz")
+def readyz(service: Given) -> dict[str, str]:
+    """The store can be read: requests can be served."""
+    try:
+        service.store.read([])
+        service.store.now()
+    except Exception:
+        raise Problem(503, "the store cannot be read", headers={"Retry-After": "2"}) from None
+    return {"status": "ready"}
+
+
+@routes.get(
+    "/metrics",
+    "read",
+    response_class=Response,
+    responses={200: {"description": "Metrics for Prometheus.", "content": {"text/plain": {}}}},
+)
+def metrics(service: Given) -> Any:
+    """Runs by status, workers, streams, requests, and what the runner in this process does."""
+    return Response(metrics_text(service), media_type=MEDIA_TYPE)

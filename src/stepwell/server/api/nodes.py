@@ -1,0 +1,287 @@
+"""Nodes of a run, their attempts, outputs, logs and recorded effects; the journal, checkpoints and the graph."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Response
+from starlette.requests import Request
+
+from ...clock import SECOND
+from ...codec import decode, sha256
+from ...errors import InputError
+from ...graph import Graph, to_frozen
+from ...model import ListJournal, ListLines, ListNodes, NodeRow, NodeStatus
+from ...model.lines import LOG, in_order_of_time
+from ...model.outputs import output_of
+from ...runner.records import graph_record, line_record
+from ...runner.stored import StoredRun
+from ...runner.views import AttemptView
+from ...store import reader
+from ...words import iso
+from .. import paging
+from ..drawing import Format, drawn
+from ..models import AttemptModel, GraphModel, JournalEntry, LogLine, NodeDetail, NodeModel, OutputModel, Page
+from ..problems import Problem
+from ..ranges import ranged
+from ..routes import Routes
+from ..service import Given, Service
+
+routes = Routes("nodes")
+
+INLINE = 16 * 1024
+"""Bytes of an output up to which lists have it."""
+Node = Annotated[str, Path(max_length=4_000, description="A node by id or name.")]
+
+
+def _node(run: StoredRun, row: NodeRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": run.graph.in_order[row.index].name,
+        "index": row.index,
+        "status": row.status,
+        "reason": row.reason,
+        "attempts": row.attempt,
+        "failures": row.failures,
+        "queue": row.lane.queue,
+        "due_at": iso(row.due_at),
+    }
+
+
+@routes.get("/runs/{run_id}/nodes", "read")
+def list_nodes(
+    run_id: str,
+    service: Given,
+    status: Annotated[list[NodeStatus] | None, Query()] = None,
+    cursor: paging.Cursor = None,
+    limit: paging.Limit = 100,
+) -> Page[NodeModel]:
+    """The nodes of a run, in order; those that only earlier versions of its graph had are left out."""
+    run = service.stored(run_id)
+    after = paging.read_number(cursor, -1)
+    (rows,) = service.store.read([ListNodes(run.row.id, after, limit, tuple(status or ()))])
+    removed = run.graph.removed
+    items = [_node(run, row) for row in rows if row.index not in removed]
+    return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
+
+
+@routes.get("/runs/{run_id}/nodes/{node}", "read")
+def get_node(run_id: str, node: Node, service: Given) -> NodeDetail:
+    """A node: its attempts, its config as it is written and as it was rendered, and where its output is."""
+    run = service.stored(run_id)
+    index = service.index_of(run, node)
+    (view,) = run.nodes(index, ancestry=True)
+    spec = run.graph.in_order[index]
+    error, progress = view.error, view.progress
+    return NodeDetail.model_validate(
+        {
+            **_node(run, view.row),
+            "job": spec.job,
+            "depends_on": list(spec.depends_on),
+            "level": run.graph.level(spec.id),
+            "config": dict(spec.args),
+            "progress": None if progress is None else {**progress._asdict(), "fraction": progress.fraction},
+            "error": None if error is None else error._asdict(),
+            "attempt_list": [_attempt(each) for each in view.attempts],
+            "output": next(iter(_outputs(service, run, (index,))), None),
+        }
+    )
+
+
+@routes.get("/runs/{run_id}/nodes/{node}/attempts", "read")
+def list_attempts(run_id: str, node: Node, service: Given) -> list[AttemptModel]:
+    """All attempts of a node, the first one first."""
+    run = service.stored(run_id)
+    (view,) = run.nodes(service.index_of(run, node), ancestry=True)
+    return [AttemptModel.model_validate(_attempt(each)) for each in view.attempts]
+
+
+def _attempt(attempt: AttemptView) -> dict[str, Any]:
+    error, outcome = attempt.error, attempt.outcome
+    return {
+        "id": attempt.id,
+        "number": attempt.number,
+        "status": attempt.status,
+        "worker": attempt.worker,
+        "started_at": iso(attempt.row.started_at),
+        "ended_at": iso(attempt.row.ended_at),
+        "seconds": attempt.seconds,
+        "ancestry": attempt.ancestry,
+        "config": outcome.pop("config", None),
+        "outcome": outcome,
+        "error": None if error is None else error._asdict(),
+    }
+
+
+def _outputs(service: Service, run: StoredRun, indexes: tuple[int, ...]) -> list[dict[str, Any]]:
+    found = reader.get_outputs(service.store, run.row.id, indexes)
+    specs = run.graph.in_order
+    made = []
+    for index in indexes:
+        if index in found:
+            data = output_of(found[index])
+            node = specs[index].id
+            made.append(
+                {
+                    "node": node,
+                    "name": specs[index].name,
+                    "size": len(data),
+                    "sha256": sha256(data),
+                    "href": f"/api/v1/runs/{run.row.id}/nodes/{node}/output",
+                    "value": decode(data) if len(data) <= INLINE else None,
+                    "inline": len(data) <= INLINE,
+                }
+            )
+    return made
+
+
+@routes.get("/runs/{run_id}/outputs", "read")
+def list_outputs(
+    run_id: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100
+) -> Page[OutputModel]:
+    """What the nodes of a run returned; large outputs by hash and address."""
+    run = service.stored(run_id)
+    after = paging.read_number(cursor, -1)
+    (rows,) = service.store.read([ListNodes(run.row.id, after, limit, (NodeStatus.COMPLETED,))])
+    items = _outputs(service, run, tuple(row.index for row in rows))
+    return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
+
+
+@routes.get(
+    "/runs/{run_id}/nodes/{node}/output",
+    "read",
+    response_class=Response,
+    responses={
+        200: {"description": "The output as JSON; its ETag is its SHA-256.", "content": {"application/json": {}}},
+        206: {"description": "The bytes that Range asks for.", "content": {"application/json": {}}},
+        304: {"description": "It is the one that If-None-Match names."},
+        416: {"description": "There are not so many bytes."},
+    },
+)
+def get_output(run_id: str, node: Node, service: Given, request: Request) -> Response:
+    """The output of a node: its bytes, whole or those of one range. It never changes while its hash is the same."""
+    run = service.stored(run_id)
+    index = service.index_of(run, node)
+    found = reader.get_outputs(service.store, run.row.id, (index,))
+    if index not in found:
+        raise Problem(404, f"node {node[:200]!r} of run {run.row.id} has not completed", run_id=run.row.id)
+    return ranged(output_of(found[index]), request.headers)
+
+
+@routes.get("/runs/{run_id}/journal", "read")
+def list_journal(
+    run_id: str,
+    service: Given,
+    kind: Annotated[list[str] | None, Query(max_length=20)] = None,
+    cursor: paging.Cursor = None,
+    limit: paging.Limit = 100,
+) -> Page[JournalEntry]:
+    """The history of a run: every transition, by its number."""
+    run = service.stored(run_id)
+    after = paging.read_number(cursor, 0)
+    (rows,) = service.store.read([ListJournal(run.row.id, after, limit, tuple(kind or ()))])
+    order = run.graph.order
+    items = [journal_entry(row, order) for row in rows]
+    return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
+
+
+def journal_entry(row: Any, order: Any) -> dict[str, Any]:
+    return {
+        "seq": row.seq,
+        "at": iso(row.at),
+        "kind": row.kind,
+        "node": None if row.index is None or row.index >= len(order) else order[row.index],
+        "attempt": row.attempt,
+        "status": row.status,
+    }
+
+
+@routes.get("/runs/{run_id}/logs", "read")
+def list_logs(
+    run_id: str,
+    service: Given,
+    node: Annotated[str | None, Query(max_length=4_000)] = None,
+    attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
+    cursor: paging.Cursor = None,
+    limit: paging.Limit = 1_000,
+) -> Page[LogLine]:
+    """What the bodies of a run logged and printed, attempt by attempt; `events` follows it."""
+    run = service.stored(run_id)
+    index = None if node is None else service.index_of(run, node)
+    after = paging.read(cursor)
+    if after is not None and not _is_line(after):
+        raise Problem(400, "the cursor is not one of this server: take `next` of the page before, as it is")
+    asked = ListLines(run.row.id, index, limit, None if after is None else tuple(after), attempt, LOG)
+    (rows,) = service.store.read([asked])
+    items = [line_record(run, row, line) for row, line in in_order_of_time(rows)]
+    return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
+
+
+def _is_line(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and "\x00" not in value[0]
+        and type(value[1]) is int
+        and abs(value[1]) < 2**62
+    )
+
+
+@routes.get("/runs/{run_id}/effects", "read")
+def list_effects(
+    run_id: str,
+    service: Given,
+    node: Annotated[str | None, Query(max_length=4_000)] = None,
+    attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
+) -> list[dict[str, Any]]:
+    """What bodies asked of the outside world and were answered, as it was recorded."""
+    if node is not None:
+        service.index_of(service.stored(run_id), node)
+    return [effect._asdict() for effect in service.run(run_id).effects(node, attempt)]
+
+
+@routes.get("/runs/{run_id}/checkpoints", "read")
+def list_checkpoints(run_id: str, service: Given) -> list[dict[str, Any]]:
+    """The checkpoints that bodies gave names to, in order."""
+    return [label._asdict() for label in service.run(run_id).checkpoints()]
+
+
+@routes.get("/runs/{run_id}/checkpoints/{at}", "read")
+def get_checkpoint(run_id: str, at: Annotated[str, Path(max_length=500)], service: Given) -> dict[str, Any]:
+    """How the run stood at a `seq` of its journal, at a label, or at the checkpoint with a key."""
+    run = service.run(run_id)
+    step: int | str = int(at) if at.isascii() and at.isdigit() and len(at) < 19 and run.step_of(at) is None else at
+    return run.checkpoint(step).data()
+
+
+@routes.get(
+    "/runs/{run_id}/graph",
+    "read",
+    response_model=GraphModel,
+    responses={200: {"content": {"text/plain": {}, "image/svg+xml": {}}}},
+)
+def get_run_graph(run_id: str, service: Given, format: Annotated[Format, Query()] = "json") -> Any:
+    """The graph of a run with the status of each node."""
+    run = service.stored(run_id)
+    removed = run.graph.removed
+    rows = (row for row in reader.all_nodes(service.store, run.row.id) if row.index not in removed)
+    graph = Graph(list(run.graph)) if removed else run.graph
+    statuses: dict[str, str] = {row.id: row.status for row in rows}
+    return graph_record(run.row.workflow, graph, statuses) if format == "json" else drawn(graph, statuses, format)
+
+
+@routes.get("/runs/{run_id}/graph/frozen", "read")
+def get_frozen_graph(run_id: str, service: Given) -> dict[str, Any]:
+    """The graph of a run in the form that can be edited and put back."""
+    run = service.stored(run_id)
+    return to_frozen(run.graph, run.row.created_at / SECOND)
+
+
+@routes.put("/runs/{run_id}/graph/frozen", "author")
+def put_frozen_graph(run_id: str, body: dict[str, Any], service: Given) -> dict[str, Any]:
+    """Have a run go on with an edited graph. Everything is checked first; what has completed must stay as it was."""
+    if not body:
+        raise InputError("the body is the form that GET gives, edited")
+    run = service.run(run_id).import_graph(body)
+    return to_frozen(run.graph, run.row.created_at / SECOND)

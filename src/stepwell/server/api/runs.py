@@ -1,0 +1,185 @@
+"""Runs: listing, looking, starting."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Header, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...clock import SECOND
+from ...codec import decode
+from ...errors import InputError
+from ...model import ListRuns, NodeStatus, RunRow, RunStatus
+from ...runner.records import run_record
+from ...runner.stored import StoredRun
+from ...store import reader
+from .. import paging
+from ..models import Page, RunDetail, RunModel
+from ..routes import Routes
+from ..service import Given, Service
+from ..starting import StartRequest, start_run
+
+routes = Routes("runs")
+
+
+class RunFilter(BaseModel):
+    """Which runs. All that is given must hold."""
+
+    model_config = ConfigDict(extra="forbid")
+    status: list[RunStatus] = Field(default_factory=list, max_length=10)
+    workflow: str | None = Field(default=None, max_length=500)
+    tag: list[str] = Field(default_factory=list, max_length=32, description="NAME=VALUE.", examples=[["customer=7"]])
+    since: str | None = Field(default=None, max_length=40, description="Created then or later: a time of ISO 8601.")
+    until: str | None = Field(default=None, max_length=40, description="Created before.")
+    prefix: str | None = Field(default=None, max_length=200, description="Whose id begins so.")
+
+    def query(self) -> ListRuns:
+        return ListRuns(
+            workflow=self.workflow,
+            statuses=tuple(self.status),
+            tags=tuple(map(_tag, self.tag)),
+            since=moment("since", self.since),
+            until=moment("until", self.until),
+            prefix=self.prefix or None,
+        )
+
+
+def _tag(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise InputError(f"tag={text[:100]!r}: NAME=VALUE is needed")
+    return name, value
+
+
+def moment(name: str, text: str | None) -> int | None:
+    """A time of ISO 8601 as the store counts it."""
+    from datetime import UTC, datetime
+
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=UTC)
+        return int(found.timestamp() * SECOND)
+    except (ValueError, OverflowError):
+        raise InputError(f"{name}={text!r}: a time of ISO 8601 is needed, as in 2026-01-15T10:30:00Z") from None
+
+
+def run_model(run: StoredRun) -> dict[str, Any]:
+    return {**run_record(run), "seq": run.row.seq}
+
+
+def listed(service: Service, row: RunRow) -> dict[str, Any]:
+    return run_model(StoredRun(service.store, row, lambda digest: service.graph(digest, row.id)))
+
+
+@routes.get("/runs", "read")
+def list_runs(
+    service: Given,
+    status: Annotated[list[RunStatus] | None, Query(description="Only with one of these.")] = None,
+    workflow: Annotated[str | None, Query(max_length=500)] = None,
+    tag: Annotated[list[str] | None, Query(description="NAME=VALUE; all of them must fit.")] = None,
+    since: Annotated[str | None, Query(max_length=40, description="Created then or later.")] = None,
+    until: Annotated[str | None, Query(max_length=40, description="Created before.")] = None,
+    prefix: Annotated[str | None, Query(max_length=200, description="Whose id begins so.")] = None,
+    cursor: paging.Cursor = None,
+    limit: paging.Limit = 100,
+) -> Page[RunModel]:
+    """Runs, the newest first."""
+    chosen = RunFilter(
+        status=status or [], workflow=workflow, tag=tag or [], since=since, until=until, prefix=prefix
+    ).query()
+    before = paging.read_number(cursor, -1)
+    page = reader.list_runs(service.store, chosen._replace(limit=limit, before=None if before < 0 else before))
+    items = [listed(service, row) for row in page.runs]
+    return Page.model_validate({"items": items, "next": paging.written(page.cursor)})
+
+
+@routes.post(
+    "/workflows/{name}/runs", "run", status_code=201, response_model=RunModel, responses={200: {"model": RunModel}}
+)
+def start_named(
+    name: str,
+    body: StartRequest,
+    service: Given,
+    response: Response,
+    idempotency_key: Annotated[str | None, Header(max_length=500, description="The same key is the same run.")] = None,
+) -> Any:
+    """Start a run. 201: a new one; 200: the run that this key, or this id, has started before, however it stands."""
+    run, is_new = start_run(service, name, body, idempotency_key)
+    response.status_code = 201 if is_new else 200
+    response.headers["Location"] = f"/api/v1/runs/{run.id}"
+    return listed(service, run)
+
+
+@routes.get("/runs/{run_id}", "read")
+def get_run(run_id: str, service: Given) -> RunDetail:
+    """One run: how it stands, its input, and how many of its nodes stand where."""
+    run = service.stored(run_id)
+    counts = reader.count_nodes(service.store, run.row.id, run.graph.removed if run.row.heals else frozenset())
+    source = None if run.row.target is not None else run.graph.source
+    document = None if source is None else {"digest": source.digest, "version": run.document_version}
+    return RunDetail.model_validate(
+        {
+            **run_model(run),
+            "input": decode(run.row.input),
+            "digest": run.row.digest,
+            "document": document,
+            "heals": run.row.heals,
+            "counts": {status: counts[status] for status in NodeStatus if counts.get(status)},
+            "forks": [fork.id for fork in reader.forks(service.store, run.row)],
+        }
+    )
+
+
+@routes.delete("/runs/{run_id}", "admin", status_code=204)
+def delete_run(run_id: str, service: Given) -> None:
+    """Forget an ended run: its rows, attempts, outputs and journal."""
+    service.run(run_id).delete()
+
+
+@routes.get("/runs/{run_id}/results", "read")
+def get_results(run_id: str, service: Given) -> dict[str, Any]:
+    """What the run is for: the output of its last node, or those of its last nodes by name."""
+    run = service.stored(run_id)
+    return {"run": run.row.id, "status": run.row.status, "result": run.result()}
+
+
+@routes.get("/runs/{run_id}/metrics", "read")
+def get_run_metrics(run_id: str, service: Given) -> dict[str, Any]:
+    """The run in numbers, from its whole journal."""
+    return service.stored(run_id).metrics().to_dict()
+
+
+@routes.get("/runs/{run_id}/why", "read")
+def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_length=4_000)] = None) -> dict[str, Any]:
+    """Why the run, or one of its nodes, stands as it does, down to the root."""
+    run = service.stored(run_id)
+    if node is not None:
+        service.index_of(run, node)
+    return run.why(node).to_dict()
+
+
+@routes.get("/runs/{run_id}/audit", "read")
+def get_audit(run_id: str, service: Given) -> dict[str, Any]:
+    """Every invariant of the run, recomputed from its rows; no problems means that all hold."""
+    from ...runner.reports.audit import audit_run
+
+    row = service.row(run_id)
+    return {
+        "run": row.id,
+        "status": row.status,
+        "journal_entries": row.seq,
+        "problems": audit_run(service.store, row.id),
+    }
+
+
+@routes.get("/runs/{run_id}/diff/{other}", "read")
+def get_diff(run_id: str, other: str, service: Given) -> dict[str, Any]:
+    """Two runs side by side."""
+    from ...runner.records import comparison_record
+
+    service.row(other)
+    return comparison_record(service.run(run_id).diff(other))

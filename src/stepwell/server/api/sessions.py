@@ -1,0 +1,61 @@
+"""Who asks; and the exchange of a token for a cookie, which browsers use."""
+
+from __future__ import annotations
+
+from fastapi import Response
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from ..access.guard import PRINCIPAL, Principal
+from ..access.sessions import COOKIE, close_session, open_session
+from ..problems import Problem
+from ..routes import Routes
+from ..service import Given
+
+routes = Routes("session")
+
+
+class Who(BaseModel):
+    """Who asks, and what that may do."""
+
+    name: str
+    scopes: list[str]
+    token: str | None = None
+    by_cookie: bool = False
+
+
+def _who(request: Request) -> Who:
+    principal: Principal = request.scope[PRINCIPAL]
+    token = None if principal.token is None else principal.token.id
+    return Who(name=principal.name, scopes=list(principal.scopes), token=token, by_cookie=principal.by_cookie)
+
+
+@routes.get("/session", "read")
+async def get_session(request: Request) -> Who:
+    """Who asks, and what that may do."""
+    return _who(request)
+
+
+@routes.post("/session", "read")
+async def begin_session(request: Request, service: Given, response: Response) -> Who:
+    """Exchange a token, sent as Authorization: Bearer, for a cookie that scripts cannot read and other sites cannot send."""
+    principal: Principal = request.scope[PRINCIPAL]
+    if principal.token is None or principal.by_cookie:
+        raise Problem(409, "a session begins with a token: send it as Authorization: Bearer TOKEN")
+    text, seconds = await run_in_threadpool(open_session, service.store, principal.token)
+    forwarded = request.headers.get("x-forwarded-proto", "")
+    secure = request.url.scheme == "https" or forwarded == "https"
+    response.set_cookie(COOKIE, text, max_age=seconds, path="/", secure=secure, httponly=True, samesite="strict")
+    return _who(request)
+
+
+@routes.delete("/session", "read", status_code=204)
+async def end_session(request: Request, service: Given) -> Response:
+    """End the session of the cookie that comes with this request."""
+    cookie = request.cookies.get(COOKIE)
+    if cookie:
+        await run_in_threadpool(close_session, service.store, cookie)
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return response

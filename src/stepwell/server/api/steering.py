@@ -1,0 +1,186 @@
+"""What can be asked of runs: one by one, or many by a filter. Everything can say first what it would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeAlias
+
+from fastapi import Path, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...errors import StepwellError
+from ...model import RunRow, RunStatus
+from ...runner import Run
+from ...runner.control import Touched
+from ...store import reader
+from ..models import RunModel, Steered, SteeredMany, SteeredOne
+from ..problems import Problem, problem_of
+from ..routes import Routes
+from ..service import Given, Service
+from .nodes import Node
+from .runs import RunFilter, listed
+
+routes = Routes("steering")
+
+MAX_BULK = 1_000
+Verb: TypeAlias = Literal["retry", "cancel", "pause", "resume"]
+
+
+class Ask(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    dry_run: bool = Field(default=False, description="Only say which nodes would change, and into what.")
+
+
+class GoOn(Ask):
+    accept: bool = Field(
+        default=False, description="What the class has lost and gained since is no node under a new name."
+    )
+
+
+class Resume(GoOn):
+    input: dict[str, Any] | None = Field(default=None, description="Values for inputs that its class has got since.")
+
+
+class Cancel(Ask):
+    grace_seconds: float = Field(default=5.0, ge=0, le=86_400, description="How long what runs may take to stop.")
+
+
+class Reattempt(Ask):
+    cascade: bool = Field(default=False, description="Run again what completed below it, too.")
+
+
+class Fork(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    at: int | str | None = Field(default=None, description="A seq, a label or a node; null: all that it has done.")
+    input: dict[str, Any] | None = Field(default=None, description="What changes of the input, for what is not shared.")
+    run_id: str | None = Field(default=None, max_length=200)
+
+
+class Bulk(BaseModel):
+    """Which runs, and what is asked of them."""
+
+    model_config = ConfigDict(extra="forbid")
+    filter: RunFilter = RunFilter()
+    limit: int = Field(default=100, ge=1, le=MAX_BULK, description="At most so many runs.")
+    dry_run: bool = False
+    grace_seconds: float = Field(default=5.0, ge=0, le=86_400)
+
+
+def _asked(service: Service, run_id: str, ask: Callable[[Run], Any], *, dry_run: bool) -> Steered:
+    run = service.run(run_id)
+    touched: list[Touched] = ask(run) if dry_run else []
+    if not dry_run:
+        ask(run)
+    nodes = [each._asdict() for each in touched]
+    return Steered.model_validate({"run": run.id, "status": run.status, "dry_run": dry_run, "nodes": nodes})
+
+
+@routes.post("/runs/{run_id}/retry", "run")
+def retry_run(run_id: str, service: Given, body: GoOn | None = None) -> Steered:
+    """Run again only what did not complete."""
+    given = body or GoOn()
+    if given.dry_run:
+        return _asked(service, run_id, lambda run: run.retry(dry_run=True), dry_run=True)
+    return _asked(service, run_id, lambda run: run.retry(accept=given.accept), dry_run=False)
+
+
+@routes.post("/runs/{run_id}/resume", "run")
+def resume_run(run_id: str, service: Given, body: Resume | None = None) -> Steered:
+    """Go on with a paused run."""
+    given = body or Resume()
+    if given.dry_run:
+        return _asked(service, run_id, lambda run: run.resume(dry_run=True), dry_run=True)
+    return _asked(service, run_id, lambda run: run.resume(accept=given.accept, input=given.input), dry_run=False)
+
+
+@routes.post("/runs/{run_id}/pause", "run")
+def pause_run(run_id: str, service: Given, body: Ask | None = None) -> Steered:
+    """Start nothing more until it is resumed. What runs may end, and is recorded."""
+    dry = body is not None and body.dry_run
+    return _asked(service, run_id, lambda run: run.pause(dry_run=True) if dry else run.pause(), dry_run=dry)
+
+
+@routes.post("/runs/{run_id}/cancel", "run")
+def cancel_run(run_id: str, service: Given, body: Cancel | None = None) -> Steered:
+    """Start nothing more, ask what runs to stop, and fence it after the grace."""
+    given = body or Cancel()
+    grace = given.grace_seconds
+    if given.dry_run:
+        return _asked(service, run_id, lambda run: run.cancel(grace_seconds=grace, dry_run=True), dry_run=True)
+    return _asked(service, run_id, lambda run: run.cancel(grace_seconds=grace), dry_run=False)
+
+
+@routes.post("/runs/{run_id}/nodes/{node}/reattempt", "run")
+def reattempt_node(run_id: str, node: Node, service: Given, body: Reattempt | None = None) -> Steered:
+    """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
+    given = body or Reattempt()
+    service.index_of(service.stored(run_id), node)
+    if given.dry_run:
+        ask: Callable[[Run], Any] = lambda run: run.reattempt(node, cascade=given.cascade, dry_run=True)  # noqa: E731
+    else:
+        ask = lambda run: run.reattempt(node, cascade=given.cascade)  # noqa: E731
+    return _asked(service, run_id, ask, dry_run=given.dry_run)
+
+
+@routes.post("/runs/{run_id}/fork", "run", status_code=201)
+def fork_run(run_id: str, service: Given, response: Response, body: Fork | None = None) -> RunModel:
+    """A new run that begins with what this one had done."""
+    given = body or Fork()
+    run = service.run(run_id)
+    if isinstance(given.at, str) and run.step_of(given.at) is None:
+        service.index_of(service.stored(run_id), given.at)
+    made = run.fork(given.at, input=given.input, run_id=given.run_id)
+    response.headers["Location"] = f"/api/v1/runs/{made.id}"
+    return RunModel.model_validate(listed(service, made.row))
+
+
+@routes.post("/runs/{run_id}/freeze", "author")
+def freeze_run(run_id: str, service: Given) -> Steered:
+    """Have a run keep the graph it has: it no longer follows its class."""
+    return _asked(service, run_id, lambda run: run.freeze(), dry_run=False)
+
+
+_MATCHES: dict[Verb, tuple[RunStatus, ...]] = {
+    "retry": (RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.PAUSED),
+    "cancel": (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.PAUSED),
+    "pause": (RunStatus.PENDING, RunStatus.RUNNING),
+    "resume": (RunStatus.PAUSED,),
+}
+"""The statuses in which a verb does something."""
+
+
+@routes.post("/bulk/{verb}", "run")
+def steer_many(verb: Annotated[Verb, Path()], body: Bulk, service: Given) -> SteeredMany:
+    """Ask the same of many runs. Each stands or falls alone; what is refused says why."""
+    asked = body.filter.query()
+    allowed = _MATCHES[verb]
+    statuses = tuple(status for status in asked.statuses if status in allowed) if asked.statuses else allowed
+    if not statuses:
+        raise Problem(422, f"{verb} is for runs that are {', '.join(allowed)}; the filter asks for others")
+    page = reader.list_runs(service.store, asked._replace(statuses=statuses, limit=body.limit))
+    told = [_steer(service, row, verb, body) for row in page.runs]
+    done = sum(each.done for each in told)
+    return SteeredMany(
+        verb=verb,
+        dry_run=body.dry_run,
+        matched=len(told),
+        done=done,
+        refused=len(told) - done,
+        runs=told,
+        more=page.cursor is not None,
+    )
+
+
+def _steer(service: Service, row: RunRow, verb: Verb, body: Bulk) -> SteeredOne:
+    run = Run(service.engine, row.id)
+    try:
+        if body.dry_run:
+            touched = getattr(run, verb)(dry_run=True)
+            return SteeredOne(run=row.id, status=row.status, done=True, detail=f"{len(touched)} nodes would change")
+        if verb == "cancel":
+            run.cancel(grace_seconds=body.grace_seconds)
+        else:
+            getattr(run, verb)()
+        return SteeredOne(run=row.id, status=run.status, done=True)
+    except StepwellError as error:
+        return SteeredOne(run=row.id, status=row.status, done=False, detail=problem_of(error).detail)

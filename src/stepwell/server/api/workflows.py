@@ -1,0 +1,192 @@
+"""Workflows: stored documents and their versions, classes that workers have, graphs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from ...define.document import Document, DocumentError
+from ...define.document.text import Form
+from ...errors import InputError
+from ...model import ListNames, ListVersions, NameRow, VersionRow
+from ...runner.records import graph_record
+from ...store import reader
+from ...words import iso
+from .. import paging
+from ..drawing import Format, drawn
+from ..models import Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel
+from ..problems import Problem, problem_of
+from ..routes import Routes
+from ..service import Given, Service
+from ..starting import unknown_workflow
+
+routes = Routes("workflows")
+
+_DOCUMENT = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {"type": "object"},
+                "example": {
+                    "name": "summarise",
+                    "nodes": [
+                        {"id": "fetch", "handler": "http_request", "config": {"url": "{{ input.url }}"}},
+                        {
+                            "id": "size",
+                            "handler": "compute",
+                            "config": {"expression": "fetch.output.text | length"},
+                            "dependencies": ["fetch"],
+                        },
+                    ],
+                },
+            },
+            "application/yaml": {"schema": {"type": "string"}},
+        },
+    }
+}
+
+
+async def _document(request: Request, service: Service) -> Document:
+    """The document in the body of a request: JSON, or YAML if its type says so."""
+    body = await request.body()
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind not in ("application/json", "application/yaml", "application/x-yaml", "text/yaml"):
+        raise Problem(415, f"a document is application/json or application/yaml, not {kind[:100]}")
+    form: Form = "json" if kind == "application/json" else "yaml"
+    return await run_in_threadpool(Document.parse, body, service.handlers, form=form)
+
+
+@routes.get("/workflows", "read")
+def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkflowModel]:
+    """The documents that are stored, by name."""
+    (rows,) = service.store.read([ListNames("document", after=paging.read_text(cursor), limit=limit)])
+    return Page.model_validate({"items": [_workflow(row) for row in rows], "next": paging.written(rows.cursor)})
+
+
+def _workflow(row: NameRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "kind": "document",
+        "version": row.active,
+        "versions": row.newest,
+        "digest": row.digest,
+        "saved_at": iso(row.stored_at),
+    }
+
+
+@routes.post(
+    "/workflows",
+    "author",
+    status_code=201,
+    response_model=Saved,
+    responses={200: {"model": Saved, "description": "This content was stored before."}},
+    openapi_extra=_DOCUMENT,
+)
+async def save_workflow(request: Request, service: Given, response: Response) -> Any:
+    """Store a document as a new version. The same content is the same version. A refusal lists every problem and its place."""
+    saved = await run_in_threadpool(service.engine.save, await _document(request, service))
+    response.status_code = 201 if saved.is_new else 200
+    return saved._asdict()
+
+
+@routes.post("/workflows/check", "read", response_model=Checked, openapi_extra=_DOCUMENT)
+async def check_workflow(request: Request, service: Given) -> Any:
+    """What is wrong with a document, without storing it. Nothing that it names is imported or executed."""
+    try:
+        document = await _document(request, service)
+    except DocumentError as error:
+        return {"valid": False, "problems": problem_of(error).more["problems"]}
+    return {"valid": True, "name": document.name, "digest": document.digest}
+
+
+@routes.get("/workflows/{name}", "read")
+def get_workflow(
+    name: str, service: Given, version: Annotated[int | None, Query(ge=1, lt=2**31)] = None
+) -> WorkflowDetail:
+    """A workflow; of a document its content in canonical form, of the active version or of another."""
+    row = _version(service, name, version)
+    document = service.engine.documents.document(row)
+    (listed,) = service.store.read([ListVersions("document", name, after=row.number - 1, limit=1)])
+    return WorkflowDetail(
+        name=name,
+        kind="document",
+        version=row.number,
+        versions=_newest(service, name, listed),
+        digest=row.digest,
+        saved_at=iso(row.stored_at),
+        description=document.description,
+        input=document.input,
+        document=document.canonical,
+    )
+
+
+def _newest(service: Service, name: str, listed: Any) -> int:
+    return max((row.number for row in reader.all_versions(service.store, "document", name)), default=len(listed))
+
+
+def _version(service: Service, name: str, number: int | None) -> VersionRow:
+    row = reader.get_version(service.store, "document", name, number)
+    if row is not None:
+        return row
+    if number is not None and reader.get_version(service.store, "document", name) is not None:
+        raise Problem(404, f"there is no version {number} of {name[:200]!r}")
+    raise unknown_workflow(service, name)
+
+
+@routes.get("/workflows/{name}/versions", "read")
+def list_versions(
+    name: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100
+) -> Page[VersionModel]:
+    """The versions of a document, oldest first."""
+    _version(service, name, None)
+    after = paging.read_number(cursor, 0)
+    (rows,) = service.store.read([ListVersions("document", name, after=after, limit=limit)])
+    items = [
+        {
+            "name": row.name,
+            "version": row.number,
+            "digest": row.digest,
+            "size": row.size,
+            "saved_at": iso(row.stored_at),
+            "active": row.active,
+        }
+        for row in rows
+    ]
+    return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
+
+
+class Activate(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    version: int | None = Field(default=None, ge=1, lt=2**31, description="null: the newest, also of those to come.")
+
+
+@routes.post("/workflows/{name}/activate", "author")
+def activate_workflow(name: str, body: Activate, service: Given) -> Saved:
+    """Choose the version that is started by the name alone."""
+    _version(service, name, body.version)
+    chosen = name if body.version is None else f"{name}@{body.version}"
+    if "@" in name:
+        raise InputError("the version is given as `version`, not in the name")
+    return Saved.model_validate(service.engine.documents.activate(chosen)._asdict())
+
+
+@routes.get(
+    "/workflows/{name}/graph",
+    "read",
+    response_model=GraphModel,
+    responses={200: {"content": {"text/plain": {}, "image/svg+xml": {}}}},
+)
+def get_workflow_graph(
+    name: str,
+    service: Given,
+    version: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
+    format: Annotated[Format, Query(description="json, or drawn.")] = "json",
+) -> Any:
+    """The graph of a workflow: as data, as text for Mermaid or Graphviz, or as a picture."""
+    graph = service.engine.documents.document(_version(service, name, version)).graph
+    return graph_record(name, graph, None) if format == "json" else drawn(graph, None, format)

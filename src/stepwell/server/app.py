@@ -1,0 +1,107 @@
+"""The application: routes, the guard before all of them, and a check that none was forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
+
+from ..version import __version__
+from .access.guard import Guard
+from .access.scopes import MEANINGS
+from .api import parts
+from .metrics import Requests
+from .problems import add_problems
+from .routes import OPEN, SCOPE, ProblemModel, Routes, open_path
+from .service import Service
+
+PREFIX = "/api/v1"
+DESCRIPTION = """Workflows, their runs and what can be asked of them.
+
+Everything needs a token, `Authorization: Bearer sw_...`, of a scope that each operation names (`x-scope`). Each scope includes
+those before it: """ + ", ".join(f"`{scope}` ({told})" for scope, told in MEANINGS.items())
+
+
+def make_app(service: Service, *, hosts: Collection[str] = (), more: Iterable[tuple[str, Routes]] = ()) -> ASGIApp:
+    """The ASGI application over a service. `hosts`: names the server answers to, besides loopback and addresses."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="Stepwell",
+        version=__version__,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    app.state.service = service
+    for prefix, routes in (*parts(), *more):
+        routes.add_to(app, prefix)
+    _add_openapi(app)
+    add_problems(app)
+    check_routes(app)
+    requests = service.requests = Requests(app)
+    paths = [path for route in api_routes(app.routes) if (path := open_path(route)) is not None]
+    return Guard(requests, service.store, hosts, paths)
+
+
+def api_routes(routes: Iterable[BaseRoute]) -> Iterator[APIRoute]:
+    for route in routes:
+        if isinstance(route, APIRoute):
+            yield route
+
+
+def check_routes(app: FastAPI) -> None:
+    """Every route says what it needs. A mount, or a route of another kind, would be served whatever the scope of the caller."""
+    for route in app.routes:
+        extra = (route.openapi_extra or {}) if isinstance(route, APIRoute) else {}
+        if not (SCOPE in extra or OPEN in extra):
+            raise AssertionError(
+                f"{getattr(route, 'path', route)} says neither which scope it needs nor that it is open"
+            )
+
+
+def _add_openapi(app: FastAPI) -> None:
+    routes = Routes("openapi")
+
+    @routes.get("/openapi.json", "read", include_in_schema=False)
+    async def openapi() -> dict[str, Any]:
+        return openapi_document(app)
+
+    routes.add_to(app, PREFIX)
+
+
+def openapi_document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document: made once."""
+    if app.openapi_schema is None:
+        found = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.routes,
+            openapi_version="3.1.0",
+        )
+        components = found.setdefault("components", {})
+        schemas = components.setdefault("schemas", {})
+        schemas["Problem"] = ProblemModel.model_json_schema()
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+        components["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer"},
+            "session": {"type": "apiKey", "in": "cookie", "name": "stepwell_session"},
+        }
+        found["security"] = [{"token": []}, {"session": []}]
+        app.openapi_schema = found
+    return app.openapi_schema

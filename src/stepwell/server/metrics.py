@@ -1,0 +1,110 @@
+"""Metrics in the text form of Prometheus. Labels are statuses, methods and routes: their number is bounded."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..model import UNFINISHED_RUNS, RunStatus
+from ..store import reader
+from ..store.living import living
+from .service import Service
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+COUNTED_UP_TO = 10_000
+"""Runs of one status that are counted; more are told as this many."""
+
+
+class Requests:
+    """Counts requests by method, route and status, and how long they took."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._lock = threading.Lock()
+        self.counts: Counter[tuple[str, str, int]] = Counter()
+        self.buckets: Counter[float] = Counter()
+        self.seconds = 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._count(scope, status, time.perf_counter() - began)
+            await send(message)
+
+        await self.app(scope, receive, note)
+
+    def _count(self, scope: Scope, status: int, took: float) -> None:
+        """Until the answer begins: streams last as long as somebody listens."""
+        route = scope.get("route")
+        path = getattr(route, "path", None) or "(none)"
+        method = scope["method"] if scope["method"] in METHODS else "(other)"
+        with self._lock:
+            self.counts[method, path, status] += 1
+            self.seconds += took
+            self.buckets[next((bound for bound in BUCKETS if took <= bound), float("inf"))] += 1
+
+
+def metrics_text(service: Service) -> str:
+    return "\n".join(_lines(service)) + "\n"
+
+
+def _lines(service: Service) -> Iterator[str]:
+    yield from _head("stepwell_runs", "gauge", f"Unfinished runs by status, counted up to {COUNTED_UP_TO}.")
+    for status in RunStatus:
+        if status in UNFINISHED_RUNS:
+            yield f'stepwell_runs{{status="{status}"}} {_count(service, status)}'
+    yield from _head("stepwell_workers", "gauge", "Workers with a lease.")
+    yield f"stepwell_workers {len(living(service.store))}"
+    yield from _head("stepwell_streams", "gauge", "Streams of events that are open.")
+    yield f"stepwell_streams {service.feed.streams}"
+    requests = service.requests
+    if requests is not None:
+        yield from _request_lines(requests)
+    if service.worker is not None:
+        for name, value in service.worker.metrics._asdict().items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                kind = "counter" if name.startswith(("total", "done", "claimed", "settled", "commits")) else "gauge"
+                yield from _head(f"stepwell_runner_{name}", kind, "See docs/metrics.md.")
+                yield f"stepwell_runner_{name} {value}"
+
+
+def _count(service: Service, status: RunStatus) -> int:
+    found = 0
+    for _ in reader.all_runs(service.store, status):
+        found += 1
+        if found >= COUNTED_UP_TO:
+            break
+    return found
+
+
+def _request_lines(requests: Requests) -> Iterator[str]:
+    yield from _head("stepwell_http_requests_total", "counter", "Requests by method, route and status.")
+    for (method, path, status), count in sorted(requests.counts.items()):
+        yield f'stepwell_http_requests_total{{method="{method}",route="{path}",status="{status}"}} {count}'
+    yield from _head("stepwell_http_request_seconds", "histogram", "Time until an answer began.")
+    total = 0
+    for bound in BUCKETS:
+        total += requests.buckets[bound]
+        yield f'stepwell_http_request_seconds_bucket{{le="{bound}"}} {total}'
+    total += requests.buckets[float("inf")]
+    yield f'stepwell_http_request_seconds_bucket{{le="+Inf"}} {total}'
+    yield f"stepwell_http_request_seconds_sum {requests.seconds:.6f}"
+    yield f"stepwell_http_request_seconds_count {total}"
+
+
+def _head(name: str, kind: str, told: str) -> Iterator[str]:
+    yield f"# HELP {name} {told}"
+    yield f"# TYPE {name} {kind}"

@@ -1,0 +1,143 @@
+"""Errors as problem+json (RFC 9457): what happened, to what, and what to do next."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from .. import errors
+from ..codec import encode_checked
+from ..define.document import DocumentError
+from ..words import message_of, short_name, shown
+
+log = logging.getLogger("stepwell")
+
+MEDIA_TYPE = "application/problem+json"
+MAX_PROBLEMS = 100
+_STATUS: tuple[tuple[type[errors.StepwellError], int], ...] = (
+    (errors.RunConflict, 409),
+    (errors.RunError, 409),
+    (errors.PipelineBusy, 409),
+    (errors.PipelineError, 422),
+    (errors.GraphError, 422),
+    (errors.DefinitionError, 422),
+    (errors.InputError, 422),
+    (errors.StateError, 422),
+    (errors.UnsafePath, 422),
+    (errors.StoreFull, 507),
+    (errors.StoreError, 503),
+    (errors.EngineClosed, 503),
+)
+"""The first that fits."""
+RETRY_AFTER = {409: "1", 429: "1", 503: "2"}
+"""Seconds, of what may pass by itself."""
+
+
+class Problem(Exception):
+    """Raised by a route: this request is answered with this status, and told why."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        title: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.title = status, detail, title
+        self.headers = dict(headers or {})
+        self.more = more
+
+
+def problem_response(problem: Problem, path: str = "") -> Response:
+    status = problem.status
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": problem.title or HTTPStatus(status).phrase,
+        "status": status,
+        "detail": _sayable(problem.detail),
+    }
+    if path:
+        body["instance"] = _sayable(path)
+    return Response(encode_checked(body | problem.more), status, problem.headers, MEDIA_TYPE)
+
+
+def problem_of(error: BaseException) -> Problem:
+    """What an error of the engine means to whoever asked."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, DocumentError | errors.GraphError):
+        return Problem(422, _sayable(str(error)), problems=_listed(error.problems))
+    if isinstance(error, errors.RunNotFound):  # its message tells where the store is
+        told = f"there is no run {shown(error.run_id)}; GET /api/v1/runs lists those there are"
+        return Problem(404, _sayable(told), error="RunNotFound", run_id=_sayable(error.run_id))
+    for kind, status in _STATUS:
+        if isinstance(error, kind):
+            more = {"run_id": _sayable(error.run_id)} if isinstance(error, errors.RunError) else {}
+            passes = isinstance(error, errors.RunBusy | errors.PipelineBusy | errors.StoreError)
+            headers = {"Retry-After": RETRY_AFTER[status]} if passes and status in RETRY_AFTER else {}
+            return Problem(status, _sayable(str(error)), error=short_name(type(error)), headers=headers, **more)
+    log.error("a request failed: %s: %s", short_name(type(error)), message_of(error), exc_info=error)
+    return Problem(500, "an error in Stepwell itself; the log of the server has more")
+
+
+def _listed(problems: Sequence[object]) -> list[dict[str, Any]]:
+    """Each problem with its JSON path, and its line where that is known."""
+    listed = []
+    for problem in problems[:MAX_PROBLEMS]:
+        told: dict[str, Any] = {"path": getattr(problem, "path", None) or "$", "message": str(problem)}
+        for name in ("message", "line", "column"):
+            if getattr(problem, name, None):
+                told[name] = getattr(problem, name)
+        listed.append({name: _sayable(value) if isinstance(value, str) else value for name, value in told.items()})
+    return listed
+
+
+def _sayable(text: str) -> str:
+    """Texts of users may hold what UTF-8 cannot carry."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def add_problems(app: FastAPI) -> None:
+    """Whatever a route raises is answered as a problem."""
+
+    async def known(request: Request, error: Exception) -> Response:
+        return problem_response(problem_of(error), request.url.path)
+
+    async def by_status(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        told = {
+            404: f"there is nothing at {request.url.path}",
+            405: f"{request.url.path} does not take {request.method}",
+        }
+        detail = told.get(error.status_code, str(error.detail))
+        return problem_response(Problem(error.status_code, detail, headers=error.headers), request.url.path)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        found = [
+            {"path": _path(each.get("loc", ())), "message": _sayable(str(each.get("msg", "it is refused")))}
+            for each in error.errors()[:MAX_PROBLEMS]
+        ]
+        told = "; ".join(f"{each['path']}: {each['message']}" for each in found[:3])
+        return problem_response(Problem(422, f"the request is refused: {told}", problems=found), request.url.path)
+
+    app.add_exception_handler(Problem, known)
+    app.add_exception_handler(errors.StepwellError, known)
+    app.add_exception_handler(HTTPException, by_status)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(Exception, known)
+
+
+def _path(place: Sequence[Any]) -> str:
+    return ".".join(map(str, place)).encode("utf-8", "backslashreplace").decode("utf-8")[:200]

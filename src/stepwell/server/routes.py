@@ -1,0 +1,150 @@
+"""Where routes are declared. Each names the scope it needs; one without a scope cannot be declared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..define.document.text import read_text
+from ..define.document.unreadable import Unreadable
+from .access.guard import PRINCIPAL, Principal
+from .access.scopes import SCOPES, Scope, allows
+from .problems import MEDIA_TYPE, Problem
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+SCOPE = "x-scope"
+OPEN = "x-open"
+
+
+class ProblemModel(BaseModel):
+    """What went wrong, and what to do about it."""
+
+    model_config = ConfigDict(extra="allow")
+    type: str = "about:blank"
+    title: str = Field(examples=["Not Found"])
+    status: int = Field(examples=[404])
+    detail: str = Field(examples=["no run 'r-7' in this store; `stepwell ls` lists the runs there are"])
+    instance: str | None = Field(default=None, examples=["/api/v1/runs/r-7"])
+
+
+class StrictRequest(Request):
+    """A request whose body is JSON without surprises: not too deep, no key twice, no NaN, no half of a character."""
+
+    async def json(self) -> Any:
+        try:
+            read = read_text(await self.body(), "json")
+        except Unreadable as error:
+            place = f" (line {error.line}, column {error.column})" if error.line else ""
+            raise Problem(400, f"the body is refused: {error.message}{place}") from None
+        if read.repeated:
+            named = ".".join(map(str, read.repeated[0]))
+            raise Problem(400, f"the body is refused: the key {named[:200]!r} is there more than once")
+        return read.data
+
+
+class GuardedRoute(APIRoute):
+    """A route that asks what whoever calls it may do, before anything else is looked at."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        needed: Scope | None = (self.openapi_extra or {}).get(SCOPE)
+
+        async def guarded(request: Request) -> Response:
+            if needed is not None:
+                require(request, needed)
+            return await handle(StrictRequest(request.scope, request.receive))
+
+        return guarded
+
+
+def require(request: Request, needed: Scope) -> Principal:
+    principal: Principal | None = request.scope.get(PRINCIPAL)
+    if principal is None:
+        raise Problem(401, "a token is needed", headers={"WWW-Authenticate": "Bearer"})
+    if not allows(principal.scopes, needed):
+        raise Problem(
+            403,
+            f"this needs the scope {needed!r}, and {principal.name!r} has {', '.join(principal.scopes)}; "
+            f"`stepwell token create --scope {needed}` makes a token that may",
+        )
+    return principal
+
+
+_TOLD = {
+    401: "Nobody is known: a token is needed.",
+    403: "The token has too small a scope.",
+    404: "There is no such thing.",
+    409: "The state of the run forbids it.",
+    413: "The body is too large.",
+    421: "The server is not called by this name.",
+    422: "The request is refused; `problems` lists why.",
+    400: "The request cannot be read.",
+    503: "The store cannot be used at the moment.",
+}
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"description": told, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    for status, told in _TOLD.items()
+}
+
+
+class Routes:
+    """The routes of one part of the API.
+
+    routes = Routes("runs")
+
+    @routes.get("/runs/{run_id}", "read")
+    def show(run_id: str, service: Service) -> RunModel: ...
+    """
+
+    def __init__(self, tag: str) -> None:
+        self._tag = tag
+        self._declared: list[tuple[str, Callable[..., Any], dict[str, Any]]] = []
+
+    def add_to(self, app: FastAPI, prefix: str) -> None:
+        for path, endpoint, options in self._declared:
+            app.router.add_api_route(prefix + path, endpoint, route_class_override=GuardedRoute, **options)
+
+    def get(self, path: str, scope: Scope, **options: Any) -> Callable[[Endpoint], Endpoint]:
+        return self._add("GET", path, scope, options)
+
+    def post(self, path: str, scope: Scope, **options: Any) -> Callable[[Endpoint], Endpoint]:
+        return self._add("POST", path, scope, options)
+
+    def put(self, path: str, scope: Scope, **options: Any) -> Callable[[Endpoint], Endpoint]:
+        return self._add("PUT", path, scope, options)
+
+    def delete(self, path: str, scope: Scope, **options: Any) -> Callable[[Endpoint], Endpoint]:
+        return self._add("DELETE", path, scope, options)
+
+    def open(self, method: str, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+        """A route that nobody has to be known for. It checks its callers itself, or tells nothing."""
+        return self._add(method, path, None, options)
+
+    def _add(
+        self, method: str, path: str, scope: Scope | None, options: dict[str, Any]
+    ) -> Callable[[Endpoint], Endpoint]:
+        assert scope is None or scope in SCOPES
+        more: Mapping[str, Any] = {SCOPE: scope} if scope is not None else {OPEN: True, "security": []}
+        extra = {**options.pop("openapi_extra", {}), **more}
+        responses = {**_PROBLEMS, **options.pop("responses", {})}
+
+        def register(endpoint: Endpoint) -> Endpoint:
+            given = {"methods": [method], "tags": [self._tag], "openapi_extra": extra, "responses": responses}
+            self._declared.append((path, endpoint, {**given, "operation_id": endpoint.__name__, **options}))
+            return endpoint
+
+        return register
+
+
+def open_path(route: APIRoute) -> str | None:
+    """The path of a route that is open, up to its first variable; None if the route is guarded."""
+    if not (route.openapi_extra or {}).get(OPEN):
+        return None
+    return re.split(r"\{", route.path, maxsplit=1)[0]

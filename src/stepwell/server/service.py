@@ -1,0 +1,81 @@
+"""What the routes work with: a store, an engine that looks and steers, and perhaps one that works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from ..graph import Graph
+from ..handlers import Handlers
+from ..ids import Digest, RunId
+from ..model import RunRow
+from ..runner import Engine, Run
+from ..runner.stored import StoredRun
+from ..store import Store, reader
+from .problems import Problem
+
+if TYPE_CHECKING:
+    from ..pipeline import Pipeline
+    from .metrics import Requests
+    from .streams.feed import Feed
+
+
+class Service:
+    """One server process. `worker` runs bodies here; `engine` has no runner: it looks, and what it asks of runs is done by
+    whoever works on them."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        worker: Engine | None = None,
+        handlers: Handlers | None = None,
+        jobs: Iterable[str] = (),
+        pipelines: Iterable[Pipeline] = (),
+    ) -> None:
+        from .streams.feed import Feed
+
+        self.store = store
+        self.worker = worker
+        self.handlers = Handlers() if handlers is None else handlers
+        self.engine = Engine(store, runner=None, jobs=jobs, handlers=self.handlers)
+        self.pipelines: dict[str, Pipeline] = {each.name: each for each in pipelines}
+        self.feed: Feed = Feed(store, self.graph)
+        self.requests: Requests | None = None
+        """What counts requests, once there is an application."""
+
+    def close(self) -> None:
+        """Ends the streams. The store and the engine that works belong to whoever made them."""
+        self.feed.close()
+
+    def row(self, run_id: str) -> RunRow:
+        return reader.require_run(self.store, run_id)
+
+    def stored(self, run_id: str) -> StoredRun:
+        row = self.row(run_id)
+        return StoredRun(self.store, row, lambda digest: self.graph(digest, row.id))
+
+    def graph(self, digest: Digest, run_id: RunId | None = None) -> Graph:
+        return self.engine.code.graph(digest, run_id)
+
+    def run(self, run_id: str) -> Run:
+        return Run(self.engine, self.row(run_id).id)
+
+    def index_of(self, run: StoredRun, node: str) -> int:
+        """A node by id or name; 404 if the run has none."""
+        try:
+            return run.index_of(node)
+        except KeyError as error:
+            raise Problem(404, str(error.args[0]), run_id=run.row.id) from None
+
+
+async def _service(request: Request) -> Service:
+    found: Service = request.app.state.service
+    return found
+
+
+Given = Annotated[Service, Depends(_service)]
+"""The service, for a route that names it as a parameter."""

@@ -1,0 +1,135 @@
+"""Serving the application: where it listens, and how it ends."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from anyio import to_thread
+
+from ..errors import InputError
+from ..handlers import Handlers
+from ..runner import Engine
+from ..store import Store
+from .access.guard import is_loopback, own_names
+from .access.tokens import all_tokens
+from .app import make_app
+from .service import Service
+from .streams.feed import WatchedStore
+
+if TYPE_CHECKING:
+    from ..pipeline import Pipeline
+
+PORT = 8765
+CLOSE_SECONDS = 5
+"""How long requests may go on when the server ends. Streams end at once."""
+
+
+class Serving:
+    """A server that listens on a port of its own.
+
+        serving = Serving(open_store("sqlite:///orders.db"), worker={})
+        print(serving.url)
+        serving.run()
+
+    `worker` are options of an engine that works in this process; None: none does. `hosts` are names it is called by, besides
+    its address. The store belongs to whoever opened it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        hosts: Collection[str] = (),
+        worker: dict[str, Any] | None = None,
+        handlers: Handlers | None = None,
+        jobs: Iterable[str] = (),
+        pipelines: Iterable[Pipeline] = (),
+    ) -> None:
+        check_bind(store, host)
+        self._listening = _listen(host, port)
+        self.url = _url(host, self._listening)
+        watched = WatchedStore(store)
+        self.worker = None if worker is None else Engine(watched, handlers=handlers or (), jobs=jobs, **worker)
+        self.service = Service(watched, worker=self.worker, handlers=handlers, jobs=jobs, pipelines=pipelines)
+        watched.on_commit = self.service.feed.poke
+        config = uvicorn.Config(
+            make_app(self.service, hosts={*hosts, host, *own_names()}),
+            access_log=False,
+            log_level="warning",
+            proxy_headers=False,  # who asks is told by the connection, never by a header
+            server_header=False,
+            timeout_graceful_shutdown=CLOSE_SECONDS,
+            h11_max_incomplete_event_size=64 * 1024,
+            ws="none",
+        )
+        self._server = _Server(config, self.service)
+
+    def run(self, on_start: Callable[[], None] = lambda: None) -> None:
+        """Until a signal ends it, or `stop` is called. `on_start` is called once requests are answered."""
+        self._server.on_start = on_start
+        try:
+            if self.worker is not None:
+                self.worker.serve()
+            self._server.run(sockets=[self._listening])
+        finally:
+            self._listening.close()
+            self.service.close()
+            if self.worker is not None:
+                self.worker.close()
+
+    def stop(self) -> None:
+        """From any thread: `run` ends soon."""
+        self._server.should_exit = True
+
+
+def check_bind(store: Store, host: str) -> None:
+    """Whoever reaches the server from elsewhere must have a token: without one nobody could, and it is refused here."""
+    if is_loopback(host):
+        return
+    now = store.now()
+    if not any(token.status(now) == "valid" for token in all_tokens(store)):
+        raise InputError(
+            f"--host {host}: other machines reach this address, and there is no valid token; "
+            f"make one first (`stepwell token create --scope admin`), or serve on 127.0.0.1"
+        )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(1024)
+    except OSError as error:
+        listening.close()
+        raise InputError(
+            f"nothing can be served on {host} port {port}: {error.strerror or error}; choose another with --port"
+        ) from None
+    return listening
+
+
+def _url(host: str, listening: socket.socket) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listening.getsockname()[1]}"
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+        self.on_start: Callable[[], None] = lambda: None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.on_start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Streams would go on as long as their clients like."""
+        await to_thread.run_sync(self._service.close)
+        await super().shutdown(sockets)

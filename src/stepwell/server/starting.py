@@ -1,0 +1,96 @@
+"""Starting runs for somebody else: of a stored document, of a class that is here, or of one that only workers have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..define import Definition, Workflow
+from ..define.document import Document
+from ..errors import InputError, MissingJob
+from ..ids import checked_run_id, new_run_id
+from ..model import RunRow, parted
+from ..runner import Engine
+from ..runner.starting import create_op
+from ..store import reader
+from .problems import Problem
+from .service import Service
+
+
+class StartRequest(BaseModel):
+    """What a run is started with."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"input": {"url": "https://example.com"}, "tags": {"customer": "7"}}]},
+    )
+    input: dict[str, Any] = Field(default_factory=dict, description="As the workflow's schema asks for.")
+    run_id: str | None = Field(
+        default=None, max_length=200, description="An id of your choice; the same id is the same run."
+    )
+    priority: int = Field(default=0, ge=-(2**31), lt=2**31, description="Larger is claimed first.")
+    timeout: float | None = Field(default=None, gt=0, description="Seconds; the run fails if it takes longer.")
+    seed: int | None = Field(default=None, ge=0, lt=2**64)
+    tags: dict[str, str] | None = Field(default=None, examples=[{"customer": "7"}])
+
+    def options(self, key: str | None) -> dict[str, Any]:
+        return {
+            "run_id": self.run_id,
+            "idempotency_key": key,
+            "priority": self.priority,
+            "timeout": self.timeout,
+            "seed": self.seed,
+            "tags": self.tags,
+        }
+
+
+def start_run(service: Service, name: str, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
+    """The run, and whether it is new. `name` is that of a document, `summarise` or `summarise@3`, or of a class."""
+    plain, _ = parted(name)
+    if reader.get_version(service.store, "document", plain) is not None:
+        return start_document(service, service.engine.documents.find(name), asked, key)
+    for engine in (service.worker, service.engine):
+        given = None if engine is None else engine.code.given.get(name)
+        if engine is not None and given is not None:
+            return _start(service, engine, engine.code.definition_of(_instance(given, asked.input)), asked, key)
+    raise unknown_workflow(service, name)
+
+
+def start_document(service: Service, document: Document, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
+    """A run of a document that need not be stored. If not all that its nodes need is here, it is left to others."""
+    worker = service.worker
+    if worker is not None:
+        try:
+            definition = worker.code.definition_of_document(document, asked.input, works=True)
+            return _start(service, worker, definition, asked, key)
+        except MissingJob:
+            pass
+    definition = service.engine.code.definition_of_document(document, asked.input, works=False)
+    return _start(service, service.engine, definition, asked, key)
+
+
+def _start(
+    service: Service, engine: Engine, definition: Definition, asked: StartRequest, key: str | None
+) -> tuple[RunRow, bool]:
+    chosen = new_run_id() if asked.run_id is None else checked_run_id(asked.run_id)
+    known = asked.run_id is not None and reader.get_run(service.store, chosen) is not None
+    create = create_op(definition, **asked.options(key) | {"run_id": chosen})
+    started = engine.start_definition(definition, create, fresh=asked.run_id is None and key is None).id
+    return service.row(started), started == chosen and not known
+
+
+def _instance(workflow: type[Workflow], values: dict[str, Any]) -> Workflow:
+    try:
+        return workflow(**values)
+    except TypeError as error:  # an input that it does not have
+        raise InputError(f"{workflow.workflow_name}: {error}") from None
+
+
+def unknown_workflow(service: Service, name: str) -> Problem:
+    from difflib import get_close_matches
+
+    names = [row.name for row in reader.all_names(service.store, "document")]
+    close = get_close_matches(name, names, n=1)
+    more = f"; did you mean {close[0]!r}?" if close else "; GET /api/v1/workflows lists what there is"
+    return Problem(404, f"no workflow {name[:200]!r} is known here{more}")

@@ -1,0 +1,249 @@
+"""One thread that looks what has happened, for all streams together.
+
+A stream has a place of its own in what it follows, and reads from the store whatever it missed. So the feed may drop what a
+slow client does not take: a stream costs a bounded amount of memory, whoever is at the other end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from ...clock import SECOND
+from ...errors import StoreError
+from ...graph import Graph
+from ...ids import Digest, RunId, WorkerId, new_worker_id
+from ...model import UNFINISHED_RUNS, Answer, Batch, JournalRow, ListJournal, ListRuns, RunRow
+from ...runner.events import Events, ObservedStore
+from ...runner.recent import Recent
+from ...store import Store
+from ..problems import Problem
+
+log = logging.getLogger("stepwell")
+
+LOOK_EVERY = 0.05
+"""Seconds between two looks whether another process has changed something."""
+SOONEST = 0.01
+"""Seconds between two looks, however much happens."""
+SHARE_OF_TIME = 0.1
+"""Looking must not slow down the work: what takes long is done less often."""
+AT_ONCE = 500
+MAX_WAITING = 2_000
+"""Events that wait for a slow client; then it reads them from the store, when it can take them."""
+MAX_STREAMS = 2_000
+MAX_CHANGED = 10_000
+"""Runs that one look at all of them gives; those who follow all runs are told to begin anew when there are more."""
+SLACK = 10 * SECOND
+"""A commit may be seen later than the time it bears: so much is read again."""
+
+
+class Watcher:
+    """One stream: the loop it is on, and what waits for it."""
+
+    def __init__(self, run_id: RunId | None) -> None:
+        self.run_id = run_id
+        self.waiting: list[JournalRow | RunRow] = []
+        self.overflowed = False
+        self.closed = False
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._lock = threading.Lock()
+
+    def push(self, rows: list[JournalRow] | list[RunRow]) -> None:
+        """From the thread of the feed."""
+        with self._lock:
+            if len(self.waiting) + len(rows) > MAX_WAITING:
+                self.waiting, self.overflowed = [], True
+            elif not self.overflowed:
+                self.waiting += rows
+        self.wake()
+
+    def wake(self) -> None:
+        with contextlib.suppress(RuntimeError):  # its loop was closed
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+    def take(self) -> tuple[list[JournalRow | RunRow], bool]:
+        """What waits, and whether some of it was dropped."""
+        with self._lock:
+            found, self.waiting = self.waiting, []
+            dropped, self.overflowed = self.overflowed, False
+        return found, dropped
+
+    async def wait(self, seconds: float) -> bool:
+        """Until there is something, or the server ends; False if that takes longer."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return False
+        self._changed.clear()
+        return True
+
+
+class Feed:
+    def __init__(self, store: Store, graph: Callable[[Digest, RunId | None], Graph]) -> None:
+        self._store = store
+        self.graph = graph
+        self._lock = threading.Lock()
+        self._watchers: set[Watcher] = set()
+        self._places: dict[RunId, int] = {}
+        """Of every run that somebody follows: the last entry of its journal that was read."""
+        self._seen: Recent[RunId, tuple[int, int]] = Recent(100_000)
+        """Of runs in general: how they stood when they were last told, (created at, seq)."""
+        self._ended_since = 0
+        self._poked = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._name: WorkerId = new_worker_id()
+
+    @property
+    def streams(self) -> int:
+        return len(self._watchers)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    async def pause(self, seconds: float) -> None:
+        """For streams that look by themselves: a little while, or less when the server ends."""
+        waited = 0.0
+        while waited < seconds and not self._closed:
+            await asyncio.sleep(min(0.25, seconds - waited))
+            waited += 0.25
+
+    def check_room(self) -> None:
+        """Before a stream begins: afterwards nothing can be refused."""
+        if self._closed or len(self._watchers) >= MAX_STREAMS:
+            told = (
+                "the server is closing" if self._closed else f"{MAX_STREAMS} streams are open, and no more are allowed"
+            )
+            raise Problem(503, told, headers={"Retry-After": "2"})
+
+    def poke(self) -> None:
+        """Something was committed in this process."""
+        if self._watchers:
+            self._poked.set()
+
+    @contextlib.contextmanager
+    def watching(self, run_id: RunId | None, place: int = 0) -> Iterator[Watcher]:
+        """A stream of a run, from after this entry of its journal on; of all runs if None is named."""
+        watcher = Watcher(run_id)
+        with self._lock:
+            watcher.closed = self._closed
+            if run_id is None and not any(each.run_id is None for each in self._watchers):
+                self._seen.clear()  # nobody has looked at all runs meanwhile
+                self._ended_since = self._store.now() - SLACK
+            if run_id is not None:
+                self._places[run_id] = min(place, self._places.get(run_id, place))
+            self._watchers.add(watcher)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._follow, name="stepwell-feed", daemon=True)
+                self._thread.start()
+        self._poked.set()
+        try:
+            yield watcher
+        finally:
+            with self._lock:
+                self._watchers.discard(watcher)
+                if not any(each.run_id == run_id for each in self._watchers) and run_id is not None:
+                    self._places.pop(run_id, None)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            for watcher in self._watchers:
+                watcher.closed = True
+                watcher.wake()
+        self._poked.set()
+        if self._thread is not None:
+            self._thread.join(5)
+
+    def _follow(self) -> None:
+        """While somebody watches. The thread ends with the last who does."""
+        while True:
+            with self._lock:
+                if self._closed or not self._watchers:
+                    self._thread = None
+                    return
+            try:
+                if self._has_changed():
+                    began = time.monotonic()
+                    self._look()
+                    took = time.monotonic() - began
+                    time.sleep(max(SOONEST, took / SHARE_OF_TIME if took > SOONEST else 0))
+            except StoreError:
+                log.warning("the streams wait for the store", exc_info=True)
+                time.sleep(1)
+
+    def _has_changed(self) -> bool:
+        poked = self._poked.wait(LOOK_EVERY)
+        self._poked.clear()
+        # A store on a server says nothing of most commits: it is looked at each time.
+        return poked or self._store.needs_hints or self._store.wait_for_hint((), (), self._name, 0)
+
+    def _look(self) -> None:
+        with self._lock:
+            places = dict(self._places)
+            of_all = [watcher for watcher in self._watchers if watcher.run_id is None]
+        if places:
+            asked = [ListJournal(run_id, place, AT_ONCE) for run_id, place in places.items()]
+            for run_id, rows in zip(places, self._store.read(asked), strict=True):
+                if rows:
+                    self._tell(run_id, list(rows))
+        if of_all:
+            changed, complete = self._changed_runs()
+            for watcher in of_all:
+                watcher.push(changed)
+                if not complete:
+                    watcher.overflowed = True
+
+    def _tell(self, run_id: RunId, rows: list[JournalRow]) -> None:
+        with self._lock:
+            if run_id in self._places:
+                self._places[run_id] = rows[-1].seq
+            watchers = [watcher for watcher in self._watchers if watcher.run_id == run_id]
+        for watcher in watchers:
+            watcher.push(rows)
+        if len(rows) == AT_ONCE:
+            self._poked.set()
+
+    def _changed_runs(self) -> tuple[list[RunRow], bool]:
+        """Runs that stand otherwise than they were last told; and whether these are all of them."""
+        since = self._ended_since
+        self._ended_since = self._store.now() - SLACK
+        found, complete = changed_since(self._store, since)
+        changed = [row for row in found if self._seen.get(row.id) != (row.created_at, row.seq)]
+        for row in changed:
+            self._seen[row.id] = row.created_at, row.seq
+        return changed, complete
+
+
+def changed_since(store: Store, since: int) -> tuple[list[RunRow], bool]:
+    """All runs that have not ended, and those that did since then; and whether there are no more than can be told."""
+    found: list[RunRow] = []
+    for query in (ListRuns(1_000, statuses=tuple(UNFINISHED_RUNS)), ListRuns(1_000, ended_since=since)):
+        while True:
+            (page,) = store.read([query])
+            found += page.runs
+            if page.cursor is None:
+                break
+            if len(found) > MAX_CHANGED:
+                return found, False
+            query = query._replace(before=page.cursor)
+    return found, True
+
+
+class WatchedStore(ObservedStore):
+    """A store whose commits the feed of this process hears of at once."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, Events())
+        self.on_commit: Callable[[], None] = lambda: None
+
+    def commit(self, batch: Batch) -> Answer:
+        answer = self._store.commit(batch)
+        self.on_commit()
+        return answer

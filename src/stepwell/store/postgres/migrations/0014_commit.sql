@@ -1,0 +1,202 @@
+-- The one door: a batch comes in as one call and is answered by one row.
+--
+-- Locks are taken in one order, all of them before anything is decided, and the clock is read after that:
+--   1. workers, by id: claims share the row, a renewal changes it, who ends or begins one has it alone;
+--   2. names that may be new (ids and idempotency keys of runs, graphs, versions, records, claims, workers), by number, as advisory locks;
+--   3. lanes that are new;
+--   4. the runs that are named or settled, by key. All of these are waited for.
+-- What a claim or a sweep finds for itself is locked after that, and never waited for (SKIP LOCKED).
+
+-- A row is {"ord", "name", "shared"}; ids and keys of runs share 256 numbers, so that no batch needs more locks than that.
+CREATE FUNCTION lock_names_1(p_names jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_name record;
+BEGIN
+  FOR v_name IN
+    SELECT number, bool_and(shared) AS shared
+      FROM (SELECT CASE WHEN n ->> 0 = 'run' THEN hashtextextended(current_schema() || ' run', hashtextextended(n ->> 1, 0) & 255)
+                        ELSE hashtextextended(concat_ws(' ', current_schema(), n ->> 0, n ->> 1), 0) END AS number,
+                   (n ->> 2)::boolean AS shared
+              FROM jsonb_array_elements(p_names) n) l
+     GROUP BY number ORDER BY number
+  LOOP
+    IF v_name.shared THEN
+      PERFORM pg_advisory_xact_lock_shared(v_name.number);
+    ELSE
+      PERFORM pg_advisory_xact_lock(v_name.number);
+    END IF;
+  END LOOP;
+END $$;
+
+-- Workers: [id, how] with how 0 claims for it, 1 renews it, 2 ends or begins it. The strongest of a worker counts.
+CREATE FUNCTION lock_workers_1(p_workers jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_worker record;
+BEGIN
+  FOR v_worker IN
+    SELECT w ->> 0 AS id, max((w ->> 1)::int) AS how FROM jsonb_array_elements(p_workers) w GROUP BY 1 ORDER BY (w ->> 0) COLLATE "C"
+  LOOP
+    IF v_worker.how = 0 THEN
+      PERFORM FROM worker WHERE id = v_worker.id FOR KEY SHARE;
+    ELSIF v_worker.how = 1 THEN
+      PERFORM FROM worker WHERE id = v_worker.id FOR NO KEY UPDATE;
+    ELSE
+      PERFORM FROM worker WHERE id = v_worker.id FOR UPDATE;
+    END IF;
+  END LOOP;
+END $$;
+
+-- Lanes that are not there yet, and those of their suspects: [queue, body, careful].
+CREATE FUNCTION add_lanes_1(p_lanes jsonb) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+  IF (SELECT count(*) FROM jsonb_array_elements(p_lanes) l
+       WHERE NOT EXISTS (SELECT FROM lane WHERE queue = l ->> 0 AND body = l ->> 1 AND careful = (l ->> 2)::boolean)) = 0 THEN
+    RETURN;
+  END IF;
+  PERFORM pg_advisory_xact_lock(hashtextextended(current_schema() || ' lanes', 0));
+  INSERT INTO lane (queue, body, careful, suspect)
+  SELECT DISTINCT l ->> 0, l ->> 1, (l ->> 2)::boolean, s.suspect
+    FROM jsonb_array_elements(p_lanes) l CROSS JOIN (VALUES (false), (true)) s(suspect)
+   ORDER BY 1, 2, 3, 4
+      ON CONFLICT DO NOTHING;
+END $$;
+
+CREATE FUNCTION lock_runs_1(p_ids jsonb, p_claims text[], p_ordinals integer[], p_dismissed jsonb) RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+  v_keys bigint[];
+BEGIN
+  SELECT array_agg(DISTINCT a.run) INTO v_keys
+    FROM unnest(p_claims, p_ordinals) s(claim, ordinal) JOIN claim c ON c.id = s.claim
+         JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal;
+  IF p_ids IS NOT NULL THEN
+    v_keys := v_keys || array(SELECT r.key FROM jsonb_array_elements_text(p_ids) i(id) JOIN run r ON r.id = i.id);
+  END IF;
+  IF p_dismissed IS NOT NULL THEN
+    v_keys := v_keys || array(SELECT DISTINCT a.run FROM jsonb_array_elements_text(p_dismissed) w(id)
+                                JOIN held h ON h.worker = w.id JOIN attempt a ON a.key = h.attempt);
+  END IF;
+  IF cardinality(v_keys) > 0 THEN
+    PERFORM FROM run WHERE key = ANY(v_keys) ORDER BY key FOR NO KEY UPDATE;
+  END IF;
+  RETURN v_keys;
+END $$;
+
+CREATE FUNCTION commit_1(p_batch jsonb, p_claims text[], p_ordinals integer[], p_codes integer[], p_numbers bigint[], p_kinds text[],
+                         p_first bytea[], p_second bytea[], p_third bytea[], p_large bytea[], p_time bigint, p_shift bigint,
+                         OUT o_receipts jsonb, OUT o_now bigint, OUT o_bytes bytea[], OUT o_stop jsonb)
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+DECLARE
+  v_op jsonb;
+  v_receipt jsonb;
+  v_bytes bytea[];
+  v_mine bigint[];   -- the runs that are locked
+  v_lost bytea := convert_to('{WORKER_LOST_ERROR}', 'UTF8');
+  f integer;   -- the rows of a set are the elements f to t of the arrays
+  t integer;
+BEGIN
+  IF p_batch ? 'workers' THEN
+    PERFORM lock_workers_1(p_batch -> 'workers');
+  END IF;
+  IF p_batch ? 'names' THEN
+    PERFORM lock_names_1(p_batch -> 'names');
+  END IF;
+  IF p_batch ? 'lanes' THEN
+    PERFORM add_lanes_1(p_batch -> 'lanes');
+  END IF;
+  IF p_claims IS NOT NULL OR p_batch ? 'runs' OR p_batch ? 'dismissed' THEN
+    v_mine := lock_runs_1(p_batch -> 'runs', p_claims, p_ordinals, p_batch -> 'dismissed');
+  END IF;
+  o_now := coalesce(p_time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) + p_shift;
+  o_receipts := '[]';
+  FOR v_op IN SELECT jsonb_array_elements(p_batch -> 'ops') LOOP
+    f := (v_op ->> 'from')::int;
+    t := (v_op ->> 'to')::int;
+    v_bytes := NULL;
+    CASE v_op ->> 'op'
+      WHEN 'settle' THEN
+        v_receipt := settle_1(p_claims[f:t], p_ordinals[f:t], p_codes[f:t], p_numbers[f:t], p_first[f:t], p_second[f:t],
+                              p_third[f:t], o_now);
+      WHEN 'claim' THEN
+        SELECT c.o_receipt, c.o_bytes INTO v_receipt, v_bytes FROM claim_1(v_op, v_mine, o_now) c;
+      WHEN 'append' THEN
+        v_receipt := append_1(p_claims[f:t], p_ordinals[f:t], p_numbers[f:t], p_kinds[f:t], p_first[f:t], o_now);
+      WHEN 'renew' THEN
+        v_receipt := renew_1(v_op, o_now);
+      WHEN 'sweep' THEN
+        SELECT s.o_receipt, s.o_bytes INTO v_receipt, v_bytes FROM sweep_1(v_op, v_lost, o_now) s;
+      WHEN 'create' THEN
+        v_receipt := create_1(v_op -> 'rows', p_first[f:t], p_second[f:t], o_now);
+      WHEN 'add_nodes' THEN
+        v_receipt := add_nodes_1(v_op, o_now);
+      WHEN 'add_graph' THEN
+        v_receipt := add_graph_1(v_op, p_first[f], o_now);
+      WHEN 'enlist' THEN
+        INSERT INTO worker (id, lease_until, renewed_at, lease, info)
+        VALUES (v_op ->> 'worker', o_now + (v_op ->> 'lease')::bigint, o_now, (v_op ->> 'lease')::bigint, p_first[f])
+            ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, renewed_at = excluded.renewed_at,
+                                           lease = excluded.lease, info = excluded.info;
+        v_receipt := to_jsonb(o_now + (v_op ->> 'lease')::bigint);
+      WHEN 'dismiss' THEN
+        v_receipt := dismiss_1(v_op, v_lost, o_now);
+      WHEN 'gate' THEN
+        v_receipt := gate_1(v_op, p_first[f], o_now);
+      WHEN 'rewrite' THEN
+        v_receipt := rewrite_1(v_op, p_first[f], o_now);
+      WHEN 'switch_graph' THEN
+        v_receipt := switch_graph_1(v_op, o_now);
+      WHEN 'share' THEN
+        v_receipt := share_1(v_op, o_now);
+      WHEN 'restore' THEN
+        v_receipt := restore_1(v_op, p_first[f], p_second[f], p_claims[f + 1:t], p_ordinals[f + 1:t], p_first[f + 1:t],
+                               p_second[f + 1:t], p_third[f + 1:t], p_claims[t + 1:(v_op ->> 'end')::int],
+                               p_ordinals[t + 1:(v_op ->> 'end')::int], p_first[t + 1:(v_op ->> 'end')::int], o_now);
+      WHEN 'delete' THEN
+        v_receipt := delete_1(v_op);
+      WHEN 'delete_graph' THEN
+        v_receipt := delete_graph_1(v_op);
+      WHEN 'save_version' THEN
+        v_receipt := save_version_1(v_op, p_first[f], o_now);
+      WHEN 'activate_version' THEN
+        v_receipt := activate_version_1(v_op);
+      WHEN 'put_record' THEN
+        v_receipt := put_record_1(v_op, p_first[f], o_now);
+    END CASE;
+    IF v_op ? 'large' THEN
+      PERFORM keep_large_1(v_op, v_receipt, p_large);
+    END IF;
+    o_receipts := o_receipts || jsonb_build_array(v_receipt);
+    o_bytes := o_bytes || v_bytes;
+  END LOOP;
+  IF p_batch ? 'watched' AND EXISTS (SELECT FROM run WHERE stopping AND status < {R_COMPLETED}) THEN
+    SELECT jsonb_agg(stops_1(w, 10000)) INTO o_stop FROM jsonb_array_elements_text(p_batch -> 'watched') w;
+  END IF;
+END $$;
+
+-- Large payloads that came with a set, [row, number in p_large]: kept if the row was applied. The receipt says for which run.
+CREATE FUNCTION keep_large_1(p_op jsonb, p_receipt jsonb, p_large bytea[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_pair jsonb;
+  v_place integer;
+  v_run bigint;
+BEGIN
+  FOR v_pair IN SELECT jsonb_array_elements(p_op -> 'large') LOOP
+    v_place := (v_pair ->> 0)::int;
+    v_run := CASE p_op ->> 'op'
+               WHEN 'settle' THEN (p_receipt -> 'runs' ->> v_place)::bigint
+               WHEN 'append' THEN (p_receipt ->> v_place)::bigint
+               WHEN 'create' THEN (p_receipt -> v_place ->> 5)::bigint
+               ELSE (p_receipt ->> 'key')::bigint END;
+    IF v_run IS NOT NULL AND NOT (p_op ->> 'op' = 'settle' AND p_receipt -> 'verdicts' ->> v_place = '0')
+       AND NOT (p_op ->> 'op' = 'create' AND p_receipt -> v_place ->> 1 = 'true') THEN
+      PERFORM keep_1(v_run, p_large[(v_pair ->> 1)::int]);
+    END IF;
+  END LOOP;
+END $$;

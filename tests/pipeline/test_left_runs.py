@@ -1,0 +1,110 @@
+"""What a scanner that died has left: its runs are finished by the next one, its failures back off, paused runs stay paused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from stepwell import Engine, Pipeline
+from stepwell.pipeline.building.work import Runs
+from stepwell.pipeline.states.notes import read_failures
+from tests.pipeline.blog import statuses, write
+
+PROGRAM = """
+import os, signal, sys
+from stepwell import Pipeline
+dying = Pipeline("dying", root=os.environ["ROOT"])
+
+@dying.stage(input="in/{x}", output="out/{x}", version="1")
+def fail(text: str, entity) -> str:
+    with open(os.environ["LEDGER"], "a") as ledger:
+        ledger.write(f"{entity}\\n")
+    raise ValueError(text)
+
+if __name__ == "__main__":
+    from dying import dying as imported
+    from stepwell.pipeline.building import work
+    if sys.argv[2:] == ["die"]:
+        work.change_failures = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    report = imported.build(engine=sys.argv[1])
+    print(dict(sorted(report.left.items())))
+"""
+
+
+def test_what_failed_backs_off_although_the_scanner_died(tmp_path: Path) -> None:
+    (tmp_path / "dying.py").write_text(PROGRAM)
+    ledger = tmp_path / "ledger"
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **os.environ, "ROOT": str(tmp_path / "root"), "LEDGER": str(ledger), "PYTHONPATH": str(tmp_path)
+        }  # fmt: skip
+        command = [sys.executable, str(tmp_path / "dying.py"), f"sqlite:///{tmp_path}/engine.db", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+
+    for name in ("a", "b"):
+        write(tmp_path / "root", f"in/{name}", "text")
+    assert run("die").returncode == -signal.SIGKILL
+    last = run()
+    assert last.stdout == "{'fail a': 'failed', 'fail b': 'failed'}\n", last.stderr
+    assert sorted(ledger.read_text().split()) == ["a", "b"]
+    assert run("die").returncode == 0  # there is nothing to write down
+    write(tmp_path / "root", "in/a", "another text")
+    assert run("die").returncode == -signal.SIGKILL
+    write(tmp_path / "root", "in/a", "it changed after it had failed")
+    assert run().stdout == "{'fail a': 'failed', 'fail b': 'failed'}\n"
+    assert sorted(ledger.read_text().split()) == ["a", "a", "a", "b"]
+
+
+def make(root: Path, ran: list[str]) -> Pipeline:
+    pipeline = Pipeline("p", root=root)
+
+    @pipeline.stage(input="in/{x}", output="out/{x}", limit=1, version="1")
+    def copy(text: str, entity, ctx) -> str:
+        ran.append(entity.id)
+        return text
+
+    return pipeline
+
+
+def test_a_paused_run_keeps_what_it_was_started_for(root: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(root, f"in/{name}", name)
+    ran: list[str] = []
+    with Engine(f"sqlite:///{tmp_path}/engine.db", runner=None) as idle:
+        # A scanner that died when it had started a run, which somebody paused then.
+        left = make(root, ran)
+        runs = Runs(left, idle, None, {})  # type: ignore[arg-type]
+        chosen = [unit for unit in left.view().model.all_units() if unit.entity == "a"]
+        run = idle.start(runs.graph_of(chosen), tags=runs.tags("copy"))
+        idle.get(run.id).pause()
+    with Engine(f"sqlite:///{tmp_path}/engine.db") as engine:
+        report = make(root, ran).build(engine=engine)
+        assert report.left == {"copy a": "paused"}
+        assert ran == ["b"]
+        engine.get(run.id).resume()
+        make(root, ran).build(engine=engine)
+        assert statuses(make(root, ran)) == {"copy a": "fresh", "copy b": "fresh"}
+        assert sorted(ran) == ["a", "b"]
+
+
+def test_a_root_leaves_the_runs_of_another_root_alone(tmp_path: Path) -> None:
+    """Two checkouts of one project that share an engine's store."""
+    ran: list[str] = []
+    roots = [tmp_path / "one", tmp_path / "two"]
+    for folder in roots:
+        write(folder, "in/a", "text")
+    with Engine(f"sqlite:///{tmp_path}/engine.db", runner=None) as idle:
+        left = make(roots[0], ran)
+        runs = Runs(left, idle, None, {})  # type: ignore[arg-type]
+        run = idle.start(runs.graph_of(list(left.view().model.all_units())), tags=runs.tags("copy"))
+    with Engine(f"sqlite:///{tmp_path}/engine.db") as engine:
+        assert make(roots[1], ran).build(engine=engine).ok
+        assert engine.get(run.id).status == "PENDING"
+        assert make(roots[0], ran).build(engine=engine).ok
+        assert engine.get(run.id).status == "COMPLETED"
+    assert read_failures(make(roots[0], ran).store.notes) == {}
+    assert ran == ["a", "a"]

@@ -1,0 +1,116 @@
+"""The runner inside a process of a worker: it works when a hint comes, and says so when none does."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepwell.runner.celery import host as home
+from stepwell.runner.celery.app import make_app
+from stepwell.runner.celery.host import Host
+from stepwell.runner.celery.lifeline import Lifeline
+from stepwell.runner.celery.plan import Plan
+from tests.runner.celery import work
+from tests.runner.ledger import noted
+from tests.runner.waiting import eventually
+from tests.servers.fleet import Fleet
+
+
+@pytest.fixture
+def plan(fleet: Fleet) -> Plan:
+    """No worker consumes what it sends, so no hint comes back by itself."""
+    modules = ("tests.runner.celery.work",)
+    return Plan(
+        make_app(fleet.broker), fleet.store, (work.Order, work.Held), modules, idle_seconds=0.3, when_idle="exit"
+    )
+
+
+@pytest.fixture
+def host(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    monkeypatch.setattr(home, "LOOK_SECONDS", 0.05)
+    host = Host(plan, "test@here", 2, replaceable=False)
+    assert host._opened.wait(30)
+    yield host
+    host.close()
+
+
+def test_it_works_off_what_there_is_when_a_hint_comes_and_only_then(fleet: Fleet, host: Host) -> None:
+    with fleet.engine() as engine:
+        run = engine.start(work.Order(order_id=1))
+        time.sleep(0.3)
+        assert run.status == "PENDING"
+        assert host.work() == "worked off"
+        assert run.status == "COMPLETED"
+        assert host.work() == "worked off", "a hint for nothing, or a second copy, is harmless"
+
+
+def test_it_says_so_when_it_hears_of_nothing_while_there_is_work(
+    fleet: Fleet, host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    complained = threading.Event()
+    host._complain = complained.set
+    time.sleep(0.6)
+    assert not host.idle_reports, "there is nothing to do"
+    with fleet.engine() as engine, caplog.at_level(logging.ERROR, "stepwell"):
+        engine.start(work.Order(order_id=1))
+        assert complained.wait(30)
+    assert "no hint reaches it" in caplog.text
+    assert host.work() == "worked off"
+    before = host.idle_reports
+    time.sleep(0.6)
+    assert host.idle_reports == before
+
+
+def test_hints_at_once_are_one_to_it(fleet: Fleet, host: Host, tmp_path: Path) -> None:
+    with fleet.engine() as engine:
+        run = engine.start(work.naps(str(tmp_path / "ledger"), 6))
+        threads = [threading.Thread(target=host.work) for _ in range(10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert run.wait(60).status == "COMPLETED"
+    assert len(noted(tmp_path / "ledger")) == 6
+
+
+def test_it_takes_part_of_its_time_for_others(fleet: Fleet, plan: Plan, tmp_path: Path) -> None:
+    host = Host(Plan(plan.app, plan.url, jobs=plan.jobs, slice_seconds=0.5), "test@here", 1, replaceable=False)
+    with fleet.engine() as engine:
+        run = engine.start(work.naps(str(tmp_path / "ledger"), 12))
+        assert host._opened.wait(30)
+        assert host.work() == "passed on: there is more"
+        assert 0 < len(noted(tmp_path / "ledger")) < 12
+        while host.work() != "worked off":
+            pass
+        assert run.status == "COMPLETED"
+    host.close()
+    assert host.work() == "passed on: this process is not open"
+
+
+def test_a_lifeline_tells_of_the_end_once(plan: Plan) -> None:
+    lifeline, told = Lifeline(), threading.Event()
+    lifeline.watch(told.set)
+    assert not told.wait(0.1)
+    lifeline.end()
+    lifeline.end()
+    assert told.wait(30)
+    late = threading.Event()
+    lifeline.watch(late.set)
+    assert late.wait(30), "who comes late finds it ended"
+    assert not lifeline.complained
+
+
+def test_a_store_that_is_away_at_first_is_opened_later(plan: Plan, tmp_path: Path) -> None:
+    folder = tmp_path / "later"
+    host = Host(Plan(plan.app, f"sqlite:///{folder}/deeper/runs.db"), "test@here", 1, replaceable=False)
+    try:
+        assert not host._opened.wait(0.5)
+        folder.mkdir()
+        eventually(host._opened.is_set, "it was not opened again")
+    finally:
+        host.close()

@@ -1,0 +1,88 @@
+"""An application that has workers already hosts workflows with one line, and goes on as before."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from celery import Celery
+
+from stepwell import InputError
+from stepwell.celery import install
+from stepwell.runner.celery.checks import check_pool, problems
+from tests.runner.celery import work
+from tests.runner.waiting import eventually
+from tests.servers.fleet import Fleet
+
+CELERY = [sys.executable, "-m", "celery", "-A", "tests.runner.celery.hosting"]
+
+
+def test_workflows_run_beside_the_tasks_of_the_application(fleet: Fleet, tmp_path: Path) -> None:
+    ledger, go_on = str(tmp_path / "ledger"), tmp_path / "go_on"
+    worker = fleet.launch([*CELERY, "worker", "-c", "2", "-l", "WARNING", "-n", "shop@%h"])
+    client = Celery("client", broker=fleet.broker, backend=fleet.broker)
+    with fleet.engine() as engine:
+        runs = [engine.start(work.Order(order_id=number)) for number in range(8)]
+        long = engine.start(work.Held(ledger=ledger, go_on=str(go_on)))
+        assert client.send_task("shop.add", (2, 3)).get(timeout=60) == 5
+        eventually(lambda: work.begun(ledger))
+        for run in runs:
+            run.wait(60).check()
+        time.sleep(2.5)  # the time limit of the application, which is for its own tasks
+        go_on.touch()
+        long.wait(60).check()
+        assert long.output("hold") == 1, "no time limit but its own"
+        assert [client.send_task("shop.add", (n, n)).get(timeout=60) for n in range(12)] == [2 * n for n in range(12)]
+
+        def inspected() -> list[str]:
+            """What `celery inspect stepwell` shows."""
+            (answer,) = client.control.broadcast("stepwell", reply=True, timeout=30, limit=1)
+            return [each["celery"].partition("@")[0] for found in answer.values() for each in found if each["alive"]]
+
+        eventually(lambda: inspected() == ["shop", "shop"], show=inspected)
+    assert worker.end(signal.SIGTERM, 60) == 0, worker.said
+    assert not fleet.workers()
+
+
+def test_nothing_that_the_application_has_set_is_changed() -> None:
+    app = Celery("shop", broker="memory://")
+    before = dict(app.conf.table())
+    install(app, "memory://")
+    assert dict(app.conf.table()) == before
+    hint = app.tasks["stepwell.hint"]
+    assert (hint.acks_late, hint.ignore_result, hint.serializer) == (False, True, "json")
+
+
+def test_settings_that_would_not_do_are_reported() -> None:
+    app = Celery("shop", broker="memory://")
+    app.conf.update(
+        accept_content=["pickle"], broker_transport_options={"visibility_timeout": 5}, worker_prefetch_multiplier=1
+    )
+    told = "\n".join(problems(app))
+    assert "add 'json'" in told
+    assert "can run code here" in told
+    assert "visibility_timeout=5 s" in told
+    assert "prefetch" not in told
+    app.conf.update(accept_content=["json"], broker_transport_options={})
+    assert problems(app) == []
+    app.conf.update(worker_prefetch_multiplier=4)
+    assert "1 is better" in problems(app)[0]
+
+
+@pytest.mark.parametrize("pool", ["celery.concurrency.gevent:TaskPool", "eventlet", "custom"])
+def test_a_pool_that_cannot_do_ends_the_worker(pool: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        check_pool(pool)
+    assert "cannot run workflows" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"queues": []}, {"queues": "default"}, {"lease_seconds": 0}, {"when_idle": "cry"}, {"workflows": [int]}],
+)
+def test_wrong_options_are_refused_at_once(options: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        install(Celery("shop", broker="memory://"), "memory://", **options)  # type: ignore[arg-type]

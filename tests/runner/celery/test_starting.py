@@ -1,0 +1,88 @@
+"""`runner="celery"`: a run is durable when `start` returns, whatever the broker does."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from stepwell import Engine, InputError
+from stepwell.runner.celery.app import make_app
+from stepwell.runner.celery.messages import MOST_QUEUED
+from stepwell.runner.celery.sender import HintSender
+from tests.runner.celery import work
+from tests.runner.waiting import eventually, in_time
+from tests.servers.fleet import Fleet
+from tests.servers.redis_server import RedisServer, free_port
+
+
+def queued(server: RedisServer, queue: str = "default") -> int:
+    with server.client() as client:
+        client.execute_command("SELECT", 1)
+        return int(client.llen(f"stepwell.{queue}"))
+
+
+def test_a_start_is_told_to_the_queues_of_its_graph(fleet: Fleet, redis_server: RedisServer) -> None:
+    with fleet.engine() as engine:
+        run = engine.start(work.Gpu())
+        assert run.status == "PENDING", "no worker is inside"
+    assert (queued(redis_server), queued(redis_server, "gpu")) == (1, 1)
+
+
+def test_with_the_broker_down_a_start_neither_fails_nor_waits(fleet: Fleet) -> None:
+    with Engine(fleet.store, runner="celery", broker=f"redis://127.0.0.1:{free_port()}/0") as engine:
+
+        def measure() -> float:
+            before = time.monotonic()
+            assert engine.start(work.Order(order_id=1)).status == "PENDING"
+            return time.monotonic() - before
+
+        in_time(0.25, measure)
+
+
+def test_a_hint_is_sent_when_the_broker_is_back(fleet: Fleet) -> None:
+    broker = RedisServer()
+    try:
+        broker.kill()
+        with Engine(fleet.store, runner="celery", broker=broker.url) as engine:
+            engine.start(work.Order(order_id=1))
+            broker.start()
+            with broker.client() as client:
+                eventually(lambda: client.llen("stepwell.default"), "the hint was lost")
+    finally:
+        broker.stop()
+
+
+def test_hints_do_not_pile_up_while_no_worker_is_there(fleet: Fleet, redis_server: RedisServer) -> None:
+    sender = HintSender(make_app(fleet.broker))
+    for _ in range(300):
+        sender.send(["default"], wait=5)
+    sender.close()
+    assert 0 < queued(redis_server) <= MOST_QUEUED
+    with fleet.engine() as engine:
+        engine.start_many(work.Order(order_id=number) for number in range(2_000))
+    assert queued(redis_server) <= MOST_QUEUED
+
+
+def test_an_engine_from_before_a_fork_works_after_it(fleet: Fleet, redis_server: RedisServer) -> None:
+    with fleet.engine() as engine:
+        before = engine.start(work.Order(order_id=1))
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                runs = [engine.start(work.Order(order_id=number)) for number in (2, 3)]
+                code = 0 if {run.status for run in runs} == {"PENDING"} and before.status == "PENDING" else 2
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert engine.start(work.Order(order_id=4)).status == "PENDING"
+        assert len(engine.runs()) == 4
+    assert queued(redis_server) >= 4
+
+
+@pytest.mark.parametrize("broker", [None, "localhost", 7])
+def test_what_is_no_broker_is_refused(broker: object) -> None:
+    with pytest.raises(InputError, match="broker"):
+        Engine("memory://", runner="celery", broker=broker)

@@ -1,0 +1,115 @@
+"""Celery workers run what an engine elsewhere has started, each node once, in processes that can be replaced."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from stepwell.testing.audit import audit
+from tests.runner.celery import work
+from tests.runner.ledger import noted
+from tests.runner.waiting import eventually
+from tests.servers.fleet import Fleet
+
+WORK = "tests.runner.celery.work"
+
+
+def test_runs_are_worked_off_by_the_processes_of_a_worker(fleet: Fleet, tmp_path: Path) -> None:
+    worker = fleet.worker(WORK)
+    with fleet.engine() as engine:
+        runs = [engine.start(work.Order(order_id=number)) for number in range(6)]
+        flaky = engine.start(work.Flaky(ledger=str(tmp_path / "ledger")))
+        for run in runs:
+            run.wait(60).check()
+            audit(engine.store)
+            reserve, charge, label = run.output("label")
+            assert {reserve, charge} <= set(worker.children)
+            assert label not in worker.children, "isolation='process' is a process of its own"
+        flaky.wait(60).check()
+        assert flaky.output("flaky") == 3, "retries come due without anybody else"
+
+
+def test_a_body_that_overruns_ends_its_process_and_loses_nothing(fleet: Fleet) -> None:
+    worker = fleet.worker(WORK, processes=1)
+    (before,) = worker.children
+    with fleet.engine() as engine:
+        late = engine.start(work.Late())
+        assert late.wait(60).status == "FAILED"
+        assert late.node("late").attempts[0].status == "TIMED_OUT"
+        eventually(lambda: worker.children and worker.children != [before], "its process was not replaced", seconds=60)
+        run = engine.start(work.Order(order_id=1))
+        run.wait(60).check()
+        assert run.output("reserve") in worker.children
+    assert "WorkerLostError" not in worker.said
+
+
+def test_a_process_that_is_killed_is_noticed_long_before_its_lease_ends(fleet: Fleet, tmp_path: Path) -> None:
+    ledger, go_on = str(tmp_path / "ledger"), str(tmp_path / "go_on")
+    fleet.worker(WORK, processes=2)
+    with fleet.engine() as engine:
+        run = engine.start(work.Held(ledger=ledger, go_on=go_on))
+        eventually(lambda: work.begun(ledger))
+        os.kill(int(work.begun(ledger)[0].split()[1]), signal.SIGKILL)
+        eventually(lambda: len(work.begun(ledger)) == 2, "nobody took it over", seconds=25)
+        Path(go_on).touch()
+        run.wait(60).check()
+        assert [attempt.status for attempt in run.node("hold").attempts] == ["LOST", "COMPLETED"]
+        audit(engine.store)
+
+
+def test_nodes_run_where_their_queue_is_served(fleet: Fleet) -> None:
+    general = fleet.worker(WORK, processes=1)
+    with fleet.engine() as engine:
+        run = engine.start(work.Gpu())
+        eventually(lambda: run.node("prepare").status == "COMPLETED")
+        assert run.node("train").status in ("PENDING", "READY")
+        special = fleet.worker(WORK, processes=1, queues="gpu")
+        run.wait(60).check()
+        assert run.output("prepare") in general.children
+        assert run.output("train") in special.children
+
+
+def test_a_worker_that_is_told_to_end_finishes_what_runs_and_gives_back_the_rest(fleet: Fleet, tmp_path: Path) -> None:
+    ledger = str(tmp_path / "ledger")
+    worker = fleet.worker(WORK, processes=1)
+    with fleet.engine() as engine:
+        run = engine.start(work.naps(ledger, 8))
+        eventually(lambda: noted(ledger))
+        assert worker.end(signal.SIGTERM, 40) == 0, worker.said
+        assert not fleet.workers(), "it has signed off"
+        begun = len(noted(ledger))
+        assert begun < 8
+        statuses = Counter(node.status for node in run.nodes())
+        assert statuses == {"COMPLETED": begun, "READY": 8 - begun}, "what began has ended, the rest was given back"
+        fleet.worker(WORK, processes=1)
+        run.wait(60).check()
+        assert len(noted(ledger)) == 8, "nothing ran twice"
+        audit(engine.store)
+
+
+@pytest.mark.parametrize("pool", ["threads", "solo"])
+def test_other_pools(fleet: Fleet, pool: str, tmp_path: Path) -> None:
+    ledger = str(tmp_path / "ledger")
+    worker = fleet.worker(WORK, processes=3, pool=pool)
+    with fleet.engine() as engine:
+        runs = [engine.start(work.Order(order_id=number)) for number in range(3)]
+        wide = engine.start(work.naps(ledger, 6))
+        for run in (*runs, wide):
+            run.wait(60).check()
+        assert {run.output("reserve") for run in runs} == {worker.pid}
+        held = engine.start(work.naps(ledger, 30))
+        eventually(lambda: len(noted(ledger)) > 6)
+        assert worker.end(signal.SIGTERM, 40) == 0, worker.said
+        assert not fleet.workers()
+        assert {node.status for node in held.nodes()} == {"COMPLETED", "READY"}
+
+
+def test_gevent_is_refused_with_a_reason(fleet: Fleet) -> None:
+    worker = fleet.start("worker", WORK, "--pool", "gevent")
+    assert worker.end(signal.SIGCONT) == 78
+    assert "cannot run workflows" in worker.said
+    assert "prefork, threads or solo" in worker.said

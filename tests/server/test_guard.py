@@ -1,0 +1,149 @@
+"""What the guard refuses: names that are not the server's, pages of others, proxies that hide who asks, bodies too large."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from stepwell.errors import InputError
+from stepwell.server.access.guard import MAX_BODY, host_name
+from stepwell.server.access.tokens import create_token, revoke_token
+from stepwell.server.serving import Serving
+from tests.server.running import client, running
+
+RUNS = "/api/v1/runs"
+
+
+@pytest.fixture
+def serving(tmp_path: object) -> Iterator[Serving]:
+    with running(f"sqlite:///{tmp_path}/guard.db", hosts=["stepwell.example.com"]) as found:
+        yield found
+
+
+def test_loopback_needs_no_token_until_one_is_made(serving: Serving) -> None:
+    with client(serving) as api:
+        assert api.get(RUNS).status_code == 200
+        for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "X-Forwarded-Proto"):
+            assert api.get(RUNS, headers={header: "1.2.3.4"}).status_code == 401, header
+        text, token = create_token(serving.service.store, ["read"])
+        assert api.get(RUNS).status_code == 401
+        assert api.get(RUNS, headers={"Authorization": f"Bearer {text}"}).status_code == 200
+        assert api.get(RUNS, headers={"Authorization": f"Bearer {text}", "Via": "1.1 proxy"}).status_code == 200
+        revoke_token(serving.service.store, token.id)
+        assert api.get(RUNS, headers={"Authorization": f"Bearer {text}"}).status_code == 401
+        assert api.get(RUNS).status_code == 401  # it is not open again
+        for header in ("Basic eDp5", "Bearer", text):
+            assert api.get(RUNS, headers={"Authorization": header}).status_code == 401
+
+
+def test_a_name_that_is_not_the_servers_is_refused(serving: Serving) -> None:
+    port = urlsplit(serving.url).port
+    with client(serving) as api:
+        for name in ("localhost", f"localhost:{port}", "127.0.0.1", "[::1]:80", "stepwell.example.com", "10.1.2.3"):
+            assert api.get(RUNS, headers={"Host": name}).status_code == 200, name
+        for name in ("evil.example.com", "localhost.evil.example.com", "a@localhost", "localhost/x", "0.0.0.0", "-"):
+            assert api.get(RUNS, headers={"Host": name}).status_code == 421, name
+            assert api.get("/healthz", headers={"Host": name}).status_code == 421, name
+
+
+def test_two_names_or_none_are_refused(serving: Serving) -> None:
+    address = urlsplit(serving.url)
+    for head in ("Host: localhost\r\nHost: evil.example.com\r\n", ""):
+        with socket.create_connection((address.hostname, address.port), 30) as connection:
+            connection.sendall(f"GET {RUNS} HTTP/1.1\r\n{head}Connection: close\r\n\r\n".encode())
+            assert b"200 OK" not in connection.makefile("rb").readline()
+
+
+def test_pages_of_other_sites_are_refused(serving: Serving) -> None:
+    own = serving.url
+    with client(serving) as api:
+        assert api.get(RUNS, headers={"Origin": own, "Sec-Fetch-Site": "same-origin"}).status_code == 200
+        for origin in ("https://evil.example.com", "null", own.replace("http", "https") + "0", "http://localhost:1"):
+            assert api.get(RUNS, headers={"Origin": origin}).status_code == 403, origin
+            assert api.post("/api/v1/workflows/a/runs", json={}, headers={"Origin": origin}).status_code == 403
+        assert api.get(RUNS, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+        assert api.get("/api/v1/events", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+        answer = api.request("OPTIONS", RUNS, headers={"Origin": own, "Access-Control-Request-Method": "POST"})
+        assert not any(name.startswith("access-control") for name in answer.headers)
+
+
+def test_a_browser_exchanges_its_token_for_a_cookie(serving: Serving) -> None:
+    text, token = create_token(serving.service.store, ["run"])
+    own = {"Origin": serving.url}
+    with client(serving) as browser:
+        assert browser.post("/api/v1/session", headers=own).status_code == 401
+        answer = browser.post("/api/v1/session", headers={"Authorization": f"Bearer {text}", **own})
+        assert answer.status_code == 200
+        told = answer.headers["set-cookie"].lower()
+        assert "httponly" in told
+        assert "samesite=strict" in told
+        assert text not in told
+        assert browser.get(RUNS).status_code == 200
+        assert browser.get("/api/v1/session").json()["by_cookie"] is True
+        assert browser.post(f"{RUNS}/r/retry").status_code == 403  # no page says that it asks
+        assert browser.post(f"{RUNS}/r/retry", headers={"Origin": "https://evil.example.com"}).status_code == 403
+        assert browser.post(f"{RUNS}/r/retry", headers=own).status_code == 404
+        assert browser.post("/api/v1/session", headers=own).status_code == 409
+        cookie = dict(browser.cookies)
+        assert browser.delete("/api/v1/session", headers=own).status_code == 204
+    with client(serving, cookies=cookie) as later:
+        assert later.get(RUNS).status_code == 401
+    with client(serving) as browser:
+        browser.post("/api/v1/session", headers={"Authorization": f"Bearer {text}", **own})
+        assert browser.get(RUNS).status_code == 200
+        revoke_token(serving.service.store, token.id)
+        assert browser.get(RUNS).status_code == 401
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(serving: Serving) -> None:
+    address = urlsplit(serving.url)
+    with socket.create_connection((address.hostname, address.port), 30) as connection:
+        head = f"POST /api/v1/workflows HTTP/1.1\r\nHost: localhost\r\nContent-Length: {MAX_BODY + 1}\r\n\r\n"
+        connection.sendall(head.encode())
+        assert b" 413 " in connection.makefile("rb").readline()
+
+    def parts() -> Iterator[bytes]:
+        for _ in range(40):
+            yield b" " * 1024 * 1024
+
+    with client(serving) as api:
+        try:
+            status = api.post("/api/v1/workflows", content=parts()).status_code
+        except httpx.TransportError:  # the server has closed the connection while it was being sent
+            status = 413
+        assert status == 413
+
+
+def test_answers_have_the_headers_that_keep_browsers_careful(serving: Serving) -> None:
+    with client(serving) as api:
+        for answer in (api.get(RUNS), api.get("/nothing"), api.get(RUNS, headers={"Host": "evil"})):
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["x-frame-options"] == "DENY"
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
+            assert answer.headers["cache-control"] == "no-store"
+            assert "server" not in answer.headers
+
+
+def test_another_address_than_loopback_needs_a_token_first(tmp_path: object) -> None:
+    url = f"sqlite:///{tmp_path}/bind.db"
+    with pytest.raises(InputError, match="there is no valid token"), running(url, host="0.0.0.0"):
+        pass
+    from stepwell.store import open_store
+
+    store = open_store(url)
+    create_token(store, ["read"])
+    store.close()
+    with running(url, host="0.0.0.0") as serving, client(serving) as api:
+        assert api.get(RUNS, headers={"Host": "127.0.0.1"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("a.b:1", "a.b"), ("A.B.", "a.b"), ("[::1]", "::1"), ("a b", None), ("a:x", None), ("", None), ("a?b", None)],
+)
+def test_the_name_in_a_host_header(text: str, name: str | None) -> None:
+    assert host_name(text) == name
