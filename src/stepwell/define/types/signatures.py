@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, Never, NoReturn, Union, get_args, get_origin, get_type_hints
 
@@ -16,6 +17,7 @@ from .delta import Delta
 
 Report = Callable[[str], None]
 
+RETURN = "return"
 _NOTHING: Mapping[str, Shape] = MappingProxyType({})
 _SAYS_NOTHING = (Any, object, Never, NoReturn, inspect.Signature.empty)
 _LATER = (collections.abc.Coroutine, collections.abc.Awaitable)
@@ -60,20 +62,30 @@ def signature_of(
 
     `scope` has names that only those see who stand where it is written.
     """
-    plain = inspect.unwrap(function)
-    written = getattr(plain, "__annotations__", {})
-    if not written:
+    shapes = dict(shapes_of(function, (*filled, RETURN), lambda _, problem: report(problem), scope))
+    if not shapes:
         return SAYS_NOTHING
-    parameters: dict[str, Shape] = {}
-    for name in filled:
+    returns = shapes.pop(RETURN, None)
+    return Signature({name: shape for name, shape in shapes.items() if shape.codec is not None} or _NOTHING, returns)
+
+
+def shapes_of(
+    function: Callable[..., Any],
+    names: Iterable[str],
+    report: Callable[[str, str], None],
+    scope: Mapping[str, Any] | None = None,
+) -> Mapping[str, Shape]:
+    """What the annotations of these parameters ask for, and "return"; those that say something."""
+    plain = inspect.unwrap(function)
+    written = getattr(plain, "__annotations__", None) or _NOTHING
+    found: dict[str, Shape] = {}
+    for name in names if written else ():
         if name in written:
-            shape = _shape(plain, written[name], scope, report, f"its parameter {name!r}")
-            if shape is not None and shape.codec is not None:
-                parameters[name] = shape
-    returns = None
-    if "return" in written:
-        returns = _shape(plain, written["return"], scope, report, "what it returns", returned=True)
-    return Signature(parameters or _NOTHING, returns) if parameters or returns is not None else SAYS_NOTHING
+            what = "what it returns" if name == RETURN else f"its parameter {name!r}"
+            shape = _shape(plain, written[name], scope, partial(report, name), what, returned=name == RETURN)
+            if shape is not None:
+                found[name] = shape
+    return found
 
 
 def _shape(
