@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_origin
 
 from . import classes, containers, scalars
 from .fields import kind_of
@@ -36,6 +36,7 @@ def converter() -> Converter:
     plain: tuple[type, ...] = (int, float, str, bool)
     for cls in plain:
         made.register_structure_hook(cls, scalars.read_scalar)
+    made.register_unstructure_hook(str, scalars.write_text)
     for cls in LEAVES:
         made.register_structure_hook(cls, scalars.read_as_leaf)
         made.register_unstructure_hook(cls, scalars.write_leaf(made))
@@ -83,6 +84,11 @@ def _is_kind(*kinds: str) -> Callable[[Any], bool]:
     return lambda annotation: kind_of(annotation) in kinds
 
 
+def _is_variable(annotation: Any) -> bool:
+    """Of a generic class that nobody says more about."""
+    return isinstance(annotation, TypeVar)
+
+
 def _is_enum(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, Enum)
 
@@ -94,6 +100,8 @@ def _is_foreign(annotation: Any) -> bool:
 _TABLE: list[tuple[Callable[[Any], bool], Callable[[Any, Converter], Read], Callable[[Any, Converter], Write]],] = [
     (_origin_in(None, type(None)), scalars.read_none, scalars.write_anything),
     (_origin_in(Any, object), scalars.read_anything, scalars.write_anything),
+    (_origin_in(float), scalars.read_number, scalars.write_number),
+    (_is_variable, scalars.read_anything, scalars.write_anything),
     (_origin_in(Literal), scalars.read_literal, scalars.write_enum),
     (_is_enum, scalars.read_enum, scalars.write_enum),
     (_origin_in(*LISTS), containers.read_list, containers.write_list),

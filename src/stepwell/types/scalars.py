@@ -33,6 +33,20 @@ def read_as_leaf(data: Any, cls: Any) -> Any:
     return read_leaf(cls, data)
 
 
+def write_text(value: Any) -> Any:
+    """Also of a text that is an Enum, or of another class derived from str."""
+    return value if type(value) is str else str.__str__(value.value if isinstance(value, Enum) else value)
+
+
+def read_number(_: Any, made: Converter) -> Read:
+    return read_scalar
+
+
+def write_number(_: Any, made: Converter) -> Write:
+    """A float is always written as one, so that it is the same JSON again once it was read."""
+    return lambda value: float(value) if type(value) is int else made.unstructure(value)
+
+
 def write_leaf(made: Converter) -> Write:
     def write(value: Any) -> Any:
         for cls in type(value).__mro__:
