@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from . import types
+    from . import types as types
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
     from .define.document import Document, DocumentError
     from .errors import (

@@ -44,7 +44,13 @@ def read_number(_: Any, made: Converter) -> Read:
 
 def write_number(_: Any, made: Converter) -> Write:
     """A float is always written as one, so that it is the same JSON again once it was read."""
-    return lambda value: float(value) if type(value) is int else made.unstructure(value)
+
+    def write(value: Any) -> Any:
+        if type(value) is int:
+            return float(value)
+        return value if isinstance(value, float) else made.unstructure(value)
+
+    return write
 
 
 def write_leaf(made: Converter) -> Write:

@@ -9,7 +9,7 @@ Plain JSON (numbers, texts, lists and dicts of these) is held against closures; 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -18,6 +18,7 @@ from ..errors import NotJson
 from ..words import briefly
 from .codecs import Codec, codec_of
 from .fields import unwrapped
+from .foreign import when_registered
 from .kinds import DICTS, look_at, shown
 from .misfit import Problem, Unsupported
 
@@ -50,6 +51,14 @@ class Shape(NamedTuple):
 def shape_of(annotation: Any) -> Shape:
     """The shape of an annotation, or Unsupported."""
     try:
+        return _shape_of(annotation)
+    except TypeError:  # a Literal of something that has no hash
+        return _shape_of.__wrapped__(annotation)
+
+
+@lru_cache(maxsize=4096)
+def _shape_of(annotation: Any) -> Shape:
+    try:
         kind = look_at(annotation)
     except RecursionError:
         raise Unsupported(f"{shown(annotation)}: it grows for ever") from None
@@ -57,6 +66,9 @@ def shape_of(annotation: Any) -> Shape:
         return _plain(annotation)._replace(annotation=annotation)
     codec = codec_of(annotation)
     return Shape(kind.text, partial(_misfits, codec), lambda value: not codec.problems(value), codec, annotation)
+
+
+when_registered(_shape_of.cache_clear)
 
 
 def _misfits(codec: Codec, value: Any, path: str) -> Sequence[str]:

@@ -126,7 +126,7 @@ def evaluated(function: Callable[..., Any], written: Any, scope: Mapping[str, An
     def holder() -> None: ...
 
     holder.__annotations__ = {"it": written}
-    names = dict(scope or {})
+    names: Any = {} if scope is None else scope  # it may be large, so it is not copied
     found: Any = get_type_hints(holder, getattr(function, "__globals__", {}), names, include_extras=True)["it"]
     return found
 
