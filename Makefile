@@ -5,11 +5,11 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint bench load prove explore mutate clean
+.PHONY: help run test quick lint bench load chaos prove explore mutate clean
 .NOTPARALLEL:
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: ## Run the example workflow
 	@scripts/setup core
@@ -42,6 +42,11 @@ load: ## Run what is too large for every day, and measure it
 	@scripts/setup dev
 	$(BIN)/python -m tests.load
 
+chaos: ## Break a fleet of Celery workers in every way for a while (MINUTES=10), and judge it (CHAOS_ARGS='--broker Redis')
+	@scripts/setup dev
+	@scripts/rabbitmq
+	$(BIN)/python -m tests.chaos.fleet --minutes $(or $(MINUTES),5) $(if $(SEED),--seed $(SEED)) $(CHAOS_ARGS)
+
 prove: ## Check the promises in simulated worlds (about 10 minutes)
 	@scripts/setup dev
 	$(BIN)/python -m tests.simulation.prove --report docs/proof.md
@@ -49,6 +54,10 @@ prove: ## Check the promises in simulated worlds (about 10 minutes)
 explore: ## Run the tests that draw examples, with new ones each time
 	@scripts/setup dev
 	STEPWELL_EXPLORE=1 $(BIN)/pytest $(PYTEST_ARGS) -m hypothesis
+
+prove-postgres: ## Check the promises on real PostgreSQL servers that crash, restart and fail over (about half an hour)
+	@scripts/setup dev
+	STEPWELL_PROVE=postgres $(BIN)/pytest -n 0 tests/store/postgres tests/chaos/test_postgres.py tests/runner/test_copying.py
 
 mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
 	@scripts/setup dev

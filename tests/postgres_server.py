@@ -42,7 +42,7 @@ class PostgresServer:
         self.process: subprocess.Popen[bytes] | None = None
         if self.user is not None:
             shutil.chown(self.folder, self.user)
-        self._run("initdb", "-D", str(self.folder / "data"), "-U", "stepwell", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self._make_data()
         for last in (False, False, False, True):  # somebody else may take the port before the server does
             try:
                 self.start()
@@ -51,6 +51,9 @@ class PostgresServer:
                 if last:
                     raise
                 self.port = free_port()
+
+    def _make_data(self) -> None:
+        self._run("initdb", "-D", str(self.folder / "data"), "-U", "stepwell", "-A", "trust", "-E", "UTF8", "--no-sync")
 
     @staticmethod
     def _user() -> str | None:
@@ -103,7 +106,7 @@ class PostgresServer:
 
     def close(self) -> None:
         if self.process is not None and self.process.poll() is None:
-            self.stop()
+            self.stop(signal.SIGQUIT)  # nobody needs what it would still write
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, database: str, query: str = "") -> str:
@@ -117,6 +120,38 @@ class PostgresServer:
     def new_url(self, database: str = "postgres") -> str:
         """A store that nobody has used: a schema of its own."""
         return self.url(database, f"?schema=test_{next(_numbers)}")
+
+
+class Standby(PostgresServer):
+    """Follows another server, until it is cut off or promoted."""
+
+    def __init__(self, primary: PostgresServer, *options: str) -> None:
+        self._primary = primary
+        super().__init__(*options)
+
+    def _make_data(self) -> None:
+        source = f"host=127.0.0.1 port={self._primary.port} user=stepwell"
+        self._run("pg_basebackup", "-D", str(self.folder / "data"), "-d", source, "-R", "-X", "stream", "-c", "fast")
+
+    def catch_up(self, primary: PostgresServer) -> None:
+        """Wait until it has all that the other has now."""
+        ((place,),) = primary.execute("SELECT pg_current_wal_lsn()::text")
+        give_up_at = time.monotonic() + 60
+        while self.execute(f"SELECT pg_last_wal_replay_lsn() >= '{place}'::pg_lsn") != [(True,)]:
+            assert time.monotonic() < give_up_at, "the standby does not follow"
+            time.sleep(0.05)
+
+    def cut_off(self) -> None:
+        """It hears nothing any more, and nobody waits for it."""
+        self.execute("ALTER SYSTEM SET primary_conninfo = ''")
+        self.execute("SELECT pg_reload_conf()")
+        give_up_at = time.monotonic() + 60
+        while self.execute("SELECT count(*) FROM pg_stat_wal_receiver") != [(0,)]:
+            assert time.monotonic() < give_up_at, "the standby still follows"
+            time.sleep(0.05)
+
+    def promote(self) -> None:
+        assert self.execute("SELECT pg_promote(true, 60)") == [(True,)]
 
 
 @pytest.fixture(scope="session")

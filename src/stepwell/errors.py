@@ -18,6 +18,7 @@ StepwellError
 ├── NotStored                  the store cannot apply this, now or later; everything else goes on
 ├── RunError                   something about one run; has `run_id`
 │   ├── RunNotFound
+│   ├── NodeNotFound           the run has no node of this name, or several
 │   ├── RunConflict            the run exists already with other content, or its state forbids the request
 │   │   └── RunBusy            somebody is just changing the run; in a moment it can be asked again
 │   ├── RunFailed              the run ended FAILED; names node, error and how to retry
@@ -215,6 +216,17 @@ class RunNotFound(RunError):
         listing = command("ls", store) or "engine.runs()"
         told = f"no run {shown(run_id)} in this store; `{listing}` lists the runs there are"
         super().__init__(f"{told}; {hint}" if hint else told, run_id=run_id)
+
+
+class NodeNotFound(RunError, KeyError):
+    """The run has no node of this name, or several. `node` is what was asked for."""
+
+    def __init__(self, message: str, *, run_id: str, node: str) -> None:
+        super().__init__(message, run_id=run_id)
+        self.node = node
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class RunConflict(RunError):

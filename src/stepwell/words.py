@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from .clock import SECOND
@@ -104,3 +105,8 @@ def one_line(message: str) -> str:
     """A message in one line that is not too long; `show --traceback` has it whole."""
     text = " ".join(message.split())
     return text if len(text) <= LINE_UP_TO else f"{text[: LINE_UP_TO - 4]} ..."
+
+
+def offered(kind: type, hidden: Collection[str], *own: str) -> list[str]:
+    """The names that people type after a dot, for `__dir__`; `own` are those that only an instance has."""
+    return sorted({name for name in dir(kind) if not name.startswith("_") and name not in hidden} | set(own))

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.cli.show.timeline import ROWS_UP_TO, timeline
-from stepwell.cli.show.tree import Gap, Row, page, tree
 from stepwell.clock import SECOND
 from stepwell.graph import Graph, NodeSpec
 from stepwell.model import AttemptRow, AttemptStatus, NodeRow, NodeStatus
+from stepwell.runner.show.timeline import ROWS_UP_TO, timeline
+from stepwell.runner.show.tree import Gap, Row, page, tree
 from stepwell.runner.views import AttemptView, NodeView
 from tests.graph.dags import dags
 

@@ -40,6 +40,7 @@ from stepwell.model import (
     GetVersion,
     Lane,
     ListAttempts,
+    ListEnded,
     ListJournal,
     ListLines,
     ListMarks,
@@ -156,6 +157,7 @@ class SameAsMemory(RuleBasedStateMachine):
         queries += [ListStops(worker) for worker in WORKERS]
         queries += [GetGraph(graph.digest) for graph in self.graphs]
         queries += [ListRuns(origin=run) for run in RUNS[:2]]
+        queries += [ListEnded(0), ListEnded(0, statuses=(RunStatus.COMPLETED,), limit=2), ListEnded(self.clock.now())]
         queries.append(GetGraphAges(tuple(graph.digest for graph in self.graphs)))
         queries += [ListUnusedGraphs(limit=2), ListRuns(prefix=RUNS[0][:-1]), ListRuns(ended_before=self.clock.now())]
         queries += [ListRuns(limit=2, statuses=(RunStatus.FAILED, RunStatus.RUNNING, RunStatus.COMPLETED))]

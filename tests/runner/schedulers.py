@@ -25,8 +25,8 @@ from stepwell.model import (
 from stepwell.runner.bodies.attempt import Attempt
 from stepwell.runner.bodies.held import Held, RunFacts
 from stepwell.runner.bodies.host import Services
-from stepwell.runner.worker.batches import CommitBatch, CommitResult, Limits, Submission
-from stepwell.runner.worker.scheduler import Scheduler
+from stepwell.runner.scheduling.batches import CommitBatch, CommitResult, Limits, Submission
+from stepwell.runner.scheduling.scheduler import Scheduler
 
 
 def facts(run: str = "r", width: int = 1, **options: Any) -> RunFacts:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Engine, InputError, Workflow, task
-from stepwell.runner.worker.backpressure import BackpressureEvent
-from stepwell.runner.worker.scheduler import Scheduler
+from stepwell.runner.scheduling.backpressure import BackpressureEvent
+from stepwell.runner.scheduling.scheduler import Scheduler
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually

@@ -6,8 +6,8 @@ import threading
 
 from stepwell import Builder, Engine, Workflow, step
 from stepwell.model import StoreLimits
-from stepwell.runner.worker.batches import MAX_PAIRS_NAMED
-from stepwell.runner.worker.scheduler import SERVED_EVERY
+from stepwell.runner.scheduling.batches import MAX_PAIRS_NAMED
+from stepwell.runner.scheduling.claims import SERVED_EVERY
 from stepwell.testing.ops import LANE
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine

@@ -13,12 +13,13 @@ from stepwell.ids import AttemptId, WorkerId
 from stepwell.kernel.audit import folding
 from stepwell.model import AttemptStatus, Enlisted, NodeStatus, Refusal, Refused, Settle
 from stepwell.runner.bodies.held import Held
-from stepwell.runner.worker.counters import Counters
+from stepwell.runner.scheduling.counters import Counters
 from stepwell.runner.worker.lease import LeaseState
 from stepwell.runner.worker.metrics import EngineMetrics
 from stepwell.store import reader
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
+from tests.runner.schedulers import facts
 from tests.runner.steered import Play
 from tests.runner.waiting import eventually
 
@@ -76,7 +77,7 @@ def test_an_engine_knows_how_long_its_steps_took(engine: Engine) -> None:
 
 def test_what_never_began_or_was_fenced_is_no_step_that_took_time() -> None:
     counters = Counters()
-    held = Held(AttemptId("c.0"), None, 0, 1, 0, (), claimed_at=5)  # type: ignore[arg-type]
+    held = Held(AttemptId("c.0"), facts(), 0, 1, 0, (), claimed_at=5)
     end = Settle(held.attempt, AttemptStatus.FAILED, NodeStatus.FAILED)
     counters.unusual(held, end, 12, recorded=True)
     held.begun = True

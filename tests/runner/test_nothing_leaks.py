@@ -60,7 +60,7 @@ def test_an_engine_remembers_nothing_of_what_has_ended(engine: Engine) -> None:
     eventually(lambda: runner.idle and not runner.scheduler.facts)
     assert runner.scheduler.held == {}
     assert runner._time._attempts == {}
-    assert not any(runner.scheduler._ready_runs.values())
+    assert not any(runner.scheduler.claims.ready.by_pool.values())
     assert engine._watch.runs() == ()
 
 

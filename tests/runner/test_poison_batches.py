@@ -12,7 +12,7 @@ import pytest
 from stepwell import Builder, Context, Engine, Retry, StoreError, Workflow, step
 from stepwell.errors import NotStored
 from stepwell.model import Append, Claim, Create, Op, Settle
-from stepwell.runner.worker import rejected_ops as isolating
+from stepwell.runner.scheduling import rejected_ops as isolating
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually

@@ -5,7 +5,13 @@ from __future__ import annotations
 from stepwell.clock import SECOND
 from stepwell.ids import RunId
 from stepwell.model import Claimed, Receipt, Settled
-from stepwell.runner.worker.backpressure import MAX_RUNS_COUNTED, TELL_EVERY, BackpressureEvent, Pressure, RunPressure
+from stepwell.runner.scheduling.backpressure import (
+    MAX_RUNS_COUNTED,
+    TELL_EVERY,
+    BackpressureEvent,
+    Pressure,
+    RunPressure,
+)
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, news, scheduler
 
 FULL = 2

@@ -67,7 +67,7 @@ def test_a_suspect_of_another_queue_is_left_alone() -> None:
     from tests.runner.schedulers import facts, land, lanes, scheduler
 
     d = scheduler()
-    d.queues = frozenset({"pears"})
+    d.claims.ready.queues = frozenset({"pears"})
     d.know(facts("a", queue="apples"))
     d.know(facts("p", queue="pears"))
     asked: dict[str, int] = {}

@@ -23,8 +23,8 @@ from stepwell.model import (
     Settle,
     StoreLimits,
 )
-from stepwell.runner.worker.rejected_ops import TRIES
-from stepwell.runner.worker.scheduler import Scheduler
+from stepwell.runner.scheduling.rejected_ops import TRIES
+from stepwell.runner.scheduling.scheduler import Scheduler
 from stepwell.testing.ops import LANE
 from tests.runner.schedulers import Submission, claims, end, facts, granted, hold, land, news, scheduler
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stepwell.ids import RunId
 from stepwell.model import Claimed, StoreLimits
-from stepwell.runner.worker.claim_ahead import AHEAD_WINDOW, Pace
-from stepwell.runner.worker.scheduler import Scheduler
+from stepwell.runner.scheduling.claim_ahead import AHEAD_WINDOW, Pace
+from stepwell.runner.scheduling.scheduler import Scheduler
 from stepwell.testing.ops import CHUNK, LANE, lane
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from stepwell.errors import StoreError
 from stepwell.model import Append, Appended, Claim, Claimed, Receipt, Refusal, Refused, Settle, Settled
 from stepwell.runner.bodies.held import Held
-from stepwell.runner.worker.batches import CommitBatch
-from stepwell.runner.worker.scheduler import Scheduler
+from stepwell.runner.scheduling.batches import CommitBatch
+from stepwell.runner.scheduling.scheduler import Scheduler
 from tests.runner import schedulers
 
 

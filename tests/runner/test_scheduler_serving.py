@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.runner.worker.scheduler import Scheduler
+from stepwell.runner.scheduling.scheduler import Scheduler
 from stepwell.testing.ops import LANE, lane
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
 

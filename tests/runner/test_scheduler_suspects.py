@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from stepwell.model import StoreLimits
-from stepwell.runner.worker.batches import CommitBatch
-from stepwell.runner.worker.scheduler import DRAIN_FOR, Scheduler
+from stepwell.runner.scheduling.batches import CommitBatch
+from stepwell.runner.scheduling.scheduler import Scheduler
+from stepwell.runner.scheduling.suspects import DRAIN_FOR
 from stepwell.testing.ops import LANE
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
 

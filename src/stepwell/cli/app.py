@@ -13,6 +13,7 @@ from . import completion, document_commands, fleet_commands, options, server
 from .command import declare
 from .exits import MEANINGS, forgiving_streams, report
 from .pipeline import pipelines
+from .triggers import triggers
 
 app = typer.Typer(
     name="stepwell",
@@ -26,6 +27,7 @@ app = typer.Typer(
 
 
 app.add_typer(pipelines, name="pipeline")
+app.add_typer(triggers, name="trigger")
 
 
 def _show_version(wanted: bool) -> None:

@@ -69,6 +69,7 @@ class Connection:
 
         options: dict[str, Any] = self.settings.for_workers | {"handlers": self.handlers(), "queues": queues}
         engine = Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules)})
+        engine.tells_unfinished = False  # commands say what becomes of their runs themselves
         durability = getattr(engine.store, "durability", None)
         if durability is not None:  # of a server: what is promised depends on how it is set
             print(f"store {engine.store.url}: {durability}", file=sys.stderr)

@@ -11,7 +11,7 @@ from ..errors import DefinitionError, GraphError
 from ..graph import NO_ARGS, Graph, NodeSpec, Problem, SideEffects
 from ..ids import NodeId
 from ..place import SourceLine, caller
-from ..words import shown
+from ..words import count, offered, shown
 from .classes.decorators import PREVIOUS, Previous
 from .code.address import address_of, is_address, loaded
 from .code.arguments import Arguments, arguments_of, by_type
@@ -74,6 +74,12 @@ class Builder:
         self._same_name: dict[str, int] = {}
         self._jobs: dict[Job, NamedJob] = {}
         self._graph: Graph | None = None
+
+    def __repr__(self) -> str:
+        return f"<Builder {self.workflow_name}, {count(len(self._specs), 'node')}>"
+
+    def __dir__(self) -> list[str]:
+        return offered(Builder, ("jobs",), "workflow_name")
 
     @property
     def jobs(self) -> Mapping[str, Callable[..., Any]]:

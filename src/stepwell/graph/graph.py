@@ -67,6 +67,12 @@ class Graph:
     def __repr__(self) -> str:
         return f"<Graph of {len(self)} nodes, {self.digest[:12]}>"
 
+    def _repr_svg_(self) -> str | None:
+        """For notebooks; a very large one is no picture."""
+        from .svg import to_svg
+
+        return to_svg(self) if len(self) <= 200 else None
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Graph) and self.digest == other.digest
 

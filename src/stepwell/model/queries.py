@@ -56,6 +56,17 @@ class ListRuns(NamedTuple):
     """Only runs that ended then or later."""
 
 
+class ListEnded(NamedTuple):
+    """Runs that ended then or later, in the order in which they ended; `after` is the cursor of the page before."""
+
+    since: int
+    workflow: str | None = None
+    statuses: tuple[RunStatus, ...] = ()
+    """Only runs that ended so."""
+    after: tuple[int, int] | None = None
+    limit: int = 1_000
+
+
 class ListNodes(NamedTuple):
     """In order; `after` is the index of the last node of the page before."""
 
@@ -199,6 +210,7 @@ class RunPage(NamedTuple):
 Query: TypeAlias = (
     GetRun
     | ListRuns
+    | ListEnded
     | ListNodes
     | ListAttempts
     | GetOutputs

@@ -9,15 +9,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .aio.engine import AsyncEngine
+    from .aio.run import AsyncRun
     from .bodies.context import Context
     from .engine import Engine
     from .run import Run
     from .views import AttemptView, LogRecord, NodeError, NodeView
 
 _VIEWS = ("AttemptView", "LogRecord", "NodeError", "NodeView")
-_HOME = {"Context": "bodies.context", "Engine": "engine", "Run": "run", **dict.fromkeys(_VIEWS, "views")}
+_HOME = {
+    "AsyncEngine": "aio.engine",
+    "AsyncRun": "aio.run",
+    "Context": "bodies.context",
+    "Engine": "engine",
+    "Run": "run",
+    **dict.fromkeys(_VIEWS, "views"),
+}
 
-__all__ = ["AttemptView", "Context", "Engine", "LogRecord", "NodeError", "NodeView", "Run"]
+__all__ = [
+    "AsyncEngine",
+    "AsyncRun",
+    "AttemptView",
+    "Context",
+    "Engine",
+    "LogRecord",
+    "NodeError",
+    "NodeView",
+    "Run",
+]
 
 
 def __getattr__(name: str) -> Any:

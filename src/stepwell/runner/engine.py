@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..clock import Duration
-from ..commands import DEFAULT_STORE, either
+from ..commands import DEFAULT_STORE
 from ..define import Builder, Definition, Workflow
 from ..define.document import Document
-from ..errors import EngineClosed, InputError, RunStillActive
+from ..errors import EngineClosed, InputError
 from ..handlers import Handler, Handlers
 from ..ids import RunId, new_worker_id
 from ..kernel.comparing import Comparison
-from ..model import Create, RunRow, RunStatus, Unfinished
-from ..store import Store, open_store, reader
+from ..model import Create, RunRow, RunStatus
+from ..store import Store, open_store, public, reader
+from ..words import offered
 from . import checking
-from .bodies.held import RunFacts
-from .code.code import Code, Outdated
+from .code.code import Code
 from .code.serving import Serving
 from .code.versions import Versions
 from .documents import Documents, SavedDocument, StoredWorkflow
 from .events import Events, ObservedStore
 from .listing import Runs, run_query
 from .recent import Recent
-from .reports.explain import served_by
 from .requests import Requests
 from .run import Run, as_run
+from .scheduling.batches import Limits
 from .starting import Starting, create_op
+from .triggered import Triggered
+from .unfinished import told_of_unfinished, unfinished_here
 from .waiting import Waiting
 from .watch import Watch
-from .worker.batches import Limits
 from .worker.debounce import Debounce
 from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
 from .worker.metrics import IDLE, EngineMetrics
+from .working import Working
+
+if TYPE_CHECKING:
+    from .aio.engine import AsyncEngine
+    from .bodies.loop import LoopBodies
+
+log = logging.getLogger("stepwell")
 
 RUNS_PER_COMMIT = 500
 
@@ -60,7 +69,7 @@ def _opened(url: str | Store | None, broker: Any, *, brokered: bool) -> Store:
     return BrokeredStore(open, HintSender(app_of(broker)), patient=True)
 
 
-class Engine:
+class Engine(Triggered, Working):
     """Runs workflows on a store.
 
         with Engine("sqlite:///orders.db") as engine:
@@ -100,11 +109,8 @@ class Engine:
         guard: bool = False,
     ) -> None:
         checking.check_home(url, runner)
-        given, allowed, taken = (
-            checking.checked_workflows(workflows),
-            checking.checked_modules(jobs),
-            checking.checked_queues(queues),
-        )
+        given, allowed = checking.checked_workflows(workflows), checking.checked_modules(jobs)
+        taken = checking.checked_queues(queues)
         lease, self._close_seconds = (
             checking.checked_lease(lease_seconds),
             checking.checked_seconds("close_seconds", close_seconds),
@@ -170,8 +176,18 @@ class Engine:
         self._starting = Starting(
             self.store, self.code, self._runner, begin=self._work, announce=self._announce, adopt=self.requests.adopt
         )
+        self._async: AsyncEngine | None = None
+        self._left: list[RunRow] = []
+        self.tells_unfinished = True
+        """Whether leaving it says which runs it started are left."""
         if self.code.given:
-            self._work()
+            self._work_soon()
+
+    def __repr__(self) -> str:
+        return f"<Engine {public(self.store.url)}{' (closed)' if self._closed else ''}>"
+
+    def __dir__(self) -> list[str]:
+        return offered(Engine, ("look_at_triggers", "start_definition", "tell_unfinished", "use_loop"))
 
     def __enter__(self) -> Engine:
         return self
@@ -180,6 +196,34 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(0.5 if kind is not None and issubclass(kind, KeyboardInterrupt) else None)
+        self.tell_unfinished()
+
+    async def __aenter__(self) -> AsyncEngine:
+        """The same engine for coroutines. `async def` bodies that begin from now on run on this loop."""
+        from .aio.engine import AsyncEngine
+
+        self._async = AsyncEngine(self)
+        return self._async
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._async is not None
+        await self._async.close()
+
+    def use_loop(self, loop: asyncio.AbstractEventLoop) -> LoopBodies | None:
+        """From now on async bodies begin on this loop."""
+        if self._closed:
+            raise EngineClosed("the engine is closed; open a new one")
+        if self._runner is None:
+            return None
+        self._runner.loop_bodies.use(loop)
+        return self._runner.loop_bodies
+
+    def tell_unfinished(self) -> None:
+        """Warn of runs that were started here and are left to somebody else."""
+        if self._left and self.tells_unfinished:
+            log.warning(told_of_unfinished(self._left, self.store.url))
 
     def close(self, timeout: Duration | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
@@ -190,20 +234,45 @@ class Engine:
         if self._runner is not None and self._started:
             self._runner.close(self._close_seconds if limit is None else limit)
             self._discovering.end(5)
+            self._left = unfinished_here(self.store, self._runner.scheduler)
         self.events.close()
         self.waiting.close()
+        if self._async is not None:
+            self._async.shut()
         self.store.close()
 
     # Starting
 
-    def run(self, workflow: Startable, *, check: bool = True, wait: Duration | None = None, **options: Any) -> Run:
+    def run(
+        self,
+        workflow: Startable,
+        *,
+        check: bool = True,
+        wait: Duration | None = None,
+        input: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+        priority: int = 0,
+        timeout: Duration | None = None,
+        seed: int | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> Run:
         """Start a run and wait for its end, `wait` seconds at most.
 
         Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
         returned however it stands then. The other options are those of `start`.
         """
         checking.checked_limit("wait", wait)  # before anything is started
-        run = self.start(workflow, **options)
+        run = self.start(
+            workflow,
+            input=input,
+            run_id=run_id,
+            idempotency_key=idempotency_key,
+            priority=priority,
+            timeout=timeout,
+            seed=seed,
+            tags=tags,
+        )
         row = self.waiting.wait(run.id, wait)
         return run._checked(row) if check else run
 
@@ -319,37 +388,11 @@ class Engine:
         """
         return self.waiting.wait(run_id, timeout).status
 
-    def _still_active(self, row: RunRow, told: str) -> RunStillActive:
-        """Waiting ended first: does the run go on by itself?"""
-        if row.status is RunStatus.PAUSED:
-            more = f"{either('run.resume()', f'resume {row.id}', self.store.url)} goes on with it"
-        elif self._is_worked_on(row):
-            more = "it goes on"
-        else:
-            works = either(f"engine.adopt({row.id!r})", f"resume {row.id}", self.store.url)
-            more = f"no worker is alive that works on it: {works} does"
-        return RunStillActive(f"{told}; {more}", run_id=row.id)
-
-    def _is_worked_on(self, row: RunRow) -> bool:
-        if self._runner is None:
-            return served_by(self.store, row, self.code.graph_of(row))
-        scheduler = self._runner.scheduler
-        own = row.id in scheduler.facts or bool(
-            self.serving.can_serve(Unfinished(row.workflow, row.target, row.digest))
-        )
-        return own or served_by(self.store, row, self.code.graph_of(row), but=scheduler.worker)
-
     # Working
 
     def adopt(self, run_id: str) -> Run:
         """Work on an unfinished run that another process started and left."""
         return Run(self, self.requests.adopt(run_id).id)
-
-    def _work_on(self, row: RunRow, facts: RunFacts) -> None:
-        runner = self._require_runner()
-        runner.know(facts)
-        if row.deadline_at is not None:
-            runner.sweep_in(row.deadline_at - self.store.now())
 
     def serve(self, workflows: Iterable[type[Workflow]] = ()) -> None:
         """Work on every unfinished run whose code can be found here, now and until the engine is closed.
@@ -360,57 +403,3 @@ class Engine:
         self.serving.everything = True
         self._require_runner().announce()
         self._discover()
-
-    def _work(self) -> None:
-        """Start the runner with the first thing there is to do."""
-        if self._closed:
-            raise EngineClosed("the engine is closed; open a new one")
-        with self._lock:
-            if self._runner is not None and not self._started:
-                self._runner.start()
-                self._started = True
-
-    def _require_runner(self) -> LocalRunner:
-        if self._runner is None:
-            raise InputError("this engine was opened with runner=None: it only starts and looks")
-        self._work()
-        return self._runner
-
-    def _on_news(self, news: Iterable[Any]) -> None:
-        self._watch.tell(news)
-        self.events.seen(news)
-
-    def _announce(self) -> None:
-        if self._runner is not None:
-            self._runner.announce()
-
-    def _discover(self) -> float | None:
-        """Find unfinished runs whose code is here and serve them, whoever started them; in how many seconds again."""
-        if self._runner is None:
-            return None
-        pairs = self.serving.discover()
-        if pairs is not None:
-            self._runner.serve(pairs)
-        return self.serving.wait()
-
-    def _serve_soon(self) -> None:
-        """Elsewhere: a run that is healed may take long."""
-        if self.serving.needed:
-            self._discovering.wake()
-
-    def _serve(self) -> None:
-        with contextlib.suppress(EngineClosed):
-            again = self._discover()
-            if again is not None:
-                self._follower.serve_again(again)
-
-    def _find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
-        """`row`: the run as a claim has brought it."""
-        row = row or reader.require_run(self.store, run_id)
-        try:
-            facts = self.code.facts(row)
-            self._versions.check_input(row)
-            return facts
-        except Outdated:
-            self.serving.leave(run_id)
-            raise

@@ -36,7 +36,7 @@ from ..words import shown
 from .bodies.held import Held
 from .bodies.raised import Raised
 from .recent import Recent
-from .worker.backpressure import BackpressureEvent
+from .scheduling.backpressure import BackpressureEvent
 from .worker.metrics import IDLE, EngineMetrics
 
 log = logging.getLogger("stepwell")

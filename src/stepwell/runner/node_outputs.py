@@ -14,7 +14,7 @@ from ..define import Bodies
 from ..define.classes.decorators import declared
 from ..define.code.address import address_of
 from ..define.types.signatures import received
-from ..errors import DataMisfit, InputError, RunStillActive
+from ..errors import DataMisfit, InputError, NodeNotFound, RunStillActive
 from ..graph import Graph, NodeSpec
 from ..kernel.folding import in_order
 from ..model import RunStatus
@@ -51,9 +51,10 @@ class NodeOutputs(dict[str, Any]):
         if key in self._by_id:
             return self._by_id[key]
         if key in self._repeated:
-            raise KeyError(too_many(self._run_id, key, self._repeated[key]))
+            raise NodeNotFound(too_many(self._run_id, key, self._repeated[key]), run_id=self._run_id, node=key)
         known = ", ".join(list(self)[:10]) + (" ..." if len(self) > 10 else "") or "none"
-        raise KeyError(f"no completed node of run {self._run_id} is {shown(key)}: there are {known}")
+        told = f"no completed node of run {self._run_id} is {shown(key)}: there are {known}"
+        raise NodeNotFound(told, run_id=self._run_id, node=key)
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(key) or key in self._by_id
@@ -111,5 +112,6 @@ def index_of_node(run: StoredRun, node: str | Callable[..., Any], cls: type | No
     if len(found) == 1:
         return found[0]
     if found:
-        raise KeyError(too_many(run.row.id, address, [graph.order[index] for index in found], "with the job"))
-    raise KeyError(f"run {run.row.id} has no node with the job {address}")
+        told = too_many(run.row.id, address, [graph.order[index] for index in found], "with the job")
+        raise NodeNotFound(told, run_id=run.row.id, node=address)
+    raise NodeNotFound(f"run {run.row.id} has no node with the job {address}", run_id=run.row.id, node=address)

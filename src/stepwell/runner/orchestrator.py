@@ -1,8 +1,9 @@
 """The orchestrator: the sweeper as a service of its own, for a fleet whose workers come and go.
 
 It finds what time has changed (lost leases, due retries and timers, deadlines), finishes gates that somebody left, sends the
-hints that were lost, and says which work nobody serves. Any number of them may run; none of them leads. It needs a store and no
-code of the user. When all of them are gone work goes on, as every worker does the same for itself; one that is back catches up.
+hints that were lost, fires triggers, and says which work nobody serves. Any number of them may run; none of them leads. It
+needs a store and no code of the user. When all of them are gone work goes on, as every worker does the same for itself; one
+that is back catches up.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..graph import Graph
 from ..model import Hint
 from ..store import Store, reader
 from ..store.living import living
+from .engine import Engine
 from .procedures.procedure import carry_out
 from .reports.explain import served_by
 from .worker.debounce import Debounce
@@ -34,8 +36,11 @@ TELL_AGAIN_SECONDS = 300.0
 
 
 class Orchestrator:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, engine: Engine | None = None) -> None:
+        """`engine` starts the runs of triggers; without one triggers are left to others."""
         self._store = store
+        self._engine = engine
+        self._fire_at = 0.0
         self._lookout = Lookout(store)
         self._gates = Debounce(self._finish_gates, "stepwell-gates", 0)
         self._sweeper = Sweeper(finished=lambda _run, _news: self._awake.set(), wake_gates=self._gates.wake)
@@ -79,10 +84,17 @@ class Orchestrator:
         if found or time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + LOOK_SECONDS
             self._look()
+        fires = self._fire()
         if result.more:
             return 0.0
         due = SWEEP_SECONDS if result.next_due_in is None else result.next_due_in / SECOND
-        return min(SWEEP_SECONDS, max(0.001, due))
+        return min(SWEEP_SECONDS, fires, max(0.001, due))
+
+    def _fire(self) -> float:
+        """Fire triggers if it is time to; in how many seconds again."""
+        if self._engine is not None and time.monotonic() >= self._fire_at:
+            self._fire_at = time.monotonic() + self._engine.triggers.fire_due()
+        return max(0.0, self._fire_at - time.monotonic()) if self._engine is not None else SWEEP_SECONDS
 
     def _look(self) -> None:
         dismiss_dead(self._store)

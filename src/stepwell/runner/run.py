@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..clock import SECOND, Duration
 from ..codec import decode
+from ..commands import command
 from ..define import Delta
 from ..define.code.invoke import said_to_return
 from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunPaused
@@ -16,11 +17,11 @@ from ..ids import Digest, RunId
 from ..kernel.comparing import Comparison
 from ..kernel.measuring import RunMetrics
 from ..kernel.why import Why
-from ..model import NodeStatus, RunRow, RunStatus
+from ..model import CountNodes, GetRun, NodeStatus, RunRow, RunStatus
 from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time
 from ..replay.effects.record import Effect, effects_of
 from ..store import reader
-from ..words import shown
+from ..words import offered, shown
 from .bodies.visible_state import final_state
 from .checking import check_attempt, check_node_name, check_step
 from .control import Controls, EnginePort
@@ -49,7 +50,41 @@ class Run(Controls):
         self.id = run_id
 
     def __repr__(self) -> str:
-        return f"<Run {self.id}>"
+        """How it stands, and how many of its nodes have completed: `<Run order-7 FAILED 3/5>`."""
+        try:
+            row, counts = self._engine.store.read([GetRun(self.id), CountNodes(self.id)])
+        except Exception:  # the store is closed or away; whoever asks looks for something else
+            return f"<Run {self.id}>"
+        if row is None:
+            return f"<Run {self.id}, which is not in its store>"
+        return f"<Run {self.id} {row.status} {counts.get(NodeStatus.COMPLETED, 0)}/{row.nodes}>"
+
+    def __dir__(self) -> list[str]:
+        return offered(Run, _INTERNAL, "id")
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from .show.notebook import run_html
+
+        return run_html(self._stored, self._typed)
+
+    def show(self, *, whole: bool = False, tracebacks: bool = False) -> None:
+        """Print how the run stands: its nodes as a tree, and when they were at work. Of a large run, `whole` shows every node.
+
+        run.show()
+        """
+        from rich.console import Console
+
+        from .show.run import print_run
+
+        screen = Console(highlight=False, emoji=False)
+        print_run(
+            screen, self._stored, self._typed, tracebacks=tracebacks, whole=whole, all_of_it="run.show(whole=True)"
+        )
+
+    def _typed(self, words: str) -> str:
+        """What to type about this run; of one in memory nobody can, but its verbs are called the same."""
+        return command(words, self._engine.store.url) or f"run.{words.partition(' ')[0]}()"
 
     def __await__(self) -> Generator[Any, None, Run]:
         """`await run` is `run.wait()` for `async def`: it blocks no loop and holds no thread."""
@@ -342,5 +377,6 @@ def as_run(engine: EnginePort, given: Run | str) -> Run:
     return given
 
 
+_INTERNAL = ("index_of", "row", "step_of")
 _LOOK_FIRST = "; look whether it did its work before you retry it, which runs it once more"
 _REASONS = {"deadline": "it did not end within its timeout"}

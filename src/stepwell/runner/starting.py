@@ -88,6 +88,7 @@ def facts_of(definition: Definition, create: Create) -> RunFacts:
         definition.bodies,
     )
     facts.priority = create.priority
+    facts.started_here = True
     return facts
 
 

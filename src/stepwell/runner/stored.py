@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..clock import SECOND
 from ..codec import decode
-from ..errors import RunNotFound, StoreCorrupt
+from ..errors import NodeNotFound, RunNotFound, StoreCorrupt
 from ..graph import Graph, NodeSpec
 from ..ids import Digest
 from ..kernel.ancestry import STANDING, Ancestry, ancestors
@@ -89,7 +89,7 @@ class StoredRun:
         return explain.why_node(self.store, self.row.id, self.graph, self.index_of(node))
 
     def index_of(self, node: str) -> int:
-        """The index of the node with this id or name; raises KeyError."""
+        """The index of the node with this id or name; raises NodeNotFound."""
         graph = self.graph
         if node in graph.index:
             return graph.index[node]
@@ -97,7 +97,8 @@ class StoredRun:
         if len(named) == 1:
             return named[0]
         if named:
-            raise KeyError(too_many(self.row.id, node, [graph.order[index] for index in named]))
+            told = too_many(self.row.id, node, [graph.order[index] for index in named])
+            raise NodeNotFound(told, run_id=self.row.id, node=node)
         renamed = [
             graph.index[now] for now, names in graph.former_names.items() if node in names and now in graph.index
         ]
@@ -106,7 +107,8 @@ class StoredRun:
         first = list(graph)[: 2 * _FEW]
         known = ", ".join(spec.name if spec.name == spec.id else f"{spec.name} ({spec.id})" for spec in first)
         more = " ..." if len(graph) > len(first) else ""
-        raise KeyError(f"run {self.row.id} has no node {shown(node)}: there are: {known}{more}")
+        told = f"run {self.row.id} has no node {shown(node)}: there are: {known}{more}"
+        raise NodeNotFound(told, run_id=self.row.id, node=node)
 
     def result(self, read: Callable[[NodeSpec, bytes], Any] = lambda _, output: decode(output)) -> Any:
         """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat)."""

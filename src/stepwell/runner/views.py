@@ -9,6 +9,7 @@ from ..codec import decode
 from ..ids import NodeId
 from ..model import SATISFIED_NODES, AttemptRow, AttemptStatus, NodeRow, NodeStatus
 from ..model.lines import Progress
+from ..words import count, offered
 
 
 class NodeError(NamedTuple):
@@ -26,6 +27,13 @@ class AttemptView(NamedTuple):
     row: AttemptRow
     ancestry: str | None = None
     """A hash of what it stands on: its node, its number, and the attempts its parents completed with."""
+
+    def __repr__(self) -> str:
+        failed = f" {self.error.type}" if self.error else ""
+        return f"<Attempt {self.number} {self.status}{failed}>"
+
+    def __dir__(self) -> list[str]:
+        return offered(AttemptView, ("count", "index", "row"))
 
     @property
     def id(self) -> str:
@@ -76,6 +84,13 @@ class NodeView(NamedTuple):
     attempts: tuple[AttemptView, ...] = ()
     progress: Progress | None = None
     """How far its latest attempt said it was: `done`, `total`, `message` and `fraction`."""
+
+    def __repr__(self) -> str:
+        named = self.name if self.name == self.id else f"{self.name} ({self.id})"
+        return f"<Node {named} {self.status}, {count(len(self.attempts), 'attempt')}>"
+
+    def __dir__(self) -> list[str]:
+        return offered(NodeView, ("count", "index", "row"))
 
     @property
     def id(self) -> NodeId:

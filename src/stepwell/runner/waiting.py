@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from ..clock import LONGEST_WAIT, SECOND, Duration
 from ..errors import EngineClosed, RunStillActive
@@ -20,6 +20,9 @@ from .checking import checked_limit
 from .procedures.gates import GATE_LEASE, finish
 from .procedures.procedure import carry_out
 from .watch import LoopWaiter, Waiter, Watch
+
+P = ParamSpec("P")
+Found = TypeVar("Found")
 
 GOING_ON = ("retry", "reattempt", "resume")
 """What the gate of a run is held for that is about to go on: it has not ended or paused, only its row says so still."""
@@ -84,16 +87,22 @@ class Waiting:
                     raise self._still_active(look.row, f"run {run_id} is still {look.row.status} after {timeout:g} s")
                 waiter.wait(look.again_in if left is None else min(look.again_in, left))
 
-    async def wait_on_loop(self, run_id: RunId) -> RunRow:
+    async def wait_on_loop(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
         """The same for a coroutine: its loop is not blocked, and no thread is held."""
-        self._begin()
+        timeout = checked_limit("timeout", timeout)
+        reader.check_run_id(run_id)
+        await self._elsewhere(self._begin)
         began = time.monotonic()
         with self._watch.waiting(run_id, LoopWaiter()) as waiter:
             while True:
-                look = await self._look_elsewhere(run_id, began)
+                look = await self._elsewhere(self._look, run_id, began)
                 if look.done:
                     return look.row
-                await waiter.wait(look.again_in)
+                left = None if timeout is None else began + timeout - time.monotonic()
+                if left is not None and left <= 0:
+                    told = f"run {run_id} is still {look.row.status} after {timeout:g} s"
+                    raise await self._elsewhere(self._still_active, look.row, told)
+                await waiter.wait(look.again_in if left is None else min(look.again_in, left))
 
     def once_it_goes_on(self, run_id: str) -> RunRow:
         """The run; when somebody has asked for an ended one to go on, or died while asking, not before that is done."""
@@ -116,11 +125,11 @@ class Waiting:
             row, done, LONGEST_WAIT if self._news else max(LOOK_EVERY, LOOK_EVERY / 10 * len(self._watch.runs()))
         )
 
-    async def _look_elsewhere(self, run_id: RunId, began: float) -> Look:
+    async def _elsewhere(self, call: Callable[P, Found], *args: P.args, **keywords: P.kwargs) -> Found:
         if self._looking is None:
             self._looking = ThreadPoolExecutor(1, "stepwell-await")
         try:
-            looking = self._looking.submit(self._look, run_id, began)
+            looking = self._looking.submit(call, *args, **keywords)
         except RuntimeError:  # it was shut down
             raise EngineClosed("the engine is closed") from None
         return await asyncio.wrap_future(looking)

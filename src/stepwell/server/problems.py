@@ -14,8 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import errors
-from ..codec import encode_checked
+from ..codec import encode_checked, json_path
 from ..define.document import DocumentError
+from ..triggers import TriggerError
 from ..words import message_of, short_name, shown
 
 log = logging.getLogger("stepwell")
@@ -76,6 +77,9 @@ def problem_of(error: BaseException) -> Problem:
     """What an error of the engine means to whoever asked."""
     if isinstance(error, Problem):
         return error
+    if isinstance(error, TriggerError):
+        found = [{"path": json_path(each.path), "message": _sayable(each.message)} for each in error.problems]
+        return Problem(422, _sayable(str(error)), problems=found)
     if isinstance(error, DocumentError | errors.GraphError):
         return Problem(422, _sayable(str(error)), problems=_listed(error.problems))
     if isinstance(error, errors.RunNotFound):  # its message tells where the store is

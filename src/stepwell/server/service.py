@@ -15,6 +15,7 @@ from ..model import RunRow
 from ..runner import Engine, Run
 from ..runner.stored import StoredRun
 from ..store import Store, reader
+from .hooks import Hooks
 from .problems import Problem
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Service:
         self.engine = Engine(store, runner=None, jobs=jobs, handlers=self.handlers)
         self.pipelines: dict[str, Pipeline] = {each.name: each for each in pipelines}
         self.feed: Feed = Feed(store, self.graph)
+        self.hooks = Hooks(self)
         self.requests: Requests | None = None
         """What counts requests, once there is an application."""
 

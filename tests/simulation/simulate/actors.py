@@ -22,10 +22,10 @@ from stepwell.runner.bodies.attempt import Attempt, settle
 from stepwell.runner.bodies.held import Held
 from stepwell.runner.bodies.host import Services
 from stepwell.runner.procedures.procedure import Commit, Procedure, Wish
-from stepwell.runner.worker.batches import CommitBatch, Limits
+from stepwell.runner.scheduling.batches import CommitBatch, Limits
+from stepwell.runner.scheduling.scheduler import Scheduler
 from stepwell.runner.worker.follower import Follower
 from stepwell.runner.worker.lease import LeaseState
-from stepwell.runner.worker.scheduler import Scheduler
 from stepwell.runner.worker.timetable import Timetable
 from tests.simulation.simulate.asking import LATER
 from tests.simulation.simulate.workload import result_of

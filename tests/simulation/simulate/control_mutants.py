@@ -8,7 +8,8 @@ from unittest.mock import patch
 from stepwell.kernel import healing, plans
 from stepwell.model import GateState, NodeStatus, settled_as
 from stepwell.runner.procedures import forking, gates
-from stepwell.runner.worker import scheduler, sweeper
+from stepwell.runner.scheduling import scheduler
+from stepwell.runner.worker import sweeper
 from stepwell.store.memory import running, shaping
 from tests.simulation.simulate.planted import planted
 

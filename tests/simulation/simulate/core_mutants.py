@@ -20,8 +20,9 @@ from stepwell.model import (
     RunStatus,
     Settled,
 )
-from stepwell.runner.worker import batches, scheduler, timetable
-from stepwell.runner.worker import rejected_ops as isolating
+from stepwell.runner.scheduling import batches, scheduler
+from stepwell.runner.scheduling import rejected_ops as isolating
+from stepwell.runner.worker import timetable
 from stepwell.store.memory import running, shaping
 from stepwell.store.memory.state import State, WorkerRecord
 from tests.simulation.simulate.planted import planted

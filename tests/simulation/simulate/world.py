@@ -424,8 +424,10 @@ class World:
         self.workers[self.workers.index(dead)] = self._new_worker(dead.queues)
 
     def _lose_hints(self, worker: Worker) -> None:
-        worker.scheduler._ready_runs.clear()
-        worker.scheduler._windows.clear()
+        ready = worker.scheduler.claims.ready
+        ready.by_pool.clear()
+        ready.pools.clear()
+        ready.windows.clear()
 
     def _repeat_hints(self, worker: Worker) -> None:
         worker.scheduler.mark_ready(tuple(worker.scheduler.facts))

@@ -15,6 +15,7 @@ from stepwell.testing.audit import audit
 from tests.postgres_server import ROOT, PostgresServer, postgres  # noqa: F401
 from tests.runner.ledger import counted, noted
 from tests.store.postgres.children import Noted
+from tests.store.postgres.sizes import size
 
 
 @contextmanager
@@ -51,13 +52,13 @@ def test_four_processes_share_the_work_without_a_deadlock(postgres: PostgresServ
     with Engine(url, runner=None, workflows=[Noted]) as engine, ExitStack() as stack:
         for _ in range(4):
             stack.enter_context(worker(url))
-        runs = list(engine.start_many(Noted(ledger=ledger) for _ in range(100)))
+        runs = list(engine.start_many(Noted(ledger=ledger) for _ in range(size(100, 1_000))))
         for run in runs:
             run.wait(60)
         check(engine, runs)
         audit(engine.store)
         assert set(counted(ledger).values()) == {1}, "nobody died, so no body ran twice"
-        assert len(counted(ledger)) == 400
+        assert len(counted(ledger)) == 4 * len(runs)
         assert len({line.split()[1] for line in noted(ledger)}) > 1, "one process did everything"
     assert postgres.execute("SELECT sum(deadlocks) FROM pg_stat_database") == [(0,)]
 

@@ -77,7 +77,7 @@ def orchestrator(connection: Connection, *, broker: str | None, log_level: str) 
     store = _told(connection, broker or connection.settings.broker)
     typer.echo(f"looking after {store.url}", err=True)
     try:
-        Orchestrator(store).run(ends)
+        Orchestrator(store, connection.engine(store)).run(ends)
     finally:
         store.close()
 

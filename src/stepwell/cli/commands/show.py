@@ -38,9 +38,10 @@ def show(connection: Connection, text: str, node: str | None, *, traceback: bool
         if as_json:
             say(json_text(full_record(run, tracebacks=traceback)))
             return
-        from ..show.run import print_run
+        from ...runner.show.run import print_run
+        from ..show.screen import console
 
-        print_run(connection, run, tracebacks=traceback, whole=whole)
+        print_run(console(), run, connection.command, tracebacks=traceback, whole=whole)
 
 
 def _show_stored(connection: Connection, store: Store, document: Document, *, as_json: bool) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from rich.text import Text
 
 from ...model import RunStatus
+from ...runner.show.drawing import Screen, print_tree
+from ...runner.show.run import PAGE
+from ...runner.show.tree import Row, tree
 from ...runner.stored import StoredRun
 from ..streams import results
-from .drawing import Screen, print_tree
-from .run import PAGE
 from .screen import coloured, console, counted, print_json
-from .tree import Row, tree
 from .words import duration
 
 _MARKS = {

@@ -44,6 +44,8 @@ class Why:
     def __str__(self) -> str:
         return self.text()
 
+    __repr__ = __str__  # at a prompt, `run.why()` is to be read
+
     def text(self, *, command: Command | None = None, zone: tzinfo | None = None) -> str:
         """Line by line. `command` makes what to type of the words of a command."""
         times = Times(self.now, zone)

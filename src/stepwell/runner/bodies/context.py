@@ -10,6 +10,7 @@ from ...define.code.invoke import copied_values
 from ...errors import DefinitionError, InputError, StateError, Stopped
 from ...ids import NodeId, RunId
 from ...replay.effects.repeatable import Outside, Repeatable
+from ...words import offered
 from .host import Host
 from .outputs import Outputs
 
@@ -38,6 +39,12 @@ class Context(Repeatable):
         self._state: Any = None
         self.outcome: dict[str, Any] = {}
         """Metadata for the attempt: shown to people, not data for other nodes."""
+
+    def __repr__(self) -> str:
+        return f"<Context of {self.node_name}, attempt {self.attempt}, run {self.run_id}>"
+
+    def __dir__(self) -> list[str]:
+        return offered(Context, ("check_state", "leave", "perform", "use_key"))
 
     @property
     def run(self) -> RunInfo:

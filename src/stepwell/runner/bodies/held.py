@@ -43,6 +43,8 @@ class RunFacts:
     """The states that nodes of this run have seen, once one has looked."""
     since: int = 0
     """The `seq` of the run when this worker took it up: news from before, of an end that was retried, are old."""
+    started_here: bool = False
+    """This engine has started it, and did not only take it up."""
     held: int = 0
     """How many of its nodes this worker has claimed and not settled."""
     _active: int | None = None

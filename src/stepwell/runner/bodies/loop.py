@@ -1,4 +1,4 @@
-"""`async def` bodies: all of them on one event loop, in a thread of its own."""
+"""`async def` bodies: all of them on one event loop, that of the application or one in a thread of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,61 +18,113 @@ from .held import Held
 log = logging.getLogger("stepwell")
 
 
-class LoopThread:
-    """Runs coroutines and reports the settlement of each. Started when the first one comes.
+class LoopBodies:
+    """Runs coroutines and reports the settlement of each, on the loop it is told to `use` or on one of its own, which is
+    started when the first body comes.
 
-    `begins` says whether a body may begin: it may have been stopped or given back meanwhile.
+    `begins` says whether a body may begin: it may have been stopped or given back meanwhile. `gone` is told that the loop of
+    the application is closed, or about to be, with the bodies that cannot go on.
     """
 
-    def __init__(self, begins: Callable[[Attempt], bool], settled: Callable[[Held, Settle], None]) -> None:
+    def __init__(
+        self,
+        begins: Callable[[Attempt], bool],
+        settled: Callable[[Held, Settle], None],
+        gone: Callable[[Sequence[Held]], None],
+    ) -> None:
         self._begins = begins
         self._settled = settled
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._gone = gone
+        self._own: asyncio.AbstractEventLoop | None = None
+        self._given: asyncio.AbstractEventLoop | None = None
+        self._owner: asyncio.Task[Any] | None = None
+        """The task that gave the loop."""
+        self._given_is_gone = False
         self._closed = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Held] = {}
         self._lock = threading.Lock()
+
+    def use(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on bodies begin on this loop, which somebody else runs; called on it."""
+        with self._lock:
+            self._given, self._owner = loop, asyncio.current_task()
 
     def begin(self, attempts: list[Attempt]) -> None:
         """Call these bodies and run what they return."""
-        self._soon(self._begin, attempts)
+        self._soon([attempt.held for attempt in attempts], self._begin, attempts)
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         """A body that was called elsewhere turned out to be a coroutine."""
         attempt.held.interrupt = _not_yet  # its thread is free again, so its time may be up without a runaway
-        self._soon(self._start, attempt, coroutine)
+        self._soon([attempt.held], self._start, attempt, coroutine)
+
+    def look(self) -> None:
+        """Notice a loop that was closed with bodies on it: nothing tells them."""
+        if self._given is not None and self._given.is_closed():
+            self._leave_given()
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            loop = self._loop
-        if loop is not None:
-            loop.call_soon_threadsafe(loop.stop)
+            own, given = self._own, self._given
+        if own is not None:
+            own.call_soon_threadsafe(own.stop)
+        if given is not None:
+            for task in self._tasks_on(given):
+                _cancel(given, task)
 
-    def _soon(self, call: Callable[..., None], *arguments: Any) -> None:
+    async def ended(self, seconds: float) -> None:
+        """Wait on the loop of the application until the bodies that were cancelled on it have ended."""
+        left = self._tasks_on(asyncio.get_running_loop())
+        if left:
+            await asyncio.wait(left, timeout=seconds)
+
+    def _soon(self, held: Sequence[Held], call: Callable[..., None], *arguments: Any) -> None:
         """Have the loop do it. Once it is closed nothing begins on it; what was to begin is given back."""
         try:
-            self._running_loop().call_soon_threadsafe(call, *arguments)
+            self._loop().call_soon_threadsafe(call, *arguments)
         except RuntimeError:
-            if not self._closed:
+            if self._given is not None and self._given.is_closed():
+                self._leave_given(held)
+            elif not self._closed:
                 raise
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
+    def _loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
-            if self._loop is None:
+            if self._given is not None:
+                return self._given
+            if self._own is None:
                 if self._closed:
                     raise Stopped("the engine is closed")
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._serve, args=(self._loop,), name="stepwell-loop", daemon=True).start()
-            return self._loop
+                self._own = asyncio.new_event_loop()
+                threading.Thread(target=self._serve, args=(self._own,), name="stepwell-loop", daemon=True).start()
+            return self._own
+
+    def _tasks_on(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[None]]:
+        return [task for task in list(self._tasks) if task.get_loop() is loop and not task.done()]
+
+    def _leave_given(self, more: Sequence[Held] = ()) -> None:
+        """The loop of the application ends, and with it what runs on it."""
+        given = self._given
+        if given is None:
+            return
+        with self._lock:
+            first, self._given_is_gone = not self._given_is_gone, True
+        left = [self._tasks[task] for task in self._tasks_on(given)] if first and given.is_closed() else []
+        if first or more:
+            self._gone([*left, *more])
+
+    # In the thread of a loop
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         try:
             while not self._closed:
                 self._run_until_stopped(loop)
-            for task in self._tasks:
+            tasks = self._tasks_on(loop)
+            for task in tasks:
                 task.cancel()
-            loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.run_until_complete(loop.shutdown_default_executor())
         finally:
@@ -86,6 +138,9 @@ class LoopThread:
             log.warning("a task on the loop for async bodies raised %r", error)
 
     def _begin(self, attempts: list[Attempt]) -> None:
+        if self._given_is_gone:
+            self._gone([attempt.held for attempt in attempts])
+            return
         for attempt in attempts:
             if not self._begins(attempt):
                 continue
@@ -101,24 +156,44 @@ class LoopThread:
             coroutine.close()
             return
         attempt.enter()  # the task takes this context with it
-        task = asyncio.get_running_loop().create_task(self._run(attempt, coroutine))
+        task = asyncio.get_running_loop().create_task(
+            self._run(attempt, coroutine), name=f"stepwell-{attempt.held.attempt}"
+        )
         leave_body()
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = attempt.held
+        task.add_done_callback(self._forget)
         attempt.held.interrupt = partial(_cancel, asyncio.get_running_loop(), task)
         if attempt.held.stop:
             attempt.held.interrupt()  # it was asked to stop while there was nothing to cancel
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
 
     async def _run(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         held = attempt.held
         try:
             settle = attempt.returned(await coroutine)
         except asyncio.CancelledError as error:
+            if self._cancelled_with_its_loop(held):
+                held.interrupt = None
+                self._leave_given([held])
+                return
             settle = attempt.raised(Stopped("cancelled") if held.stop else error)
         except BaseException as error:
             settle = attempt.raised(error)
         held.interrupt = None
         self._settled(held, settle)
+
+    def _cancelled_with_its_loop(self, held: Held) -> bool:
+        """Somebody has cancelled the task of a body with everything else, as `asyncio.run` does before it closes its loop.
+
+        A body that is cancelled alone, by itself for instance, has failed.
+        """
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if loop is not self._given or held.stop or held.over or task is None or not task.cancelling():
+            return False
+        over = self._owner is not None and self._owner.done()
+        return over or all(each.cancelling() for each in asyncio.all_tasks(loop))
 
 
 def _not_yet() -> None:

@@ -191,6 +191,16 @@ class Code:
                 raise
             return self._added[row.workflow]
 
+    def known_class(self, named: str) -> type[Workflow] | None:
+        """The class of this name or address, if it was given or started here."""
+        found = self.given.get(named) or self._added.get(named)
+        return found or next((each for each in self._added.values() if each.target == named), None)
+
+    def registered(self, target: str) -> Target:
+        """What is at this address, if it is registered or its module allowed. For what came from elsewhere: whoever may write a
+        trigger must not choose among all that can be imported."""
+        return load_target(target, self._registry)
+
     def _load(self, target: str) -> Target:
         """The class that a row names; MissingJob if it is not registered and the store is a server."""
         try:

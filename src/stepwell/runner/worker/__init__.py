@@ -1,1 +1,1 @@
-"""What a process that runs bodies does: it decides what to claim and to commit, keeps its lease, and keeps house."""
+"""What a process that runs bodies does: it commits in groups, keeps its lease, and keeps house."""

@@ -14,7 +14,7 @@ from ...ids import AttemptId, RunId
 from ...model import TERMINAL_RUNS, GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunStatus
 from ..procedures.procedure import Procedure, Read
 from ..procedures.reads import news_of
-from .scheduler import Scheduler
+from ..scheduling.scheduler import Scheduler
 from .sweeper import Sweeper
 from .timetable import Due, Timetable
 

@@ -20,9 +20,9 @@ from ...model import Claimed, Op, Receipt, RunRow, Settle
 from ...store import Store
 from ..bodies.capture import refresh_capture
 from ..bodies.held import Held, RunFacts
-from .batches import CommitBatch, CommitResult, Submission
+from ..scheduling.batches import CommitBatch, CommitResult, Submission
+from ..scheduling.scheduler import Scheduler
 from .debounce import Debounce
-from .scheduler import Scheduler
 
 log = logging.getLogger("stepwell")
 

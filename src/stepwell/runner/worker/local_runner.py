@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...clock import SECOND
@@ -25,19 +25,19 @@ from ..bodies.attempt import Attempt, settle
 from ..bodies.capture import start_capture, stop_capture
 from ..bodies.held import Held, RunFacts
 from ..bodies.host import Services
-from ..bodies.loop import LoopThread
+from ..bodies.loop import LoopBodies
 from ..bodies.recording import Ledger
 from ..bodies.threads import BodyThreads
 from ..bodies.transaction import TransactionAttempt
-from .backpressure import BackpressureEvent
-from .batches import CommitResult, Limits
+from ..scheduling.backpressure import BackpressureEvent
+from ..scheduling.batches import CommitResult, Limits
+from ..scheduling.scheduler import Scheduler
 from .debounce import Debounce
 from .group_commit import GroupCommit, now
 from .housekeeper import Housekeeper
 from .lease import Lease
 from .metrics import EngineMetrics, snapshot
 from .others import Others
-from .scheduler import Scheduler
 from .time_limits import Timekeeper
 from .timetable import Due, Timetable
 
@@ -89,7 +89,7 @@ class LocalRunner:
         self._again_soon = Debounce(self._look_again, "stepwell-claims", CONTENDED_SECONDS)
         self._bodies = BodyThreads(limits.threads, self, lambda: self.scheduler.count("thread"))
         self._time = Timekeeper(self.scheduler, self._lock, self.timetable, self._commits, self._bodies)
-        self._loop = LoopThread(self._begins_elsewhere, self._settled_elsewhere)
+        self._loop = LoopBodies(self._begins_elsewhere, self._settled_elsewhere, self._loop_is_gone)
         self._processes: ProcessBodies | None = None
         self._closed = False
         self._on_found: Callable[[], None] = lambda: None
@@ -122,6 +122,10 @@ class LocalRunner:
         self._lease.start()
         self._house.start()
         start_capture()
+
+    @property
+    def loop_bodies(self) -> LoopBodies:
+        return self._loop
 
     def announce(self) -> None:
         """Tell others which versions of which workflows are here."""
@@ -444,6 +448,23 @@ class LocalRunner:
         self._commits.ended(held, settlement)
         self._commits.wake()
 
+    def _loop_is_gone(self, left: Sequence[Held]) -> None:
+        """The application has closed its loop: async bodies are left to others, those that had begun too."""
+        with self._lock:
+            self.scheduler.withdraw("loop")
+            for held in left:
+                if not held.over:
+                    verdict = settling.lost(held.spec) if held.begun else settling.RELEASED
+                    self.scheduler.finished(held, settle(held, verdict), now())
+            self._commits.ask()
+        self._commits.wake()
+        if not self._closed:
+            log.warning(
+                "the event loop that async bodies ran on was closed before the engine; %d of them are given back, and this "
+                "engine runs no others",
+                len(left),
+            )
+
     def _process_bodies(self) -> ProcessBodies:
         if self._processes is None:
             from ..bodies.process import ProcessBodies
@@ -481,6 +502,7 @@ class LocalRunner:
 
     def end_overdue(self, due: Due) -> None:
         self._time.end(due.overdue)
+        self._loop.look()
 
     # The end
 

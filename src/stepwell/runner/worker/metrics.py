@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from ...clock import SECOND
 from ...ids import RunId
-from .backpressure import KINDS, RunPressure
+from ..scheduling.backpressure import KINDS, RunPressure
+from ..scheduling.scheduler import Scheduler
 from .lease import Lease
-from .scheduler import Scheduler
 
 
 class ByKind(NamedTuple):

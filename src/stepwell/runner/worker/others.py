@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from ...model import GateState, Hint
 from ...store import Store
-from .batches import CommitResult
-from .scheduler import Scheduler
+from ..scheduling.batches import CommitResult
+from ..scheduling.scheduler import Scheduler
 
 TELL_FIRST, TELL_LATER = 0.05, 1.6
 """Seconds between two times that others are told of surplus work: more and more, as long as there is some."""

@@ -11,8 +11,8 @@ from ...clock import LONGEST_WAIT, SECOND, microseconds
 from ..bodies.attempt import Attempt
 from ..bodies.held import Held
 from ..bodies.threads import BodyThreads
+from ..scheduling.scheduler import Scheduler
 from .group_commit import GroupCommit, now
-from .scheduler import Scheduler
 from .timetable import Timetable
 
 log = logging.getLogger("stepwell")

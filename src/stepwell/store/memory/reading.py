@@ -24,6 +24,7 @@ from ...model import (
     Lane,
     LineRow,
     ListAttempts,
+    ListEnded,
     ListJournal,
     ListLines,
     ListMarks,
@@ -42,6 +43,7 @@ from ...model import (
     Query,
     ReadyRuns,
     RunPage,
+    RunRow,
     Unfinished,
 )
 from ...model.outputs import Completion
@@ -59,6 +61,8 @@ def answer(state: State, query: Query) -> Any:
             return None if run is None else run.row()
         case ListRuns():
             return _runs(state, query)
+        case ListEnded():
+            return _ended(state, query)
         case GetGraph(digest):
             graph = state.graphs.get(digest)
             return None if graph is None or not graph.complete else graph.document
@@ -212,6 +216,21 @@ def _runs(state: State, query: ListRuns) -> RunPage:
     ]
     page = found[: query.limit]
     return RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)
+
+
+def _ended(state: State, query: ListEnded) -> Page[RunRow]:
+    found = sorted(
+        (run.ended_at, run.admission, run)
+        for run in state.runs.values()
+        if run.ended_at is not None
+        and run.ended_at >= query.since
+        and (query.workflow is None or run.created.workflow == query.workflow)
+        and (not query.statuses or run.status in query.statuses)
+    )
+    page = page_of(
+        (each for each in found if query.after is None or each[:2] > query.after), query.limit, itemgetter(0, 1)
+    )
+    return Page((run.row() for _, _, run in page), page.cursor)
 
 
 def _ready(state: State, query: ListReady) -> tuple[RunId, ...]:

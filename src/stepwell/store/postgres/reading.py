@@ -20,6 +20,7 @@ from ...model import (
     Lane,
     LineRow,
     ListAttempts,
+    ListEnded,
     ListJournal,
     ListLines,
     ListMarks,
@@ -91,6 +92,8 @@ def question(query: Query) -> Question:
             return Question(f"{_RUN} WHERE r.id = %(run)s", given, lambda rows: _run(rows[0]) if rows else None)
         case ListRuns():
             return _runs(query)
+        case ListEnded():
+            return _ended(query)
         case ListNodes():
             return _nodes(query)
         case ListAttempts():
@@ -188,6 +191,23 @@ def _runs(query: ListRuns) -> Question:
     def read(rows: Rows) -> RunPage:
         page = rows[: query.limit]
         return RunPage(tuple(map(_run, page)), page[-1][0] if len(rows) > len(page) else None)
+
+    return Question(statement, given, read)
+
+
+def _ended(query: ListEnded) -> Question:
+    chosen = "" if query.workflow is None else "AND r.workflow = %(workflow)s"
+    codes = ",".join(str(RUN_CODE[status]) for status in query.statuses)
+    statement = f"""
+{_RUN} WHERE r.ended_at >= %(since)s AND (r.ended_at, r.key) > (%(at)s, %(key)s) {chosen}
+   {f"AND r.status IN ({codes})" if codes else ""} ORDER BY r.ended_at, r.key LIMIT %(limit)s"""
+    at, key = (query.since, -1) if query.after is None else query.after
+    given: dict[str, Any] = {"since": query.since, "at": at, "key": key, "limit": query.limit}
+    given |= {} if query.workflow is None else {"workflow": storable(query.workflow)}
+
+    def read(rows: Rows) -> Any:
+        page = page_of([(row[0], _run(row)) for row in rows], query.limit, lambda each: (each[1].ended_at, each[0]))
+        return Page((run for _, run in page), page.cursor)
 
     return Question(statement, given, read)
 

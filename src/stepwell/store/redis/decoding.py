@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -29,9 +30,7 @@ from ...model import (
     Renewed,
     Restored,
     Rewritten,
-    RunNews,
     RunRow,
-    Settled,
     Shared,
     Swept,
     VersionActivated,
@@ -39,9 +38,12 @@ from ...model import (
 )
 from ..rules.codes import GATE, RUN_STATUS
 from ..rules.payloads import REFERENCE
-from .encoding import tags_of, unpack_id
+from .fields import tags_of, text, unpack_id
+from .settlements import news_of
 
 Blobs = Mapping[bytes, bytes]
+_GRANT = struct.Struct(">HII")
+_PACKED = 3
 
 
 def blobs_of(found: Sequence[bytes]) -> Blobs:
@@ -53,17 +55,8 @@ def whole(value: bytes | None, blobs: Blobs) -> bytes | None:
     return blobs[value] if value is not None and value[:1] == REFERENCE else value
 
 
-def text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode()
-
-
 def attempts_of(found: Sequence[Any]) -> tuple[AttemptId, ...]:
     return tuple(attempt_id(unpack_id(claim), ordinal) for claim, ordinal in zip(found[::2], found[1::2], strict=True))
-
-
-def news_of(found: Sequence[Any]) -> RunNews:
-    run, status, gate, purpose, open_, active, failed, seq = found
-    return RunNews(RunId(run.decode()), RUN_STATUS[status], GATE[gate], text(purpose), open_, active, failed, seq)
 
 
 def run_row(found: Sequence[Any]) -> RunRow:
@@ -109,8 +102,6 @@ def admission(found: Sequence[Any]) -> int:
 
 def decode(op: Op, found: Sequence[Any], blobs: Blobs) -> Receipt:
     kind, *fields = found
-    if kind == b"settled":
-        return Settled(fields[0] == 1, news_of(fields[1]))
     if kind == b"claimed":
         return _claimed(cast(Claim, op), fields, blobs)
     if kind == b"refused":
@@ -127,24 +118,28 @@ def _claimed(op: Claim, fields: Sequence[Any], blobs: Blobs) -> Claimed:
 
 
 def _grants(op: Claim, grants: Sequence[Any], blobs: Blobs) -> Iterator[Grant]:
-    names: dict[bytes, RunId] = {}
-    for ordinal, run, index, number, failures, losses, generation, heals, postponed, inputs in grants:
-        name = names.get(run)
-        if name is None:
-            name = names[run] = RunId(run.decode())
-        given = tuple((node, whole(output, blobs)) for node, output in zip(inputs[::2], inputs[1::2], strict=True))
-        yield Grant(
-            attempt_id(op.claim_id, ordinal),
-            name,
-            index,
-            number,
-            failures,
-            losses,
-            cast("tuple[tuple[int, bytes], ...]", given),
-            generation,
-            heals,
-            postponed,
-        )
+    """Those of nodes with neither a past nor inputs come packed, all that follow each other in one run."""
+    for grant in grants:
+        if len(grant) == _PACKED:
+            run, heals, packed = grant
+            run_id = RunId(run.decode())
+            for ordinal, index, number in _GRANT.iter_unpack(packed):
+                yield Grant(attempt_id(op.claim_id, ordinal), run_id, index, number, 0, 0, (), 0, heals)
+        else:
+            ordinal, run, index, number, failures, losses, generation, heals, postponed, inputs = grant
+            given = tuple((node, whole(output, blobs)) for node, output in zip(inputs[::2], inputs[1::2], strict=True))
+            yield Grant(
+                attempt_id(op.claim_id, ordinal),
+                RunId(run.decode()),
+                index,
+                number,
+                failures,
+                losses,
+                cast("tuple[tuple[int, bytes], ...]", given),
+                generation,
+                heals,
+                postponed,
+            )
 
 
 def _swept(lost: int, woken: int, runs: Any, gates: Any, next_due: int | None, workers: int) -> Swept:

@@ -7,11 +7,10 @@ calculates with one: the urgency of a run is eight bytes that sort as its priori
 from __future__ import annotations
 
 import struct
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
-from ...ids import RunId, split_attempt_id
+from ...ids import split_attempt_id
 from ...model import (
     ActivateVersion,
     AddGraph,
@@ -26,7 +25,6 @@ from ...model import (
     Finish,
     Gate,
     JournalRow,
-    Lane,
     NodeChange,
     NodeStatus,
     Op,
@@ -43,83 +41,25 @@ from ...model import (
 )
 from ..rules.codes import ATTEMPT_CODE, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE, VERSION_CODE
 from ..rules.grouping import once_each
-from ..rules.payloads import is_large, reference
 from ..rules.verdicts import refuse_restore
+from .fields import (
+    ENTRY,
+    NO_NODE,
+    Arg,
+    duration,
+    flag,
+    lane_text,
+    many,
+    maybe,
+    pack_document,
+    pack_id,
+    payload,
+    tags_text,
+)
 from .limits import EDGES
+from .settlements import encode_settle
 
-Arg: TypeAlias = bytes | str | int
-LONGEST = 2**52
-"""Microseconds. Durations beyond, 142 years, are taken as this: a Lua number is exact to 2^53."""
-ENTRY = struct.Struct(">B7sII")
-NO_NODE = 0xFFFFFFFF
-"""The index of a journal entry that is about no node."""
 _REMOVED, _CAREFUL, _SUSPECT = 8, 16, 32
-_HEX = frozenset("0123456789abcdef")
-_HEX_DIGITS = 32
-
-
-def pack_id(text: str) -> bytes:
-    """The id of a claim in half the bytes, if it is one of ours."""
-    if len(text) == _HEX_DIGITS and _HEX.issuperset(text):
-        return b"\x01" + bytes.fromhex(text)
-    return b"\x02" + text.encode()
-
-
-def unpack_id(packed: bytes) -> str:
-    return packed[1:].hex() if packed[:1] == b"\x01" else packed[1:].decode()
-
-
-def flag(value: object) -> str:
-    return "1" if value else "0"
-
-
-def maybe(value: Any) -> tuple[Arg, ...]:
-    return ("0",) if value is None else ("1", value)
-
-
-def many(values: Iterable[Arg]) -> list[Arg]:
-    listed = list(values)
-    return [len(listed), *listed]
-
-
-def duration(value: int) -> int:
-    return max(-LONGEST, min(int(value), LONGEST))
-
-
-def payload(value: bytes | None) -> tuple[Arg, ...]:
-    if value is None:
-        return ("0",)
-    return ("r", reference(value), value) if is_large(value) else ("1", value)
-
-
-def pack_document(document: bytes) -> bytes:
-    """The document of a graph says the same of every node, so a tenth of its size is enough."""
-    return zlib.compress(document, 1)
-
-
-def unpack_document(stored: bytes | None) -> bytes | None:
-    return zlib.decompress(stored) if stored else stored
-
-
-def lane_text(lane: Lane) -> str:
-    return f"{lane.queue}\0{lane.body}\0{flag(lane.careful)}"
-
-
-def lane_of(text: str, suspect: bool) -> Lane:
-    queue, body, careful = text.split("\0")
-    return Lane(queue, body, careful == "1", suspect)
-
-
-def tags_text(tags: Sequence[tuple[str, str]]) -> str | None:
-    """Each tag between NULs, which no text has, so that one can be found in the whole."""
-    return "".join(f"\0{name}\0\0{value}\0" for name, value in tags) or None
-
-
-def tags_of(text: str | None) -> tuple[tuple[str, str], ...]:
-    if not text:
-        return ()
-    parts = text[1:-1].split("\0\0")
-    return tuple(zip(parts[::2], parts[1::2], strict=True))
 
 
 def encode(ops: Sequence[Op]) -> list[Arg]:
@@ -128,29 +68,11 @@ def encode(ops: Sequence[Op]) -> list[Arg]:
     if isinstance(first, Settle):
         args: list[Arg] = ["settle", len(ops)]
         for op in cast("Sequence[Settle]", ops):
-            _settle(op, args)
+            encode_settle(op, args)
         return args
     if len(ops) == 1:
         return _ENCODERS[type(first)](first)
     return [arg for op in ops for arg in _ENCODERS[type(op)](op)]
-
-
-def _settle(op: Settle, args: list[Arg]) -> None:
-    claim, ordinal = split_attempt_id(op.attempt)
-    args += (
-        pack_id(claim),
-        ordinal,
-        ATTEMPT_CODE[op.status],
-        NODE_CODE[op.node],
-        duration(op.delay or 0),
-        "1" if op.postponed else "0",
-    )
-    args += payload(op.output)
-    args += payload(op.error)
-    args += payload(op.outcome)
-    args.append(2 * len(op.lines))
-    for kind, data in op.lines:
-        args += (kind, data)
 
 
 def _claim(op: Claim) -> list[Arg]:
@@ -359,7 +281,3 @@ _ENCODERS: dict[type[Op], Callable[[Any], list[Arg]]] = {
     ActivateVersion: lambda op: ["activate_version", VERSION_CODE[op.kind], op.name, *maybe(op.number)],
     PutRecord: lambda op: ["put_record", op.kind, op.key, *maybe(op.value), *maybe(op.expected)],
 }
-
-
-def run_id_of(found: bytes) -> RunId:
-    return RunId(found.decode())

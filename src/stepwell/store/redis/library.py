@@ -35,6 +35,8 @@ FILES = (
     "runs",
     "attempts",
     "moving",
+    "claiming",
+    "step",
     "leases",
     "shaping",
     "deleting",

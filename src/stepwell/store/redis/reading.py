@@ -21,6 +21,7 @@ from ...model import (
     Lane,
     LineRow,
     ListAttempts,
+    ListEnded,
     ListJournal,
     ListLines,
     ListMarks,
@@ -42,6 +43,7 @@ from ...model import (
     ReadyRuns,
     RecordRow,
     RunPage,
+    RunRow,
     Unfinished,
     VersionRow,
     WorkerRow,
@@ -50,7 +52,7 @@ from ...model.outputs import Completion
 from ..rules.codes import ATTEMPT_STATUS, KINDS, NODE_STATUS, RUN_CODE, VERSION_CODE
 from ..rules.paging import page_of
 from .decoding import Blobs, admission, attempts_of, run_row, whole
-from .encoding import (
+from .fields import (
     ENTRY,
     NO_NODE,
     Arg,
@@ -90,6 +92,8 @@ class Reader:
                 return Asked(["get_run", run_id], lambda found, _: None if found is None else run_row(found))
             case ListRuns():
                 return Asked(runs_args(query), lambda found, _: found)
+            case ListEnded():
+                return Asked(_ended_args(query), lambda found, _: _ended(found, query))
             case ListNodes() | CountNodes() | ListAttempts() | GetOutputs() | ListJournal() | ListLines() | ListMarks():
                 return self._of_run(query)
             case GetGraph(digest):
@@ -238,6 +242,20 @@ def runs_args(query: ListRuns) -> list[Arg]:
         *maybe(_time(query.ended_since)),
         SCANNED,
     ]
+
+
+def _ended_args(query: ListEnded) -> list[Arg]:
+    at, number = (_time(query.since), -1) if query.after is None else query.after
+    codes = many(RUN_CODE[status] for status in query.statuses)
+    return ["list_ended", max(0, query.limit), at or 0, number, *maybe(query.workflow), *codes, SCANNED]
+
+
+def _ended(found: Any, query: ListEnded) -> Page[RunRow]:
+    rows, at, number = found
+    if rows and len(rows) == query.limit:
+        last = run_row(rows[-1])
+        return Page(map(run_row, rows), (last.ended_at, admission(rows[-1])))
+    return Page(map(run_row, rows), None if at is None else (at, number))
 
 
 def run_page(rows: Sequence[Any], more: bool) -> RunPage:

@@ -47,13 +47,16 @@ from ...model import (
 )
 from ..rules.grouping import groups
 from ..rules.values import refuse_values
+from .calling import Calls
 from .connecting import Address, connect, inspect, read_url
 from .decoding import Blobs, attempts_of, blobs_of, decode
-from .encoding import Arg, encode, lane_of, parts_before
+from .encoding import encode, parts_before
+from .fields import Arg, lane_of
 from .hints import Hints
 from .library import library
 from .limits import LIMITS
 from .reading import Reader, lines_args, lines_of, run_page, runs_args
+from .settlements import encode_step, settlements_of
 
 LAYOUT = 1
 """The version of the keys: see `lua/keys.lua`."""
@@ -86,6 +89,7 @@ class RedisStore:
         self._lanes_lock = threading.Lock()
         self._reader = Reader(self._lane)
         self._client: Any = connect(self._address)
+        self._calls = Calls(self._client)
         self._hints = Hints(self._address, f"{self._prefix}hints")
         self._told_replaced = False
         with self._translated():
@@ -121,11 +125,16 @@ class RedisStore:
         for op in takewhile(lambda op: isinstance(op, AddGraph), batch):
             for part in parts_before(cast(AddGraph, op)) if _refused_here(op) is None else ():
                 self._call(self._library.commit, ["0", *part], writes=True)
+        step = encode_step(batch)
+        if step is not None:
+            now, (settled, claimed), stops, blobs = self._call(self._library.commit, step, writes=True)
+            done = [*settlements_of(settled), decode(batch[1], claimed, blobs_of(blobs))]
+            return Answer(done, now, attempts_of(stops))
         receipts: list[Receipt | None] = [None] * len(batch)
-        sent: list[int] = []
+        sent: list[list[int]] = []
         workers = dict.fromkeys(op.worker for op in batch if isinstance(op, Claim | Renew))
         args: list[Arg] = [len(workers), *workers]
-        for _, members in groups(batch):
+        for kind, members in groups(batch):
             good = []
             for position in members:
                 refused = _refused_here(batch[position])
@@ -135,13 +144,18 @@ class RedisStore:
                     receipts[position] = refused
             if good:
                 args += encode([batch[position] for position in good])
-                sent += good
+                sent += [good] if kind is Settle else [[position] for position in good]
         if self._address.keep is not None and any(isinstance(op, Sweep) and op.run is None for op in batch):
             args += ("forget_old", self._address.keep)
         now, found, stops, blobs = self._call(self._library.commit, args, writes=True)
         kept = blobs_of(blobs)
-        for position, receipt in zip(sent, found, strict=True):
-            receipts[position] = decode(batch[position], receipt, kept)
+        for positions, receipt in zip(sent, found, strict=True):
+            first = batch[positions[0]]
+            if isinstance(first, Settle):
+                for position, settled in zip(positions, settlements_of(receipt), strict=True):
+                    receipts[position] = settled
+            else:
+                receipts[positions[0]] = decode(first, receipt, kept)
         return Answer(cast("list[Receipt]", receipts), now, attempts_of(stops))
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
@@ -206,15 +220,10 @@ class RedisStore:
     def _send(self, command: Sequence[Arg], writes: bool) -> Any:
         wait = self._address.wait
         if wait is None or not writes:
-            return self._client.execute_command(*command)
+            return self._calls.call(command)[0]
         milliseconds = int(self._address.wait_seconds * 1000)
-        with self._client.pipeline(transaction=False) as pipeline:
-            pipeline.execute_command(*command)
-            if wait == "aof":
-                pipeline.execute_command("WAITAOF", 1, 0, milliseconds)
-            else:
-                pipeline.execute_command("WAIT", 1, milliseconds)
-            answer, reached = pipeline.execute()
+        waiting: Sequence[Arg] = ("WAITAOF", 1, 0, milliseconds) if wait == "aof" else ("WAIT", 1, milliseconds)
+        answer, reached = self._calls.call(command, waiting)
         if (reached[0] if wait == "aof" else reached) < 1:
             raise StoreError(
                 f"{self.url}: a commit was applied, and was not on the {'disk' if wait == 'aof' else 'replica'} "
@@ -247,6 +256,7 @@ class RedisStore:
     def close(self) -> None:
         self._closed = True
         self._hints.close()
+        self._calls.close()
         self._client.close()
 
     def _check_open(self) -> None:

@@ -22,6 +22,7 @@ from ...model import (
     JournalRow,
     LineRow,
     ListAttempts,
+    ListEnded,
     ListJournal,
     ListLines,
     ListMarks,
@@ -64,7 +65,7 @@ from .ops.leases import stops
 from .ops.records import answer_record
 from .ops.versions import answer_version
 from .payloads import resolve, unpack
-from .run_rows import RUN, run_row
+from .run_rows import RUN, ended_runs, run_row
 
 _RUN_ORIGIN = RUN.replace("run r", "run r INDEXED BY run_origin")
 _RUN_WORKFLOW = RUN.replace("run r", "run r INDEXED BY run_workflow")
@@ -94,6 +95,8 @@ def answer(tx: Transaction, query: Query) -> Any:
             return None if row is None else run_row(tx, row)
         case ListRuns():
             return _runs(tx, query)
+        case ListEnded():
+            return ended_runs(tx, query)
         case ListNodes():
             return _nodes(tx, query)
         case ListAttempts():

@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ...model import RunRow
-from ..rules.codes import GATE, RUN_STATUS
+from ...model import ListEnded, Page, RunRow
+from ..rules.codes import GATE, RUN_CODE, RUN_STATUS
+from ..rules.paging import page_of
 from .ops.ending import Transaction
 from .payloads import resolve
 
@@ -65,3 +66,18 @@ def run_row(tx: Transaction, row: Any) -> RunRow:
         timeout,
     )
     return RunRow._make(values)
+
+
+def ended_runs(tx: Transaction, query: ListEnded) -> Page[RunRow]:
+    chosen = "" if query.workflow is None else "AND r.workflow = ?"
+    codes = ",".join(str(RUN_CODE[status]) for status in query.statuses)
+    chosen += f" AND r.status IN ({codes})" if codes else ""
+    indexed = RUN.replace("run r", "run r INDEXED BY run_ended")
+    statement = f"""
+{indexed} WHERE r.ended_at >= ? AND (r.ended_at, r.key) > (?, ?) {chosen} ORDER BY r.ended_at, r.key LIMIT ?"""
+    after = (query.since, -1) if query.after is None else query.after
+    named = () if query.workflow is None else (query.workflow,)
+    rows = tx.all(statement, (query.since, *after, *named, query.limit))
+    found = [(row[0], run_row(tx, row)) for row in rows]
+    page = page_of(found, query.limit, lambda each: (each[1].ended_at, each[0]))
+    return Page((run for _, run in page), page.cursor)

@@ -129,6 +129,36 @@ def test_runs_are_listed_by_workflow_status_and_end(store: Store, clock: ManualC
     assert found(digest=Digest("0" * 64)) == []
 
 
+def test_ended_runs_are_listed_in_the_order_in_which_they_ended(store: Store, clock: ManualClock) -> None:
+    of = graph(a="")
+    for name, workflow in (("third", "orders"), ("second", "returns"), ("first", "orders"), ("never", "orders")):
+        start(store, of, name, workflow=workflow)
+    enlist(store)
+    for name in ("first", "second", "third"):
+        clock.advance(1)
+        claimed = claim(store, runs=(name,))
+        store.commit([completed(grant) for grant in claimed])
+    began, second = clock.now() - 10_000_000, reader.require_run(store, "second").ended_at or 0
+
+    def found(since: int, workflow: str | None = None, *statuses: RunStatus, limit: int = 1_000) -> list[str]:
+        return [row.id for row in reader.rows(store, ListEnded(since, workflow, statuses, limit=limit))]
+
+    assert found(began) == ["first", "second", "third"]
+    assert found(began, limit=1) == ["first", "second", "third"]
+    assert found(began, limit=2) == ["first", "second", "third"]
+    assert found(second) == ["second", "third"]
+    assert found(second + 1) == ["third"]
+    assert found(began, "orders") == ["first", "third"]
+    assert found(began, "orders", limit=1) == ["first", "third"]
+    assert found(began, "nobody") == []
+    assert found(began, None, RunStatus.COMPLETED) == ["first", "second", "third"]
+    assert found(began, None, RunStatus.FAILED, RunStatus.CANCELLED) == []
+    (page,) = store.read([ListEnded(began, limit=2)])
+    assert page[0] == reader.require_run(store, "first")
+    store.commit([Delete(RunId("second"))])
+    assert found(began) == ["first", "third"]
+
+
 def test_nodes_are_listed_in_order_page_by_page(store: Store) -> None:
     of = serve(store, fan(9))
     store.commit([completed(grant) for grant in claim(store)])

@@ -54,11 +54,22 @@ end
 
 end
 
+-- An attempt is a table when somebody asks for it with get_attempt; what can be done with its bytes (`values`) is done with them,
+-- which hold as long as there is no table. False: there is none.
+local function value_of(run, name)
+  local value = run.values[name]
+  if value == nil then
+    value = call('HGET', run_key('attempts', run), name)
+    run.values[name] = value
+  end
+  return value
+end
+
 local function get_attempt(run, i, number)
   local name = attempt_name(i, number)
   local attempt = run.attempts[name]
   if attempt == nil then
-    local value = call('HGET', run_key('attempts', run), name)
+    local value = value_of(run, name)
     attempt = value and read_attempt(value) or false
     if attempt then attempt.i, attempt.number, attempt.name, attempt.run = i, number, name, run end
     run.attempts[name] = attempt
@@ -66,24 +77,21 @@ local function get_attempt(run, i, number)
   return attempt or nil
 end
 
-local function want_attempts(run, names)
+local function want_values(run, names)
   local missing = {}
   for k = 1, #names do
-    if run.attempts[names[k]] == nil then missing[#missing + 1] = names[k] end
+    if run.attempts[names[k]] == nil and run.values[names[k]] == nil then missing[#missing + 1] = names[k] end
   end
   for from = 1, #missing, 960 do
     local to = min(from + 959, #missing)
     local values = call('HMGET', run_key('attempts', run), unpack(missing, from, to))
-    for k = from, to do
-      local value, name = values[k - from + 1], missing[k]
-      local attempt = value and read_attempt(value) or false
-      if attempt then
-        attempt.i, attempt.number = unpack_bytes('>I4I4', name)
-        attempt.name, attempt.run = name, run
-      end
-      run.attempts[name] = attempt
-    end
+    for k = from, to do run.values[missing[k]] = values[k - from + 1] end
   end
+end
+
+local function want_attempts(run, names)
+  want_values(run, names)
+  for k = 1, #names do get_attempt(run, unpack_bytes('>I4I4', names[k])) end
 end
 
 local function touch_attempt(attempt)

@@ -36,11 +36,17 @@ local function layout_row()
   return {id = arg(), parents = arg(), needs = arg(), lane = arg(), rank = number(), flags = number()}
 end
 
+-- A completion with nothing but an output has two arguments.
 local function settlement()
-  return {
-    claim = arg(), ordinal = number(), status = number(), node = number(), delay = number(), postponed = flag(),
-    output = payload(), error = payload(), outcome = payload(), lines = list(arg),
-  }
+  local head = arg()
+  local plain, ordinal, status, node = unpack_bytes('>BI2BB', head)
+  local op = {claim = sub(head, 6), ordinal = ordinal, status = status, node = node, output = payload(), plain = plain == 1}
+  if not op.plain then
+    op.delay, op.postponed, op.error, op.outcome, op.lines = number(), flag(), payload(), payload(), list(arg)
+  else
+    op.delay, op.lines = 0, NOTHING
+  end
+  return op
 end
 
 local function change_row()
@@ -94,15 +100,15 @@ local OPS = {
     }))
   end,
   settle = function(receipts)
-    for _, receipt in ipairs(settle(list(settlement))) do insert(receipts, receipt) end
+    insert(receipts, ops.settle(list(settlement)))
   end,
   claim = function(receipts)
-    insert(receipts, claim_nodes({
+    insert(receipts, ops.claim_nodes({
       claim = arg(), worker = arg(), lanes = lane_and_limit(), runs = list(arg), serves = maybe(function() return list(arg) end),
     }))
   end,
   append = function(receipts)
-    insert(receipts, append({claim = arg(), ordinal = number(), index = number(), kind = arg(), data = arg()}))
+    insert(receipts, ops.append({claim = arg(), ordinal = number(), index = number(), kind = arg(), data = arg()}))
   end,
   add_graph = function(receipts)
     insert(receipts, add_graph({
@@ -114,35 +120,35 @@ local OPS = {
     add_edges({digest = arg(), child = number(), from = number(), count = number(), first = number(), parents = arg()})
   end,
   create = function(receipts)
-    insert(receipts, create({
+    insert(receipts, ops.create({
       run = arg(), workflow = arg(), target = maybe(arg), digest = arg(), input = arg(), seed = arg(), on_failure = arg(),
       priority = arg(), urgency = arg(), timeout = maybe(number), key = maybe(arg), fork = maybe(arg), origin = maybe(arg),
       tags = maybe(arg),
     }))
   end,
-  add_nodes = function(receipts) insert(receipts, add_nodes({run = arg(), start = number()})) end,
+  add_nodes = function(receipts) insert(receipts, ops.add_nodes({run = arg(), start = number()})) end,
   switch_graph = function(receipts)
-    insert(receipts, switch_graph({run = arg(), token = arg(), digest = arg(), start = number()}))
+    insert(receipts, ops.switch_graph({run = arg(), token = arg(), digest = arg(), start = number()}))
   end,
   share = function(receipts)
-    insert(receipts, share({run = arg(), token = arg(), origin = arg(), claim = arg(), rows = list(number)}))
+    insert(receipts, ops.share({run = arg(), token = arg(), origin = arg(), claim = arg(), rows = list(number)}))
   end,
-  enlist = function(receipts) insert(receipts, enlist({worker = arg(), lease = number(), info = arg()})) end,
+  enlist = function(receipts) insert(receipts, ops.enlist({worker = arg(), lease = number(), info = arg()})) end,
   renew = function(receipts)
-    insert(receipts, renew({
+    insert(receipts, ops.renew({
       worker = arg(), lease = number(), held = maybe(function() return list(arg) end), since = maybe(number),
     }))
   end,
-  dismiss = function(receipts) insert(receipts, dismiss({worker = arg()})) end,
-  sweep = function(receipts) insert(receipts, sweep({limit = number(), run = maybe(arg)})) end,
+  dismiss = function(receipts) insert(receipts, ops.dismiss({worker = arg()})) end,
+  sweep = function(receipts) insert(receipts, ops.sweep({limit = number(), run = maybe(arg)})) end,
   gate = function(receipts)
-    insert(receipts, hold_gate({
+    insert(receipts, ops.hold_gate({
       run = arg(), token = arg(), purpose = arg(), arguments = arg(), lease = number(), stop = flag(), allowed = list(number),
       resume = flag(),
     }))
   end,
   rewrite = function(receipts)
-    insert(receipts, rewrite({
+    insert(receipts, ops.rewrite({
       run = arg(), token = arg(), illegal = maybe(arg), rows = list(change_row), finish = maybe(finish_fields),
     }))
   end,
@@ -172,6 +178,10 @@ local QUERIES = {
       ended_since = maybe(number),
     }
     return reading.list_runs(q, number())
+  end,
+  list_ended = function()
+    local q = {limit = number(), at = number(), number = number(), workflow = maybe(arg), statuses = list(number), tags = {}}
+    return reading.list_ended(q, number())
   end,
   list_nodes = function() return reading.list_nodes({run = arg(), after = number(), count = number()}) end,
   count_nodes = function() return reading.count_nodes({run = arg()}) end,
@@ -229,9 +239,24 @@ local function leave(...)
   return {...}
 end
 
+-- Its arguments are those of one settlement with a small output and of a claim in one run and one lane.
+local function try_step()
+  local _, ordinal = unpack_bytes('>BI2', args[at + 3])
+  return take_step({
+    claim = sub(args[at + 3], 6), ordinal = ordinal, output = args[at + 5], claim_id = args[at + 7], worker = args[at + 8],
+    lane = args[at + 10], run = args[at + 14],
+  })
+end
+
 local function commit(keys, given)
   if not enter(keys, given) then return redis.error_reply('REPLACED the store is another one, or gone') end
   local receipts, stops, workers = {}, {}, list(arg)
+  if args[at + 1] == 'step' then
+    at = at + 1
+    local taken = try_step()
+    if taken then return leave(now, taken, {}, {}) end
+  end
+  new_state()
   while at < #args do OPS[arg()](receipts) end
   for k = 1, #workers do
     local found = stops_of(workers[k])
@@ -244,6 +269,7 @@ end
 local function read(keys, given)
   if not enter(keys, given) then return redis.error_reply('REPLACED the store is another one, or gone') end
   local answers = {}
+  new_state()
   while at < #args do answers[#answers + 1] = QUERIES[arg()]() end
   return leave(now, answers, asked_blobs())
 end

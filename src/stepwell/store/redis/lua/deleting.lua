@@ -48,7 +48,7 @@ local function forget_attempts(run, left)
       end
       forget_in_claim(attempt)
       run.attempts_touched[names[k]] = nil
-      run.attempts[names[k]] = false
+      run.attempts[names[k]], run.values[names[k]], run.values_touched[names[k]] = false, nil, nil
     end
   end
   forget_empty_claims()
@@ -103,7 +103,7 @@ end
 
 -- The run that ended first, if that is long enough ago: a part of it, with each sweep.
 forget_old = function(keep)
-  update_all_marks()
+  update_marks()
   local first = first_of(index('ended'), 1, nil, pack('>I7', max(0, now - keep)))[1]
   local run = first and get_numbered((unpack_bytes('>I6', first, 8)))
   if run then delete_run({run = run.id, limit = LIMIT_NODES}) end
@@ -119,7 +119,8 @@ delete_run = function(op)
   set_text(run, 'arguments', '')
   local left = max(0, run.loaded - op.limit)
   forget_attempts(run, left)
-  for i = left, run.loaded - 1 do run.touched[i], run.nodes[i] = nil, nil end
+  for i = left, run.loaded - 1 do run.touched[i], run.nodes[i], run.cells[i] = nil, nil, nil end
+  run.low, run.high = 1, 0
   run.loaded = left
   local empty = forget_journal(run, ENTRIES_A_NODE * op.limit)
   if left > 0 or not empty then return {'deleted', 0} end

@@ -7,15 +7,41 @@ local REMOVED, CAREFUL = 8, 16
 
 local function graph_key(kind, digest) return P .. 'graph:' .. kind .. ':' .. digest end
 
+-- Most calls only look at a graph: what is added to it has tables of its own (`for_adding`).
+local NOTHING = {}
+
+local function bare_graph(digest)
+  return {
+    digest = digest, cells = {}, low = 1, high = 0, text = '', child = {}, child_low = 1, child_high = 0, child_text = '',
+    parents = {}, children = {}, needs = {}, touched = NOTHING, child_touched = NOTHING, more = NOTHING, ids = NOTHING,
+    joins = NOTHING, wide = NOTHING, edges = '',
+  }
+end
+
+local function for_adding(graph)
+  if graph.touched ~= NOTHING then return end
+  graph.touched, graph.child_touched, graph.more, graph.ids, graph.joins, graph.wide = {}, {}, {}, {}, {}, {}
+end
+
 local function get_graph(digest)
   local known = S.graphs[digest]
-  if known == nil then
+  if known == nil or known and not known.total then
     local f = call('HMGET', graph_key('row', digest), 'total', 'loaded', 'age', 'uses', 'workflow', 'edges')
-    known = f[1] and {
-      digest = digest, total = tonumber(f[1]), loaded = tonumber(f[2]), stored = tonumber(f[2]), age = tonumber(f[3]),
-      uses = tonumber(f[4]), workflow = f[5], cells = {}, child = {}, parents = {}, children = {}, needs = {},
-      child_touched = {}, touched = {}, more = {}, ids = {}, joins = {}, wide = {}, edges = f[6] or '',
-    } or false
+    known = f[1] and (known or bare_graph(digest)) or false
+    if known then
+      known.total, known.loaded, known.age, known.uses = tonumber(f[1]), tonumber(f[2]), tonumber(f[3]), tonumber(f[4])
+      known.workflow, known.edges = f[5], f[6] or ''
+    end
+    S.graphs[digest] = known
+  end
+  return known
+end
+
+-- The graph of a run is there: its row is not read before somebody asks for it with get_graph.
+local function graph_in_use(digest)
+  local known = S.graphs[digest]
+  if not known then
+    known = bare_graph(digest)
     S.graphs[digest] = known
   end
   return known
@@ -27,38 +53,47 @@ local function use_graph(graph, difference)
   put(index('unused_graphs'), graph.digest, graph.uses == 0)
 end
 
-local function read_cell(graph, text, at)
-  local rank, lane, flags, parents, parent = unpack_bytes('>I4I2BI4I4', text, at)
-  return {rank = rank, lane = lane, flags = flags, parents = parents, parent = parent}
+-- Cells are bytes: rank (4), lane (2), flags (1), count of parents (4), first parent (4). Where that of a node stands: a text and a
+-- position in it. Of those that are asked for one by one, the next is read along: it is often the child.
+local function cell_at(graph, i)
+  local own = graph.cells[i]
+  if own then return own, 1 end
+  if i >= graph.low and i <= graph.high then return graph.text, (i - graph.low) * GRAPH_CELL + 1 end
+  local text = call('GETRANGE', graph_key('cells', graph.digest), i * GRAPH_CELL, (i + 2) * GRAPH_CELL - 1)
+  own = sub(text, 1, GRAPH_CELL)
+  graph.cells[i] = own
+  if #text > GRAPH_CELL and not graph.cells[i + 1] then graph.cells[i + 1] = sub(text, GRAPH_CELL + 1) end
+  return own, 1
 end
 
-local function graph_cell(graph, i)
-  local known = graph.cells[i]
-  if not known then
-    local text = call('GETRANGE', graph_key('cells', graph.digest), i * GRAPH_CELL, (i + 2) * GRAPH_CELL - 1)
-    known = read_cell(graph, text, 1)
-    graph.cells[i] = known
-    if i + 1 < graph.loaded and not graph.cells[i + 1] then graph.cells[i + 1] = read_cell(graph, text, GRAPH_CELL + 1) end
-  end
-  return known
+local function flags_of(graph, i)
+  local text, at = cell_at(graph, i)
+  return byte(text, at + 6)
 end
 
--- Read many cells at once: one piece when they lie close together.
-local function want_cells(graph, indexes)
-  local missing, low, high = {}, math.huge, -1
+local function parent_count(graph, i)
+  local text, at = cell_at(graph, i)
+  return (unpack_bytes('>I4', text, at + 7))
+end
+
+-- From the smallest to the largest of some numbers, if they lie close together.
+local function span_of(indexes)
+  local low, high = math.huge, -1
   for k = 1, #indexes do
     local i = indexes[k]
-    if not graph.cells[i] and i < graph.loaded then
-      missing[#missing + 1] = i
-      low, high = min(low, i), max(high, i)
-    end
+    if i < low then low = i end
+    if i > high then high = i end
   end
-  if #missing < 2 or high - low > 4 * #missing + 32 then return end
-  local text = call('GETRANGE', graph_key('cells', graph.digest), low * GRAPH_CELL, (high + 1) * GRAPH_CELL - 1)
-  for k = 1, #missing do
-    local i = missing[k]
-    graph.cells[i] = read_cell(graph, text, (i - low) * GRAPH_CELL + 1)
-  end
+  if #indexes < 2 or high - low > 4 * #indexes + 32 then return 1, 0 end
+  return low, high
+end
+
+-- Read many cells in one piece.
+local function want_cells(graph, indexes)
+  local low, high = span_of(indexes)
+  if low > high or low >= graph.low and high <= graph.high then return end
+  graph.text = call('GETRANGE', graph_key('cells', graph.digest), low * GRAPH_CELL, (high + 1) * GRAPH_CELL - 1)
+  graph.low, graph.high = low, low + floor(#graph.text / GRAPH_CELL) - 1
 end
 
 local function has(flags, flag) return floor(flags / flag) % 2 == 1 end
@@ -81,14 +116,15 @@ local function related(graph, kind, i)
 end
 
 local function parents_of(graph, i)
-  local cell = graph_cell(graph, i)
-  if has(cell.flags, HAS_PARENTS) then return related(graph, 'parents', i) end
-  return cell.parents == 0 and {} or {cell.parent}
+  local text, at = cell_at(graph, i)
+  local flags, count, parent = unpack_bytes('>BI4I4', text, at + 6)
+  if has(flags, HAS_PARENTS) then return related(graph, 'parents', i) end
+  return count == 0 and NOTHING or {parent}
 end
 
 -- The next parents of a node: a very long list is not taken apart whole.
 local function some_parents(graph, i, from, count)
-  local known, all = graph.parents[i], graph_cell(graph, i).parents
+  local known, all = graph.parents[i], parent_count(graph, i)
   if all <= count or known then
     known = known or parents_of(graph, i)
     return from == 0 and all <= count and known or {unpack(known, from + 1, min(all, from + count))}
@@ -100,38 +136,31 @@ end
 -- The only child of a node, one too large; 0: it has none; MANY: they are in the hash.
 local function child_of(graph, i)
   local known = graph.child[i]
-  if not known then
-    for _, join in ipairs(graph.joins) do
-      if join[1] <= i and i <= join[2] then return join[3] end
-    end
-    local text = graph.fresh and '' or call('GETRANGE', graph_key('child', graph.digest), 4 * i, 4 * i + 3)
-    known = text ~= '' and unpack_bytes('>I4', text) or 0
-    graph.child[i] = known
+  if known then return known end
+  for k = 1, #graph.joins do
+    local join = graph.joins[k]
+    if join[1] <= i and i <= join[2] then return join[3] end
   end
+  if i >= graph.child_low and i <= graph.child_high then
+    return (unpack_bytes('>I4', graph.child_text, 4 * (i - graph.child_low) + 1))
+  end
+  local text = graph.fresh and '' or call('GETRANGE', graph_key('child', graph.digest), 4 * i, 4 * i + 3)
+  known = text ~= '' and unpack_bytes('>I4', text) or 0
+  graph.child[i] = known
   return known
 end
 
 local function want_child(graph, indexes)
-  local low, high = math.huge, -1
-  for k = 1, #indexes do low, high = min(low, indexes[k]), max(high, indexes[k]) end
-  if #indexes < 2 or high - low > 4 * #indexes + 32 or #graph.joins > 0 or graph.fresh then return end
-  local text = call('GETRANGE', graph_key('child', graph.digest), 4 * low, 4 * high + 3)
-  for k = 1, #indexes do
-    local i = indexes[k]
-    local from = 4 * (i - low) + 1
-    if not graph.child[i] then graph.child[i] = from < #text and unpack_bytes('>I4', text, from) or 0 end
-  end
-end
-
-local function children_of(graph, i)
-  local child = child_of(graph, i)
-  if child == MANY then return related(graph, 'children', i) end
-  return child == 0 and {} or {child - 1}
+  if #graph.joins > 0 or graph.fresh then return end
+  local low, high = span_of(indexes)
+  if low > high then return end
+  graph.child_text = call('GETRANGE', graph_key('child', graph.digest), 4 * low, 4 * high + 3)
+  graph.child_low, graph.child_high = low, low + floor(#graph.child_text / 4) - 1
 end
 
 local function needs_of(graph, i)
-  if has(graph_cell(graph, i).flags, HAS_NEEDS) then return related(graph, 'needs', i) end
-  return {}
+  if has(flags_of(graph, i), HAS_NEEDS) then return related(graph, 'needs', i) end
+  return NOTHING
 end
 
 local function refused(reason, detail) return {'refused', reason, detail or ''} end
@@ -190,6 +219,7 @@ local function edges_are_there(graph, child, count) return count > 0 and graph.e
 add_edges = function(op)
   local graph = get_graph(op.digest)
   if not graph or graph.loaded ~= op.child then return end
+  for_adding(graph)
   if op.from > 0 and graph.edges ~= edges_text(op.child, op.from) then return end
   if op.first < 0 then
     add_to_parents(graph, read_numbers(op.parents), op.child)
@@ -200,11 +230,9 @@ add_edges = function(op)
 end
 
 local function new_graph(op)
-  local graph = {
-    digest = op.digest, total = op.total, loaded = 0, stored = 0, age = next_number('graphs'), uses = 0, fresh = true,
-    workflow = op.workflow, cells = {}, child = {}, parents = {}, children = {}, needs = {}, child_touched = {}, touched = {}, more = {},
-    ids = {}, joins = {}, wide = {}, edges = '',
-  }
+  local graph = bare_graph(op.digest)
+  graph.total, graph.loaded, graph.age, graph.uses, graph.fresh = op.total, 0, next_number('graphs'), 0, true
+  graph.workflow = op.workflow
   S.graphs[op.digest] = graph
   put(index('unused_graphs'), op.digest, true)
   later('HSET', graph_key('row', op.digest), 'total', int(op.total), 'age', int(graph.age), 'workflow', op.workflow,
@@ -218,6 +246,7 @@ add_graph = function(op)
     return refused('incomplete', 'the nodes before ' .. int(op.start) .. ' are not there yet')
   end
   graph = graph or new_graph(op)
+  for_adding(graph)
   graph.stored_at, graph.changed = now, true
   local parents, needs, first = {}, {}, graph.loaded
   for k = graph.loaded - op.start + 1, #op.rows do
@@ -239,8 +268,7 @@ add_graph = function(op)
       of = read_numbers(row.parents)
       parent = of[1] or 0
     end
-    graph.cells[i] =
-      {rank = row.rank, lane = new_lane(row.lane), flags = flags, parents = #row.parents / 4, parent = parent}
+    graph.cells[i] = pack('>I4I2BI4I4B', row.rank, new_lane(row.lane), flags, #row.parents / 4, parent, 0)
     graph.parents[i], graph.needs[i], graph.touched[i] = of, read_numbers(row.needs), true
     insert(graph.ids, row.id)
     graph.loaded = graph.loaded + 1
@@ -284,10 +312,7 @@ local function write_graph(graph)
   if graph.edges ~= '' then call('HSET', row, 'edges', graph.edges) end
   if graph.stored_at then call('HSET', row, 'stored_at', int(graph.stored_at)) end
   if #graph.ids > 0 then send_many('RPUSH', graph_key('ids', graph.digest), graph.ids) end
-  write_cells(graph_key('cells', graph.digest), GRAPH_CELL, graph.touched, function(i)
-    local cell = graph.cells[i]
-    return pack('>I4I2BI4I4B', cell.rank, cell.lane, cell.flags, cell.parents, cell.parent, 0)
-  end)
+  write_cells(graph_key('cells', graph.digest), GRAPH_CELL, graph.touched, function(i) return graph.cells[i] end)
   write_cells(graph_key('child', graph.digest), 4, graph.child_touched, function(i) return pack('>I4', graph.child[i]) end)
   local more = {}
   for i, list in pairs(graph.more) do
@@ -313,6 +338,7 @@ local function delete_graph(op)
   if not graph then return {'deleted', 1} end
   if graph.uses > 0 then return refused('status', 'in use') end
   local left = max(0, graph.loaded - op.limit)
+  for_adding(graph)
   write_graph_now(graph)
   if left == 0 then
     S.graphs[op.digest] = false
@@ -323,6 +349,7 @@ local function delete_graph(op)
     return {'deleted', 1}
   end
   for i = left, graph.loaded - 1 do graph.cells[i] = nil end
+  graph.low, graph.high, graph.child_low, graph.child_high = 1, 0, 1, 0
   graph.loaded, graph.changed = left, true
   later('LTRIM', graph_key('ids', op.digest), '0', int(left - 1))
   return {'deleted', 0}

@@ -1,6 +1,6 @@
 -- Leases of workers, and what time changes.
 
-local enlist, renew, dismiss, sweep, stops_of, started_of, update_all_marks -- what later files use; the rest is of this file
+local stops_of, started_of -- what later files use; the rest is of this file
 
 do
 
@@ -13,7 +13,7 @@ local function write_lease(worker, lease_until)
   put(leases, timed(lease_until, worker.id), true)
 end
 
-enlist = function(op)
+ops.enlist = function(op)
   local worker = get_worker(op.worker) or {id = op.worker}
   S.workers[op.worker] = worker
   worker.renewed, worker.lease, worker.info = now, op.lease, op.info
@@ -48,7 +48,7 @@ end
 
 started_of = function(attempt) return attempt.started or get_claim(attempt.claim).at end
 
-renew = function(op)
+ops.renew = function(op)
   local worker = get_worker(op.worker)
   if not worker or worker.lease_until <= now then return refused('lease_expired') end
   local heard = op.since and min(worker.renewed, op.since) or worker.renewed
@@ -73,7 +73,7 @@ end
 -- The worker is gone. The node runs again, unless it promised not to, or it has taken too many workers with it.
 local function lose(attempt)
   local run = attempt.run
-  local node, flags = get_node(run, attempt.i), graph_cell(graph_of(run), attempt.i).flags
+  local node, flags = get_node(run, attempt.i), flags_of(graph_of(run), attempt.i)
   local status, reason, suspect = N.READY, nil, false
   attempt.error = WORKER_LOST_ERROR
   node.losses = node.losses + 1
@@ -90,7 +90,7 @@ local function lose(attempt)
   node.reason = reason
 end
 
-dismiss = function(op)
+ops.dismiss = function(op)
   local held = running_under(op.worker)
   for k = 1, #held do lose(held[k]) end
   follow_up(held)
@@ -146,12 +146,10 @@ local function running_in(run)
   local names, found = {}, {}
   local first, wanted = tonumber(text(run, 'fenced') or '0'), min(FENCED, run.running)
   local stop = min(run.loaded, first + LOOKED_AT)
-  local cells = call('GETRANGE', run_key('nodes', run), first * NODE_CELL, stop * NODE_CELL - 1)
+  if stop > first + 1 then want_nodes(run, {first, stop - 1}, true) end
   local i = first
   while i < stop and #names < wanted do
-    local known = run.nodes[i]
-    local status = known and known.status or byte(cells, (i - first) * NODE_CELL + 1) % 16
-    if status == N.RUNNING then insert(names, attempt_name(i, get_node(run, i).attempt)) end
+    if status_of(run, i) == N.RUNNING then insert(names, attempt_name(i, get_node(run, i).attempt)) end
     i = i + 1
   end
   if first > 0 or #names < run.running then set_text(run, 'fenced', i < run.loaded and #names < run.running and int(i) or nil) end
@@ -181,40 +179,98 @@ local function update_due(run)
   run.due_first, run.due_changed, run.changed = first and time_of(first), false, true
 end
 
+local function mark_of(run, at) return at and timed(at, run.packed) end
+
+-- Under which name a run with READY nodes in a lane is found.
+local function lane_name(run, lane)
+  local name = run.lane_names[lane]
+  if not name then
+    name = int(lane) .. ':' .. run.digest .. '\0' .. run.workflow
+    run.lane_names[lane] = name
+  end
+  return name
+end
+
+-- What the indexes hold of a run: decided by its row, so that they can be compared before and after.
+local function marks_of(run)
+  local marks = {lanes = {}}
+  if run.gone then return marks end
+  local open = run.gate == G.OPEN
+  if open then
+    marks.due, marks.deadline, marks.releasing = mark_of(run, run.due_first), mark_of(run, run.deadline), run.releasing and run.packed
+    for lane, count in pairs(run.ready) do
+      if count > 0 then marks.lanes[lane_name(run, lane)] = true end
+    end
+  elseif run.gate == G.HELD and run.expires then
+    marks.held = mark_of(run, max(run.expires, run.reported))
+  end
+  if run.cancel_at then marks.cancel = mark_of(run, run.cancel_at) end
+  if run.status >= R.COMPLETED then marks.ended = mark_of(run, run.ended) else marks.unfinished = run.serving end
+  if run.stopping and run.running > 0 then marks.stopping = run.packed end
+  return marks
+end
+
+local function same_marks(run, was)
+  if run.gone or not was or run.gate ~= was.gate or run.status ~= was.status or run.stopping ~= was.stopping then return false end
+  if (run.running > 0) ~= (was.running > 0) and run.stopping or run.releasing ~= was.releasing or run.serving ~= was.serving then
+    return false
+  end
+  if run.due_first ~= was.due_first or run.deadline ~= was.deadline or run.cancel_at ~= was.cancel_at then return false end
+  if run.expires ~= was.expires or run.reported ~= was.reported or run.ended ~= was.ended then return false end
+  for lane, count in pairs(run.ready) do
+    if (count > 0) ~= ((was.ready[lane] or 0) > 0) then return false end
+  end
+  for lane, count in pairs(was.ready) do
+    if count > 0 and not run.ready[lane] then return false end
+  end
+  return true
+end
+
+local NO_MARKS = {lanes = {}}
 local TIMED = {due = 'due', deadline = 'deadlines', cancel = 'cancelling', held = 'held', ended = 'ended'}
 
--- Every set that is ordered by time, and the stopping and unfinished runs, as the rows say now.
-update_all_marks = function()
-  update_marks()
+local function move_marks(run, before, marks)
+  for name in pairs(before.lanes) do
+    if not marks.lanes[name] then put(index('lane:' .. name), run.order, false) end
+  end
+  for name in pairs(marks.lanes) do
+    if not before.lanes[name] then put(index('lane:' .. name), run.order, true) end
+  end
+  for name, set in pairs(TIMED) do
+    if marks[name] ~= before[name] then
+      if before[name] then put(index(set), before[name], false) end
+      if marks[name] then put(index(set), marks[name], true) end
+    end
+  end
+  if not marks.releasing ~= not before.releasing then
+    put(index('releasing'), run.packed, marks.releasing and true or false)
+    set_counter('releasing', counter('releasing') + (marks.releasing and 1 or -1))
+  end
+  if not marks.stopping ~= not before.stopping then
+    set_counter('stopping', counter('stopping') + (marks.stopping and 1 or -1))
+  end
+  if marks.unfinished ~= before.unfinished then
+    if before.unfinished then S.unfinished[before.unfinished] = (S.unfinished[before.unfinished] or 0) - 1 end
+    if marks.unfinished then S.unfinished[marks.unfinished] = (S.unfinished[marks.unfinished] or 0) + 1 end
+  end
+end
+
+-- The sets say what the rows say: of runs whose changes are not written yet too.
+update_marks = function()
   for k = 1, #S.run_order do
     local run = S.run_order[k]
     if run.changed then
       update_due(run)
-      local marks, before = marks_of(run), run.before
-      for name, set in pairs(TIMED) do
-        if marks[name] ~= before[name] then
-          if before[name] then put(index(set), before[name], false) end
-          if marks[name] then put(index(set), marks[name], true) end
-        end
+      if not same_marks(run, run.was) then
+        move_marks(run, run.was and marks_of(run.was) or NO_MARKS, marks_of(run))
+        run.was = not run.gone and snapshot(run) or nil
       end
-      if not marks.releasing ~= not before.releasing then
-        put(index('releasing'), run.packed, marks.releasing and true or false)
-        set_counter('releasing', counter('releasing') + (marks.releasing and 1 or -1))
-      end
-      if not marks.stopping ~= not before.stopping then
-        set_counter('stopping', counter('stopping') + (marks.stopping and 1 or -1))
-      end
-      if marks.unfinished ~= before.unfinished then
-        if before.unfinished then S.unfinished[before.unfinished] = (S.unfinished[before.unfinished] or 0) - 1 end
-        if marks.unfinished then S.unfinished[marks.unfinished] = (S.unfinished[marks.unfinished] or 0) + 1 end
-      end
-      run.before = marks
     end
   end
 end
 
 local function wake_due(only, limit, touched)
-  update_all_marks()
+  update_marks()
   local due = {}
   local open = function(run) return run.gate == G.OPEN and run.due_first or nil end
   for _, run in ipairs(due_runs('due', only, open, limit)) do
@@ -241,7 +297,7 @@ local function wake_due(only, limit, touched)
 end
 
 local function pass_deadlines(only, limit, touched)
-  update_all_marks()
+  update_marks()
   local open = function(run) return run.gate == G.OPEN and run.deadline or nil end
   local overdue = due_runs('deadlines', only, open, limit)
   for k = 1, min(limit, #overdue) do
@@ -252,7 +308,7 @@ local function pass_deadlines(only, limit, touched)
 end
 
 local function left_held(only, op)
-  update_all_marks()
+  update_marks()
   local left, gates = {}, {}
   if op.run then
     if only and only.gate == G.HELD and only.expires and only.expires <= now then left = {only} end
@@ -276,7 +332,7 @@ local function next_due()
   return earliest
 end
 
-sweep = function(op)
+ops.sweep = function(op)
   if not op.run then forgive_an_outage() end
   local only = nil
   if op.run then only = get_run(op.run) or false end
@@ -284,7 +340,7 @@ sweep = function(op)
   lose_expired(op, lost)
   hold_back(lost)
   for k = 1, #lost do touched[lost[k].run] = true end
-  update_all_marks()
+  update_marks()
   fence_cancelled(only, op.limit, touched)
   for run in pairs(touched) do conclude(run) end
   release_any()
@@ -294,7 +350,7 @@ sweep = function(op)
   for run in pairs(touched) do insert(runs, run) end
   for k, run in ipairs(by_number(runs)) do news[k] = news_of(run) end
   local gates = left_held(only, op)
-  update_all_marks()
+  update_marks()
   local alive = count_from(index('leases'), pack('>I7', now + 1))
   local soon = #first_of(index('releasing'), 1) > 0 and now or next_due()
   return {'swept', #lost, woken, news, gates, soon or false, alive}

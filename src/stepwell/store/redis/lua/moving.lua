@@ -1,9 +1,9 @@
--- Ops that move a run forward: settle, claim, append.
+-- Ops that move a run forward: settle, append.
 
 -- What later files use; the rest is of this file.
 local release, release_any
 local settled_as, is_removed, end_attempt, hold_back, close_gate, conclude, follow_up
-local settle, append, worker_key, get_worker, update_marks, claim_nodes, run_row
+local update_marks
 
 do
 
@@ -15,7 +15,7 @@ settled_as = function(asked, run, removed)
   return asked
 end
 
-is_removed = function(run, i) return has(graph_cell(graph_of(run), i).flags, REMOVED) end
+is_removed = function(run, i) return has(flags_of(graph_of(run), i), REMOVED) end
 
 -- An attempt ends and its node moves with it. The journal calls it by what became of the attempt.
 end_attempt = function(attempt, status, node_status)
@@ -36,10 +36,24 @@ local function lower(run, children, fewer)
   want_nodes(run, children)
   want_cells(graph_of(run), children)
   for k = 1, #children do
-    local node = get_node(run, children[k])
-    node.waiting = node.waiting - fewer[children[k]]
-    if node.waiting == 0 and node.status == N.PENDING then change(run, node, N.READY) else touch(run, node) end
+    local i, text, at = children[k], nil, nil
+    if not run.nodes[i] then text, at = node_at(run, i) end
+    if not text or byte(text, at) ~= N.PENDING then
+      local node = get_node(run, i)
+      node.waiting = node.waiting - fewer[i]
+      if node.waiting == 0 and node.status == N.PENDING then change(run, node, N.READY) else touch(run, node) end
+    else
+      local waiting = unpack_bytes('>I4', text, at + 5) - fewer[i]
+      local status = waiting == 0 and N.READY or N.PENDING
+      run.cells[i] = char(status) .. sub(text, at + 1, at + 4) .. pack('>I4', waiting) .. sub(text, at + 9, at + 12)
+      run.touched[i] = true
+      if waiting == 0 then
+        run.active = run.active + 1
+        mark_ready(run, i, false, true)
+      end
+    end
   end
+  run.changed = true
 end
 
 -- The children of a very wide node are lowered in slices, so that no call takes long: the node waits in a list of its run, and
@@ -145,253 +159,145 @@ local function accept(op, attempt)
   return status
 end
 
--- Read what a set of settlements is about in few commands.
-local function prefetch(ops, found)
-  local names, nodes = {}, {}
+-- What nearly all settlements are, a completion with nothing but an output behind an open gate, done on the bytes of the rows.
+-- Whether it was one.
+local function accept_plain(op, run, i, number, name)
+  local value = run.values[name]
+  if not op.plain or run.stopping or run.gate ~= G.OPEN or not value or run.attempts[name] ~= nil or run.nodes[i] then return false end
+  local text, at = node_at(run, i)
+  if byte(value) ~= A.RUNNING or byte(text, at) ~= N.RUNNING or is_removed(run, i) then return false end
+  local output = op.output
+  keep_blob(run, output)
+  run.values[name] = char(A.COMPLETED, output and 1 or 0) .. sub(value, 3, 8) .. pack('>I7', now + 1)
+    .. sub(value, 16, 16 + byte(value, 16)) .. (output and pack('>I4', #output) .. output or '')
+  run.values_touched[name] = true
+  run.cells[i] = char(N.COMPLETED) .. sub(text, at + 1, at + 12)
+  run.touched[i], run.changed = true, true
+  run.open, run.active, run.running, run.seq = run.open - 1, run.active - 1, run.running - 1, run.seq + 1
+  run.journal[#run.journal + 1] = pack('>BI7I4I4B', A.COMPLETED + ENDS, now, i, number, N.COMPLETED)
+  local claim = S.claims[op.claim]
+  set_running(claim, claim.running - 1)
+  return true
+end
+
+-- What settlements are about, read in few commands: for each the run, the node, and the number and the name of the attempt.
+local function find_all(ops)
+  local runs, nodes, numbers, names, of_run = {}, {}, {}, {}, {}
   for k = 1, #ops do
     local claim = get_claim(ops[k].claim)
-    local number, i, attempt
-    if claim then number, i, attempt = claim_cell(claim, ops[k].ordinal) end
-    local run = number and get_numbered(number)
+    local run_number, i, number
+    if claim then run_number, i, number = claim_cell(claim, ops[k].ordinal) end
+    local run = run_number and get_numbered(run_number) or false
+    runs[k] = run
     if run then
-      if not names[run] then names[run], nodes[run] = {}, {} end
-      insert(names[run], attempt_name(i, attempt))
-      insert(nodes[run], i)
-      found[k] = {run, i, attempt}
-    else
-      found[k] = false
+      nodes[k], numbers[k], names[k] = i, number, attempt_name(i, number)
+      local of = of_run[run]
+      if not of then
+        of = {{}, {}}
+        of_run[run] = of
+      end
+      of[1][#of[1] + 1], of[2][#of[2] + 1] = i, names[k]
     end
   end
-  for run, wanted in pairs(names) do
-    want_attempts(run, wanted)
-    want_nodes(run, nodes[run])
-    want_cells(graph_of(run), nodes[run])
-    want_child(graph_of(run), nodes[run])
+  for run, of in pairs(of_run) do
+    want_values(run, of[2])
+    if #of[1] > 1 then
+      want_nodes(run, of[1])
+      want_cells(graph_of(run), of[1])
+      want_child(graph_of(run), of[1])
+    end
+  end
+  return runs, nodes, numbers, names
+end
+
+-- Children of completed nodes: counted for each run, so that each is lowered once.
+local function count_children(lowered, run, i)
+  local graph = graph_of(run)
+  local child = child_of(graph, i)
+  if child == 0 then return end
+  local of = lowered[run]
+  if not of then
+    of = {order = {}, fewer = {}}
+    lowered[run] = of
+    lowered[#lowered + 1] = run
+  end
+  local children = child == MANY and related(graph, 'children', i) or {child - 1}
+  if #children > SLICE then
+    release_later(run, i)
+    of.wide = true
+    return
+  end
+  for n = 1, #children do
+    local each = children[n]
+    if not of.fewer[each] then
+      of.fewer[each] = 0
+      of.order[#of.order + 1] = each
+    end
+    of.fewer[each] = of.fewer[each] + 1
   end
 end
 
--- A set of settlements, judged against the gates as they stand before it.
-settle = function(ops)
-  local found, moving, verdicts, accepted, order, fewer, wide = {}, {}, {}, {}, {}, {}, {}
-  prefetch(ops, found)
+local function judge(op, attempt)
+  if not attempt then return 'f' end
+  if attempt.status == A.RUNNING then return 'a' end
+  local same = attempt.status == op.status and attempt.output == op.output and attempt.error == op.error
+    and attempt.outcome == op.outcome
+  return same and 'r' or 'f'
+end
+
+-- A set of settlements, judged against the gates as they stand before it: one letter for each (accepted, repeated, fenced), which of
+-- the runs it was about, and how these stand now.
+ops.settle = function(ops)
+  local runs, nodes, numbers, names = find_all(ops)
+  local verdicts, ended, moving, lowered, changed = {}, {}, {}, {}, {}
   for k = 1, #ops do
-    local attempt = found[k] and get_attempt(found[k][1], found[k][2], found[k][3])
-    found[k] = attempt or false
-    if attempt and moving[attempt.run] == nil then moving[attempt.run] = attempt.run.gate == G.OPEN end
+    if runs[k] and moving[runs[k]] == nil then moving[runs[k]] = runs[k].gate == G.OPEN end
   end
   for k = 1, #ops do
-    local op, attempt = ops[k], found[k]
-    if not attempt then
-      verdicts[k] = 'fenced'
-    elseif attempt.status ~= A.RUNNING then
-      local same = attempt.status == op.status and attempt.output == op.output and attempt.error == op.error
-        and attempt.outcome == op.outcome
-      verdicts[k] = same and 'repeated' or 'fenced'
+    local run, i = runs[k], nodes[k]
+    if not run then
+      verdicts[k] = 'f'
+    elseif accept_plain(ops[k], run, i, numbers[k], names[k]) then
+      verdicts[k] = 'a'
+      changed[run] = true
+      count_children(lowered, run, i)
     else
-      verdicts[k] = 'accepted'
-      accepted[#accepted + 1] = attempt
-      local run = attempt.run
-      if accept(op, attempt) == N.COMPLETED and moving[run] then
-        local children = children_of(graph_of(run), attempt.i)
-        if #children > SLICE then
-          release_later(run, attempt.i)
-          wide[run] = true
-          children = {}
-        end
-        if #children > 0 and not fewer[run] then
-          fewer[run] = {}
-          order[#order + 1] = {run, {}}
-          fewer[run].list = order[#order][2]
-        end
-        for n = 1, #children do
-          local child = children[n]
-          if not fewer[run][child] then
-            fewer[run][child] = 0
-            insert(fewer[run].list, child)
-          end
-          fewer[run][child] = fewer[run][child] + 1
-        end
+      local attempt = get_attempt(run, i, numbers[k])
+      verdicts[k] = judge(ops[k], attempt)
+      if verdicts[k] == 'a' then
+        ended[#ended + 1] = attempt
+        changed[run] = true
+        if accept(ops[k], attempt) == N.COMPLETED and moving[run] then count_children(lowered, run, i) end
       end
     end
   end
-  for k = 1, #order do lower(order[k][1], order[k][2], fewer[order[k][1]]) end
-  for run in pairs(wide) do release(run) end
-  follow_up(accepted)
-  local receipts = {}
-  for k = 1, #ops do
-    receipts[k] = verdicts[k] == 'fenced' and refused('fenced')
-      or {'settled', verdicts[k] == 'repeated' and 1 or 0, news_of(found[k].run)}
+  for k = 1, #lowered do
+    local run = lowered[k]
+    lower(run, lowered[run].order, lowered[run].fewer)
+    if lowered[run].wide then release(run) end
   end
-  return receipts
+  hold_back(ended)
+  local news, places, which = {}, {}, {}
+  for k = 1, #ops do
+    local run = runs[k]
+    if run and not places[run] then
+      if changed[run] then conclude(run) end
+      news[#news + 1] = run
+      places[run] = #news
+    end
+    which[k] = pack('>I2', run and places[run] or 0)
+  end
+  for k = 1, #news do news[k] = news_of(news[k]) end
+  return {'settled', concat(verdicts), concat(which), news}
 end
 
-append = function(op)
+ops.append = function(op)
   local attempt = find_attempt(op.claim, op.ordinal)
   if not attempt or attempt.status ~= A.RUNNING then return refused('fenced') end
   if op.index < 0 or not has_line(attempt.run, line_name(attempt, op.index)) then
     add_line(attempt, op.index, op.kind, op.data, now)
   end
   return {'appended'}
-end
-
--- Workers.
-
-worker_key = function(id) return P .. 'worker:' .. id end
-
-get_worker = function(id)
-  local worker = S.workers[id]
-  if worker == nil then
-    local f = call('HMGET', worker_key(id), 'until', 'renewed', 'lease')
-    worker = f[1] and {id = id, lease_until = tonumber(f[1]), renewed = tonumber(f[2]), lease = tonumber(f[3])} or false
-    S.workers[id] = worker
-  end
-  return worker or nil
-end
-
--- Claims.
-
--- Runs that a claim may take from, the most urgent first, one lane at a time.
-local function named_runs(op)
-  local runs, numbers = {}, {}
-  for k = 1, #op.runs do
-    local run = get_run(op.runs[k])
-    if run and run.gate == G.OPEN and not numbers[run.number] then
-      numbers[run.number] = true
-      runs[#runs + 1] = run
-    end
-  end
-  if #runs > 1 then sort(runs, function(a, b) return sorts_before(a.order, b.order) end) end
-  return runs
-end
-
--- Marks of runs whose changes are not written yet are brought up to date first, so that the sets say what is true.
-update_marks = function()
-  for k = 1, #S.run_order do
-    local run = S.run_order[k]
-    if run.changed then
-      local marks = marks_of(run)
-      for name in pairs(run.before.lanes) do
-        if not marks.lanes[name] then put(index('lane:' .. name), run.order, false) end
-      end
-      for name in pairs(marks.lanes) do
-        if not run.before.lanes[name] then put(index('lane:' .. name), run.order, true) end
-      end
-      run.before.lanes = marks.lanes
-    end
-  end
-end
-
-local function serving_runs(op, lane, count)
-  local orders, seen = {}, {}
-  for k = 1, #op.serves, 2 do
-    local name = int(lane) .. ':' .. op.serves[k + 1] .. '\0' .. op.serves[k]
-    if not seen[name] then
-      seen[name] = true
-      local found = first_of(index('lane:' .. name), count)
-      for n = 1, #found do orders[#orders + 1] = found[n] end
-    end
-  end
-  sort(orders, sorts_before)
-  local runs = {}
-  for k = 1, min(count, #orders) do
-    local run = get_numbered((unpack_bytes('>I6', orders[k], 9)))
-    if run then runs[#runs + 1] = run end
-  end
-  return runs
-end
-
-local function start(claim, run, node)
-  node.attempt = node.attempt + 1
-  change(run, node, N.RUNNING)
-  if run.status == R.PENDING then
-    run.status = R.RUNNING
-  end
-  run.started = run.started or now
-  local ordinal = #claim.pieces
-  claim.pieces[ordinal + 1] = pack('>I6I4I4', run.number, node.i, node.attempt)
-  note(run, K.claimed, node.i, node.attempt)
-  return new_attempt(run, claim, ordinal, node.i, node.attempt)
-end
-
-local function take(op)
-  local claim, taken = nil, 0
-  local named = not op.serves and named_runs(op)
-  if op.serves then update_marks() end
-  for k = 1, #op.lanes, 2 do
-    local number, limit = lane_number(op.lanes[k].text), min(op.lanes[k + 1], LIMIT_NODES)
-    local lane = 2 * number + op.lanes[k].suspect
-    local wanted = limit - taken
-    if number >= 0 and wanted > 0 then
-      local runs = named or serving_runs(op, lane, wanted)
-      for r = 1, #runs do
-        local run = runs[r]
-        if wanted <= 0 then break end
-        if (run.ready[lane] or 0) > 0 then
-          local indexes = first_ready(run, lane, wanted)
-          want_nodes(run, indexes)
-          want_cells(graph_of(run), indexes)
-          if #indexes > 0 and not claim then claim = new_claim(op.claim, op.worker) end
-          for n = 1, #indexes do start(claim, run, get_node(run, indexes[n])) end
-          taken, wanted = taken + #indexes, wanted - #indexes
-        end
-      end
-    end
-  end
-  if claim then set_running(claim, taken) end
-end
-
--- The output of a completed node: its latest attempt is the completed one.
-local function output_of(run, i)
-  local node = get_node(run, i)
-  if node.status ~= N.COMPLETED then return nil end
-  local attempt = get_attempt(run, i, node.attempt)
-  return attempt and attempt.status == A.COMPLETED and attempt.output or nil
-end
-
-local function grant_of(attempt)
-  local run = attempt.run
-  local node, inputs = get_node(run, attempt.i), {}
-  local needs = needs_of(graph_of(run), attempt.i)
-  if #needs > 1 then
-    needs = {unpack(needs)}
-    sort(needs)
-  end
-  for k = 1, #needs do
-    local output = output_of(run, needs[k])
-    if output then
-      ask_blob(run, output)
-      insert(inputs, needs[k])
-      insert(inputs, output)
-    end
-  end
-  return {
-    attempt.ordinal, run.id, attempt.i, attempt.number, node.failures, node.losses, node.generation, run.heals, node.postponed,
-    inputs,
-  }
-end
-
-claim_nodes = function(op)
-  local worker = get_worker(op.worker)
-  if not worker or worker.lease_until <= now then return refused('lease_expired') end
-  local claim = get_claim(op.claim)
-  if not claim then
-    release_any()
-    take(op)
-    claim = get_claim(op.claim)
-  end
-  local grants, rows, seen = {}, {}, {}
-  if claim then
-    local current = running_of(claim)
-    for k = 1, #current do
-      grants[k] = grant_of(current[k])
-      local run = current[k].run
-      if op.serves and not seen[run] then
-        seen[run] = true
-        insert(rows, run_row(run))
-      end
-    end
-  end
-  return {'claimed', grants, rows}
 end
 
 end

@@ -21,7 +21,7 @@ run_row = function(run)
   end
   local row = {
     run.id, run.workflow, run.digest, run.status, run.on_failure, run.gate, run.purpose or false, run.stopping and 1 or 0,
-    graph_of(run).total, run.open, run.active, run.failed, run.seq, run.started or false, run.ended or false,
+    get_graph(run.digest).total, run.open, run.active, run.failed, run.seq, run.started or false, run.ended or false,
     run.deadline or false, run.heals, run.tolerated, run.number,
   }
   for _, name in ipairs(ROW_TEXTS) do insert(row, run.texts[name] or false) end
@@ -71,6 +71,27 @@ function reading.list_runs(q, most)
     if #page < 100 then return {rows, 0, false} end
     if looked >= most then return {rows, 0, (unpack_bytes('>I6', before))} end
   end
+end
+
+-- In the order in which they ended. At most `most` runs are looked at; then the answer says where to go on.
+function reading.list_ended(q, most)
+  local rows, looked, after = {}, 0, q.number < 0 and pack('>I7', q.at) or pack('>I7I6', q.at, q.number)
+  while #rows < q.limit do
+    local page = call('ZRANGEBYLEX', P .. 'ended', '(' .. after, '+', 'LIMIT', 0, 100)
+    for k = 1, #page do
+      if #rows == q.limit then break end
+      after, looked = page[k], looked + 1
+      local run = get_numbered((unpack_bytes('>I6', page[k], 8)))
+      if matches(run, q) then insert(rows, run_row(run)) end
+      S.runs[run.number] = nil
+    end
+    if #page < 100 then break end
+    if looked >= most then
+      local at, number = unpack_bytes('>I7I6', after)
+      return {rows, at, number}
+    end
+  end
+  return {rows, false, false}
 end
 
 -- Raw cells of neighbouring nodes, and what else is known of those that have more.

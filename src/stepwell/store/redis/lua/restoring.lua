@@ -6,7 +6,7 @@ do
 
 local function restored_run(op)
   local graph, run = get_graph(op.digest), remember(new_run(next_number('runs')))
-  run.fresh, run.before = true, {lanes = {}}
+  run.fresh = true
   run.id, run.workflow, run.digest, run.on_failure = op.run, op.workflow, op.digest, op.on_failure
   run.order = op.urgency .. run.packed
   run.status, run.gate, run.stopping, run.reported, run.deadline = op.status, G.HELD, false, 0, op.deadline
@@ -43,7 +43,7 @@ local function restore_nodes(run, rows)
       run.loaded = run.loaded + 1
       touch(run, row)
       if due then set_due(run, row, due) end
-      if row.status == N.READY then mark_ready(run, row, true) end
+      if row.status == N.READY then mark_ready(run, row.i, row.suspect, true) end
       if row.status < N.COMPLETED then counts[1] = counts[1] + 1 end
       if is_active(row.status) then counts[2] = counts[2] + 1 end
       if is_failed(row.status) then counts[3] = counts[3] + 1 end

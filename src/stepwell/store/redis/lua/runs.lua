@@ -14,7 +14,8 @@ local function packed_time(value) return value and value + 1 or 0 end
 
 local function new_run(number)
   return {
-    number = number, name = int(number), packed = pack('>I6', number), nodes = {}, touched = {}, attempts = {}, attempts_touched = {},
+    number = number, name = int(number), packed = pack('>I6', number), nodes = {}, cells = {}, low = 1, high = 0, text = '',
+    touched = {}, attempts = {}, attempts_touched = {}, values = {}, values_touched = {},
     journal = {}, texts = {}, texts_touched = {}, ready = {}, queues = {}, lane_names = {}, lines = {}, derived = '', was_derived = '',
   }
 end
@@ -25,39 +26,16 @@ local function remember(run)
   return run
 end
 
-local function mark_of(run, at) return at and timed(at, run.packed) end
-
--- Under which name a run with READY nodes in a lane is found.
-local function lane_name(run, lane)
-  local name = run.lane_names[lane]
-  if not name then
-    name = int(lane) .. ':' .. run.digest .. '\0' .. run.workflow
-    run.lane_names[lane] = name
-  end
-  return name
-end
-
--- What the indexes hold of a run: decided by its row, so that they can be compared before and after.
-local function marks_of(run)
-  if run.gone then return {lanes = {}} end
-  local open, held = run.gate == G.OPEN, run.gate == G.HELD
-  local marks = {
-    due = open and run.due_first and mark_of(run, run.due_first),
-    deadline = open and mark_of(run, run.deadline),
-    cancel = mark_of(run, run.cancel_at),
-    ended = run.status >= R.COMPLETED and mark_of(run, run.ended),
-    held = held and run.expires and mark_of(run, max(run.expires, run.reported)),
-    stopping = run.stopping and run.running > 0 and run.packed,
-    unfinished = run.status < R.COMPLETED and run.serving,
-    releasing = open and run.releasing and run.packed,
-    lanes = {},
+-- What marks are made of: as they are stored, to be compared with what the row says at the end.
+local function snapshot(run)
+  local ready = {}
+  for lane, count in pairs(run.ready) do ready[lane] = count end
+  return {
+    packed = run.packed, digest = run.digest, workflow = run.workflow, serving = run.serving, ready = ready, lane_names = {},
+    gate = run.gate, status = run.status, stopping = run.stopping, running = run.running, releasing = run.releasing,
+    due_first = run.due_first, deadline = run.deadline, cancel_at = run.cancel_at, expires = run.expires, reported = run.reported,
+    ended = run.ended,
   }
-  if open then
-    for lane, count in pairs(run.ready) do
-      if count > 0 then marks.lanes[lane_name(run, lane)] = true end
-    end
-  end
-  return marks
 end
 
 local function get_numbered(number)
@@ -74,16 +52,17 @@ local function get_numbered(number)
     run.orders, run.started, run.ended, run.deadline, run.cancel_at, run.expires, run.reported, run.due_first =
     unpack_bytes(RUN_CELL, f[1])
   run.stopping, run.releasing, run.requeue = flags % 2 == 1, flags % 4 >= 2, flags >= 4
-  for _, name in ipairs({'started', 'ended', 'deadline', 'cancel_at', 'expires', 'due_first'}) do run[name] = time_or_nil(run[name]) end
+  run.started, run.ended, run.deadline = time_or_nil(run.started), time_or_nil(run.ended), time_or_nil(run.deadline)
+  run.cancel_at, run.expires, run.due_first = time_or_nil(run.cancel_at), time_or_nil(run.expires), time_or_nil(run.due_first)
   for at = 1, #f[2], 6 do
     local lane, count = unpack_bytes('>I2I4', f[2], at)
     run.ready[lane] = count
   end
   run.id, run.workflow, run.digest, run.order, run.on_failure = f[3], f[4], f[5], f[6], f[7]
-  run.purpose, run.token = f[8] or nil, f[9] or nil
+  run.purpose, run.token, run.ready_text = f[8] or nil, f[9] or nil, f[2]
   run.stored_seq = run.seq
   run.serving, run.derived, run.was_derived = f[10], f[11] or '', f[11] or ''
-  run.before = marks_of(run)
+  run.was = snapshot(run)
   S.numbers[run.id] = number
   return remember(run)
 end
@@ -128,7 +107,7 @@ local function serving_of(run)
   return run.workflow .. '\0' .. (target and '1' .. target or '0') .. '\0' .. run.digest
 end
 
-local function graph_of(run) return get_graph(run.digest) end
+local function graph_of(run) return graph_in_use(run.digest) end
 
 -- Add to the journal; `seq` numbers the entries without a gap.
 local function note(run, kind, i, attempt, status)
@@ -165,32 +144,42 @@ local function read_node(run, i, text, at)
   return node
 end
 
+-- A node is a table when somebody asks for it with get_node; what can be done with its bytes is done with them (`cells`), which
+-- hold as long as there is no table. Where they stand: a text and a position in it.
+local function node_at(run, i)
+  local own = run.cells[i]
+  if own then return own, 1 end
+  if i >= run.low and i <= run.high then return run.text, (i - run.low) * NODE_CELL + 1 end
+  local text = call('GETRANGE', run_key('nodes', run), i * NODE_CELL, (i + 2) * NODE_CELL - 1) -- the next one is often its child
+  own = sub(text, 1, NODE_CELL)
+  run.cells[i] = own
+  if #text > NODE_CELL and not run.cells[i + 1] then run.cells[i + 1] = sub(text, NODE_CELL + 1) end
+  return own, 1
+end
+
 local function get_node(run, i)
   local node = run.nodes[i]
-  if not node then -- the next one is often its child
-    local text = call('GETRANGE', run_key('nodes', run), i * NODE_CELL, (i + 2) * NODE_CELL - 1)
-    node = read_node(run, i, text, 1)
+  if not node then
+    local text, at = node_at(run, i)
+    node = read_node(run, i, text, at)
     run.nodes[i] = node
-    if i + 1 < run.loaded and not run.nodes[i + 1] then run.nodes[i + 1] = read_node(run, i + 1, text, NODE_CELL + 1) end
   end
   return node
 end
 
-local function want_nodes(run, indexes)
-  local missing, low, high = {}, math.huge, -1
-  for k = 1, #indexes do
-    local i = indexes[k]
-    if not run.nodes[i] then
-      missing[#missing + 1] = i
-      low, high = min(low, i), max(high, i)
-    end
-  end
-  if #missing < 2 or high - low > 4 * #missing + 32 then return end
-  local text = call('GETRANGE', run_key('nodes', run), low * NODE_CELL, (high + 1) * NODE_CELL - 1)
-  for k = 1, #missing do
-    local i = missing[k]
-    run.nodes[i] = read_node(run, i, text, (i - low) * NODE_CELL + 1)
-  end
+local function status_of(run, i)
+  local node = run.nodes[i]
+  if node then return node.status end
+  local text, at = node_at(run, i)
+  return byte(text, at) % 16
+end
+
+local function want_nodes(run, indexes, all_between)
+  local low, high = span_of(indexes)
+  if all_between then low, high = indexes[1], indexes[2] end
+  if low > high or low >= run.low and high <= run.high then return end
+  run.text = call('GETRANGE', run_key('nodes', run), low * NODE_CELL, (high + 1) * NODE_CELL - 1)
+  run.low, run.high = low, low + floor(#run.text / NODE_CELL) - 1
 end
 
 local function touch(run, node)
@@ -198,25 +187,22 @@ local function touch(run, node)
   run.changed = true
 end
 
-local function lane_of(run, node)
-  local lane = graph_cell(graph_of(run), node.i).lane
-  return 2 * lane + (node.suspect and 1 or 0)
-end
-
 -- READY nodes of a run in one lane, by rank, as (rank, node). What this call has put there or taken away is kept apart.
 local function queue_of(run, lane)
   local queue = run.queues[lane]
   if not queue then
-    queue = {key = run_key('ready:' .. int(lane), run), put = {}, size = 0, added = 0}
+    queue = {key = run_key('ready:' .. int(lane), run), put = {}, size = 0, added = 0, cut = 0}
     run.queues[lane] = queue
   end
   return queue
 end
 
-local function mark_ready(run, node, there)
+local function mark_ready(run, i, suspect, there)
   if run.requeue then return end -- they are filled when the gate opens
-  local lane = lane_of(run, node)
-  local queue, member = queue_of(run, lane), pack('>I4I4', graph_cell(graph_of(run), node.i).rank, node.i)
+  local text, at = cell_at(graph_of(run), i)
+  local rank, lane = unpack_bytes('>I4I2', text, at)
+  lane = 2 * lane + (suspect and 1 or 0)
+  local queue, member = queue_of(run, lane), pack('>I4I4', rank, i)
   if queue.put[member] == not there then -- it is as it was before this call
     queue.put[member], queue.size = nil, queue.size - 1
   else
@@ -234,33 +220,48 @@ end
 
 local function queue_again(run, node)
   run.requeue = false
-  mark_ready(run, node, true)
+  mark_ready(run, node.i, node.suspect, true)
   run.requeue = true
 end
 
--- The first nodes of a queue. Ranks are sorted as numbers: that is fast, and no two nodes of a graph have the same.
-local function first_ready(run, lane, count)
+-- The first nodes of a queue, which are taken out of it. Ranks are sorted as numbers: that is fast, and no two nodes of a graph
+-- have the same. What is stored is cut off at the beginning, if nothing else has happened to the queue in this call.
+local function take_ready(run, lane, count)
   local queue = queue_of(run, lane)
-  local ranks, found = {}, {}
-  local function add(member)
-    local rank, i = unpack_bytes('>I4I4', member)
-    ranks[#ranks + 1] = rank
-    found[rank] = i
-  end
+  local indexes, ready = {}, run.ready[lane]
   -- When all that is READY came in this call, nothing is stored.
-  local fresh = queue.size == queue.added and queue.added == run.ready[lane]
-  local stored = fresh and {} or call('ZRANGE', queue.key, 0, count + queue.size - 1)
-  for k = 1, #stored do
-    if queue.put[stored[k]] == nil then add(stored[k]) end
-  end
-  if queue.size > 0 then
-    for member, there in pairs(queue.put) do
-      if there then add(member) end
+  local fresh = queue.size == queue.added and queue.added == ready and queue.cut == 0
+  local stored = fresh and NOTHING or call('ZRANGE', queue.key, queue.cut, queue.cut + count + queue.size - 1)
+  if queue.size == 0 then
+    for k = 1, #stored do
+      local _, i = unpack_bytes('>I4I4', stored[k])
+      indexes[k] = i
     end
-    sort(ranks)
+    queue.cut = queue.cut + #stored
+    queue.added = queue.added - #stored
+    run.ready[lane] = ready - #stored
+    return indexes
   end
-  local indexes = {}
-  for k = 1, min(count, #ranks) do indexes[k] = found[ranks[k]] end
+  local ranks, found = {}, {}
+  for k = 1, #stored do
+    local rank, i = unpack_bytes('>I4I4', stored[k])
+    if queue.put[stored[k]] == nil then
+      ranks[#ranks + 1] = rank
+      found[rank] = i
+    end
+  end
+  for member, there in pairs(queue.put) do
+    if there then
+      local rank, i = unpack_bytes('>I4I4', member)
+      ranks[#ranks + 1] = rank
+      found[rank] = i
+    end
+  end
+  if #ranks > 1 then sort(ranks) end
+  for k = 1, min(count, #ranks) do
+    indexes[k] = found[ranks[k]]
+    mark_ready(run, indexes[k], lane % 2 == 1, false)
+  end
   return indexes
 end
 
@@ -282,14 +283,14 @@ local function change(run, node, status)
   local was = node.status
   if was ~= status then
     run.derived = '' -- what was derived so far may no longer hold
-    if was == N.READY then mark_ready(run, node, false) end
+    if was == N.READY then mark_ready(run, node.i, node.suspect, false) end
     if was >= N.COMPLETED then run.open = run.open + 1 end
     if status >= N.COMPLETED then run.open = run.open - 1 end
     run.active = run.active + (is_active(status) and 1 or 0) - (is_active(was) and 1 or 0)
     run.failed = run.failed + (is_failed(status) and 1 or 0) - (is_failed(was) and 1 or 0)
     run.running = run.running + (status == N.RUNNING and 1 or 0) - (was == N.RUNNING and 1 or 0)
     node.status = status
-    if status == N.READY then mark_ready(run, node, true) end
+    if status == N.READY then mark_ready(run, node.i, node.suspect, true) end
   end
   touch(run, node)
 end

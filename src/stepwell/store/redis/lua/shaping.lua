@@ -1,25 +1,25 @@
 -- Ops that change what a run is: creation, switching graphs, sharing, gates, rewrites, deletion.
 
-local create, add_nodes, switch_graph, share, hold_gate, rewrite, lines_of, former_graphs -- what later files use; the rest is of this file
+local lines_of, former_graphs -- what later files use; the rest is of this file
 
 do
 
 -- Add the next nodes; after the last open the gate, or hold it for what a fork shares.
 local function load_nodes(run)
-  local graph = graph_of(run)
+  local graph = get_graph(run.digest)
   local first, stop = run.loaded, min(run.loaded + LIMIT_NODES, graph.total)
   local indexes = {}
   for i = first, stop - 1 do indexes[#indexes + 1] = i end
   want_cells(graph, indexes)
   for i = first, stop - 1 do
-    local parents = graph_cell(graph, i).parents
+    local parents = parent_count(graph, i)
     local node = {
       i = i, status = parents > 0 and N.PENDING or N.READY, attempt = 0, waiting = parents, live = parents, suspect = false,
       failures = 0, losses = 0, postponed = 0, generation = 0,
     }
     run.nodes[i] = node
     touch(run, node)
-    if parents == 0 then mark_ready(run, node, true) end
+    if parents == 0 then mark_ready(run, i, false, true) end
   end
   run.loaded = stop
   if stop == graph.total then
@@ -33,7 +33,7 @@ local function load_nodes(run)
   end
 end
 
-create = function(op)
+ops.create = function(op)
   local run = get_run(op.run)
   local key = op.key and op.workflow .. '\0' .. op.key
   if not run and key then
@@ -46,13 +46,13 @@ create = function(op)
   end
   if run then
     if run.workflow ~= op.workflow or text(run, 'input') ~= op.input then return refused('conflict', run.id) end
-    return {'created', run.id, 1, run.loaded, graph_of(run).total}
+    return {'created', run.id, 1, run.loaded, get_graph(run.digest).total}
   end
   local graph = get_graph(op.digest)
   if not graph then return refused('unknown', 'graph ' .. op.digest) end
   if graph.loaded < graph.total then return refused('incomplete', 'graph ' .. op.digest) end
   run = remember(new_run(next_number('runs')))
-  run.fresh, run.before, run.stored_seq = true, {lanes = {}}, 0
+  run.fresh, run.stored_seq = true, 0
   run.id, run.workflow, run.digest, run.on_failure = op.run, op.workflow, op.digest, op.on_failure
   run.order = op.urgency .. run.packed
   run.status, run.gate, run.stopping, run.expires, run.reported = R.PENDING, G.HELD, false, now + LOAD_LEASE, 0
@@ -81,13 +81,13 @@ create = function(op)
   return {'created', run.id, 0, run.loaded, graph.total}
 end
 
-add_nodes = function(op)
+ops.add_nodes = function(op)
   local run = get_run(op.run)
   if not run then return refused('unknown', op.run) end
   if op.start > run.loaded then return refused('incomplete', 'the nodes before ' .. int(op.start) .. ' are not there yet') end
   local repeated = op.start < run.loaded
   if not repeated and run.purpose == 'load' then load_nodes(run) end
-  return {'created', run.id, repeated and 1 or 0, run.loaded, graph_of(run).total}
+  return {'created', run.id, repeated and 1 or 0, run.loaded, get_graph(run.digest).total}
 end
 
 local function held_by(run, token) return run.gate == G.HELD and run.token == token end
@@ -98,7 +98,7 @@ former_graphs = function(run)
   return digests
 end
 
-switch_graph = function(op)
+ops.switch_graph = function(op)
   local run, graph = get_run(op.run), get_graph(op.digest)
   if not run or not graph then return refused('unknown', not run and op.run or 'graph ' .. op.digest) end
   if not held_by(run, op.token) then return refused('gate_lost') end
@@ -123,7 +123,7 @@ switch_graph = function(op)
   run.derived = ''
   if op.start == run.loaded then
     for i = op.start, min(op.start + LIMIT_NODES, graph.total) - 1 do
-      local parents = graph_cell(graph, i).parents
+      local parents = parent_count(graph, i)
       local node = {
         i = i, status = N.PENDING, attempt = 0, waiting = parents, live = parents, suspect = false,
         failures = 0, losses = 0, postponed = 0, generation = 0,
@@ -178,7 +178,7 @@ local function share_one(run, node, theirs, claim, ordinal)
 end
 
 -- rows: index and number, one after the other, each index once.
-share = function(op)
+ops.share = function(op)
   local run, origin = get_run(op.run), get_run(op.origin)
   if not run or not origin then return refused('unknown', not run and op.run or op.origin) end
   if not held_by(run, op.token) then return refused('gate_lost') end
@@ -214,7 +214,7 @@ local function refuse_gate(op, run)
   if held and not op.resume then return refused('incomplete', run.purpose or '') end
 end
 
-hold_gate = function(op)
+ops.hold_gate = function(op)
   local run = get_run(op.run)
   if not run then return refused('unknown', op.run) end
   if held_by(run, op.token) then return {'gate_taken', news_of(run)} end
@@ -259,20 +259,12 @@ end
 local CHANGED = 4 -- a node that is changed takes as long as so many that are not
 local AT_ONCE = 500 -- parents, and nodes
 
-local function status_of(run, i) return (run.nodes[i] or get_node(run, i)).status end
-
 -- Of some parents of a node: how many are to be waited for, and how many were not skipped.
 local function count_parents(run, parents)
-  local waiting, live, low, high = 0, 0, math.huge, -1
-  if #parents > 4 then
-    for k = 1, #parents do low, high = min(low, parents[k]), max(high, parents[k]) end
-  end
-  local near = #parents > 4 and high - low <= 4 * #parents + 32
-  local text = near and call('GETRANGE', run_key('nodes', run), low * NODE_CELL, (high + 1) * NODE_CELL - 1)
+  local waiting, live = 0, 0
+  if #parents > 100 then want_nodes(run, parents) end
   for k = 1, #parents do
-    local i = parents[k]
-    local node = run.nodes[i]
-    local status = node and node.status or text and byte(text, (i - low) * NODE_CELL + 1) % 16 or status_of(run, i)
+    local status = status_of(run, parents[k])
     if status ~= N.SKIPPED then
       live = live + 1
       if status ~= N.COMPLETED then waiting = waiting + 1 end
@@ -282,16 +274,15 @@ local function count_parents(run, parents)
 end
 
 -- Whether that changed anything.
-local function set_counters(run, i, waiting, live, text, at)
-  local node = run.nodes[i]
-  if not node then
+local function set_counters(run, i, waiting, live)
+  if not run.nodes[i] then
+    local text, at = node_at(run, i)
     local flags, _, stored_waiting, stored_live = unpack_bytes('>BI4I4I4', text, at)
     local status = flags % 16
     local right = status > N.READY or (status == N.READY) == (waiting == 0) and not (status == N.READY and run.requeue)
     if right and stored_waiting == waiting and stored_live == live then return false end
-    node = read_node(run, i, text, at)
-    run.nodes[i] = node
   end
+  local node = get_node(run, i)
   node.waiting, node.live = waiting, live
   touch(run, node)
   if node.status <= N.READY then
@@ -310,20 +301,20 @@ local function derive(run)
   else
     i, from, waiting, live = unpack_bytes('>I4I4I4I4', run.derived)
   end
-  local left, first, stop, text = DERIVED, i, i, nil
+  local left, stop = DERIVED, i
   while i < run.loaded and left > 0 do
     if i == stop then
       local indexes = {}
-      first, stop = i, min(run.loaded, i + AT_ONCE)
-      for k = first, stop - 1 do indexes[#indexes + 1] = k end
+      stop = min(run.loaded, i + AT_ONCE)
+      for k = i, stop - 1 do indexes[#indexes + 1] = k end
       want_cells(graph, indexes)
-      text = call('GETRANGE', run_key('nodes', run), first * NODE_CELL, stop * NODE_CELL - 1)
+      want_nodes(run, indexes)
     end
     local parents = some_parents(graph, i, from, AT_ONCE)
     local more_waiting, more_live = count_parents(run, parents)
     waiting, live, left, from = waiting + more_waiting, live + more_live, left - 1 - #parents, from + #parents
-    if from == graph_cell(graph, i).parents then
-      if set_counters(run, i, waiting, live, text, (i - first) * NODE_CELL + 1) then left = left - CHANGED end
+    if from == parent_count(graph, i) then
+      if set_counters(run, i, waiting, live) then left = left - CHANGED end
       i, from, waiting, live = i + 1, 0, 0, 0
     end
   end
@@ -372,7 +363,7 @@ local function illegal_finish(run, op)
   end
 end
 
-rewrite = function(op)
+ops.rewrite = function(op)
   local run = get_run(op.run)
   if not run then return refused('unknown', op.run) end
   if not held_by(run, op.token) then return refused('gate_lost') end

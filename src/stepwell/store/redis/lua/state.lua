@@ -8,14 +8,15 @@
 
 -- While a library is loaded it sees none of what Lua and the server offer, so these are set when a call begins.
 local call, pack, unpack_bytes
-local byte, sub, rep, format, floor, min, max, insert, concat, sort
+local byte, sub, rep, char, format, floor, min, max, insert, concat, sort
 local P, now -- the prefix of every key, and the time of this call
 local S      -- everything that was read or changed
+local ops = {} -- what a batch may ask for: a chunk of Lua has at most 200 local names
 
 local function begin(marker, offset)
   if not call then
     call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack
-    byte, sub, rep, format = string.byte, string.sub, string.rep, string.format
+    byte, sub, rep, char, format = string.byte, string.sub, string.rep, string.char, string.format
     floor, min, max, insert, concat, sort = math.floor, math.min, math.max, table.insert, table.concat, table.sort
   end
   P = sub(marker, 1, -7)
@@ -25,6 +26,9 @@ local function begin(marker, offset)
     local time = call('TIME')
     now = tonumber(time[1]) * 1000000 + tonumber(time[2]) + tonumber(offset)
   end
+end
+
+local function new_state()
   S = {
     runs = {}, numbers = {}, run_order = {}, graphs = {}, claims = {}, workers = {}, indexes = {}, index_order = {},
     names = {}, records = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},

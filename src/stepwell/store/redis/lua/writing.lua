@@ -6,13 +6,14 @@ do
 
 local function write_run(run)
   local ready = {}
-  for lane, count in pairs(run.ready) do insert(ready, pack('>I2I4', lane, count)) end
+  for lane, count in pairs(run.ready) do ready[#ready + 1] = pack('>I2I4', lane, count) end
+  ready = concat(ready)
   local fields = {
     'cell', pack(RUN_CELL, run.status, run.gate, (run.stopping and 1 or 0) + (run.releasing and 2 or 0) + (run.requeue and 4 or 0), run.open, run.active, run.failed, run.running,
       run.tolerated, run.seq, run.loaded, run.heals, run.orders, packed_time(run.started), packed_time(run.ended),
       packed_time(run.deadline), packed_time(run.cancel_at), packed_time(run.expires), run.reported, packed_time(run.due_first)),
-    'ready', concat(ready),
   }
+  if ready ~= run.ready_text then fields[3], fields[4] = 'ready', ready end
   local gone = {}
   if run.derived ~= run.was_derived then set_text(run, 'derived', run.derived ~= '' and run.derived or nil) end
   for name in pairs(run.texts_touched) do
@@ -35,6 +36,7 @@ local function write_nodes(run)
   local rare, plain = {}, {}
   write_cells(run_key('nodes', run), NODE_CELL, run.touched, function(i)
     local node = run.nodes[i]
+    if not node then return run.cells[i] end
     local more = node.failures > 0 or node.losses > 0 or node.postponed > 0 or node.generation > 0 or node.due or node.reason
     if more then
       insert(rare, pack('>I4', i))
@@ -51,10 +53,16 @@ local function write_nodes(run)
 end
 
 local function write_attempts(run)
-  local values = {}
+  local values, count = {}, 0
+  for name in pairs(run.values_touched) do
+    if not run.attempts_touched[name] then
+      values[count + 1], values[count + 2] = name, run.values[name]
+      count = count + 2
+    end
+  end
   for name, attempt in pairs(run.attempts_touched) do
-    insert(values, name)
-    insert(values, packed_attempt(attempt))
+    values[count + 1], values[count + 2] = name, packed_attempt(attempt)
+    count = count + 2
   end
   send_many('HSET', run_key('attempts', run), values)
   values = {}
@@ -67,6 +75,7 @@ end
 
 local function write_queues(run)
   for _, queue in pairs(run.queues) do
+    if queue.cut > 0 then call('ZREMRANGEBYRANK', queue.key, 0, queue.cut - 1) end
     if queue.size > 0 then write_index(queue) end
   end
 end
@@ -94,7 +103,7 @@ local function write_workers()
 end
 
 write_all = function()
-  update_all_marks()
+  update_marks()
   for k = 1, #S.later do
     local command = S.later[k]
     if type(command[1]) == 'function' then

@@ -9,9 +9,9 @@ from rich.cells import cell_len
 
 from ...clock import SECOND
 from ...model import AttemptRow, AttemptStatus
-from .screen import shortened
+from ...words import duration
+from .styles import shortened
 from .tree import Row
-from .words import duration
 
 ROWS_UP_TO = 20
 """Of a run that is not shown whole: its longest rows."""

@@ -9,11 +9,10 @@ follow from it. A chain costs one transaction a node, a wide graph few in all.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
 
 from ...errors import NotStored
 from ...ids import AttemptId, ClaimId, RunId, WorkerId
@@ -40,19 +39,12 @@ from ...model import (
 )
 from ..bodies.held import Held, RunFacts
 from ..bodies.log_lines import Lines
-from ..bodies.run_queue import RunQueue, first_of
 from .backpressure import KINDS, Pressure, RunPressure
-from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission, Window, windows
-from .claim_ahead import Pace
+from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission
+from .claims import Claims
 from .counters import Counters
-from .rejected_ops import FIRST_PAUSE, Apart, Isolation, Rejected, in_words
-
-SERVED_EVERY = 50_000
-"""At the latest after this many microseconds of work on runs that it knows, it looks for those that others started."""
-DRAIN_FOR = 10_000_000
-"""For so many microseconds at most nothing is claimed so that a suspect can run alone. Then it runs beside what is left."""
-POOLS = {kind: (f"{kind}!", kind) for kind in KINDS}
-"""Of each kind of body. Careful ones come first: while others are claimed ahead no slot would ever be free for them."""
+from .ready_runs import POOLS, ReadyRuns
+from .rejected_ops import FIRST_PAUSE, Isolation, Rejected, in_words
 
 
 class Scheduler:
@@ -69,13 +61,12 @@ class Scheduler:
         self.worker = worker
         self._takes = takes or StoreLimits()
         """How much its store takes at once."""
-        self.queues = queues
-        """The queues it takes nodes from; None: all."""
         self.limits = limits
-        self.facts: dict[RunId, RunFacts] = {}
+        self.pressure = Pressure()
+        self.claims = Claims(worker, new_claim_id, limits, ReadyRuns(queues, self.pressure), self._takes)
+        self._ready, self._slots, self._suspects = self.claims.ready, self.claims.slots, self.claims.suspects
+        self.facts = self.claims.facts
         self.held: dict[AttemptId, Held] = {}
-        self.serves: dict[tuple[str, str], frozenset[Lane]] = {}
-        """(workflow, digest) pairs it works for, with the lanes of their graphs, also when others started the run."""
         self.closing = False
         self.leased = True
         """False from a refusal for want of a lease until it is held again: claims would only be refused."""
@@ -83,42 +74,17 @@ class Scheduler:
         """Too many bodies did not end in time; nothing more is claimed until some of them do."""
         self.resting = False
         """It claims nothing because whoever drives it has not asked it to work."""
-        self.pressure = Pressure()
         self.counters = Counters()
         self.lines = Lines()
         """What bodies have said and nobody has committed yet."""
-        self._new_claim_id = new_claim_id
         self._submissions: deque[Submission] = deque()
         self._settlements: deque[tuple[Held, Settle]] = deque()
         self._in_flight: CommitBatch | None = None
         self._again: deque[CommitBatch] = deque()
         """Batches that the store did not take, or parts of them, in order: sent before anything else."""
         self._isolation = Isolation()
-        self._ready_runs: defaultdict[str, RunQueue] = defaultdict(RunQueue)
-        """By pool: the runs that may have READY nodes in it."""
-        self._ready_pools: set[str] = set()
-        """Those in which there is one."""
-        self._marked_meanwhile: set[RunId] = set()
-        """Runs that may have become READY after the batch in flight was sent: its answer says nothing about that."""
         self._known = 0
         """How many runs it has known."""
-        self._windows: deque[Window] = deque()
-        """Where it still has to look for READY nodes of the workflows it serves."""
-        self._served_at = 0
-        self._contended: list[ClaimScope] = []
-        """Where a claim left out runs that others held at that moment."""
-        self._suspect_scopes: list[str] = []
-        """Where to look: among the runs it knows, among those it serves."""
-        self._draining_since: int | None = None
-        self._drained = False
-        """Nothing more is claimed until a suspect was; it has waited long enough for what is held."""
-        self._suspects = 0
-        self._lanes: dict[frozenset[Lane], dict[str, tuple[Lane, ...]]] = {}
-        self._slots = {kind: limits.of(kind) for kind in KINDS}
-        self._counts = dict.fromkeys(KINDS, 0)
-        self._full: set[str] = set()
-        """The kinds of bodies of which all slots are taken."""
-        self._pace = {kind: Pace() for kind in KINDS}
 
     # What happens to the scheduler
 
@@ -129,7 +95,7 @@ class Scheduler:
         """A body has ended. Its settlement goes into the next commit."""
         held.over = True
         self._settlements.append((held, settle))
-        self._pace[held.spec.body].count(now)
+        self._slots.finished(held.spec.body, now)
         self._leave(held)
 
     def with_lines(self, held: Held, settle: Settle) -> list[Op]:
@@ -146,7 +112,7 @@ class Scheduler:
         run, late = held.answer.run, held.over
         if not late:  # else its time was up at the same moment, and what was said then is refused
             held.over = True
-            self._pace[held.spec.body].count(now)
+            self._slots.finished(held.spec.body, now)
             self._leave(held)
             held.facts.held -= 1
             self.counters.settled += 1
@@ -155,6 +121,15 @@ class Scheduler:
             self.facts[run.run_id].active = run.active
             self._add_ready(run.run_id)
         return CommitResult(news={run.run_id: run}, settled=[] if late else [(held, settle, True)])
+
+    @property
+    def serves(self) -> dict[tuple[str, str], frozenset[Lane]]:
+        """(workflow, digest) pairs it works for, with the lanes of their graphs."""
+        return self.claims.serves
+
+    @serves.setter
+    def serves(self, pairs: dict[tuple[str, str], frozenset[Lane]]) -> None:
+        self.claims.serves = pairs
 
     def know(self, facts: RunFacts) -> None:
         """From now on this worker works on this run."""
@@ -169,42 +144,37 @@ class Scheduler:
 
     def look_around(self) -> None:
         """Runs of the workflows it serves may have READY nodes."""
-        self._windows = deque(windows(self.serves, self._by_pool))
+        self._ready.serve(self.serves)
         if self.serves:
             self.look_for_suspects()
 
     def look_again(self) -> None:
         """Runs that others held a moment ago may be free now."""
-        for asked in self._contended:
+        contended, self._ready.contended = self._ready.contended, []
+        for asked in contended:
             self.mark_ready(asked.runs)
             if asked.suspect:
                 self.look_for_suspects()
-        if any(asked.window is not None for asked in self._contended):
-            self._windows = deque(windows(self.serves, self._by_pool))
-        self._contended.clear()
+        if any(asked.window is not None for asked in contended):
+            self._ready.serve(self.serves)
 
     def look_for_suspects(self) -> None:
         """Some node may have lost several workers: look for it as soon as nothing else is at work."""
-        self._suspect_scopes = ["known", "served"]
+        self._suspects.look()
 
     @property
     def would_drain(self) -> bool:
         """It would look for suspects, if it did not hold anything else."""
-        return bool(self._suspect_scopes and self.held) and self._draining_since is None and not self._suspects
+        suspects = self._suspects
+        return bool(suspects.scopes and self.held) and not (suspects.draining() or suspects.held)
 
     def suspects(self) -> ListReady:
         """Whether there are any, as a question to the store."""
-        graphs = (*(facts.graph.lanes for facts in self.facts.values()), *self.serves.values())
-        return ListReady(self._suspect_lanes(graphs), tuple(self.facts), tuple(sorted(self.serves)), limit=1)
-
-    def _draining(self) -> bool:
-        return self._draining_since is not None
+        return self.claims.ask_for_suspects()
 
     def drain(self, now: int) -> None:
         """There is a suspect: claim nothing else until it has its turn."""
-        self.look_for_suspects()
-        if self._draining_since is None:
-            self._draining_since = now
+        self._suspects.drain(now)
 
     def apply_news(self, news: Iterable[RunNews]) -> list[HeldGate]:
         """How runs stand now. Those that ended are forgotten; gates that closed on a failure are returned."""
@@ -221,8 +191,7 @@ class Scheduler:
 
     def forget(self, run: RunId) -> None:
         self.facts.pop(run, None)
-        for pool in [*self._ready_pools]:
-            self._discard_ready(pool, run)
+        self._ready.forget(run)
 
     def holding(self) -> tuple[AttemptId, ...] | None:
         """Every attempt that stands under this worker's lease, for its renewal; None while a claim is on its way."""
@@ -235,7 +204,7 @@ class Scheduler:
 
     def count(self, kind: str) -> int:
         """How many attempts with this kind of body are held."""
-        return self._counts[kind]
+        return self._slots.counts[kind]
 
     @property
     def settling(self) -> Sequence[Held]:
@@ -250,11 +219,11 @@ class Scheduler:
     def surplus(self) -> dict[str, int]:
         """By queue: how many nodes at most wait in the store because all slots for them are taken here."""
         found: Counter[str] = Counter()
-        for pool in (pool for kind in self._full for pool in POOLS[kind]):
-            for run in self._ready_runs[pool]:
+        for pool in (pool for kind in self._slots.full for pool in POOLS[kind]):
+            for run in self._ready.by_pool[pool]:
                 facts = self.facts[run]
                 waiting = facts.active - facts.held
-                for lane in self._by_pool(facts.graph.lanes).get(pool, ()) if waiting > 0 else ():
+                for lane in self._ready.lanes_by_pool(facts.graph.lanes).get(pool, ()) if waiting > 0 else ():
                     found[lane.queue] += waiting
         return dict(found)
 
@@ -264,40 +233,36 @@ class Scheduler:
         """The next batch to commit, or None when one is in flight or there is nothing to say."""
         if self._in_flight is not None:
             return None
-        since = self._draining_since
-        self._drained = since is not None and now - since >= DRAIN_FOR
+        self._suspects.turn(now)
         batch = self._again.popleft() if self._again else self._isolated(now) if self._isolation.apart else None
         if batch is None and not self._nothing_to_say():
             batch = self._compose(now)
         if batch is None or not batch.ops:
-            if self._full or self.pressure.active:
+            if self._slots.full or self.pressure.active:
                 self._update_pressure(now)
             return None
         batch.since = now
         self._in_flight = batch
-        self._marked_meanwhile.clear()
+        self._ready.sent()
         return batch
 
     @property
     def quiet(self) -> bool:
         """There is nothing to say, and no pressure to look after."""
-        return not (self._full or self.pressure.active or self._again or self._contended) and self._nothing_to_say()
+        waiting = self._slots.full or self.pressure.active or self._again or self._ready.contended
+        return not waiting and self._nothing_to_say()
 
     def _nothing_to_say(self) -> bool:
         """Known without composing a batch: after every commit somebody asks for the next one."""
         return not (
-            self._submissions
-            or self._settlements
-            or self.lines.is_due
-            or self._windows
-            or (self._suspect_scopes and (self._drained or not self.held))
-            or self._ready_pools
+            self._submissions or self._settlements or self.lines.is_due or self.claims.are_due(busy=bool(self.held))
         )
 
     def committed(self, batch: CommitBatch, receipts: Sequence[Receipt], now: int) -> CommitResult:
         """The answers to a batch."""
         assert batch is self._in_flight, "only the batch in flight can land"
         self._in_flight = None
+        self._ready.landed()
         self.counters.committed(batch, now)
         result = CommitResult()
         at = 0
@@ -328,7 +293,7 @@ class Scheduler:
             facts = self.facts.get(run.run_id)
             if facts is not None:
                 facts.active = run.active
-        if self._full or self.pressure.active:
+        if self._slots.full or self.pressure.active:
             self._update_pressure(now)
         return result
 
@@ -336,6 +301,7 @@ class Scheduler:
         """The commit raised. The same batch is sent again, without what somebody waits for: all of those are told."""
         assert batch is self._in_flight, "only the batch in flight can fall"
         self._in_flight = None
+        self._ready.landed()
         self.counters.commits_failed += 1
         fallen = [batch, *self._again]
         told = [*(submission for each in fallen for submission in each.submissions), *self._submissions]
@@ -353,6 +319,7 @@ class Scheduler:
         """
         assert batch is self._in_flight, "only the batch in flight can fall"
         self._in_flight = None
+        self._ready.landed()
         self.counters.commits_failed += 1
         halves = batch.halves()
         if halves is not None:
@@ -368,8 +335,8 @@ class Scheduler:
             return [], self._isolation.not_settled(held, op, batch.apart, error, now)
         if isinstance(op, Claim):
             (asked,) = batch.claims
-            for pool in self._ready_runs if op.runs else dict(asked.pools):
-                self._mark_drained(pool, asked)
+            for pool in self._ready.by_pool if op.runs else dict(asked.pools):
+                self._ready.drained(pool, asked)
             return [], self._isolation.not_claimed(op, batch.apart, error, now, suspect=asked.suspect)
         return [], Rejected(
             f"a line of attempt {getattr(op, 'attempt', '?')} cannot be stored and is left out: {in_words(error)}"
@@ -394,28 +361,24 @@ class Scheduler:
             return None
         batch = CommitBatch([], [], [], apart=apart)
         if self._may_claim:
-            self._claim_apart(batch, apart, now)
+            self.claims.add_apart(batch, apart, now)
+            if batch.ops:
+                self.mark_ready(
+                    apart.runs
+                )  # what is not granted now is asked for as usual, if the store can do it again
         if batch.ops:
             return batch
         apart.due = now + FIRST_PAUSE  # there is no room
         self._isolation.add(apart)
         return None
 
-    def _claim_apart(self, batch: CommitBatch, apart: Apart, now: int) -> None:
-        graphs = {self.facts[run].graph.lanes for run in apart.runs} | {self.serves[pair] for pair in apart.serves}
-        scope = {"runs": apart.runs} if apart.runs else {"serves": apart.serves}
-        for kind, pools in POOLS.items():
-            own = [pool for pool in pools if any(pool in self._by_pool(lanes) for lanes in graphs)]
-            self._claim(batch, self._with_room(kind, own, now), graphs, **scope)
-        if batch.ops:
-            self.mark_ready(apart.runs)  # what is not granted now is asked for as usual, if the store can do it again
-
     def _compose(self, now: int) -> CommitBatch:
         batch = CommitBatch([], [], [])
-        if self._windows and now - self._served_at >= SERVED_EVERY and self._may_claim and not self._draining():
-            self._claim_served(batch, now)
+        may_claim = self._may_claim
+        if may_claim:
+            self.claims.add_served_first(batch, now)
             if batch.ops:
-                return batch  # a claim among all runs is a batch of its own
+                return batch
         while self._submissions:
             submission = self._submissions.popleft()
             batch.submissions.append(submission)
@@ -444,19 +407,23 @@ class Scheduler:
                 size += len(settle.output)
             batch.settling.append(held)
             settles.append(settle)
-            if held.facts.run_id in self.facts:
-                self._add_ready(held.facts.run_id)
+        self.mark_ready({held.facts.run_id for held in batch.settling})
         if lines:
             batch.lines = len(lines)
             batch.ops += lines
         batch.ops += settles
-        if self._may_claim:
-            self._add_claims(batch, now)
+        if may_claim:
+            self.claims.add(batch, now, busy=bool(self.held))
         return batch
 
     @property
     def _may_claim(self) -> bool:
-        return self.leased and not (self.closing or self.stalled or self.resting or self._suspects)
+        return self.leased and not (self.closing or self.stalled or self.resting or self._suspects.held)
+
+    def withdraw(self, kind: str) -> None:
+        """From now on nothing with this kind of body is claimed."""
+        self._ready.withdraw(kind)
+        self.look_around()
 
     def _remember(self, facts: RunFacts) -> None:
         """From now on it works on this run, which may have READY nodes."""
@@ -472,93 +439,7 @@ class Scheduler:
         """This run, which is known, may have READY nodes in any of its pools."""
         if self._isolation.apart and self._isolation.has_run(run):
             return
-        facts = self.facts[run]
-        for pool in self._by_pool(facts.graph.lanes):
-            self._ready_runs[pool].add(facts.place)
-            self._ready_pools.add(pool)
-            if self.pressure.ever:
-                self.pressure.entered(pool.rstrip("!"), run)
-        if self._in_flight is not None:
-            self._marked_meanwhile.add(run)
-
-    def _add_claims(self, batch: CommitBatch, now: int) -> None:
-        if self._draining():
-            self._claim_suspects(batch)
-            if self._draining() or batch.ops:
-                return
-        for kind, (careful, others) in POOLS.items():
-            if careful in self._ready_pools or others in self._ready_pools:
-                self._claim_known(batch, kind, now)
-        if self._windows and not batch.ops:
-            self._claim_served(batch, now)
-        self._claim_suspects(batch)
-
-    def _claim_known(self, batch: CommitBatch, kind: str, now: int) -> None:
-        pools = [pool for pool in POOLS[kind] if pool in self._ready_pools]
-        with_room = self._with_room(kind, pools, now)
-        if with_room:
-            runs = first_of([self._ready_runs[pool] for pool, _ in with_room], self._takes.runs)
-            self._claim(batch, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
-
-    def _claim_served(self, batch: CommitBatch, now: int) -> None:
-        """Look in one window, the next time in the one after it."""
-        self._served_at = now
-        for _ in range(len(self._windows)):
-            window = self._windows[0]
-            self._windows.rotate(-1)
-            for kind in KINDS:
-                pools = self._with_room(kind, [pool for pool in POOLS[kind] if pool in window.pools], now)
-                self._claim(batch, pools, window.graphs, window, serves=window.pairs)
-            if batch.ops:
-                return
-
-    def _with_room(self, kind: str, pools: list[str], now: int) -> tuple[tuple[str, int], ...]:
-        """Those of the pools for which there is room, with how much: for careful ones only what is free now."""
-        if not pools:
-            return ()
-        free = self._slots[kind] - self._counts[kind]
-        ahead = 0 if kind == "process" else min(self._pace[kind].recent(now), self.limits.queue_depth)
-        if (free if pools[0].endswith("!") else free + ahead) <= 0:
-            return ()
-        most = self._takes.nodes
-        return tuple([(pool, min(most, free if pool.endswith("!") else free + ahead)) for pool in pools])
-
-    def _claim(
-        self,
-        batch: CommitBatch,
-        pools: tuple[tuple[str, int], ...],
-        graphs: Iterable[frozenset[Lane]],
-        window: Window | None = None,
-        **scope: Any,
-    ) -> None:
-        """Ask for nodes of these pools. Limits are cumulative, so that all share the free slots."""
-        distinct = set(graphs)
-        wanted = tuple([(lane, limit) for pool, limit in pools for lane in self._lanes_of(pool, distinct)])
-        if wanted:
-            batch.claims.append(ClaimScope(pools, scope.get("runs", ()), window))
-            batch.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **scope))
-
-    def _lanes_of(self, pool: str, graphs: set[frozenset[Lane]]) -> Sequence[Lane]:
-        if len(graphs) == 1:
-            (only,) = graphs
-            return self._by_pool(only).get(pool, ())
-        return sorted({lane for lanes in graphs for lane in self._by_pool(lanes).get(pool, ())})
-
-    def _by_pool(self, lanes: frozenset[Lane]) -> dict[str, tuple[Lane, ...]]:
-        """The lanes of a graph in queues that it takes nodes from, by pool."""
-        found = self._lanes.get(lanes)
-        if found is None:
-            found = {}
-            for lane in sorted(lanes):
-                pool = f"{lane.body}!" if lane.careful else lane.body
-                if self.queues is None or lane.queue in self.queues:
-                    found[pool] = (*found.get(pool, ()), lane)
-            self._lanes[lanes] = found
-        return found
-
-    def _suspect_lanes(self, graphs: Iterable[frozenset[Lane]]) -> tuple[Lane, ...]:
-        own = {lane for lanes in set(graphs) for found in self._by_pool(lanes).values() for lane in found}
-        return tuple(sorted(lane._replace(suspect=True) for lane in own))
+        self._ready.add(self.facts[run])
 
     # Back-pressure
 
@@ -569,8 +450,8 @@ class Scheduler:
 
     def _update_pressure(self, now: int) -> None:
         """Notice where work waits in the store for want of room, and where it does no more."""
-        for kind, held in self._counts.items():
-            slots = self._slots[kind]
+        for kind, held in self._slots.counts.items():
+            slots = self._slots.most[kind]
             if held >= slots or kind in self.pressure.active:
                 self.counters.most_held[kind] = max(self.counters.most_held[kind], held)
                 self.pressure.update(kind, held, slots, partial(self._waiting, kind), now)
@@ -578,7 +459,7 @@ class Scheduler:
     def blocked_runs(self) -> dict[RunId, RunPressure]:
         """What back-pressure has cost the runs that it works on, or did until lately."""
         ready = (
-            (kind, run) for kind in KINDS for run in {run for pool in POOLS[kind] for run in self._ready_runs[pool]}
+            (kind, run) for kind in KINDS for run in {run for pool in POOLS[kind] for run in self._ready.by_pool[pool]}
         )
         return self.pressure.of_runs(ready) if self.pressure.ever else {}
 
@@ -586,30 +467,10 @@ class Scheduler:
         """Of each run that may have READY nodes for this kind: how many of its nodes may wait in the store, at most."""
         if self.closing:
             return
-        careful, others = (self._ready_runs[pool] for pool in POOLS[kind])
+        careful, others = (self._ready.by_pool[pool] for pool in POOLS[kind])
         for run in chain(careful, (run for run in others if run not in careful)):
             facts = self.facts[run]
             yield run, max(0, facts.active - facts.held)
-
-    def _claim_suspects(self, batch: CommitBatch) -> None:
-        while self._suspect_scopes and not batch.ops and (self._drained or not self.held):
-            self._claim_suspect(batch)
-
-    def _claim_suspect(self, batch: CommitBatch) -> None:
-        """A node that may have killed its worker is claimed alone, with nothing else at work."""
-        scope = self._suspect_scopes.pop(0)
-        if scope == "known":
-            lanes = self._suspect_lanes(facts.graph.lanes for facts in self.facts.values())
-            asked: dict[str, Any] = {"runs": tuple(self.facts)}
-        else:
-            lanes = self._suspect_lanes(self.serves.values())
-            asked = {"serves": tuple(sorted(self.serves))}
-        if not self._suspect_scopes:
-            self._draining_since = None  # it is the last place to look in
-        if lanes:
-            batch.claims.append(ClaimScope((), suspect=True))
-            wanted = tuple((lane, 1) for lane in lanes)
-            batch.ops.append(Claim(self._new_claim_id(), self.worker, wanted, **asked))
 
     def _answer(self, submission: Submission, receipts: list[Receipt], result: CommitResult) -> None:
         submission.receipts = receipts
@@ -643,12 +504,12 @@ class Scheduler:
         for pool, limit in asked.pools:
             taken += len(begun) if len(asked.pools) == 1 else sum(held.pool == pool for held in begun)
             if taken < limit:
-                self._mark_drained(pool, asked)
+                self._ready.drained(pool, asked)
         if receipt.contended:
-            self._contended.append(asked)
+            self._ready.contended.append(asked)
             result.contended = True
         if asked.suspect and begun:
-            self._draining_since = None
+            self._suspects.stop_draining()
 
     def knows(self, grant: Grant) -> bool:
         """It has the graph and the code of the run that a node was granted of, as the run is now."""
@@ -665,26 +526,6 @@ class Scheduler:
         ops: list[Op] = [Settle(grant.attempt, AttemptStatus.RELEASED, NodeStatus.READY) for grant in grants]
         self._submissions.append(Submission(ops))
 
-    def _discard_ready(self, pool: str, run: RunId) -> None:
-        waiting = self._ready_runs[pool]
-        waiting.discard(run)
-        if not waiting:
-            self._ready_pools.discard(pool)
-        if self.pressure.ever:
-            kind = pool.rstrip("!")
-            if not any(run in self._ready_runs[each] for each in POOLS[kind]):
-                self.pressure.left(kind, run)
-
-    def _mark_drained(self, pool: str, asked: ClaimScope) -> None:
-        """There was less than asked for: nothing more is READY in this pool of these runs, or in this window."""
-        for run in asked.runs:
-            if run not in self._marked_meanwhile:
-                self._discard_ready(pool, run)
-        if asked.window is not None:
-            asked.window.pools.discard(pool)
-            if not asked.window.pools and asked.window in self._windows:
-                self._windows.remove(asked.window)
-
     def _hold(self, grant: Grant, facts: RunFacts, now: int, *, suspect: bool) -> Held:
         held = Held(
             grant.attempt,
@@ -700,19 +541,13 @@ class Scheduler:
         )
         self.held[grant.attempt] = held
         facts.held += 1
-        kind = facts.specs[grant.index].body
-        self._counts[kind] = count = self._counts[kind] + 1
-        if count >= self._slots[kind]:
-            self._full.add(kind)
-        self._suspects += suspect
+        self._slots.take(held.spec.body)
+        self._suspects.held += suspect
         return held
 
     def _leave(self, held: Held) -> None:
         if self.held.pop(held.attempt, None) is not None:
-            kind = held.spec.body
-            self._counts[kind] = count = self._counts[kind] - 1
-            if count < self._slots[kind] and self._full:
-                self._full.discard(kind)
+            self._slots.leave(held.spec.body)
             if held.suspect:
-                self._suspects -= 1
+                self._suspects.held -= 1
                 self.look_for_suspects()

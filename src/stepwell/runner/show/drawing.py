@@ -14,9 +14,9 @@ from rich.text import Text
 from ...clock import SECOND
 from ...graph import Graph
 from ...model import NodeStatus
-from .screen import ENDLESS, coloured, glyph, how_far_bar, in_ascii, shortened
+from ...words import count, duration, error_line
+from .styles import ENDLESS, coloured, glyph, how_far_bar, in_ascii, shortened
 from .tree import Gap, Row
-from .words import count, duration, error_line
 
 _LABEL = 8
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")

@@ -1,28 +1,30 @@
-"""`stepwell show`: what there is to say about a run, its nodes as a tree, and when they were at work."""
+"""`stepwell show` and `run.show()`: what there is to say about a run, its nodes as a tree, and when they were at work."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import TypeAlias
 
+from rich.console import Console
 from rich.text import Text
 
 from ...clock import SECOND
 from ...kernel.measuring import RunMetrics
 from ...model import FAILED_NODES, NODE_FAILED, AttemptStatus, RunRow, RunStatus
 from ...model.origin import origin_of
-from ...runner.stored import StoredRun
-from ...runner.views import NodeView
 from ...store import reader
 from ...store.living import living
-from ..connect import Connection
-from .advice import next_steps
+from ...words import count, duration
+from ..stored import StoredRun
+from ..views import NodeView
 from .drawing import Screen, print_tree
-from .screen import STYLES, coloured, console, counted
+from .next_steps import next_steps
+from .styles import STYLES, coloured, counted
 from .timeline import timeline
 from .tree import Gap, Row, page, tree
-from .words import ago, count, duration, local
+from .words import ago, local
 
 PAGE = 40
 """Nodes that are shown one by one; of a larger run what is alike is folded, and so many lines are shown."""
@@ -38,21 +40,27 @@ _BAD_ATTEMPTS = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.LO
 _BAR_STYLES = {"good": "green", "running": "blue", "bad": "red", "between": "dim"}
 
 
-def print_run(connection: Connection, run: StoredRun, *, tracebacks: bool, whole: bool) -> None:
-    """The head at once; reading the nodes of a large run takes a moment."""
-    screen, now = Screen(console()), run.store.now()
+Command: TypeAlias = Callable[[str], str]
+"""Makes what to type of the words of a command."""
+
+
+def print_run(
+    to: Console, run: StoredRun, command: Command, *, tracebacks: bool, whole: bool, all_of_it: str = "--all"
+) -> None:
+    """The head at once; reading the nodes of a large run takes a moment. `all_of_it`: what to say for the rest."""
+    screen, now = Screen(to), run.store.now()
     _print_head(screen, run, now)
     found = run.nodes()
     nodes = run.declared(found)
-    _print_standing(screen, connection, run, nodes)
+    _print_standing(screen, command, run, nodes)
     rows = tree(nodes, run.graph, fold=len(nodes) > PAGE and not whole)
     shown = page(rows, len(rows) if whole else PAGE)
     screen.print()
     print_tree(screen, shown, run.graph, now)
     _print_removed(screen, run.removed(found), whole=whole)
-    _print_timeline(screen, rows, now, whole=whole)
+    _print_timeline(screen, rows, now, whole=whole, all_of_it=all_of_it)
     if len(rows) < len(nodes) or len(shown) < len(rows):
-        screen.print(Text(f"\n--all shows all {count(len(nodes), 'node')} one by one", style="dim"))
+        screen.print(Text(f"\n{all_of_it} shows all {count(len(nodes), 'node')} one by one", style="dim"))
     if tracebacks:
         _print_tracebacks(screen, shown)
 
@@ -110,7 +118,7 @@ def _time(time: int, now: int) -> str:
     return f"{local(time)}, {told}" if told.endswith("ago") and time <= now else local(time)
 
 
-def _print_standing(screen: Screen, connection: Connection, run: StoredRun, nodes: Sequence[NodeView]) -> None:
+def _print_standing(screen: Screen, command: Command, run: StoredRun, nodes: Sequence[NodeView]) -> None:
     attempts = Counter(attempt.status for node in nodes for attempt in node.attempts)
     facts: list[tuple[str, Text | str]] = [("nodes", counted(Counter(node.status for node in nodes)))]
     bad = ", ".join(f"{attempts[each]:,} {each.lower().replace('_', ' ')}" for each in _BAD_ATTEMPTS if attempts[each])
@@ -124,15 +132,15 @@ def _print_standing(screen: Screen, connection: Connection, run: StoredRun, node
         if failed:
             facts.append(("reason", Text(f"{failed[0].name} failed{more}", style="red")))
     if row.status is RunStatus.PAUSED:
-        facts.append(("next", Text(_next(connection, row), style="yellow")))
+        facts.append(("next", Text(_next(command, row), style="yellow")))
     elif not row.status.terminal and not living(run.store):
-        told = f"none: `{connection.command(f'resume {row.id}')}` goes on with it"
+        told = f"none: `{command(f'resume {row.id}')}` goes on with it"
         facts.append(("worker", Text(told, style="yellow")))
     screen.facts(facts)
 
 
-def _next(connection: Connection, row: RunRow) -> str:
-    return ", ".join(f"`{connection.command(words)}` {purpose}" for words, purpose in next_steps(row).items())
+def _next(command: Command, row: RunRow) -> str:
+    return ", ".join(f"`{command(words)}` {purpose}" for words, purpose in next_steps(row).items())
 
 
 def _print_removed(screen: Screen, nodes: Sequence[NodeView], *, whole: bool) -> None:
@@ -151,7 +159,7 @@ def _took(metrics: RunMetrics) -> str:
     return f"{told}{duration(queue.p95)} for a worker; {metrics.average_active:.1f} claimed at a time{retried}"
 
 
-def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: bool) -> None:
+def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: bool, all_of_it: str) -> None:
     drawn = timeline(rows, now, PIPED_WIDTH if screen.endless else screen.width, whole=whole or len(rows) <= PAGE)
     if drawn is None:
         return
@@ -160,7 +168,7 @@ def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: boo
     for bar in drawn.bars:
         screen.print(Text.assemble(f"{bar.name}  ", *((text, _BAR_STYLES.get(kind, "")) for text, kind in bar.pieces)))
     if drawn.left_out:
-        screen.print(Text(f"the longest; {count(drawn.left_out, 'more line')} with --all", style="dim"))
+        screen.print(Text(f"the longest; {count(drawn.left_out, 'more line')} with {all_of_it}", style="dim"))
 
 
 def _print_tracebacks(screen: Screen, shown: Sequence[Row | Gap]) -> None:

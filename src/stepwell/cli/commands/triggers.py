@@ -1,0 +1,208 @@
+"""`stepwell trigger`: what starts runs by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ...clock import SECOND
+from ...errors import InputError
+from ...runner.triggers import EngineTriggers, load_triggers
+from ...store import open_store
+from ...triggers.book import StoredTrigger
+from ...triggers.definition import Trigger
+from ...triggers.firing import NotHere
+from ...triggers.reading import moment
+from ...triggers.rendering import time_text
+from ...words import one_line
+from ..connect import Connection
+from ..documents import is_file
+from ..inputs import Pairs
+from ..show.words import plain
+from ..streams import json_text, say
+
+
+@contextmanager
+def _triggers(connection: Connection, *, make: bool = False) -> Iterator[EngineTriggers]:
+    """The triggers of the store; `make`: also of one that is not there yet."""
+    if not make:
+        with connection.store() as store:
+            yield connection.engine(store).triggers
+        return
+    store = open_store(connection.settings.store)
+    try:
+        yield connection.engine(store).triggers
+    finally:
+        store.close()
+
+
+def ls(connection: Connection, *, as_json: bool) -> None:
+    with _triggers(connection) as triggers:
+        found = triggers.all()
+    if as_json:
+        say(json_text([each.as_json() for each in found]))
+        return
+    if not found:
+        typer.echo("no triggers; `stepwell trigger add` stores one", err=True)
+        return
+    from ..show.screen import console, table
+
+    made = table("trigger", "workflow", "when", "next", "last", "fired", "is", wrapped=("is",))
+    for each in found:
+        made.add_row(each.name, plain(each.trigger.workflow), plain(when(each.trigger)), *_standing(each))
+    console().print(made)
+
+
+def _standing(each: StoredTrigger) -> tuple[str, ...]:
+    state = each.state
+    following = [time_text(int(time * SECOND)) for time in each.next_fires()]
+    last = "" if state.last_time is None else time_text(state.last_time - state.last_time % SECOND)
+    told = "paused" if state.paused else "active"
+    if state.error is not None:
+        told = f"in trouble: {one_line(plain(state.error))}"
+    elif state.queue or state.backfills:
+        told += f", {len(state.queue) + len(state.backfills)} waiting"
+    return "".join(following), last, str(state.fired), told
+
+
+def when(trigger: Trigger) -> str:
+    """When it fires, in a few words."""
+    data = trigger.canonical
+    match trigger.kind:
+        case "cron":
+            return f"{data['cron']} {data.get('timezone', 'UTC')}"
+        case "every":
+            return f"every {data['every']:g} s"
+        case "webhook":
+            return f"POST /hooks/{trigger.name} ({data['webhook'].get('scheme', 'hmac')})"
+        case "run_finished":
+            return f"after {data['run_finished']['workflow']} {'|'.join(data['run_finished']['status'])}"
+
+
+def show(connection: Connection, name: str, *, count: int, as_json: bool) -> None:
+    with _triggers(connection) as triggers:
+        stored = triggers.get(name)
+        versions = len(triggers.versions(name))
+    record = {**stored.as_json(count), "versions": versions}
+    if as_json:
+        say(json_text(record))
+        return
+    from ..show.screen import print_json
+
+    print_json(record)
+
+
+def add(
+    connection: Connection,
+    what: str,
+    workflow: str | None,
+    *,
+    cron: str | None,
+    timezone: str | None,
+    every: str | None,
+    start: str | None,
+    after: str | None,
+    status: Sequence[str] | None,
+    webhook: str | None,
+    secret: str | None,
+    inputs: Pairs,
+    paused: bool,
+    **policies: Any,
+) -> None:
+    if workflow is None and (is_file(what) or Path(what).exists()):
+        wanted = load_triggers(what)
+    elif workflow is None:
+        raise InputError(
+            f"{what}: name a workflow too, as `stepwell trigger add {what} WORKFLOW --cron ...`, or a file"
+        )
+    else:
+        data: dict[str, Any] = {"name": what, "workflow": workflow, "cron": cron, "timezone": timezone, "every": every}
+        data |= {"start": start, **policies}
+        if after is not None:
+            data["run_finished"] = {
+                "workflow": after,
+                **({"status": [each.upper() for each in status]} if status else {}),
+            }
+        if webhook is not None:
+            data["webhook"] = {"scheme": webhook, "secret": secret}
+        data["input"] = _given(inputs)
+        wanted = [Trigger.of({key: value for key, value in data.items() if value is not None})]
+    with _triggers(connection, make=True) as triggers:
+        for trigger in wanted:
+            stored = triggers.add(trigger, paused=True if paused else None)
+            following = stored.next_fires()
+            told = f", next {time_text(int(following[0] * SECOND))}" if following else ""
+            say(f"{stored.name}@{stored.version} {'paused' if stored.paused else 'active'}{told}")
+            if (missing := triggers.lacks(trigger)) is not None:
+                typer.echo(f"warning: {missing}", err=True)
+
+
+def _given(inputs: Pairs) -> dict[str, Any] | None:
+    """Inputs as they were typed: each value is JSON if it can be, and else a text."""
+    if not inputs:
+        return None
+    found: dict[str, Any] = {}
+    for each in inputs:
+        name, equals, text = each.partition("=")
+        if not (name and equals):
+            raise InputError(f"--input {each}: a name and a value are needed, as in --input day=7")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+def pause(connection: Connection, name: str) -> None:
+    with _triggers(connection) as triggers:
+        triggers.pause(name)
+    say(f"{name} is paused")
+
+
+def resume(connection: Connection, name: str) -> None:
+    with _triggers(connection) as triggers:
+        following = triggers.resume(name).next_fires()
+    say(f"{name} is active{', next ' + time_text(int(following[0] * SECOND)) if following else ''}")
+
+
+def fire(connection: Connection, name: str, *, inputs: Pairs, key: str | None) -> None:
+    given = _given(inputs)
+    with _triggers(connection) as triggers:
+        try:
+            say(triggers.fire(name, given, key=key))
+        except NotHere as error:
+            raise InputError(f"trigger {name!r}: {error}") from None
+
+
+def backfill(connection: Connection, name: str, start: str, end: str, *, dry_run: bool, as_json: bool) -> None:
+    with _triggers(connection) as triggers:
+        times = [time_text(time) for time in triggers.backfill(name, _time(start), _time(end), dry_run=dry_run)]
+    if as_json:
+        say(json_text(times))
+    elif dry_run:
+        say("\n".join(times))
+    else:
+        say(f"{len(times)} times are started by whoever serves")
+
+
+def _time(text: str) -> int:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    named = None if found is None else moment((found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat())
+    if named is None:
+        raise InputError(f"{text}: a time is needed, as 2026-03-01 or 2026-03-01T06:00:00+01:00")
+    return named
+
+
+def rm(connection: Connection, name: str) -> None:
+    with _triggers(connection) as triggers:
+        triggers.remove(name)
+    say(f"{name} is removed; its runs stay")

@@ -1,0 +1,79 @@
+"""How a coroutine calls what may wait: in a thread of a small pool, while its loop goes on.
+
+Nothing is written twice: a door is made from the method it leads to, and has its name, its parameters and its types.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+
+from ...errors import EngineClosed
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Behind = TypeVar("Behind")
+Behind_co = TypeVar("Behind_co", covariant=True)
+
+Awaited: TypeAlias = Coroutine[Any, Any, T]
+
+THREADS = 8
+"""Calls at once; what many of them commit at the same time goes into one commit."""
+
+
+class Pool:
+    """The threads in which the calls of one engine are made."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, "stepwell-async")
+
+    async def call(self, function: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T:
+        """Whoever waits may be cancelled; a call that has begun is made to its end all the same."""
+        call = functools.partial(copy_context().run, function, *args, **keywords)
+        try:
+            made = self._threads.submit(call)
+        except RuntimeError:  # it was shut down
+            raise EngineClosed("the engine is closed; open a new one") from None
+        return await asyncio.wrap_future(made)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False)
+
+
+class HasDoors(Protocol[Behind_co]):
+    """What doors stand on: the object behind them, and where calls to it are made."""
+
+    @property
+    def sync(self) -> Behind_co: ...
+
+    @property
+    def _pool(self) -> Pool: ...
+
+
+def door(method: Callable[Concatenate[Behind, P], T]) -> Callable[Concatenate[Any, P], Awaited[T]]:
+    """A method that is awaited, made from one that waits."""
+
+    @functools.wraps(method)
+    async def awaited(self: HasDoors[Behind], /, *args: P.args, **keywords: P.kwargs) -> T:
+        return await self._pool.call(method, self.sync, *args, **keywords)
+
+    return awaited
+
+
+class reading(Generic[T]):
+    """A property that is awaited, `await run.status`, made from one that reads the store."""
+
+    def __init__(self, read: Callable[[Any], T], doc: str | None = None) -> None:
+        self._read = read
+        self.__doc__ = doc
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> reading[T]: ...
+    @overload
+    def __get__(self, owner: HasDoors[Any], kind: type) -> Awaited[T]: ...
+    def __get__(self, owner: HasDoors[Any] | None, kind: type) -> reading[T] | Awaited[T]:
+        return self if owner is None else owner._pool.call(self._read, owner.sync)

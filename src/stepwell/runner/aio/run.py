@@ -1,0 +1,106 @@
+"""`AsyncRun`: a run for coroutines. What `Run` reads or asks, it awaits, under the same name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator
+from typing import Any, Concatenate, ParamSpec
+
+from ...clock import Duration
+from ...graph import Graph
+from ...ids import RunId
+from ...kernel.comparing import Comparison
+from ...kernel.measuring import RunMetrics
+from ...model import RunStatus
+from ...model.origin import Origin
+from ...words import offered
+from ..run import Run
+from .doors import Awaited, Pool, door, reading
+
+P = ParamSpec("P")
+
+
+def verb(method: Callable[Concatenate[Run, P], Run]) -> Callable[Concatenate[AsyncRun, P], Awaited[AsyncRun]]:
+    """The same for what gives a run back: for what it gives, if that is no run."""
+
+    @functools.wraps(method)
+    async def awaited(self: AsyncRun, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:
+        found: Any = await self._pool.call(method, self.sync, *args, **keywords)
+        return AsyncRun(found, self._pool) if isinstance(found, Run) else found
+
+    return awaited
+
+
+class AsyncRun:
+    """A run of an engine that was opened with `async with`.
+
+        run = await engine.start(Order(order_id=7))
+        await run                                    # until it has ended; also: await run.wait(timeout=60)
+        print(await run.status, await run.outputs)
+
+    Everything is called as in `Run` and awaited; `run.id` is there at once, `run.sync` is the run for threads. Cancelling what
+    waits changes nothing about the run.
+    """
+
+    def __init__(self, run: Run, pool: Pool) -> None:
+        self.sync = run
+        self._pool = pool
+
+    @property
+    def id(self) -> RunId:
+        return self.sync.id
+
+    def __repr__(self) -> str:
+        return f"<AsyncRun {self.id}>"  # nothing is read: that would hold up the loop
+
+    def __dir__(self) -> list[str]:
+        return offered(AsyncRun, (), "sync")
+
+    def __await__(self) -> Generator[Any, None, AsyncRun]:
+        return self.wait().__await__()
+
+    async def wait(self, timeout: Duration | None = None) -> AsyncRun:
+        """Wait until the run has ended, however it did, or has paused because somebody must decide; see `Run.wait`."""
+        await self.sync._engine.waiting.wait_on_loop(self.id, timeout)
+        return self
+
+    async def diff(self, other: AsyncRun | Run | str) -> Comparison:
+        """This run and another side by side; see `Run.diff`."""
+        return await self._pool.call(self.sync.diff, other.sync if isinstance(other, AsyncRun) else other)
+
+    async def forks(self) -> list[AsyncRun]:
+        """The runs that were forked from this one, newest first."""
+        return [AsyncRun(run, self._pool) for run in await self._pool.call(self.sync.forks)]
+
+    status: reading[RunStatus] = reading(lambda run: run.status, Run.status.__doc__)
+    workflow: reading[str] = reading(lambda run: run.workflow, Run.workflow.__doc__)
+    input: reading[dict[str, Any]] = reading(lambda run: run.input, Run.input.__doc__)
+    graph: reading[Graph] = reading(lambda run: run.graph, Run.graph.__doc__)
+    outputs: reading[dict[str, Any]] = reading(lambda run: run.outputs, Run.outputs.__doc__)
+    state: reading[dict[str, Any]] = reading(lambda run: run.state, Run.state.__doc__)
+    metrics: reading[RunMetrics] = reading(lambda run: run.metrics, Run.metrics.__doc__)
+    origin: reading[Origin | None] = reading(lambda run: run.origin, Run.origin.__doc__)
+
+    output = door(Run.output)
+    nodes = door(Run.nodes)
+    node = door(Run.node)
+    logs = door(Run.logs)
+    effects = door(Run.effects)
+    why = door(Run.why)
+    audit = door(Run.audit)
+    replay = door(Run.replay)
+    checkpoint = door(Run.checkpoint)
+    checkpoints = door(Run.checkpoints)
+    export = door(Run.export)
+    export_graph = door(Run.export_graph)
+    delete = door(Run.delete)
+
+    check = verb(Run.check)
+    retry = verb(Run.retry)
+    reattempt = verb(Run.reattempt)
+    cancel = verb(Run.cancel)
+    pause = verb(Run.pause)
+    resume = verb(Run.resume)
+    freeze = verb(Run.freeze)
+    import_graph = verb(Run.import_graph)
+    fork = verb(Run.fork)

@@ -1,0 +1,123 @@
+"""Where READY nodes may be: runs that this worker knows, by pool, and the workflows that it serves.
+
+A pool is a kind of body, with "!" when its nodes must not be claimed ahead of a free slot. What a claim found less of than it
+asked for is drained, until something says that there may be more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...ids import RunId
+from ...model import Lane
+from ..bodies.held import RunFacts
+from ..bodies.run_queue import RunQueue
+from .backpressure import KINDS, Pressure
+from .batches import ClaimScope, Window, windows
+
+POOLS = {kind: (f"{kind}!", kind) for kind in KINDS}
+"""Of each kind of body. Careful ones come first: while others are claimed ahead no slot would ever be free for them."""
+
+
+class ReadyRuns:
+    """Where a worker that takes nodes from these queues has to look."""
+
+    def __init__(self, queues: frozenset[str] | None, pressure: Pressure) -> None:
+        self.queues = queues
+        """The queues it takes nodes from; None: all."""
+        self.by_pool: defaultdict[str, RunQueue] = defaultdict(RunQueue)
+        """The runs that may have READY nodes, by pool."""
+        self.pools: set[str] = set()
+        """Those in which there is one."""
+        self.windows: deque[Window] = deque()
+        """Where it still has to look for READY nodes of the workflows it serves."""
+        self.contended: list[ClaimScope] = []
+        """Where a claim left out runs that others held at that moment."""
+        self._pressure = pressure
+        """Told which runs wait, once there was any."""
+        self._in_flight = False
+        self._meanwhile: set[RunId] = set()
+        """Runs that may have become READY after the batch in flight was sent: its answer says nothing about that."""
+        self._withdrawn: set[str] = set()
+        """Kinds of bodies that cannot run here any more."""
+        self._lanes: dict[frozenset[Lane], dict[str, tuple[Lane, ...]]] = {}
+
+    def add(self, facts: RunFacts) -> None:
+        """This run may have READY nodes in any of its pools."""
+        for pool in self.lanes_by_pool(facts.graph.lanes):
+            self.by_pool[pool].add(facts.place)
+            self.pools.add(pool)
+            if self._pressure.ever:
+                self._pressure.entered(pool.rstrip("!"), facts.run_id)
+        if self._in_flight:
+            self._meanwhile.add(facts.run_id)
+
+    def forget(self, run: RunId) -> None:
+        for pool in [*self.pools]:
+            self._discard(pool, run)
+
+    def withdraw(self, kind: str) -> None:
+        """From now on nothing with this kind of body is looked for."""
+        self._withdrawn.add(kind)
+        self._lanes.clear()
+        for pool in POOLS[kind]:
+            for run in [*self.by_pool[pool]]:
+                self._discard(pool, run)
+
+    def sent(self) -> None:
+        """A batch is in flight now."""
+        self._in_flight = True
+        self._meanwhile.clear()
+
+    def landed(self) -> None:
+        """None is any more: what is added now is not meanwhile."""
+        self._in_flight = False
+
+    def serve(self, serves: Mapping[tuple[str, str], frozenset[Lane]]) -> None:
+        """Runs of these workflows may have READY nodes."""
+        self.windows = deque(windows(serves, self.lanes_by_pool))
+
+    def drained(self, pool: str, asked: ClaimScope) -> None:
+        """There was less than asked for: nothing more is READY in this pool of these runs, or in this window."""
+        for run in asked.runs:
+            if run not in self._meanwhile:
+                self._discard(pool, run)
+        if asked.window is not None:
+            asked.window.pools.discard(pool)
+            if not asked.window.pools and asked.window in self.windows:
+                self.windows.remove(asked.window)
+
+    def _discard(self, pool: str, run: RunId) -> None:
+        waiting = self.by_pool[pool]
+        waiting.discard(run)
+        if not waiting:
+            self.pools.discard(pool)
+        if self._pressure.ever:
+            kind = pool.rstrip("!")
+            if not any(run in self.by_pool[each] for each in POOLS[kind]):
+                self._pressure.left(kind, run)
+
+    def lanes_of(self, pool: str, graphs: set[frozenset[Lane]]) -> Sequence[Lane]:
+        """The lanes of these graphs that are in a pool."""
+        if len(graphs) == 1:
+            (only,) = graphs
+            return self.lanes_by_pool(only).get(pool, ())
+        return sorted({lane for lanes in graphs for lane in self.lanes_by_pool(lanes).get(pool, ())})
+
+    def lanes_by_pool(self, lanes: frozenset[Lane]) -> dict[str, tuple[Lane, ...]]:
+        """The lanes of a graph in queues that it takes nodes from, by pool."""
+        found = self._lanes.get(lanes)
+        if found is None:
+            found = {}
+            for lane in sorted(lanes):
+                pool = f"{lane.body}!" if lane.careful else lane.body
+                if (self.queues is None or lane.queue in self.queues) and lane.body not in self._withdrawn:
+                    found[pool] = (*found.get(pool, ()), lane)
+            self._lanes[lanes] = found
+        return found
+
+    def suspect_lanes(self, graphs: Iterable[frozenset[Lane]]) -> tuple[Lane, ...]:
+        """Those in which nodes of these graphs wait that may have killed their workers."""
+        own = {lane for lanes in set(graphs) for found in self.lanes_by_pool(lanes).values() for lane in found}
+        return tuple(sorted(lane._replace(suspect=True) for lane in own))

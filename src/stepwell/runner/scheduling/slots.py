@@ -1,0 +1,46 @@
+"""How many bodies of each kind this worker holds, how many it may hold, and how many it claims ahead of that."""
+
+from __future__ import annotations
+
+from .backpressure import KINDS
+from .batches import Limits
+from .claim_ahead import Pace
+
+
+class Slots:
+    """The slots of one worker, by kind of body."""
+
+    __slots__ = ("_ahead", "_pace", "counts", "full", "most")
+
+    def __init__(self, limits: Limits) -> None:
+        self.most = {kind: limits.of(kind) for kind in KINDS}
+        self.counts = dict.fromkeys(KINDS, 0)
+        """How many are held."""
+        self.full: set[str] = set()
+        """The kinds of which all slots are taken."""
+        self._ahead = limits.queue_depth
+        self._pace = {kind: Pace() for kind in KINDS}
+
+    def take(self, kind: str) -> None:
+        self.counts[kind] = count = self.counts[kind] + 1
+        if count >= self.most[kind]:
+            self.full.add(kind)
+
+    def leave(self, kind: str) -> None:
+        self.counts[kind] = count = self.counts[kind] - 1
+        if count < self.most[kind] and self.full:
+            self.full.discard(kind)
+
+    def finished(self, kind: str, now: int) -> None:
+        """A body of this kind has ended: as many as do so in a moment are claimed ahead."""
+        self._pace[kind].count(now)
+
+    def with_room(self, kind: str, pools: list[str], now: int, most: int) -> tuple[tuple[str, int], ...]:
+        """Those of the pools for which there is room, with how much: for careful ones only what is free now."""
+        if not pools:
+            return ()
+        free = self.most[kind] - self.counts[kind]
+        ahead = 0 if kind == "process" else min(self._pace[kind].recent(now), self._ahead)
+        if (free if pools[0].endswith("!") else free + ahead) <= 0:
+            return ()
+        return tuple([(pool, min(most, free if pool.endswith("!") else free + ahead)) for pool in pools])

@@ -1,0 +1,34 @@
+"""A run as notebooks show it: its graph as a picture, its nodes as a tree."""
+
+from __future__ import annotations
+
+import io
+from html import escape
+
+from rich.console import Console
+
+from ...graph import Graph
+from ...graph.svg import to_svg
+from ..stored import StoredRun
+from .run import Command, print_run
+
+DRAWN_UP_TO = 200
+"""Nodes; a larger picture is no picture any more."""
+_WIDTH = 110
+_FORMAT = (
+    '<pre style="line-height: 1.3; font-size: 0.85em; white-space: pre; overflow-x: auto"><code>{code}</code></pre>'
+)
+
+
+def run_html(run: StoredRun, command: Command) -> str:
+    """The picture and the tree, in one piece of HTML."""
+    screen = Console(file=io.StringIO(), record=True, width=_WIDTH, force_jupyter=False, highlight=False, emoji=False)
+    print_run(screen, run, command, tracebacks=False, whole=False, all_of_it="run.show(whole=True)")
+    told = screen.export_html(inline_styles=True, code_format=_FORMAT)
+    return graph_html(run.graph, {node.id: node.status for node in run.nodes()}) + told
+
+
+def graph_html(graph: Graph, statuses: dict[str, str] | None = None) -> str:
+    if len(graph) > DRAWN_UP_TO:
+        return f"<p>{escape(repr(graph))}</p>"
+    return f'<div style="overflow-x: auto">{to_svg(graph, statuses)}</div>'

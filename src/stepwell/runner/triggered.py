@@ -1,0 +1,54 @@
+"""The part of an engine that has triggers. What they need is loaded when there are some."""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..model import ListRecords
+from ..store import Store
+
+if TYPE_CHECKING:
+    from .code.serving import Serving
+    from .triggers import EngineTriggers
+    from .worker.follower import Follower
+
+LOOK_AGAIN_SECONDS = 5.0
+"""How often to look whether there are triggers."""
+
+
+class Triggered:
+    store: Store
+    serving: Serving
+    _fire_at = 0.0
+    _look_at = 0.0
+
+    @cached_property
+    def triggers(self) -> EngineTriggers:
+        """What starts runs by itself: schedules, webhooks, the end of other runs. An engine that serves fires them."""
+        from .engine import Engine
+        from .triggers import EngineTriggers
+
+        assert isinstance(self, Engine)
+        return EngineTriggers(self)
+
+    def look_at_triggers(self) -> None:
+        """One was added or changed here: look at once what is due."""
+        self._fire_at = 0.0
+        follower: Follower | None = getattr(self, "_follower", None)
+        if follower is not None and self.serving.wanted:
+            follower.serve_again(0)
+
+    def _fire_triggers(self, again: float | None) -> float | None:
+        """Fire what is due, if this engine serves; in how many seconds to look again, or `again`, which is something else's."""
+        if not self.serving.wanted:
+            return again
+        now = time.monotonic()
+        if now >= self._fire_at:
+            (found,) = self.store.read([ListRecords("trigger", limit=1)])
+            seconds = self.triggers.fire_due() if found else LOOK_AGAIN_SECONDS
+            # Whoever hears of every commit is called often, and reads no more than once a second what others added.
+            self._fire_at, self._look_at = now + min(seconds, LOOK_AGAIN_SECONDS / 5), now + seconds
+        soonest = max(0.0, self._look_at - now)
+        return soonest if again is None else min(again, soonest)

@@ -1,0 +1,126 @@
+"""`engine.triggers`: the triggers of an engine's store, and their runs started by the engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..clock import SECOND, WallClock
+from ..define import Builder, Target, Workflow
+from ..define.document import DocumentError
+from ..errors import DefinitionError, InputError, MissingJob, RunConflict
+from ..model import parted
+from ..store import Store, reader
+from ..triggers.book import StoredTrigger, Triggers
+from ..triggers.definition import Trigger
+from ..triggers.firing import Firing, NotHere
+from ..triggers.rendering import Start, make_start
+from ..triggers.state import State
+from ..words import shown
+
+if TYPE_CHECKING:
+    from .engine import Engine, Startable
+
+
+def calendar_clock(store: Store) -> Callable[[], int]:
+    """The clock that schedules go by. That of an embedded store counts from the boot of the machine, whose wall clock may have
+    been wrong then."""
+    return WallClock().now if store.url.startswith("sqlite:") else store.now
+
+
+class EngineTriggers(Triggers):
+    """The triggers of a store. An engine that serves fires them; see docs/triggers.md.
+
+    engine.triggers.add(Trigger("nightly", "report", cron="30 2 * * *", timezone="Europe/Berlin"))
+    engine.serve()
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        now = calendar_clock(engine.store)
+        super().__init__(engine.store, self.start_run, now, engine.look_at_triggers)
+        self._firing = Firing(engine.store, self.start_run, now)
+
+    def fire_due(self) -> float:
+        """Fire what is due; in how many seconds to look again. Any number of processes may do it."""
+        return self._firing.fire_due() / SECOND
+
+    def add(self, trigger: Trigger, *, paused: bool | None = None, declared_in: str | None = None) -> StoredTrigger:
+        if isinstance(trigger, Trigger) and trigger.is_schedule:
+            self._check_input(trigger)
+        return super().add(trigger, paused=paused, declared_in=declared_in)
+
+    def _check_input(self, trigger: Trigger) -> None:
+        """What a schedule would start now must fit its workflow, as far as that is here."""
+        now = self._now()
+        start = make_start(trigger, State(0, trigger.digest, now, now, now), "check", now)
+        known = self._engine.code.known_class(trigger.workflow)
+        if known is not None:
+            known(**start.input)
+        elif ":" not in trigger.workflow and self.lacks(trigger) is None:
+            self._engine.documents.find(trigger.workflow).checked_input(start.input)
+
+    def lacks(self, trigger: Trigger) -> str | None:
+        """Why a run could not be started of it now, as far as it can be told without importing anything."""
+        name, number = parted(trigger.workflow)
+        if ":" in name or self._engine.code.known_class(name) is not None:
+            return None
+        if reader.get_version(self._engine.store, "document", name, number) is not None:
+            return None
+        return f"no document {trigger.workflow!r} is stored here: until there is one, runs of it cannot be started"
+
+    def load(self, file: str | os.PathLike[str]) -> list[Trigger]:
+        """The triggers that a JSON or YAML file describes: one, or a list of them."""
+        return load_triggers(file)
+
+    def start_run(self, start: Start) -> bool:
+        """Start a run; False if it is there. NotHere if this engine has not the code of it."""
+        engine = self._engine
+        if reader.get_run(engine.store, start.run_id) is not None:
+            return False
+        workflow, given = self._startable(start)
+        options: dict[str, Any] = {"run_id": start.run_id, "priority": start.priority, "tags": start.tags}
+        try:
+            engine.start(workflow, input=given, **options)
+        except MissingJob as error:
+            raise NotHere(str(error)) from error
+        except RunConflict:  # somebody else was first, with another version of the trigger
+            return False
+        return True
+
+    def _startable(self, start: Start) -> tuple[Startable, dict[str, Any] | None]:
+        """What the workflow of a trigger is here, and its input if that is not part of it."""
+        code = self._engine.code
+        found: Target | None = code.known_class(start.workflow)
+        if found is None and ":" not in start.workflow:
+            return start.workflow, start.input
+        if found is None:
+            try:
+                found = code.registered(start.workflow)
+            except DefinitionError as error:
+                raise NotHere(str(error)) from error
+        made = found(**start.input)
+        if not isinstance(made, Workflow | Builder):
+            raise InputError(
+                f"{start.workflow} gives {shown(made)}: a Workflow class, or a function that gives a Builder"
+            )
+        return made, None
+
+
+def load_triggers(file: str | os.PathLike[str]) -> list[Trigger]:
+    """The triggers that a JSON or YAML file describes."""
+    from ..define.document.problems import Problem
+    from ..define.document.text import form_of, read_file, read_text
+    from ..define.document.unreadable import Unreadable
+
+    path = Path(file)
+    try:
+        read = read_text(read_file(path), form_of(path))
+    except Unreadable as error:
+        raise DocumentError(str(path), [Problem("$", error.message, error.line, error.column)]) from None
+    if read.repeated:
+        raise InputError(f"{path}: the key {read.repeated[0][-1]!r} is there more than once")
+    given = read.data["triggers"] if isinstance(read.data, dict) and set(read.data) == {"triggers"} else read.data
+    return [Trigger.of(each) for each in (given if isinstance(given, list) else [given])]

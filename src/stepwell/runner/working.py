@@ -1,0 +1,136 @@
+"""How an engine works: what it takes up and when, what its runner is told, and what it tells those who wait."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from ..commands import either
+from ..errors import EngineClosed, InputError, RunStillActive
+from ..ids import RunId
+from ..model import RunRow, RunStatus, Unfinished
+from ..store import Store, reader
+from .bodies.held import RunFacts
+from .code.code import Code, Outdated
+from .code.serving import Serving
+from .code.versions import Versions
+from .events import Events
+from .reports.explain import served_by
+from .watch import Watch
+from .worker.debounce import Debounce
+from .worker.follower import Follower
+from .worker.local_runner import LocalRunner
+
+
+class Working:
+    """The part of `Engine` that nobody calls but itself."""
+
+    store: Store
+    code: Code
+    events: Events
+    serving: Serving
+    _watch: Watch
+    _versions: Versions
+    _discovering: Debounce
+    _follower: Follower
+    _runner: LocalRunner | None
+    _lock: threading.Lock
+    _closed: bool
+    _started: bool
+
+    def _fire_triggers(self, again: float | None) -> float | None:
+        raise NotImplementedError
+
+    def _still_active(self, row: RunRow, told: str) -> RunStillActive:
+        """Waiting ended first: does the run go on by itself?"""
+        if row.status is RunStatus.PAUSED:
+            more = f"{either('run.resume()', f'resume {row.id}', self.store.url)} goes on with it"
+        elif self._is_worked_on(row):
+            more = "it goes on"
+        else:
+            works = either(f"engine.adopt({row.id!r})", f"resume {row.id}", self.store.url)
+            more = f"no worker is alive that works on it: {works} does"
+        return RunStillActive(f"{told}; {more}", run_id=row.id)
+
+    def _is_worked_on(self, row: RunRow) -> bool:
+        if self._runner is None:
+            return served_by(self.store, row, self.code.graph_of(row))
+        scheduler = self._runner.scheduler
+        own = row.id in scheduler.facts or bool(
+            self.serving.can_serve(Unfinished(row.workflow, row.target, row.digest))
+        )
+        return own or served_by(self.store, row, self.code.graph_of(row), but=scheduler.worker)
+
+    def _work_on(self, row: RunRow, facts: RunFacts) -> None:
+        runner = self._require_runner()
+        runner.know(facts)
+        if row.deadline_at is not None:
+            runner.sweep_in(row.deadline_at - self.store.now())
+
+    def _work_soon(self) -> None:
+        """At once; on a loop, when that goes on: until then `async with` may say that bodies belong on it."""
+        try:
+            asyncio.get_running_loop().call_soon(self._work_unless_closed)
+        except RuntimeError:
+            self._work()
+
+    def _work_unless_closed(self) -> None:
+        with contextlib.suppress(EngineClosed):
+            self._work()
+
+    def _work(self) -> None:
+        """Start the runner with the first thing there is to do."""
+        if self._closed:
+            raise EngineClosed("the engine is closed; open a new one")
+        with self._lock:
+            if self._runner is not None and not self._started:
+                self._runner.start()
+                self._started = True
+
+    def _require_runner(self) -> LocalRunner:
+        if self._runner is None:
+            raise InputError("this engine was opened with runner=None: it only starts and looks")
+        self._work()
+        return self._runner
+
+    def _on_news(self, news: Iterable[Any]) -> None:
+        self._watch.tell(news)
+        self.events.seen(news)
+
+    def _announce(self) -> None:
+        if self._runner is not None:
+            self._runner.announce()
+
+    def _discover(self) -> float | None:
+        """Find unfinished runs whose code is here and serve them, whoever started them; in how many seconds again."""
+        if self._runner is None:
+            return None
+        pairs = self.serving.discover()
+        if pairs is not None:
+            self._runner.serve(pairs)
+        return self.serving.wait()
+
+    def _serve_soon(self) -> None:
+        """Elsewhere: a run that is healed may take long."""
+        if self.serving.needed:
+            self._discovering.wake()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(EngineClosed):
+            again = self._fire_triggers(self._discover())
+            if again is not None:
+                self._follower.serve_again(again)
+
+    def _find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
+        """`row`: the run as a claim has brought it."""
+        row = row or reader.require_run(self.store, run_id)
+        try:
+            facts = self.code.facts(row)
+            self._versions.check_input(row)
+            return facts
+        except Outdated:
+            self.serving.leave(run_id)
+            raise

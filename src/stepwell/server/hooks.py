@@ -1,0 +1,102 @@
+"""Webhooks: requests that start runs. Who sends them is not known by a token but by the secret of each webhook."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..errors import InputError, MissingSecret, StepwellError
+from ..runner.triggers import EngineTriggers
+from ..store import reader
+from ..triggers.definition import Trigger, Webhook
+from ..triggers.firing import NotHere
+from ..triggers.rendering import Start
+from ..triggers.state import RECORD, State
+from ..triggers.webhook import HookRefused, RateLimit, Received, Request, receive
+from .problems import Problem
+
+if TYPE_CHECKING:
+    from .service import Service
+
+WRONG_PER_MINUTE = 60
+"""Requests that are refused from one address, before it is not listened to for a while."""
+UNKNOWN = "there is no such webhook, or its secret or signature is wrong"
+
+
+class Hooks:
+    """The webhooks of one server process."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._rates = RateLimit(time.monotonic)
+        self._wrong = RateLimit(time.monotonic)
+        self._known: dict[str, Trigger] = {}
+        """By digest: a version never changes."""
+
+    def receive(
+        self, name: str, body: bytes, headers: Mapping[str, str], query: Mapping[str, str], client: str
+    ) -> Received:
+        """Start the run of a request. Whoever does not know the secret is told nothing, not even whether there is a webhook."""
+        found = self._find(name)
+        try:
+            if found is None:
+                raise HookRefused(401, UNKNOWN)
+            trigger, state, when = found
+            return receive(
+                trigger,
+                state,
+                Request(body, headers, query),
+                secret=self._secret(trigger, when),
+                start=self._start,
+                now=self._service.store.now(),
+                admit=lambda: self._rates.admit(trigger.name, when.rate_per_minute),
+            )
+        except HookRefused as error:
+            if error.status == 401:
+                wait = self._wrong.admit(client, WRONG_PER_MINUTE)
+                error = error if wait is None else HookRefused(429, "too many requests that were refused", wait)
+            headers_of = {} if error.retry_after is None else {"Retry-After": str(max(1, round(error.retry_after)))}
+            raise Problem(error.status, str(error) if error.status != 401 else UNKNOWN, headers=headers_of) from None
+
+    def _find(self, name: str) -> tuple[Trigger, State, Webhook] | None:
+        store = self._service.store
+        row = reader.get_record(store, RECORD, name) if name.isascii() and name.isprintable() else None
+        if row is None:
+            return None
+        state = State.decoded(row.value)
+        trigger = self._known.get(state.digest)
+        if trigger is None:
+            if len(self._known) > 1_000:
+                self._known.clear()
+            trigger = self._known[state.digest] = self._triggers.get(name).trigger
+        return (trigger, state, trigger.when) if isinstance(trigger.when, Webhook) else None
+
+    @property
+    def _triggers(self) -> EngineTriggers:
+        return self._service.engine.triggers
+
+    def _secret(self, trigger: Trigger, when: Webhook) -> str:
+        try:
+            return self._service.handlers.access.secrets.value(when.secret)
+        except MissingSecret as error:
+            # Only the log says which: whoever asks may be anybody.
+            from .problems import log
+
+            log.error("webhook %s: %s", trigger.name, error)
+            raise HookRefused(503, f"the webhook {trigger.name} cannot be checked now", retry_after=60) from None
+
+    def _start(self, start: Start) -> bool:
+        """By the engine that works here if it can, and else for others to work on."""
+        return start_by(self._service, start)
+
+
+def start_by(service: Service, start: Start) -> bool:
+    for engine in (service.worker, service.engine):
+        if engine is None:
+            continue
+        try:
+            return engine.triggers.start_run(start)
+        except NotHere as error:
+            reason: StepwellError = error
+    raise InputError(f"{start.workflow} cannot be started here: {reason}")

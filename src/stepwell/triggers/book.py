@@ -1,0 +1,272 @@
+"""The triggers of one store: added, changed, paused, fired, removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from itertools import islice, takewhile
+from typing import Any, NamedTuple
+
+from ..clock import SECOND
+from ..errors import InputError, StoreCorrupt
+from ..ids import time_ordered
+from ..model import PutRecord, RecordPut, RecordRow, SaveVersion, VersionRow, VersionSaved
+from ..store import Store, reader
+from ..words import shown
+from .deciding import decide, schedule_of
+from .definition import Trigger
+from .firing import Starter
+from .reading import checked_key
+from .rendering import Start, make_start, run_id_at, tags_of, time_text
+from .schedule import next_fires
+from .state import RECORD, Backfill, State
+
+MAX_TRIGGERS = 10_000
+MAX_BACKFILL = 10_000
+MAX_BACKFILLS = 10
+
+
+class StoredTrigger(NamedTuple):
+    """A trigger as it is stored."""
+
+    trigger: Trigger
+    state: State
+    at: int
+    """When it was looked at."""
+
+    @property
+    def name(self) -> str:
+        return self.trigger.name
+
+    @property
+    def paused(self) -> bool:
+        return self.state.paused
+
+    @property
+    def version(self) -> int:
+        return self.state.version
+
+    def next_fires(self, count: int = 1) -> list[float]:
+        """When it fires next, in seconds since 1970; nothing if it is paused or no schedule."""
+        schedule = None if self.paused else schedule_of(self.trigger, self.state)
+        return [] if schedule is None else [time / SECOND for time in next_fires(schedule, self.at, count)]
+
+    def as_json(self, count: int = 5) -> dict[str, Any]:
+        state = self.state
+        last = None if state.last_time is None else {"time": time_text(state.last_time), "run": state.last_run}
+        return {
+            **self.trigger.canonical,
+            "kind": self.trigger.kind,
+            "version": state.version,
+            "paused": state.paused,
+            "declared_in": state.declared_in,
+            "added_at": time_text(state.added_at),
+            "next": [time_text(int(time * SECOND)) for time in self.next_fires(count)],
+            "last": last,
+            "fired": state.fired,
+            "left_out": state.left_out,
+            "waiting": len(state.queue) + len(state.pending),
+            "backfills": [{"after": time_text(each.after), "until": time_text(each.until)} for each in state.backfills],
+            "error": state.error,
+        }
+
+
+class Triggers:
+    """The triggers of a store: `engine.triggers`."""
+
+    def __init__(
+        self,
+        store: Store,
+        start: Starter,
+        now: Callable[[], int] | None = None,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store, self._start, self._told = store, start, changed
+        self._now = now or store.now
+
+    # Looking
+
+    def all(self) -> list[StoredTrigger]:
+        """By name."""
+        return [self.stored(row) for row in reader.all_records(self._store, RECORD)]
+
+    def stored(self, row: RecordRow) -> StoredTrigger:
+        """What a record of the store says."""
+        return self._stored(row.key, State.decoded(row.value), self._now())
+
+    def get(self, name: str) -> StoredTrigger:
+        """The trigger of this name; InputError says which there are."""
+        return self._stored(name, State.decoded(self._row(name).value), self._now())
+
+    def versions(self, name: str) -> list[VersionRow]:
+        """All versions of its definition, oldest first."""
+        self._row(name)
+        return list(reader.all_versions(self._store, "trigger", name))
+
+    # Changing
+
+    def add(self, trigger: Trigger, *, paused: bool | None = None, declared_in: str | None = None) -> StoredTrigger:
+        """Store a trigger, or a new version of it. It fires from now on; one that was paused stays so unless `paused` says
+        otherwise."""
+        if not isinstance(trigger, Trigger):
+            raise InputError(f"{shown(trigger)} cannot be added: give a Trigger")
+        (saved,) = self._store.commit([SaveVersion("trigger", trigger.name, trigger.digest, trigger.content)])
+        assert isinstance(saved, VersionSaved)
+        for _ in range(_TRIES):
+            now = self._now()
+            row = reader.get_record(self._store, RECORD, trigger.name)
+            if row is None:
+                state = State(saved.number, trigger.digest, now, now, now, bool(paused), declared_in)
+            else:
+                state = self._changed(row, trigger, saved.number, now)
+                state = state.but(declared_in=declared_in, paused=state.paused if paused is None else paused)
+            if self._put(trigger.name, row, state):
+                return StoredTrigger(trigger, state, now)
+        raise _contended(trigger.name)
+
+    def _changed(self, row: RecordRow, trigger: Trigger, version: int, now: int) -> State:
+        """The state of a trigger that gets another definition. What was due by the old one is decided by the old one."""
+        state = State.decoded(row.value)
+        if state.digest == trigger.digest:
+            return state
+        known = self._stored(trigger.name, state, now).trigger
+        if known.when != trigger.when:
+            decided = decide(known, state, now, busy=state.last_run is not None and known.overlap != "allow").state
+            state = decided.but(mark=max(decided.mark, now), since=now, backfills=())
+        return state.but(version=version, digest=trigger.digest, error=None, tried_at=0)
+
+    def pause(self, name: str) -> StoredTrigger:
+        """Fire no more until it is resumed. What was decided before is still started."""
+        return self._change(name, lambda state, now: state.but(paused=True))
+
+    def resume(self, name: str) -> StoredTrigger:
+        """Go on from now: times that passed meanwhile were not missed; `backfill` starts them if they are wanted."""
+
+        def resumed(state: State, now: int) -> State:
+            return state.but(paused=False, mark=max(state.mark, now), since=now) if state.paused else state
+
+        return self._change(name, resumed)
+
+    def remove(self, name: str) -> None:
+        """Forget a trigger. Runs that it started, and the versions of its definition, stay."""
+        for _ in range(_TRIES):
+            row = self._row(name)
+            (receipt,) = self._store.commit([PutRecord(RECORD, name, None, expected=row.version)])
+            if isinstance(receipt, RecordPut):
+                return
+        raise _contended(name)
+
+    def declare(self, source: str, triggers: Iterable[Trigger]) -> list[StoredTrigger]:
+        """Store what a document or a class declares; what it declared before and no longer does is removed."""
+        declared = list(triggers)
+        for trigger in declared:
+            row = reader.get_record(self._store, RECORD, trigger.name)
+            owner = source if row is None else State.decoded(row.value).declared_in
+            if owner != source:
+                by = "was added by itself" if owner is None else f"is declared in {owner}"
+                raise InputError(
+                    f"trigger {trigger.name!r} of {source} {by}: choose another name, or remove that one first"
+                )
+        stored = [self.add(trigger, declared_in=source) for trigger in declared]
+        names = {trigger.name for trigger in declared}
+        for row in reader.all_records(self._store, RECORD):
+            if row.key not in names and State.decoded(row.value).declared_in == source:
+                self.remove(row.key)
+        return stored
+
+    # Firing
+
+    def fire(self, name: str, input: Mapping[str, Any] | None = None, *, key: str | None = None) -> str:
+        """Start a run now, whether it is due or not; the id of the run. The same key is the same run.
+
+        `input` takes the place of the trigger's own, which what a webhook or an ended run brings cannot be made without.
+        """
+        now = self._now()
+        found = self._stored(name, State.decoded(self._row(name).value), now)
+        trigger = found.trigger
+        run_id = f"{name}:{'manual-' + time_ordered() if key is None else checked_key(key)}"
+        if input is not None:
+            start = Start(run_id, trigger.workflow, dict(input), trigger.priority, tags_of(trigger, now))
+        else:
+            start = make_start(trigger, found.state, run_id, now)
+        self._start(start)
+        if trigger.is_schedule:
+            self._change(name, lambda state, _: state.but(last_run=run_id))
+        return run_id
+
+    def backfill(self, name: str, start: int, end: int, *, dry_run: bool = False) -> list[int]:
+        """Start the runs of the times from `start` up to `end`, in microseconds since 1970, that a schedule has; the times.
+
+        A time that has a run keeps it. With overlap `skip` or `queue` they follow one another.
+        """
+        found = self.get(name)
+        schedule = schedule_of(found.trigger, found.state)
+        if schedule is None:
+            raise InputError(f"trigger {name!r} is no schedule: only cron and every have times that can be filled in")
+        if not 0 <= start < end <= self._now():
+            raise InputError(
+                "a backfill is a range of the past: its start comes before its end, and its end is not later than now"
+            )
+        times = list(islice(takewhile(lambda time: time < end, schedule.after(start - 1)), MAX_BACKFILL + 1))
+        if len(times) > MAX_BACKFILL:
+            raise InputError(
+                f"these are more than {MAX_BACKFILL:,} times: choose a shorter range, and the rest after it"
+            )
+        if not dry_run and times:
+            self._change(name, lambda state, _: _with_backfill(state, Backfill(start - 1, end - 1)))
+        return times
+
+    # Inside
+
+    def _stored(self, name: str, state: State, now: int) -> StoredTrigger:
+        row = reader.get_version(self._store, "trigger", name, state.version)
+        if row is None or row.body is None:
+            raise StoreCorrupt(f"version {state.version} of trigger {name!r} is missing from the store")
+        return StoredTrigger(Trigger.stored(row.body), state, now)
+
+    def _row(self, name: str) -> RecordRow:
+        row = reader.get_record(self._store, RECORD, name) if isinstance(name, str) and name.isprintable() else None
+        if row is None:
+            names = [each.key for each in reader.all_records(self._store, RECORD)]
+            close = get_close_matches(str(name)[:100], names, n=1)
+            if close:
+                rest = f"; did you mean {close[0]!r}?"
+            else:
+                rest = (
+                    f"; there are {', '.join(names[:20])}"
+                    if names
+                    else "; there are none: `stepwell trigger add` stores one"
+                )
+            raise InputError(f"there is no trigger {shown(name)}{rest}")
+        return row
+
+    def _change(self, name: str, change: Callable[[State, int], State]) -> StoredTrigger:
+        for _ in range(_TRIES):
+            row, now = self._row(name), self._now()
+            before = State.decoded(row.value)
+            state = change(before, now)
+            if state == before or self._put(name, row, state):
+                return self._stored(name, state, now)
+        raise _contended(name)
+
+    def _put(self, name: str, row: RecordRow | None, state: State) -> bool:
+        expected = 0 if row is None else row.version
+        (receipt,) = self._store.commit([PutRecord(RECORD, name, state.encoded(), expected=expected)])
+        self._told()
+        return isinstance(receipt, RecordPut)
+
+
+_TRIES = 100
+
+
+def _with_backfill(state: State, wanted: Backfill) -> State:
+    if len(state.backfills) >= MAX_BACKFILLS:
+        raise InputError(f"{MAX_BACKFILLS} backfills are not done yet: wait for one of them")
+    return state.but(backfills=(*state.backfills, wanted))
+
+
+def _contended(name: str) -> InputError:
+    return InputError(f"trigger {name!r} is changed by others all the time; try again")
+
+
+__all__ = ["StoredTrigger", "Triggers", "run_id_at"]

@@ -1,0 +1,132 @@
+"""What a schedule does now. Pure: (trigger, state, now, whether the run before is active) -> the state that follows.
+
+A time is decided once: the state that follows names it in `pending`, and is stored by compare-and-set before anything is
+started. So of several processes one decides, whichever that is, and whoever finds a time pending starts it, under an id that is
+made of the trigger and the time: twice is once.
+"""
+
+from __future__ import annotations
+
+from itertools import islice, takewhile
+from typing import NamedTuple
+
+from ..clock import SECOND
+from .definition import Interval, Trigger
+from .schedule import Cron, Every, Schedule
+from .state import State
+
+AT_ONCE = 100
+"""Times that are decided and started together."""
+MAX_QUEUE = 1_000
+"""Times that may wait for the run before; more are left out, and counted."""
+CLOCK_SET_BACK = 300 * SECOND
+"""A mark that lies further in the future was made by a clock that was wrong."""
+RETRY_AFTER = 30 * SECOND
+"""A start that failed is tried again after so long."""
+BUSY_AGAIN = 1 * SECOND
+"""How soon to look whether the run before has ended."""
+
+
+class Decision(NamedTuple):
+    state: State
+    """What follows; the same object if there is nothing to decide."""
+    missed: tuple[int, int] | None = None
+    """The first and the last time that was left out because it was missed."""
+    skipped: int = 0
+    """Times that were left out because the run before was active, or too many waited for it."""
+    clock_moved: bool = False
+
+
+def schedule_of(trigger: Trigger, state: State) -> Schedule | None:
+    match trigger.when:
+        case Cron() as cron:
+            return cron
+        case Interval(every, start):
+            return Every(every, state.added_at - state.added_at % SECOND if start is None else start)
+        case _:
+            return None
+
+
+def decide(trigger: Trigger, state: State, now: int, *, busy: bool) -> Decision:
+    """Which times fire. `busy`: the run that it started last has not ended."""
+    schedule = schedule_of(trigger, state)
+    if schedule is None or state.paused or state.pending:
+        return Decision(state)
+    if state.mark > now + CLOCK_SET_BACK:
+        return Decision(state.but(mark=now), clock_moved=True)
+    due, missed = _due(trigger, schedule, state.mark, now)
+    mark = max(state.mark, due[-1] if due else 0, missed[1] if missed else 0)
+    made = state.but(mark=mark) if mark != state.mark else state
+    match trigger.overlap:
+        case "allow":
+            return Decision(_with_backfill(made.but(pending=tuple(due)) if due else made, schedule), missed)
+        case "skip":
+            starts = due[: 0 if busy else 1]
+            left = len(due) - len(starts)
+            made = made.but(pending=tuple(starts), left_out=made.left_out + left) if due else made
+            return Decision(_next_in_turn(made, schedule, busy), missed, left)
+        case "queue":
+            room = MAX_QUEUE - len(made.queue)
+            left = max(0, len(due) - room)
+            made = made.but(queue=(*made.queue, *due[:room]), left_out=made.left_out + left) if due else made
+            return Decision(_next_in_turn(made, schedule, busy), missed, left)
+
+
+def _due(trigger: Trigger, schedule: Schedule, mark: int, now: int) -> tuple[list[int], tuple[int, int] | None]:
+    """The times later than the mark that fire now, by what is to be caught up; and the first and last that are not."""
+    if trigger.catch_up == "all":
+        return list(islice(takewhile(lambda time: time <= now, schedule.after(mark)), AT_ONCE)), None
+    first = next(iter(schedule.after(mark)), None)
+    if first is None or first > now:
+        return [], None
+    on_time = max(mark, now - trigger.grace - 1)  # a grace of 60 s includes what was due 60 s ago
+    due = list(islice(takewhile(lambda time: time <= now, schedule.after(on_time)), AT_ONCE))
+    last = schedule.latest(on_time, mark)  # the last of those that were missed
+    if last is None:
+        return due, None
+    if trigger.catch_up == "last" and not due:
+        before = schedule.latest(last - 1, mark)
+        return [last], None if before is None else (first, before)
+    return due, (first, last)
+
+
+def _with_backfill(state: State, schedule: Schedule) -> State:
+    """Also times that somebody asked for, as many as there is room for."""
+    room = AT_ONCE - len(state.pending)
+    while state.backfills and room > 0:
+        state, times = _of_backfill(state, schedule, room)
+        state = state.but(pending=(*state.pending, *times))
+        room = AT_ONCE - len(state.pending)
+    return state
+
+
+def _next_in_turn(state: State, schedule: Schedule, busy: bool) -> State:
+    """The next of those that wait, one at a time. What somebody asked for waits for its turn, also with `skip`."""
+    if busy or state.pending:
+        return state
+    if state.queue:
+        return state.but(pending=state.queue[:1], queue=state.queue[1:])
+    while state.backfills:
+        state, times = _of_backfill(state, schedule, 1)
+        if times:
+            return state.but(pending=tuple(times))
+    return state
+
+
+def _of_backfill(state: State, schedule: Schedule, count: int) -> tuple[State, list[int]]:
+    first = state.backfills[0]
+    times = list(islice(takewhile(lambda time: time <= first.until, schedule.after(first.after)), count))
+    rest = state.backfills[1:] if len(times) < count else (first._replace(after=times[-1]), *state.backfills[1:])
+    return state.but(backfills=rest), times
+
+
+def next_look(trigger: Trigger, state: State, now: int, *, busy: bool) -> int | None:
+    """When there is something to do again, as far as the state says; None: not before somebody changes something."""
+    schedule = schedule_of(trigger, state)
+    if state.pending:
+        return state.tried_at + RETRY_AFTER if state.error else now
+    if schedule is None or state.paused:
+        return None
+    if state.queue or state.backfills:
+        return now + BUSY_AGAIN if busy else now
+    return next(iter(schedule.after(state.mark)), None)

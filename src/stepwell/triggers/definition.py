@@ -1,0 +1,201 @@
+"""`Trigger`: what starts runs of a workflow by itself, checked whole when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from ..clock import SECOND
+from ..codec import decode, encode, encode_checked, json_path, sha256
+from ..errors import DefinitionError, NotJson
+from ..secrets import SecretRef
+from ..templates import Config, compile_config
+from .schedule import Cron
+
+Path = tuple[str | int, ...]
+CatchUp = Literal["skip", "last", "all"]
+Overlap = Literal["allow", "skip", "queue"]
+Kind = Literal["cron", "every", "webhook", "run_finished"]
+GRACE_SECONDS = 60
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong with a trigger."""
+
+    path: Path
+    message: str
+
+    def __str__(self) -> str:
+        return f"{json_path(self.path)}: {self.message}"
+
+
+class TriggerError(DefinitionError):
+    """A trigger is written wrongly. `problems` lists everything that is wrong with it."""
+
+    def __init__(self, name: object, problems: list[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        super().__init__(f"trigger {name!r} has {count}:\n{lines}")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Every so many microseconds, counted from `start`, or from when the trigger was added."""
+
+    every: int
+    start: int | None = None
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """A request to `/hooks/NAME`, proved by a secret."""
+
+    secret: SecretRef
+    scheme: str = "hmac"
+    header: str | None = None
+    window_seconds: float = 300.0
+    delivery: str | None = None
+    """A template of what tells one delivery from another."""
+    rate_per_minute: int = 60
+
+
+@dataclass(frozen=True)
+class RunFinished:
+    """The end of a run of another workflow."""
+
+    workflow: str
+    statuses: tuple[str, ...] = ("COMPLETED",)
+
+
+When: TypeAlias = Cron | Interval | Webhook | RunFinished
+
+
+class Trigger:
+    """What starts runs of a workflow by itself.
+
+        Trigger("nightly", "report", cron="30 2 * * *", timezone="Europe/Berlin", input={"day": "{{ fire.date }}"})
+        Trigger("poll", "fetch", every="15m", overlap="skip")
+        Trigger("push", "deploy", webhook={"scheme": "github", "secret": "secret:GITHUB_HOOK"})
+        Trigger("then", "publish", run_finished={"workflow": "report"})
+
+    `workflow` is the name of a stored document (`report`, or `report@3`), or a class, or `package.module:Class`. A TriggerError
+    lists everything that is wrong.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        workflow: Any,
+        *,
+        cron: str | None = None,
+        timezone: str | None = None,
+        every: str | float | None = None,
+        start: str | None = None,
+        webhook: Mapping[str, Any] | None = None,
+        run_finished: Mapping[str, Any] | type | str | None = None,
+        input: Any = None,
+        catch_up: CatchUp | None = None,
+        overlap: Overlap | None = None,
+        grace_seconds: float | None = None,
+        priority: int | None = None,
+        tags: Mapping[str, str] | None = None,
+        description: str | None = None,
+    ) -> None:
+        given = {key: value for key, value in locals().items() if key not in ("self", "workflow") and value is not None}
+        if run_finished is not None:
+            after = dict(run_finished) if isinstance(run_finished, Mapping) else {"workflow": run_finished}
+            named = after.get("workflow")
+            given["run_finished"] = {**after, "workflow": getattr(named, "workflow_name", named)}
+        self._read({**given, "workflow": getattr(workflow, "target", workflow)})
+
+    @classmethod
+    def of(cls, data: Any) -> Trigger:
+        """The trigger that JSON data describes."""
+        made = cls.__new__(cls)
+        made._read(data)
+        return made
+
+    @classmethod
+    def stored(cls, body: bytes) -> Trigger:
+        return cls.of(decode(body))
+
+    def _read(self, data: Any) -> None:
+        from .reading import read
+
+        problems: list[Problem] = []
+        named = data.get("name") if isinstance(data, Mapping) else None
+        try:
+            copied = decode(encode(dict(data) if isinstance(data, Mapping) else data))
+            found = read(copied, problems)
+        except NotJson as error:
+            problems.append(Problem((), str(error)))
+            found = None
+        if problems or found is None:
+            raise TriggerError(named, problems)
+        self.__dict__.update(found)
+
+    name: str
+    workflow: str
+    when: When
+    input: Any
+    catch_up: CatchUp
+    overlap: Overlap
+    grace_seconds: float
+    priority: int
+    tags: dict[str, str]
+    description: str | None
+    canonical: dict[str, Any]
+    """Its one form as data: nothing that is at its default."""
+
+    @property
+    def kind(self) -> Kind:
+        match self.when:
+            case Cron():
+                return "cron"
+            case Interval():
+                return "every"
+            case Webhook():
+                return "webhook"
+            case RunFinished():
+                return "run_finished"
+
+    @property
+    def is_schedule(self) -> bool:
+        return isinstance(self.when, Cron | Interval)
+
+    @property
+    def grace(self) -> int:
+        return int(self.grace_seconds * SECOND)
+
+    @cached_property
+    def template(self) -> Config:
+        """Its input, compiled."""
+        return compile_config(self.input)
+
+    @cached_property
+    def names(self) -> frozenset[tuple[str, str | None]]:
+        """What its input reads: names, each with the field of it that is read, None if it is read whole."""
+        return frozenset((each.name, each.field) for _, each in self.template.references)
+
+    def reads(self, name: str, field: str) -> bool:
+        return bool(self.names & {(name, field), (name, None)})
+
+    @cached_property
+    def content(self) -> bytes:
+        return encode_checked(self.canonical)
+
+    @cached_property
+    def digest(self) -> str:
+        return sha256(self.content)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trigger) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"<Trigger {self.name!r} of {self.workflow!r}, {self.kind}>"

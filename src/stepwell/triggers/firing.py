@@ -1,0 +1,220 @@
+"""Firing what is due. Any number of processes may do it on one store, and none of them leads.
+
+For each trigger: decide (`deciding`), store the decision by compare-and-set, start what it names, store that it was
+started. Whoever is killed in between leaves a decision that the next process carries out, under the same run ids.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from ..clock import SECOND
+from ..errors import InputError, StepwellError, StoreError
+from ..ids import RunId
+from ..model import GetRun, PutRecord, RecordPut, RecordRow
+from ..store import Store, reader
+from ..words import one_line
+from .deciding import RETRY_AFTER, Decision, decide, next_look
+from .definition import RunFinished, Trigger
+from .ended import EndedRuns
+from .rendering import Start, make_start, run_id_at, time_text
+from .state import RECORD, State
+
+log = logging.getLogger("stepwell")
+
+ROUNDS = 20
+"""How often in a row one trigger decides before the others have their turn."""
+GIVE_UP_AFTER = 86_400 * SECOND
+"""A run is not followed any more if what follows could not be started for so long."""
+_NEVER = 2**62
+LOOK_AGAIN = 5 * SECOND
+"""Triggers that others have added or changed are noticed after so long."""
+
+
+class NotHere(StepwellError):
+    """This process cannot start a workflow, because its code is elsewhere: another process will."""
+
+
+class Starter(Protocol):
+    def __call__(self, start: Start) -> bool:
+        """Start a run; False if it is there already. Raises NotHere, or what is wrong with the workflow or the input."""
+        ...
+
+
+class Firing:
+    """Fires the triggers of one store."""
+
+    def __init__(self, store: Store, start: Starter, now: Callable[[], int] | None = None) -> None:
+        self._store, self._start = store, start
+        self._now = now or store.now
+        self._definitions: dict[str, Trigger] = {}
+        """By digest: a version never changes."""
+        self._ended = EndedRuns(store)
+        self._next: dict[str, tuple[int, int]] = {}
+        """By name: the version of the record, and when there is something to do for it as it stands."""
+        self._looked_at = 0
+        self._told: set[tuple[str, str]] = set()
+        """What was logged and need not be again."""
+
+    def fire_due(self) -> int:
+        """Fire what is due; in how many microseconds to look again."""
+        now = self._now()
+        if now < self._looked_at:  # the clock was set back
+            self._next.clear()
+        self._looked_at, soonest = now, now + LOOK_AGAIN
+        known, self._next = self._next, {}
+        for row in reader.all_records(self._store, RECORD):
+            version, again = known.get(row.key, (0, 0))
+            if version != row.version or again <= now:
+                version, again = self._tended(row)
+            self._next[row.key] = version, again
+            soonest = min(soonest, again)
+        return max(0, soonest - self._now())
+
+    def _tended(self, row: RecordRow) -> tuple[int, int]:
+        """The version of a record for which nothing more is to be done now, and until when."""
+        try:
+            version, again = self._tend(row)
+            return version, _NEVER if again is None else again
+        except StoreError:
+            raise
+        except Exception as error:  # one that is broken must not hold up the others
+            self._tell(row.key, f"trigger {row.key} cannot be looked after: {one_line(str(error))}")
+            return row.version, self._now() + LOOK_AGAIN
+
+    def _tend(self, row: RecordRow) -> tuple[int, int | None]:
+        """Do what is due for one trigger; its version then, and when there is more to do."""
+        current: RecordRow | None = row
+        for _ in range(ROUNDS):
+            if current is None:
+                return 0, self._now()  # somebody else has changed it: look again
+            state = State.decoded(current.value)
+            trigger = self._definition(row.key, state)
+            now = self._now()
+            if isinstance(trigger.when, RunFinished):
+                return 0, self._after_runs(current, trigger, trigger.when, state)
+            if state.pending:
+                if state.error is not None and now < (again := next_look(trigger, state, now, busy=False) or now):
+                    return current.version, again
+                made = self._start_pending(trigger, state)
+                if made is None:
+                    return current.version, now + RETRY_AFTER
+                current = self._put(current, made)
+                continue
+            busy = self._is_busy(trigger, state, now)
+            decision = decide(trigger, state, now, busy=busy)
+            if decision.state is state:
+                return current.version, next_look(trigger, state, now, busy=busy)
+            current = self._put(current, decision.state)
+            if current is not None:
+                self._explain(trigger, decision)
+        return 0, self._now()
+
+    def _definition(self, name: str, state: State) -> Trigger:
+        found = self._definitions.get(state.digest)
+        if found is None:
+            if len(self._definitions) >= 10_000:
+                self._definitions.clear()
+            row = reader.get_version(self._store, "trigger", name, state.version)
+            if row is None or row.body is None:
+                raise InputError(f"its version {state.version} is not stored")
+            found = self._definitions[state.digest] = Trigger.stored(row.body)
+        return found
+
+    def _put(self, row: RecordRow, state: State) -> RecordRow | None:
+        """Store a state if nobody has changed the record since it was read; None if somebody has."""
+        value = state.encoded()
+        (receipt,) = self._store.commit([PutRecord(RECORD, row.key, value, expected=row.version)])
+        return RecordRow(row.key, receipt.version, value) if isinstance(receipt, RecordPut) else None
+
+    def _is_busy(self, trigger: Trigger, state: State, now: int) -> bool:
+        """Whether the run that was started last has not ended. Only asked where it matters."""
+        if trigger.overlap == "allow" or state.last_run is None or state.paused:
+            return False
+        if not (state.queue or state.backfills):
+            due = next_look(trigger, state, now, busy=False)
+            if due is None or due > now:
+                return False
+        (run,) = self._store.read([GetRun(RunId(state.last_run))])
+        return run is not None and not run.status.terminal
+
+    def _start_pending(self, trigger: Trigger, state: State) -> State | None:
+        """Start what was decided. None: it is for another process."""
+        for time in state.pending:
+            run_id = run_id_at(trigger.name, time)
+            try:
+                self._start(make_start(trigger, state, run_id, time))
+            except NotHere as error:
+                self._tell(trigger.name, f"trigger {trigger.name} is left to others: {one_line(str(error))}")
+                return None
+            except StoreError:
+                raise
+            except StepwellError as error:
+                problem = one_line(f"{time_text(time)}: {error}")
+                self._tell(
+                    trigger.name, f"trigger {trigger.name} could not start a run for {problem}; it is tried again"
+                )
+                return state.but(error=problem, tried_at=self._now())
+            rest = tuple(each for each in state.pending if each != time)
+            state = state.but(
+                pending=rest, last_run=run_id, last_time=time, fired=state.fired + 1, error=None, tried_at=0
+            )
+        return state
+
+    def _after_runs(self, row: RecordRow, trigger: Trigger, when: RunFinished, state: State) -> int | None:
+        """Start what follows ended runs. Each start can be repeated, so nothing is decided before; the mark stays before one
+        that could not be started."""
+        now = self._now()
+        if state.paused:
+            return None
+        if state.error is not None and now < state.tried_at + RETRY_AFTER:
+            return state.tried_at + RETRY_AFTER
+        made, problem = state, None
+        for ended in self._ended.since(row.key, state, when):
+            try:
+                names = {"run": ended.names(trigger)}
+                start = make_start(trigger, state, ended.start_id(trigger.name), ended.at, names)
+                is_new = self._start(start)
+            except NotHere as error:
+                self._ended.hold(row.key, ended)
+                self._tell(trigger.name, f"trigger {trigger.name} is left to others: {one_line(str(error))}")
+                break
+            except StoreError:
+                raise
+            except StepwellError as error:
+                told = one_line(f"run {ended.run_id}: {error}")
+                self._tell(
+                    trigger.name, f"trigger {trigger.name} could not start a run after {told}; it is tried again"
+                )
+                if self._store.now() - ended.at < GIVE_UP_AFTER:
+                    self._ended.hold(row.key, ended)
+                    problem = problem or told
+                else:
+                    made = made.but(left_out=made.left_out + 1)
+                continue
+            made = made.but(last_run=start.run_id, last_time=ended.at, fired=made.fired + is_new)
+        made = made.but(error=problem, tried_at=0 if problem is None else now)
+        made = made.but(mark=self._ended.mark(row.key, made.mark, changed=made != state))
+        if made != state:
+            self._put(row, made)
+        return now + SECOND
+
+    def _explain(self, trigger: Trigger, decision: Decision) -> None:
+        if decision.clock_moved:
+            log.warning("trigger %s: the clock was set back; it goes on from now", trigger.name)
+        if decision.missed is not None:
+            first, last = (time_text(time) for time in decision.missed)
+            told = first if first == last else f"{first} to {last}"
+            log.warning("trigger %s: missed %s, left out (catch_up=%s)", trigger.name, told, trigger.catch_up)
+        if decision.skipped:
+            what = "the run before is still active" if trigger.overlap == "skip" else "too many wait for the run before"
+            log.info("trigger %s: %s times left out, %s", trigger.name, decision.skipped, what)
+
+    def _tell(self, name: str, message: str) -> None:
+        if (name, message) not in self._told:
+            if len(self._told) > 1_000:
+                self._told.clear()
+            self._told.add((name, message))
+            log.warning("%s", message)

@@ -1,0 +1,73 @@
+"""What is kept of a trigger besides its definition: one record, changed only by who has read its latest version."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+from ..codec import decode, encode_checked
+from ..errors import StoreCorrupt
+
+RECORD = "trigger"
+"""The kind of its record."""
+
+
+class Backfill(NamedTuple):
+    """Times of the past that somebody asked for: later than `after`, up to `until`. `after` moves on as they are started."""
+
+    after: int
+    until: int
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a trigger stands. Times are microseconds since 1970, by the clock of the store."""
+
+    version: int
+    """Which version of its definition counts."""
+    digest: str
+    added_at: int
+    since: int
+    """When it was added, or resumed: what ended before does not count."""
+    mark: int
+    """All times up to this one are decided: started, waiting in `pending` or `queue`, or left out."""
+    paused: bool = False
+    declared_in: str | None = None
+    """The document or class that declares it; what is no longer declared there is removed. None: somebody added it."""
+    pending: tuple[int, ...] = ()
+    """Times that are decided to fire, and not known to have been started. Whoever sees them starts them."""
+    queue: tuple[int, ...] = ()
+    """Times that wait until the run before has ended."""
+    backfills: tuple[Backfill, ...] = ()
+    last_run: str | None = None
+    last_time: int | None = None
+    """The latest time that was started."""
+    fired: int = 0
+    left_out: int = 0
+    """How many times were decided not to fire, as far as they were counted."""
+    error: str | None = None
+    """Why the latest start did not succeed; None if it did."""
+    tried_at: int = 0
+    """When a start last failed: it is tried again after a while."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """What a newer Stepwell keeps here, left as it is."""
+
+    def encoded(self) -> bytes:
+        found = asdict(self)
+        extra = found.pop("extra")
+        return encode_checked({**extra, **{name: value for name, value in found.items() if value is not None}})
+
+    @classmethod
+    def decoded(cls, value: bytes) -> State:
+        try:
+            data = decode(value)
+            known = {each.name: data.pop(each.name) for each in fields(cls) if each.name in data}
+            for name in ("pending", "queue"):
+                known[name] = tuple(known.get(name, ()))
+            known["backfills"] = tuple(Backfill(*each) for each in known.get("backfills", ()))
+            return cls(**known, extra=data)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise StoreCorrupt(f"the record of a trigger cannot be read: {error}") from None
+
+    def but(self, **changes: Any) -> State:
+        return replace(self, **changes)

@@ -1,0 +1,239 @@
+"""What people see after a dot, at a prompt and in a notebook: what they need, and nothing that is not for them."""
+
+from __future__ import annotations
+
+import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import stepwell
+from stepwell import Builder, Context, Engine, NodeNotFound, Workflow, errors, step
+from tests.runner.conftest import OpenEngine
+
+
+class Order(Workflow):
+    broken: bool = False
+
+    @step
+    def validate(self) -> str:
+        return "fine"
+
+    @step
+    def charge(self, ctx: Context) -> list[str]:
+        if self.broken:
+            raise ValueError("declined")
+        assert repr(ctx) == f"<Context of charge, attempt 1, run {ctx.run_id}>"
+        return dir(ctx)
+
+    @step
+    def ship(self) -> None: ...
+
+
+ENGINE = """adopt close compare get metrics on run runs save serve start start_many triggers wait workflows"""
+RUN = """
+audit cancel check checkpoint checkpoints delete diff effects export export_graph fork forks freeze graph id import_graph input
+logs metrics node nodes origin output outputs pause reattempt replay resume retry show state status wait why workflow
+"""
+CTX = """
+attempt check checkpoint db effect idempotency_key input node_id node_name now order_key outcome outputs parents progress random
+replaying run run_id seed state stopping uuid workflow
+"""
+NODE = "attempts due_at error id name progress reason seconds status"
+ATTEMPT = "ancestry ended_at error id number outcome seconds started_at status worker"
+BUILDER = "fan_out graph node workflow_name"
+
+
+def test_autocomplete_shows_what_people_need(engine: Engine) -> None:
+    run = engine.run(Order())
+    assert dir(engine) == ENGINE.split()
+    assert dir(run) == sorted(RUN.split())
+    assert run.output("charge") == sorted(CTX.split())
+    assert dir(run.node("charge")) == NODE.split()
+    assert dir(run.node("charge").attempts[0]) == ATTEMPT.split()
+    assert dir(Builder("x")) == BUILDER.split()
+
+
+def test_coroutines_have_the_same_names() -> None:
+    def names(kind: type) -> set[str]:
+        return {name for name in dir(kind) if not name.startswith("_")}
+
+    assert set(ENGINE.split()) - names(stepwell.AsyncEngine) == {"compare", "triggers", "wait"}
+    assert set(RUN.split()) - names(stepwell.AsyncRun) == {"show"}
+
+
+def test_everything_that_can_be_caught_can_be_imported() -> None:
+    found = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, Exception)}
+    assert found <= set(stepwell.__all__)
+    assert all(getattr(stepwell, name) is getattr(errors, name) for name in found)
+    tree = errors.__doc__ or ""
+    assert [name for name in sorted(found) if not re.search(rf"\b{name}\b", tree)] == []
+
+
+def test_every_public_name_is_there() -> None:
+    assert dir(stepwell) == sorted(stepwell.__all__)
+    assert all(hasattr(stepwell, name) for name in stepwell.__all__)
+    assert list(stepwell.__all__) == sorted(
+        set(stepwell.__all__), key=lambda name: (not name.isupper(), not name[0].isupper(), name)
+    )
+
+
+def test_a_run_says_how_it_stands(engine: Engine) -> None:
+    run = engine.run(Order(), run_id="order-7")
+    assert repr(run) == "<Run order-7 COMPLETED 3/3>"
+    failed = engine.run(Order(broken=True), run_id="order-8", check=False)
+    assert repr(failed) == "<Run order-8 FAILED 1/3>"
+    assert repr(failed.node("charge")) == "<Node charge FAILED, 1 attempt>"
+    assert repr(failed.node("charge").attempts[0]) == "<Attempt 1 FAILED ValueError>"
+    run.delete()
+    assert repr(run) == "<Run order-7, which is not in its store>"
+    w = Builder("wide")
+    w.fan_out([1, 2], job="shop:do")
+    assert repr(w) == "<Builder wide, 2 nodes>"
+
+
+def test_what_is_closed_is_still_shown(sqlite_url: str) -> None:
+    with Engine(sqlite_url) as engine:
+        run = engine.run(Order(), run_id="order-7")
+        assert repr(engine) == f"<Engine {sqlite_url}>"
+    assert repr(run) == "<Run order-7>"
+    assert repr(engine) == f"<Engine {sqlite_url} (closed)>"
+
+
+def test_why_is_read_at_a_prompt(engine: Engine) -> None:
+    why = engine.run(Order(broken=True), check=False).why()
+    assert repr(why) == str(why)
+    assert "ValueError: declined" in repr(why)
+
+
+def test_a_node_that_is_not_there(engine: Engine) -> None:
+    run = engine.run(Order(), run_id="order-7")
+    with pytest.raises(
+        NodeNotFound, match=r"^run order-7 has no node 'charg': there are: validate, charge, ship$"
+    ) as caught:
+        run.node("charg")
+    assert (caught.value.run_id, caught.value.node) == ("order-7", "charg")
+    assert isinstance(caught.value, KeyError)
+
+
+def test_a_run_is_shown_as_a_tree_and_a_timeline(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    engine.run(Order(broken=True), check=False, run_id="order-8").show(tracebacks=True)
+    told = capsys.readouterr().out
+    for part in ("Order  FAILED", "order-8", "✗ charge", "⊘ ship", "ValueError: declined", "Traceback"):
+        assert part in told
+    w = Builder("wide")
+    w.fan_out(range(60), job="tests.runner.jobs:same")
+    run = engine.run(w)
+    run.show()
+    folded = capsys.readouterr().out
+    assert "run.show(whole=True) shows all 60 nodes" in folded
+    run.show(whole=True)
+    assert len(capsys.readouterr().out.splitlines()) > 60
+
+
+def test_a_notebook_shows_a_picture_and_a_tree(engine: Engine) -> None:
+    found = engine.run(Order(broken=True), check=False, run_id="order-8")._repr_html_()
+    assert "<svg" in found
+    assert "<pre" in found
+    assert "order-8" in found
+    assert (Order.graph()._repr_svg_() or "").startswith("<svg")
+    w = Builder("wide")
+    w.fan_out(range(300), job="tests.runner.jobs:same")
+    assert w.graph()._repr_svg_() is None
+    assert "<svg" not in engine.run(w)._repr_html_()
+
+
+# Leaving
+
+
+class Waits(Workflow):
+    @step
+    def asks(self) -> None: ...
+
+    @step
+    def waits(self) -> None:
+        raise stepwell.RetryLater(3600)
+
+
+def test_leaving_with_unfinished_runs_says_so(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    with Engine(sqlite_url) as engine:
+        engine.run(Order())
+        engine.start(Waits(), run_id="w-1")
+    (told,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert told.startswith("the engine was left with 1 run unfinished that it started: w-1 (")
+    assert f"`stepwell resume w-1 --store {sqlite_url}` goes on with it" in told
+    caplog.clear()
+    with Engine(sqlite_url) as engine:
+        engine.start_many([Waits() for _ in range(7)])
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "7 runs unfinished" in told
+    assert "and 2 more" in told
+    assert "stepwell work MODULE" in told
+
+
+def test_what_is_lost_with_its_memory_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    with Engine("memory://") as engine:
+        engine.start(Waits())
+    assert "they are gone with it" in caplog.text
+
+
+def test_who_finishes_or_only_looks_is_told_nothing(open_sqlite: OpenEngine, caplog: pytest.LogCaptureFixture) -> None:
+    with open_sqlite() as engine:
+        engine.run(Order())
+        engine.run(Order(broken=True), check=False)
+    with open_sqlite(runner=None) as engine:
+        engine.start(Order(), run_id="left")
+    with open_sqlite(workflows=[Order]) as engine:
+        engine.get("left").wait(30)
+    assert caplog.text == ""
+
+
+# Notebooks and prompts
+
+
+def test_a_notebook_runs_in_a_kernel(tmp_path: Path) -> None:
+    """In a process of its own: kernels leave threads and sockets behind."""
+    program = tmp_path / "notebook.py"
+    program.write_text(
+        """
+import asyncio, sys
+if sys.platform == "win32":
+    asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
+import nbformat
+from nbclient import NotebookClient
+
+cells = [
+    "from stepwell import Engine, Workflow, step",
+    "class Order(Workflow):\\n    @step\\n    def ship(self) -> str:\\n        return 'shipped'\\n"
+    "    @step\\n    async def thank(self) -> str:\\n        return 'thanks'",
+    "Order.graph()",
+    "engine = Engine('sqlite:///x.db', workflows=[Order])\\nrun = engine.run(Order(), run_id='order-7')\\nrun",
+    "print(run.output('thank'), repr(run)); run.why()",
+    "run.show()",
+    "engine.close()",
+    "async with Engine('sqlite:///x.db') as engine:\\n"
+    "    run = await engine.run(Order(), run_id='order-8')\\n    print(await run.output('thank'))",
+    "class Order(Workflow):\\n    @step\\n    def ship(self) -> str:\\n        return 'changed'\\n",
+    "with Engine('sqlite:///x.db') as engine:\\n    print(engine.run(Order(), run_id='order-9').output('ship'))",
+]
+notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in cells])
+NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+outputs = [cell.outputs for cell in notebook.cells]
+assert "<svg" in outputs[2][0].data["image/svg+xml"], outputs[2]
+assert "<svg" in outputs[3][0].data["text/html"]
+assert outputs[3][0].data["text/plain"] == "<Run order-7 COMPLETED 2/2>"
+assert outputs[4][0].text == "thanks <Run order-7 COMPLETED 2/2>\\n"
+assert "completed" in outputs[4][1].data["text/plain"], outputs[4]
+assert "order-7" in str(outputs[5])
+assert outputs[7][0].text == "thanks\\n", outputs[7]
+assert outputs[9][0].text == "changed\\n", outputs[9]
+print("all cells ran")
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert "all cells ran" in done.stdout, done.stdout + done.stderr

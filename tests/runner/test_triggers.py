@@ -1,0 +1,158 @@
+"""Triggers in an engine: what is due is started by whoever serves, once, and worked on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stepwell import Document, Engine, InputError, Run, RunStatus, Trigger, TriggerError, Workflow, step
+from stepwell.runner.triggers import load_triggers
+from stepwell.triggers.firing import NotHere
+from stepwell.triggers.rendering import Start
+
+
+class Greeting(Workflow):
+    who: str = "nobody"
+
+    @step
+    def greet(self) -> dict[str, str]:
+        return {"told": f"hello {self.who}"}
+
+
+class Follower(Workflow):
+    told: str
+
+    @step
+    def note(self) -> str:
+        return self.told
+
+
+def wait_for(found: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not found():
+        assert time.monotonic() < deadline, "it did not happen within 30 s"
+        time.sleep(0.02)
+
+
+def ended(engine: Engine, trigger: str) -> list[Run]:
+    return [run for run in engine.runs(tag={"trigger": trigger}) if run.status is RunStatus.COMPLETED]
+
+
+def test_an_engine_that_serves_fires_what_is_due_and_works_on_it() -> None:
+    with Engine("memory://", workflows=[Greeting, Follower]) as engine:
+        engine.triggers.add(Trigger("tick", Greeting, every=1, input={"who": "{{ trigger.name }}"}))
+        engine.triggers.add(
+            Trigger("then", Follower, run_finished=Greeting, input={"told": "{{ run.outputs.greet.told }}"})
+        )
+        wait_for(lambda: len(ended(engine, "tick")) >= 2 and len(ended(engine, "then")) >= 2)
+        first = ended(engine, "tick")[-1]
+        stored = engine.triggers.get("tick")
+        assert first.id == f"tick:{dict(first.row.tags)['fire']}"
+        assert first.outputs == {"greet": {"told": "hello tick"}}
+        assert stored.state.error is None
+        assert {run.output("note") for run in ended(engine, "then")} == {"hello tick"}
+        engine.triggers.pause("tick")
+
+
+def test_an_engine_that_only_runs_what_it_is_given_fires_nothing() -> None:
+    with Engine("memory://") as engine:
+        engine.triggers.add(Trigger("tick", Greeting, every=1))
+        engine.run(Greeting())
+        time.sleep(1.2)
+        assert len(engine.runs(tag={"trigger": "tick"})) == 0
+
+
+def test_one_without_a_runner_starts_runs_and_leaves_them_to_others() -> None:
+    document = Document({"name": "report", "nodes": [{"id": "a", "handler": "transform", "config": {"template": "1"}}]})
+    with Engine("memory://", runner=None) as engine:
+        engine.save(document)
+        engine.triggers.add(Trigger("tick", "report", every=1))
+        wait_for(lambda: engine.triggers.fire_due() >= 0 and len(engine.runs(tag={"trigger": "tick"})) >= 1)
+        (run, *_) = engine.runs(tag={"trigger": "tick"})
+        assert run.row.workflow == "report"
+
+
+def test_a_trigger_is_fired_by_hand_with_its_own_input_or_another() -> None:
+    with Engine("memory://", workflows=[Greeting]) as engine:
+        engine.triggers.add(Trigger("once", Greeting, cron="0 0 1 1 *", input={"who": "{{ fire.date }}"}))
+        first = engine.get(engine.triggers.fire("once", key="today"))
+        again = engine.triggers.fire("once", key="today")
+        other = engine.get(engine.triggers.fire("once", {"who": "you"}))
+        assert again == first.id == "once:today"
+        other.wait(30)
+        assert other.output("greet") == {"told": "hello you"}
+        with pytest.raises(InputError):
+            engine.triggers.fire("once", {"nobody": 1})
+        with pytest.raises(InputError, match=r"no trigger 'onse'; did you mean 'once'\?"):
+            engine.triggers.fire("onse")
+
+
+def test_a_workflow_whose_code_is_elsewhere_is_left_to_others() -> None:
+    with Engine("memory://", runner=None) as engine, pytest.raises(NotHere):
+        engine.triggers._start(Start("r", "nowhere.to.be:Found", {}, 0, {}))
+
+
+def test_triggers_are_read_from_files_with_everything_that_is_wrong(tmp_path: Path) -> None:
+    one = tmp_path / "one.yaml"
+    one.write_text("name: nightly\nworkflow: report\ncron: 30 2 * * *\ntimezone: Europe/Berlin\n")
+    some = tmp_path / "some.json"
+    some.write_text(json.dumps({"triggers": [{"name": "a", "workflow": "w", "every": "15m"}] * 2}))
+    assert [each.name for each in load_triggers(one)] == ["nightly"]
+    assert len(load_triggers(some)) == 2
+    one.write_text("name: nightly\nworkflow: report\ncron: 30 25 * * *\ntimezone: Berlin\n")
+    with pytest.raises(TriggerError) as refused:
+        load_triggers(one)
+    assert [problem.path for problem in refused.value.problems] == [("timezone",), ("cron",)]
+    one.write_text("name: a\nname: b\nworkflow: w\nevery: 5s")
+    with pytest.raises(InputError, match="more than once"):
+        load_triggers(one)
+
+
+PROGRAM = """
+import sys, time
+from stepwell import Engine, Workflow, step
+
+class Slow(Workflow, name="Tick"):
+    @step
+    def a(self): return 1
+
+if __name__ == "__main__":
+    engine = Engine(sys.argv[1], workflows=[Slow])
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_processes_on_one_file_fire_each_time_once_although_one_is_killed(tmp_path: Path) -> None:
+    """Three processes, one of which is killed: no time is missing between the first and the last."""
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    program = tmp_path / "ticking.py"
+    program.write_text(PROGRAM)
+    with Engine(url, runner=None) as engine:
+        engine.triggers.add(Trigger("tick", "Tick", every=1, catch_up="all"))
+        processes = [
+            subprocess.Popen([sys.executable, program, url], stdout=subprocess.PIPE, text=True) for _ in range(3)
+        ]
+        try:
+            for each in processes:
+                assert each.stdout is not None
+                assert each.stdout.readline() == "ready\n"
+            wait_for(lambda: len(ended(engine, "tick")) >= 2)
+            processes[0].kill()
+            wait_for(lambda: len(ended(engine, "tick")) >= 5)
+        finally:
+            for each in processes:
+                each.kill()
+                each.wait(30)
+                assert each.stdout is not None
+                each.stdout.close()
+        found = [run.id for run in engine.runs(tag={"trigger": "tick"})]
+        state = engine.triggers.get("tick").state
+        times = [state.added_at // 10**6 + 1 + count for count in range(len(found))]
+        assert sorted(found) == [f"tick:{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(each))}" for each in times]

@@ -1,0 +1,23 @@
+"""Every pair of ops, one uncommitted while the other waits or skips: the answer is that of one of both orders."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.postgres_server import PostgresServer, postgres  # noqa: F401
+from tests.store.postgres.interleaving import Interleaving, pairs
+from tests.store.postgres.sizes import size
+
+
+@pytest.fixture(scope="module")
+def interleaving(postgres: PostgresServer) -> Iterator[Interleaving]:  # noqa: F811
+    both = Interleaving(postgres.new_url())
+    yield both
+    both.close()
+
+
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("commit", [True, False], ids=["committed", "rolled back"])
+def test_the_answer_is_that_of_one_of_both_orders(interleaving: Interleaving, commit: bool) -> None:
+    for first, second in pairs(size(151, 1)):
+        interleaving.check(first, second, commit=commit)
