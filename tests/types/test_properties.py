@@ -12,7 +12,7 @@ from operator import or_
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from stepwell.codec import decode, encode
@@ -117,6 +117,7 @@ def is_kept(annotation: Any) -> bool:
 @given(TYPES, st.data())
 def test_what_is_read_is_what_was_written(made: Made, data: st.DataObject) -> None:
     assume(is_kept(made.annotation))
+    note(repr(made.annotation))
     codec = Codec(made.annotation)
     value = data.draw(made.values)
     written = encode(codec.encode(value))

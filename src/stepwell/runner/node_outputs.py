@@ -98,7 +98,9 @@ def index_of_node(run: StoredRun, node: str | Callable[..., Any], cls: type | No
         return run.index_of(node)
     function = node
     if not callable(function):
-        raise InputError(f"{shown(function)} is no node: its name or id, its method or its job is needed")
+        raise InputError(
+            f"{shown(function)} is no node: its name or id, which is a text, is needed, or its method or job"
+        )
     name = getattr(function, "__name__", "")
     if declared(function) is not None:
         if cls is not None and all(vars(owner).get(name) is not function for owner in cls.__mro__):

@@ -173,7 +173,17 @@ def _written_key(key: Any, read: Callable[[str], Any]) -> Any:
 def read_union(annotation: Any, made: Converter) -> Read:
     union = union_of(annotation)
     readers = {member: late_reader(member, made) for member in union.members}
-    return lambda data, _: readers[union.member_of(data)](data)
+
+    def read(data: Any, _: Any) -> Any:
+        *others, last = union.members_of(data)
+        for member in others:
+            try:
+                return readers[member](data)
+            except Exception:  # it may be the next: `list[int] | list[str]`
+                continue
+        return readers[last](data)
+
+    return read
 
 
 def write_union(annotation: Any, made: Converter) -> Write:

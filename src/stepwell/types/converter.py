@@ -36,7 +36,7 @@ def converter() -> Converter:
     plain: tuple[type, ...] = (int, float, str, bool)
     for cls in plain:
         made.register_structure_hook(cls, scalars.read_scalar)
-    made.register_unstructure_hook(str, scalars.write_text)
+    made.register_unstructure_hook(str, scalars.write_text(made))
     for cls in LEAVES:
         made.register_structure_hook(cls, scalars.read_as_leaf)
         made.register_unstructure_hook(cls, scalars.write_leaf(made))

@@ -33,9 +33,16 @@ def read_as_leaf(data: Any, cls: Any) -> Any:
     return read_leaf(cls, data)
 
 
-def write_text(value: Any) -> Any:
+def write_text(made: Converter) -> Write:
     """Also of a text that is an Enum, or of another class derived from str."""
-    return value if type(value) is str else str.__str__(value.value if isinstance(value, Enum) else value)
+
+    def write(value: Any) -> Any:
+        if type(value) is str:
+            return value
+        data = _data_of(value)
+        return str.__str__(data) if isinstance(data, str) else made.unstructure(data)
+
+    return write
 
 
 def read_number(_: Any, made: Converter) -> Read:

@@ -36,8 +36,8 @@ class Union(NamedTuple):
     kinds: tuple[Kind, ...]
     text: str
 
-    def member_of(self, data: Any) -> Any:
-        """The member that JSON is one of; Wrong if it is none."""
+    def members_of(self, data: Any) -> list[Any]:
+        """The member that JSON is one of; Wrong if it is none. Of several that are plain JSON, all that it may be."""
         form = _form(data)
         fitting = [
             (member, kind)
@@ -50,7 +50,7 @@ class Union(NamedTuple):
             fitting.sort(key=lambda each: "float" in each[1].forms)
         if not fitting:
             raise needed(self.text, data)
-        return fitting[0][0]
+        return [member for member, _ in fitting]
 
     def member_written(self, value: Any) -> Any:
         """The member that a value is an instance of; None if it is of none."""
