@@ -18,6 +18,7 @@ from stepwell import Engine
 from stepwell.store import open_store
 
 from .documents import documents
+from .fleet import fleet
 from .floors import bare_commits
 from .held import claims_beside_held_runs, lists_among_stored_runs
 from .pipelines import pipelines
@@ -304,4 +305,5 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "documents": documents,
     "postgres": postgres,
     "redis": on_redis,
+    "fleet": fleet,
 }

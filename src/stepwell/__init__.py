@@ -12,6 +12,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from . import types as types
+    from .client import Client
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
     from .define.document import Document, DocumentError
     from .errors import (
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from .triggers import Trigger, TriggerError
 
 _HOMES = {
+    "client": ("Client",),
     "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
     "define.document": ("Document", "DocumentError"),
     "errors": (
@@ -132,6 +134,7 @@ __all__ = [
     "AttemptStatus",
     "BadCassette",
     "Builder",
+    "Client",
     "Context",
     "DefinitionError",
     "Delta",

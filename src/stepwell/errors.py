@@ -15,6 +15,8 @@ StepwellError
 │   ├── SchemaTooNew           the store was written by a newer Stepwell
 │   ├── StoreReplaced          what was stored is gone, or was exchanged for something else
 │   └── StoreCorrupt           what is stored contradicts itself
+├── ServerError                a server cannot be reached, or answers with an error; has `status`
+│   └── NotAllowed             the server asks for a token, or for one with a larger scope
 ├── NotStored                  the store cannot apply this, now or later; everything else goes on
 ├── RunError                   something about one run; has `run_id`
 │   ├── RunNotFound
@@ -195,6 +197,18 @@ class StoreReplaced(StoreError):
 
 class StoreCorrupt(StoreError):
     """What is stored contradicts itself."""
+
+
+class ServerError(StepwellError):
+    """A server cannot be reached, or refuses what was asked. `status` is that of HTTP, None if there was no answer."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class NotAllowed(ServerError):
+    """The server asks for a token, or for one with a larger scope."""
 
 
 class NotStored(StepwellError):

@@ -65,6 +65,10 @@ class Settings:
     """Private addresses that documents may reach by HTTP."""
     shell: tuple[str, ...] | bool = False
     """Programs that documents may start."""
+    server: str | None = None
+    """The URL of a server that commands ask instead of a store."""
+    token: str | None = None
+    """What the server knows them by."""
     allowed_hosts: tuple[str, ...] = ()
     """Names that the server is called by, besides loopback and addresses."""
 
@@ -213,6 +217,8 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "secrets_folder": _text,
     "private_networks": _networks,
     "shell": _programs,
+    "server": _text,
+    "token": _text,
     "allowed_hosts": _list,
 }
 _TABLES: Mapping[str, Callable[[Any], tuple[Any, list[str]]]] = {"services": _services, "secrets": _sources}
@@ -228,5 +234,7 @@ _NEEDED = {
     "secrets_folder": "the path of a folder",
     "private_networks": "a list of networks, as 10.0.0.0/8 or 127.0.0.1:8080",
     "shell": "a list of programs, or true for any",
+    "server": "the URL of a server, as http://127.0.0.1:8765",
+    "token": "the text of a token",
     "allowed_hosts": "a list of names, as stepwell.example.com",
 }

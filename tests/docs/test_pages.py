@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
 BEING_WRITTEN = ("deploy.md",)
-RUN_WHOLE = ("asyncio.md", "fastapi.md", "policies.md")
+RUN_WHOLE = ("asyncio.md", "fastapi.md", "policies.md", "testing.md")
 """Pages whose Python blocks are programs; those of one page are run one after the other, in one namespace."""
 
 

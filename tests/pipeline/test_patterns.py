@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepwell import Pipeline
+from stepwell import Engine, Pipeline
 from stepwell.errors import DefinitionError, UnsafePath
+from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.patterns.paths import SafeRoot, name_problem, safe_join
 from stepwell.pipeline.patterns.pattern import Pattern
+from tests.pipeline.blog import write
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,8 @@ def test_a_split_that_is_ambiguous_is_refused_and_said() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["", "/abs", "../x", "a/../b", "a//b", "{a", "a}", "{1a}", "{a:[}", "{a:(x)}", "**/x", "a/."]
+    "bad",
+    ["", "/abs", "../x", "a/../b", "a//b", "{a", "a}", "{1a}", "{a:[}", "{a:(x)}", "a**/x", "**/a/**", "a/**/", "a/."],
 )
 def test_a_pattern_that_makes_no_sense_is_refused(bad: str) -> None:
     with pytest.raises(DefinitionError):
@@ -166,3 +169,73 @@ def test_a_parameter_that_is_no_input_is_refused(root: Path) -> None:
         @pipeline.stage(input={"page": "a/{x}"}, output="b/{x}")
         def body(page: str, prompt: str) -> str:
             return page
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "values"),
+    [
+        ("logs/**/*.txt", "logs/a.txt", {}),
+        ("logs/**/*.txt", "logs/a/b/c.txt", {}),
+        ("logs/**/*.txt", "logs/a/b/c.md", None),
+        ("logs/**/*.txt", "a.txt", None),
+        ("logs/**", "logs/a/b", {}),
+        ("logs/**", "logs", None),
+        ("**/{name}.md", "x.md", {"name": "x"}),
+        ("**/{name}.md", "a/b/x.md", {"name": "x"}),
+        ("{day}/**/part/{name}.md", "d/part/x.md", {"day": "d", "name": "x"}),
+        ("{day}/**/part/{name}.md", "d/a/b/part/x.md", {"day": "d", "name": "x"}),
+        ("{day}/**/part/{name}.md", "d/x.md", None),
+        ("{day}/**/{day}.md", "d/a/d.md", {"day": "d"}),
+        ("{day}/**/{day}.md", "d/a/e.md", None),
+    ],
+)
+def test_two_stars_are_any_number_of_directories(text: str, path: str, values: dict[str, str] | None) -> None:
+    pattern = Pattern(text)
+    assert pattern.match(path) == values
+    assert pattern.covers(path) == (values is not None)
+    folders = path.split("/")[:-1]
+    if values is not None:
+        assert all(pattern.leads_to(folders[:depth]) for depth in range(len(folders) + 1))
+        assert pattern.match_folder(folders) is not None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("a/**/*.md", "a/{x}.md", True),
+        ("a/**/*.md", "a/b/c/{x}.md", True),
+        ("a/**/*.md", "a/b/c/{x}.txt", False),
+        ("a/**/*.md", "b/{x}.md", False),
+        ("a/**/*.md", "a/{x}/", True),
+        ("a/b/**/*.md", "a/", True),
+        ("a/b/**/*.md", "b/", False),
+        ("**/*.md", "{x}/y.md", True),
+    ],
+)
+def test_what_two_stars_share_with_other_patterns(one: str, other: str, expected: bool) -> None:
+    assert Pattern(one).overlaps(Pattern(other)) == Pattern(other).overlaps(Pattern(one)) == expected
+
+
+def test_a_deep_glob_reads_what_is_anywhere_below_and_never_its_own_outputs(root: Path, engine: Engine) -> None:
+    pipeline = Pipeline("deep", root=root)
+
+    @pipeline.stage(input="notes/{topic}/**/*.md", output="notes/{topic}/all.md", version="1")
+    def join(files: list[str]) -> str:
+        return "+".join(files)
+
+    @pipeline.stage(input="notes/**/*.md", output="site/index/", version="1")
+    def site(files: list[str], out: Path) -> None:
+        (out / "index.md").write_text(" ".join(sorted(files)))
+
+    write(root, "notes/a/one.md", "1")
+    write(root, "notes/a/x/y/two.md", "2")
+    write(root, "notes/a/x/.hidden/three.md", "3")
+    assert set(pipeline.build(engine=engine).produced) == {"join a", "site"}
+    assert (root / "notes/a/all.md").read_text() == "1+2"
+    assert (root / "site/index/index.md").read_text() == "1 1+2 2"
+    assert pipeline.build(engine=engine).produced == ()
+    with Scanner(pipeline, engine) as scanner:
+        scanner.scan()
+        write(root, "notes/a/z/z/four.md", "4")
+        assert set(scanner.changed(["notes/a/z"]).produced) == {"join a", "site"}
+    assert (root / "notes/a/all.md").read_text() == "1+2+4"

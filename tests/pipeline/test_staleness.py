@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine, Pipeline
+from stepwell.pipeline.states import listing
 from tests.pipeline.blog import Clock, Ledger, causes, make_blog, statuses, write
 
 A, B = "2026-01-15", "2026-01-16"
@@ -342,3 +343,35 @@ def test_a_build_runs_its_own_code_also_when_the_process_made_the_pipeline_sever
         pipeline.build(engine=engine, force=True)
         assert ledger.take() == [f"digest {A}", "index", f"summary {A}"]
     assert [ledger.take() for ledger, _ in made] == [[]] * 8
+
+
+def test_what_did_not_change_is_not_read_again_however_many_builds_come(
+    root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def hash_file(file: str) -> str:
+        read.append(file)
+        return listing.hash_file(file)
+
+    monkeypatch.setattr("stepwell.pipeline.states.files.local.hash_file", hash_file)
+
+    def build() -> int:
+        pipeline = Pipeline("copies", root=root)
+        pipeline.stage("copy", input="in/{x}", output="out/{x}", version="1")(_copied)
+        return len(pipeline.build(engine=engine).produced)
+
+    for number in range(30):
+        write(root, f"in/{number}", f"Hello {number}")
+    assert build() == 30
+    for number in range(4):
+        time.sleep(0.25)  # what is as recent as a tick of the clock is read again
+        read.clear()
+        write(root, f"in/{number}", f"Changed {number}")
+        assert build() == 1
+        if number:  # the first still reads what had been recent
+            assert len({file for file in read if ".manifest" not in file}) < 15, read
+
+
+def _copied(text: str) -> str:
+    return text

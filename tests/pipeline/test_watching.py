@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from stepwell import Builder, Engine, Pipeline
+from stepwell import Builder, Engine, Handlers, Pipeline
+from stepwell.define.document import Document
 from stepwell.errors import DefinitionError
 from stepwell.pipeline.building.build import BuildReport, Scanner
 from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.connected import check_together
+from stepwell.triggers.definition import Trigger, TriggerError
 from tests.pipeline.blog import Ledger, make_blog, write
 
 A, B = "2026-01-15", "2026-01-16"
@@ -115,6 +118,36 @@ def test_a_trigger_starts_a_workflow_once_for_each_state_and_content(root: Path,
     )
     blog.build(engine=engine)
     assert entities() == [A, A, B, B]
+
+
+def test_a_stored_trigger_starts_a_document_for_what_is_written_from_now_on(root: Path, engine: Engine) -> None:
+    nodes = [{"id": "told", "handler": "compute", "config": {"expression": "input.entity ~ ' ' ~ input.contentHash"}}]
+    engine.save(Document.parse(json.dumps({"name": "announce", "nodes": nodes}), Handlers()))
+
+    def announced() -> list[str]:
+        return sorted(run.wait().input["entity"] for run in engine.runs(workflow="announce"))
+
+    write(root, f"daily/{A}/a.txt", "Hello")
+    make_blog(root).build(engine=engine)
+    engine.triggers.add(
+        Trigger("new", "announce", state={"pipeline": "auto-blog", "stateType": "digest", "filter": "entity != 'no'"})
+    )
+    engine.triggers.add(Trigger("other", "announce", state={"pipeline": "another", "path": "final/{date}-digest.md"}))
+    write(root, "daily/no/a.txt", "Hello")
+    write(root, f"daily/{B}/a.txt", "Hello")
+    make_blog(root).build(engine=engine)
+    assert announced() == [B]
+    make_blog(root).build([f"digest {B}"], engine=engine, force=True)
+    assert announced() == [B]  # the same content
+    write(root, f"daily/{B}/a.txt", "Changed")
+    make_blog(root).build(engine=engine)
+    assert announced() == [B, B]
+    engine.triggers.pause("new")
+    write(root, f"daily/{B}/a.txt", "Changed again")
+    make_blog(root).build(engine=engine)
+    assert announced() == [B, B]
+    with pytest.raises(TriggerError, match=r"(?s)pipeline, the name of a pipeline.*|did you mean 'stateType'"):
+        Trigger("bad", "announce", state={"statetype": "digest"})
 
 
 def test_pipelines_that_contradict_each_other_are_refused(root: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from stepwell import Builder, Engine, StoreError, Workflow, step
 from stepwell.errors import StoreBusy
-from stepwell.model import Settle
+from stepwell.model import GetOutputs, Settle
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually, in_time
@@ -133,6 +133,27 @@ def test_nobody_who_starts_a_run_is_left_waiting_while_the_store_fails(open_sqli
     for thread in threads:
         thread.join(30)
     assert len(told) == 16
+
+
+def test_a_body_that_reads_an_output_while_the_store_is_away_waits_for_it(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, asked = engine.store.read, []
+
+    def away(queries: Any) -> Any:
+        if any(isinstance(query, GetOutputs) for query in queries) and len(asked) < 3:
+            asked.append(queries)
+            raise StoreError("the store is away")
+        return read(queries)
+
+    monkeypatch.setattr(engine.store, "read", away)
+    w = Builder("reads")
+    w.node("first", job=jobs.same, args={"item": 7})
+    w.node("between", job=jobs.same, args={"item": 8})
+    w.node("last", job=jobs.total)
+    run = engine.run(w, wait=30)
+    assert run.output("last") == 15
+    assert len(asked) == 3, "it was not away when the body asked"
 
 
 def test_an_answer_that_was_lost_is_asked_for_again(engine: Engine) -> None:

@@ -8,10 +8,24 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from stepwell import Document, Engine, InputError, Run, RunStatus, Trigger, TriggerError, Workflow, step
+from stepwell import (
+    DefinitionError,
+    Document,
+    DocumentError,
+    Engine,
+    InputError,
+    Run,
+    RunStatus,
+    Trigger,
+    TriggerError,
+    Workflow,
+    step,
+)
+from stepwell.define.document.problems import Problem
 from stepwell.runner.triggers import load_triggers
 from stepwell.triggers.firing import NotHere
 from stepwell.triggers.rendering import Start
@@ -112,6 +126,75 @@ def test_triggers_are_read_from_files_with_everything_that_is_wrong(tmp_path: Pa
     one.write_text("name: a\nname: b\nworkflow: w\nevery: 5s")
     with pytest.raises(InputError, match="more than once"):
         load_triggers(one)
+
+
+class Declared(Workflow, triggers=[{"every": "1s", "input": {"who": "{{ trigger.name }}"}}]):
+    who: str
+
+    @step
+    def greet(self) -> str:
+        return self.who
+
+
+def test_a_class_declares_its_triggers_and_takes_them_back() -> None:
+    with Engine("memory://", workflows=[Declared]) as engine:
+        wait_for(lambda: len(ended(engine, "Declared")) >= 1)
+        stored = engine.triggers.get("Declared")
+        assert stored.state.declared_in == "class Declared"
+        with pytest.raises(InputError, match="is declared in class Declared"):
+            engine.triggers.declare("document x", [Trigger("Declared", "x", every=5)])
+        engine.triggers.declare("class Declared", ())
+        assert engine.triggers.all() == []
+
+
+def test_triggers_of_a_class_that_are_written_wrongly_show_the_line() -> None:
+    with pytest.raises(DefinitionError, match=r"triggers\[0\]\.cron: cron expression '61 (?s:.*)test_triggers\.py"):
+
+        class Wrong(Workflow, triggers=[{"cron": "61 * * * *"}]):
+            @step
+            def a(self) -> None: ...
+
+
+def report(**more: Any) -> Document:
+    nodes = [{"id": "a", "handler": "transform", "config": {"template": "1"}}]
+    return Document({"name": "report", "nodes": nodes, **more})
+
+
+def test_a_document_declares_its_triggers_and_the_active_version_counts() -> None:
+    nightly, weekly = {"name": "nightly", "cron": "0 2 * * *"}, {"name": "weekly", "cron": "0 2 * * 0"}
+    with Engine("memory://", runner=None) as engine:
+        first = engine.save(report(triggers=[nightly, weekly]))
+        assert [each.name for each in engine.triggers.all()] == ["nightly", "weekly"]
+        assert engine.triggers.get("nightly").trigger.workflow == "report"
+        engine.triggers.pause("nightly")
+        engine.save(report(triggers=[{**nightly, "cron": "0 3 * * *"}]))
+        (only,) = engine.triggers.all()
+        assert (only.name, only.version, only.paused) == ("nightly", 2, True)
+        engine.documents.activate(str(first))
+        assert [each.name for each in engine.triggers.all()] == ["nightly", "weekly"]
+        engine.triggers.add(Trigger("mine", "report", every=60))
+        with pytest.raises(InputError, match="'mine' of document report was added by itself"):
+            engine.save(report(triggers=[{**nightly, "name": "mine"}]))
+        assert len(engine.documents.versions("report")) == 2  # what is refused is not stored
+        engine.documents.activate("report")
+        engine.save(report())
+        assert [each.name for each in engine.triggers.all()] == ["mine"]
+
+
+def test_a_document_tells_what_is_wrong_with_its_triggers() -> None:
+    with pytest.raises(DocumentError) as refused:
+        report(triggers=[{"cron": "0 25 * * *", "overlap": "no"}, {"name": "b", "workflow": "x", "every": 5}, 7])
+    assert [problem.path for problem in refused.value.problems if isinstance(problem, Problem)] == [
+        "$.triggers[0].name",
+        "$.triggers[0].cron",
+        "$.triggers[0].overlap",
+        "$.triggers[1].workflow",
+        "$.triggers[2]",
+    ]
+    assert report(triggers=[{"every": "15m"}]).triggers[0].name == "report"
+    assert report(triggers=[{"every": "15m"}]).digest != report().digest
+    again = Document.parse(report(triggers=[{"every": "15m"}]).content)
+    assert again.canonical["triggers"] == [{"name": "report", "every": 900}]
 
 
 PROGRAM = """

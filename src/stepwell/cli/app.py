@@ -10,7 +10,7 @@ import typer
 
 from ..version import __version__
 from . import completion, document_commands, fleet_commands, options, server
-from .command import declare
+from .command import Where, declare
 from .exits import MEANINGS, forgiving_streams, report
 from .pipeline import pipelines
 from .triggers import triggers
@@ -40,12 +40,20 @@ def _show_version(wanted: bool) -> None:
 def stepwell(
     context: typer.Context,
     store: options.Store = None,
+    server_url: options.Server = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Run workflows that survive crashes, and look after their runs."""
-    context.obj = store
+    context.obj = Where(store, server_url)
+
+
+@declare(app, "init")
+def init(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to write it; it is made if need be.")] = ".",
+) -> None:
+    """Write a small project: a workflow, tests that take no time, a recorded run, and pyproject.toml."""
 
 
 @declare(app, "run")

@@ -5,22 +5,29 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from typer.models import ArgumentInfo
 
-from .options import DryRun, Store
+from .options import DryRun, Server, Store
 
 Declared = Callable[..., None]
+
+
+class Where(NamedTuple):
+    """What a command works on, as far as somebody has typed it."""
+
+    store: str | None = None
+    server: str | None = None
 
 
 def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[Declared], None]:
     """A command. The function of the same name in `commands.<home>` does it, with a Connection, arguments in order and
     options by name.
 
-    Every command has `--store`. `--store` and `--jobs` say what to connect to. One with a `DryRun` option can also say only
-    what it would do.
+    Every command has `--store` and `--server`, which with `--jobs` say what to connect to. One with a `DryRun` option can also
+    say only what it would do.
     """
 
     def register(declared: Declared) -> None:
@@ -28,10 +35,11 @@ def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[D
         arguments = [each.name for each in options.values() if _is_argument(each)]
         previews = any(each.annotation is DryRun for each in options.values())
 
-        def perform(context: typer.Context, store: str | None, **given: Any) -> None:
+        def perform(context: typer.Context, store: str | None, server: str | None, **given: Any) -> None:
             if previews and given["as_json"] and not given["dry_run"]:
                 raise typer.BadParameter("--json goes with --dry-run: it lists the nodes that would change")
-            connection = _connection(store or context.obj, given.pop("jobs", None))
+            where = Where(store, server) if store or server else context.obj or Where()
+            connection = _connection(where, given.pop("jobs", None))
             typed = [given.pop(argument) for argument in arguments]
             does, verb = home, declared.__name__
             if previews and given["dry_run"]:
@@ -44,6 +52,7 @@ def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[D
             inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
             *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in options.values()),
             inspect.Parameter("store", inspect.Parameter.KEYWORD_ONLY, annotation=Store, default=None),
+            inspect.Parameter("server", inspect.Parameter.KEYWORD_ONLY, annotation=Server, default=None),
         ]
         perform.__doc__ = declared.__doc__
         perform.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -57,9 +66,9 @@ def _is_argument(parameter: inspect.Parameter) -> bool:
     return any(isinstance(each, ArgumentInfo) for each in parameter.annotation.__metadata__)
 
 
-def _connection(store: str | None, jobs: list[str] | None) -> Any:
+def _connection(where: Where, jobs: list[str] | None) -> Any:
     from .connect import Connection
     from .streams import keep_stdout
 
     keep_stdout()
-    return Connection(store, jobs or ())
+    return Connection(where.store, jobs or (), where.server)

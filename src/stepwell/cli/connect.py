@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from ..commands import DEFAULT_STORE
@@ -17,6 +17,7 @@ from ..settings import Settings, read_settings
 from ..store import Store, open_store, public
 
 if TYPE_CHECKING:
+    from ..client import Client
     from ..handlers import Handlers
     from ..runner import Engine
 
@@ -24,11 +25,16 @@ if TYPE_CHECKING:
 class Connection:
     """Where a command works, and how another command is told to work there too."""
 
-    def __init__(self, store: str | None, jobs: Sequence[str] = ()) -> None:
-        arguments = {"store": store, "jobs": allowed_modules(jobs) or None}
+    def __init__(self, store: str | None, jobs: Sequence[str] = (), server: str | None = None) -> None:
+        if store and server:
+            raise InputError("--store and --server cannot both be given: a command works on one of them")
+        arguments = {"store": store, "jobs": allowed_modules(jobs) or None, "server": server}
         self.settings: Settings = read_settings(arguments, os.environ, Path.cwd())
+        self._server = None if store else self.settings.server
+        self._typed = server is not None
+        self._client: Client | None = None
         self._named = store is not None or self.settings.store != DEFAULT_STORE
-        self._option = f" --store {quote(public(store))}" if store else ""
+        self._option = f" --store {quote(public(store))}" if store else f" --server {quote(server)}" if server else ""
         if (folder := os.getcwd()) not in sys.path:
             sys.path.insert(0, folder)
 
@@ -36,9 +42,31 @@ class Connection:
         """A command to type next: it names the store if this one did."""
         return f"stepwell {words}{self._option}"
 
+    @property
+    def where(self) -> str:
+        """What is worked on, for people."""
+        return self._server or public(self.settings.store)
+
+    def need_store(self, what: str) -> None:
+        """For a command that a server cannot do for somebody else."""
+        if self._typed:
+            raise InputError(f"{what} needs the store itself: leave out --server, and name the store with --store")
+        self._server = None
+
+    def client(self, url: str) -> Client:
+        """The server that is asked instead of a store."""
+        from ..client import Client
+
+        if self._client is None:
+            self._client = Client(url, self.settings.token, jobs=self.settings.jobs, handlers=self.handlers())
+        return self._client
+
     @contextmanager
     def store(self) -> Iterator[Store]:
         """The store, to look at. Where there is none, none is made: an empty one stands for it, unless somebody named it."""
+        if self._server is not None:
+            yield self.client(self._server).store
+            return
         url = self.settings.store
         exists = store_exists(url)
         if self._named and not exists:
@@ -58,13 +86,20 @@ class Connection:
         return Handlers.of_settings(self.settings)
 
     def engine(self, store: Store) -> Engine:
-        """An engine that only looks at a store and steers what is in it."""
+        """An engine that only looks at a store and steers what is in it; a client has the same verbs."""
+        if self._server is not None:
+            return cast("Engine", self.client(self._server))
         from ..runner import Engine
 
         return Engine(store, runner=None, jobs=self.settings.jobs, handlers=self.handlers())
 
     def worker(self, modules: Sequence[str] = (), queues: Sequence[str] | None = None) -> Engine:
-        """An engine that runs bodies; it makes the store if need be. What is defined in `modules` was given to it."""
+        """An engine that runs bodies; it makes the store if need be. What is defined in `modules` was given to it.
+
+        Where a server is asked, its workers run them.
+        """
+        if self._server is not None:
+            return cast("Engine", self.client(self._server))
         from ..runner import Engine
 
         options: dict[str, Any] = self.settings.for_workers | {"handlers": self.handlers(), "queues": queues}

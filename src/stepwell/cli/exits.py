@@ -33,7 +33,7 @@ MEANINGS = {
     ExitCode.RUN_FAILED: "the run failed, or its replay differs",
     ExitCode.USAGE: "wrong usage, bad input or broken code",
     ExitCode.NOT_FOUND: "there is no such run",
-    ExitCode.STORE: "the store cannot be used: locked, full, read-only, of a newer version, or named and not there",
+    ExitCode.STORE: "the store cannot be used (locked, full, read-only, newer, not there), or the server refuses",
     ExitCode.CANCELLED: "the run was cancelled",
     ExitCode.CONFLICT: "the state of the run forbids it, or it is paused until somebody decides",
     ExitCode.INTERNAL: "an error in Stepwell itself",
@@ -51,7 +51,7 @@ def code_for(error: BaseException) -> ExitCode:
             return ExitCode.NOT_FOUND
         case errors.RunConflict() | errors.RunPaused():
             return ExitCode.CONFLICT
-        case errors.StoreError():
+        case errors.StoreError() | errors.ServerError():
             return ExitCode.STORE
         case errors.InputError() | errors.DefinitionError() | errors.StateError():
             return ExitCode.USAGE

@@ -11,6 +11,10 @@ from .completion import nodes, runs, targets
 STORE_HELP = "Where runs are kept, as in sqlite:///orders.db. Also STEPWELL_STORE, or `store` in stepwell.toml."
 
 Store = Annotated[str | None, typer.Option("--store", metavar="URL", help=STORE_HELP, show_default=False)]
+SERVER_HELP = (
+    "Ask this server instead of a store. Also STEPWELL_SERVER, or `server` in stepwell.toml; token: STEPWELL_TOKEN."
+)
+Server = Annotated[str | None, typer.Option("--server", metavar="URL", help=SERVER_HELP, show_default=False)]
 Jobs = Annotated[
     list[str] | None,
     typer.Option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -58,9 +58,12 @@ class Documents:
         """Store a document. The same content is the same version; anything else is a new one."""
         if not isinstance(document, Document):
             raise InputError(f"{shown(document)} cannot be saved: give a Document, as of Document.load(file)")
+        declare = self._declaring(document)
         save = SaveVersion(self.kind, document.name, document.digest, document.content)
         (receipt,) = self._store.commit([save])
         assert isinstance(receipt, VersionSaved)
+        if receipt.active == receipt.number:
+            declare()
         return SavedDocument(document.name, receipt.number, document.digest, not receipt.existed, receipt.active)
 
     def activate(self, text: str) -> SavedDocument:
@@ -71,7 +74,20 @@ class Documents:
             raise self._unknown(name, number)
         assert isinstance(receipt, VersionActivated)
         row = self.row(f"{name}@{receipt.number}")
+        if self.kind == "document":
+            self._declaring(self.document(row))()
         return SavedDocument(name, row.number, row.digest, False, receipt.number)
+
+    def _declaring(self, document: Document) -> Callable[[], object]:
+        """What stores the triggers that a document declares, and removes those that it no longer does; checked before."""
+        source, declared = f"document {document.name}", getattr(document, "triggers", ())
+        if not declared and next(reader.all_records(self._store, "trigger", page=1), None) is None:
+            return lambda: None
+        from .triggers import trigger_book
+
+        book = trigger_book(self._store)
+        book.check_owner(source, declared)
+        return lambda: book.declare(source, declared)
 
     def all(self) -> Iterator[StoredWorkflow]:
         for row in reader.all_names(self._store, self.kind):

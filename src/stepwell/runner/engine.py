@@ -24,6 +24,7 @@ from ..store import Store, open_store, public, reader
 from ..words import offered
 from . import checking
 from .code.code import Code
+from .code.registering import register_workflows
 from .code.serving import Serving
 from .code.versions import Versions
 from .documents import Documents, SavedDocument, StoredWorkflow
@@ -397,9 +398,12 @@ class Engine(Triggered, Working):
     def serve(self, workflows: Iterable[type[Workflow]] = ()) -> None:
         """Work on every unfinished run whose code can be found here, now and until the engine is closed.
 
-        Other workers are told of these `workflows` at once, and of others with the first run of them that is found.
+        Workers elsewhere and servers are told of these `workflows` at once; of others workers are, with the first run of them
+        that is found.
         """
-        self.code.introduce(checking.checked_workflows(workflows))
+        given = checking.checked_workflows(workflows)
+        self.code.introduce(given)
+        register_workflows(self.store, dict.fromkeys((*self.code.given.values(), *given)))
         self.serving.everything = True
         self._require_runner().announce()
         self._discover()

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from ..model import ListRuns, RunStatus
 from ..store import reader
 from . import checking
+from .control import EnginePort
 from .run import Run
-
-if TYPE_CHECKING:
-    from .engine import Engine
 
 
 class Runs(list[Run]):
     """One page, the newest first."""
 
-    def __init__(self, engine: Engine, query: ListRuns, runs: list[Run], more: int | None) -> None:
+    def __init__(self, engine: EnginePort, query: ListRuns, runs: list[Run], more: int | None) -> None:
         super().__init__(runs)
         self._engine, self._query, self._more = engine, query, more
 
     @classmethod
-    def find(cls, engine: Engine, query: ListRuns) -> Runs:
+    def find(cls, engine: EnginePort, query: ListRuns) -> Runs:
         page = reader.list_runs(engine.store, query)
         return cls(engine, query, [Run(engine, row.id) for row in page.runs], page.cursor)
 

@@ -12,7 +12,7 @@ from ..codec import decode, encode
 from ..errors import DefinitionError, RunBusy, RunConflict
 from ..graph import Graph
 from ..ids import RunId, checked_run_id, new_run_id
-from ..model import Create, Gate, RunNews, RunRow, RunStatus
+from ..model import Create, Gate, Hint, RunNews, RunRow, RunStatus
 from ..store import Store, reader
 from .bodies.held import RunFacts
 from .code.code import Code
@@ -89,6 +89,7 @@ class Requests:
         if news is None and gate.purpose != "resume":
             return None  # what was refused must not make this engine work on the run
         row = self._waiting.once_it_goes_on(row.id)  # somebody else may be finishing it, because this engine was late
+        self._tell_workers(row)
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
             self._work_on(row, facts)
@@ -134,6 +135,7 @@ class Requests:
             tags=row.tags,
         )
         made = begin_fork(self._store, create)
+        self._tell_workers(row)
         if self._works:
             try:
                 self.adopt(made)
@@ -147,6 +149,12 @@ class Requests:
     def delete(self, run_id: RunId) -> None:
         reader.require_run(self._store, run_id)
         carry_out(self._store, delete(run_id))
+
+    def _tell_workers(self, row: RunRow) -> None:
+        """There may be work on a run that this engine leaves to others."""
+        if not self._works and self._store.needs_hints:
+            queues = {lane.queue for lane in self._code.graph_of(row).lanes}
+            self._store.send_hint(Hint(queues=tuple(sorted(queues))))
 
     def _in_turn(self, ask: Callable[[], Answer]) -> Answer:
         """What is asked of a run whose gate is held waits for that; if the holder has died, until the gate may be taken."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ..errors import StepwellError, StoreError
 from ..model import ListRecords
 from ..store import Store
 
 if TYPE_CHECKING:
+    from .code.code import Code
     from .code.serving import Serving
     from .triggers import EngineTriggers
     from .worker.follower import Follower
+
+log = logging.getLogger("stepwell")
 
 LOOK_AGAIN_SECONDS = 5.0
 """How often to look whether there are triggers."""
@@ -21,6 +26,9 @@ LOOK_AGAIN_SECONDS = 5.0
 class Triggered:
     store: Store
     serving: Serving
+    code: Code
+    _declared: frozenset[str] = frozenset()
+    """Targets of classes whose triggers are stored."""
     _fire_at = 0.0
     _look_at = 0.0
 
@@ -40,11 +48,29 @@ class Triggered:
         if follower is not None and self.serving.wanted:
             follower.serve_again(0)
 
+    def _declare(self) -> None:
+        """Store the triggers that classes declare which are served here, once for each; whoever comes last has its way."""
+        for workflow in self.code.classes():
+            if workflow.target in self._declared:
+                continue
+            self._declared |= {workflow.target}
+            (found,) = self.store.read([ListRecords("trigger", limit=1)])
+            if not (workflow._triggers or found):
+                continue
+            try:
+                self.triggers.declare(f"class {workflow.workflow_name}", workflow._triggers)
+            except StoreError:
+                self._declared -= {workflow.target}
+                raise
+            except StepwellError as error:
+                log.warning("%s", error)
+
     def _fire_triggers(self, again: float | None) -> float | None:
         """Fire what is due, if this engine serves; in how many seconds to look again, or `again`, which is something else's."""
         if not self.serving.wanted:
             return again
         now = time.monotonic()
+        self._declare()
         if now >= self._fire_at:
             (found,) = self.store.read([ListRecords("trigger", limit=1)])
             seconds = self.triggers.fire_due() if found else LOOK_AGAIN_SECONDS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,15 @@ def calendar_clock(store: Store) -> Callable[[], int]:
     """The clock that schedules go by. That of an embedded store counts from the boot of the machine, whose wall clock may have
     been wrong then."""
     return WallClock().now if store.url.startswith("sqlite:") else store.now
+
+
+def trigger_book(store: Store) -> Triggers:
+    """The triggers of a store, for who declares some and starts nothing."""
+
+    def nothing(start: Start) -> bool:
+        raise NotHere(f"{start.workflow} is not started here")
+
+    return Triggers(store, nothing, calendar_clock(store))
 
 
 class EngineTriggers(Triggers):
@@ -70,6 +79,12 @@ class EngineTriggers(Triggers):
         if reader.get_version(self._engine.store, "document", name, number) is not None:
             return None
         return f"no document {trigger.workflow!r} is stored here: until there is one, runs of it cannot be started"
+
+    def fire_for_state(self, stored: StoredTrigger, key: str, state: Mapping[str, Any]) -> str:
+        """Start what a new state of a pipeline triggers; the same key is the same run."""
+        run_id = f"{stored.name}:state-{key}"
+        self.start_run(make_start(stored.trigger, stored.state, run_id, self._now(), {"state": state}))
+        return run_id
 
     def load(self, file: str | os.PathLike[str]) -> list[Trigger]:
         """The triggers that a JSON or YAML file describes: one, or a list of them."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..define import Definition, Workflow
+from ..define import Bodies, Definition, Workflow
 from ..define.document import Document
+from ..define.document.inputs import checked_input
+from ..define.document.repairing import with_templates_read
 from ..errors import InputError, MissingJob
+from ..graph import Graph, from_frozen
 from ..ids import checked_run_id, new_run_id
-from ..model import RunRow, parted
+from ..kernel.healing import arrange
+from ..model import OnFailure, RunRow, parted
 from ..runner import Engine
+from ..runner.code.registering import RegisteredWorkflow, registered_workflow, registered_workflows
 from ..runner.starting import create_op
 from ..store import reader
 from .problems import Problem
@@ -54,7 +59,33 @@ def start_run(service: Service, name: str, asked: StartRequest, key: str | None)
         given = None if engine is None else engine.code.given.get(name)
         if engine is not None and given is not None:
             return _start(service, engine, engine.code.definition_of(_instance(given, asked.input)), asked, key)
+    registered = registered_workflow(service.store, name)
+    if registered is not None:
+        return _start_registered(service, registered, asked, key)
     raise unknown_workflow(service, name)
+
+
+def _start_registered(
+    service: Service, workflow: RegisteredWorkflow, asked: StartRequest, key: str | None
+) -> tuple[RunRow, bool]:
+    """A run of a class whose code only workers have: its input is held against the schema that they have told."""
+    document = reader.get_graph(service.store, workflow.digest)
+    if document is None:
+        raise Problem(
+            503,
+            f"the graph of {workflow.name} is not here any more: it is stored again when a worker that has the class starts",
+            headers={"Retry-After": "30"},
+        )
+    definition = Definition(
+        workflow.name,
+        workflow.target,
+        Graph.load(document),
+        checked_input(workflow.name, workflow.input, asked.input),
+        cast("OnFailure", workflow.on_failure),
+        workflow.timeout,
+        Bodies(),
+    )
+    return _start(service, service.engine, definition, asked, key)
 
 
 def start_document(service: Service, document: Document, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
@@ -67,6 +98,30 @@ def start_document(service: Service, document: Document, asked: StartRequest, ke
         except MissingJob:
             pass
     definition = service.engine.code.definition_of_document(document, asked.input, works=False)
+    return _start(service, service.engine, definition, asked, key)
+
+
+def start_given(
+    service: Service,
+    asked: StartRequest,
+    document: dict[str, Any] | None,
+    graph: dict[str, Any] | None,
+    workflow: str | None,
+    key: str | None,
+) -> tuple[RunRow, bool]:
+    """A run of what came with the request. A graph names jobs: they run where they are registered, and nowhere else."""
+    if (document is None) == (graph is None):
+        raise InputError("either `document` or `graph` is needed, which say what is to run")
+    if document is not None:
+        return start_document(service, Document(document, service.handlers), asked, key)
+    if workflow is None or not workflow.strip() or not workflow.isprintable():
+        raise InputError("`workflow` is needed beside `graph`: the name that runs of it have")
+    if asked.input:
+        raise InputError("`input` is for documents: the nodes of a graph have their arguments")
+    read = with_templates_read(from_frozen(graph or {}), service.handlers)
+    definition = Definition(
+        workflow, None, arrange(read, read, pinned=True, trusted=False), {}, "fail_fast", None, Bodies()
+    )
     return _start(service, service.engine, definition, asked, key)
 
 
@@ -91,6 +146,7 @@ def unknown_workflow(service: Service, name: str) -> Problem:
     from difflib import get_close_matches
 
     names = [row.name for row in reader.all_names(service.store, "document")]
+    names += [each.name for each in registered_workflows(service.store, None, 1_000)]
     close = get_close_matches(name, names, n=1)
     more = f"; did you mean {close[0]!r}?" if close else "; GET /api/v1/workflows lists what there is"
     return Problem(404, f"no workflow {name[:200]!r} is known here{more}")

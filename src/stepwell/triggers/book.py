@@ -159,7 +159,17 @@ class Triggers:
     def declare(self, source: str, triggers: Iterable[Trigger]) -> list[StoredTrigger]:
         """Store what a document or a class declares; what it declared before and no longer does is removed."""
         declared = list(triggers)
-        for trigger in declared:
+        self.check_owner(source, declared)
+        stored = [self.add(trigger, declared_in=source) for trigger in declared]
+        names = {trigger.name for trigger in declared}
+        for row in reader.all_records(self._store, RECORD):
+            if row.key not in names and State.decoded(row.value).declared_in == source:
+                self.remove(row.key)
+        return stored
+
+    def check_owner(self, source: str, triggers: Iterable[Trigger]) -> None:
+        """Refuse a name that somebody else has: one trigger would silently take the place of another."""
+        for trigger in triggers:
             row = reader.get_record(self._store, RECORD, trigger.name)
             owner = source if row is None else State.decoded(row.value).declared_in
             if owner != source:
@@ -167,12 +177,6 @@ class Triggers:
                 raise InputError(
                     f"trigger {trigger.name!r} of {source} {by}: choose another name, or remove that one first"
                 )
-        stored = [self.add(trigger, declared_in=source) for trigger in declared]
-        names = {trigger.name for trigger in declared}
-        for row in reader.all_records(self._store, RECORD):
-            if row.key not in names and State.decoded(row.value).declared_in == source:
-                self.remove(row.key)
-        return stored
 
     # Firing
 

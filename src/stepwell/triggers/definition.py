@@ -17,7 +17,7 @@ from .schedule import Cron
 Path = tuple[str | int, ...]
 CatchUp = Literal["skip", "last", "all"]
 Overlap = Literal["allow", "skip", "queue"]
-Kind = Literal["cron", "every", "webhook", "run_finished"]
+Kind = Literal["cron", "every", "webhook", "run_finished", "state"]
 GRACE_SECONDS = 60
 
 
@@ -70,7 +70,18 @@ class RunFinished:
     statuses: tuple[str, ...] = ("COMPLETED",)
 
 
-When: TypeAlias = Cron | Interval | Webhook | RunFinished
+@dataclass(frozen=True)
+class StateWritten:
+    """A new state of a pipeline, or one with new content. Whoever scans the pipeline fires it."""
+
+    pipeline: str
+    state: str
+    """The stage that makes it, or a pattern of paths."""
+    filter: str | None = None
+    """An expression over codeHash, currentCodeHash, contentHash, entity, stateType and path."""
+
+
+When: TypeAlias = Cron | Interval | Webhook | RunFinished | StateWritten
 
 
 class Trigger:
@@ -80,6 +91,7 @@ class Trigger:
         Trigger("poll", "fetch", every="15m", overlap="skip")
         Trigger("push", "deploy", webhook={"scheme": "github", "secret": "secret:GITHUB_HOOK"})
         Trigger("then", "publish", run_finished={"workflow": "report"})
+        Trigger("announce", "announce", state={"pipeline": "auto-blog", "stateType": "digest"})
 
     `workflow` is the name of a stored document (`report`, or `report@3`), or a class, or `package.module:Class`. A TriggerError
     lists everything that is wrong.
@@ -96,6 +108,7 @@ class Trigger:
         start: str | None = None,
         webhook: Mapping[str, Any] | None = None,
         run_finished: Mapping[str, Any] | type | str | None = None,
+        state: Mapping[str, Any] | None = None,
         input: Any = None,
         catch_up: CatchUp | None = None,
         overlap: Overlap | None = None,
@@ -161,6 +174,8 @@ class Trigger:
                 return "webhook"
             case RunFinished():
                 return "run_finished"
+            case StateWritten():
+                return "state"
 
     @property
     def is_schedule(self) -> bool:

@@ -13,9 +13,20 @@ from ..codec import encode_checked
 from ..errors import InputError
 from ..ids import checked_run_id
 from ..secrets import SecretRef
-from ..templates import TemplateError, compile_config
+from ..templates import TemplateError, compile_config, compile_expression
 from ..words import shown
-from .definition import GRACE_SECONDS, CatchUp, Interval, Overlap, Path, Problem, RunFinished, Webhook, When
+from .definition import (
+    GRACE_SECONDS,
+    CatchUp,
+    Interval,
+    Overlap,
+    Path,
+    Problem,
+    RunFinished,
+    StateWritten,
+    Webhook,
+    When,
+)
 from .schedule import Cron, time_zone
 from .schemes import SCHEMES
 
@@ -25,7 +36,7 @@ MAX_INPUT = 1024 * 1024
 MAX_TAGS = 16
 MAX_TAG = 100
 MAX_RATE = 100_000
-KINDS = ("cron", "every", "webhook", "run_finished")
+KINDS = ("cron", "every", "webhook", "run_finished", "state")
 _ANY = ("name", "workflow", "input", "priority", "tags", "description")
 _SCHEDULED = ("catch_up", "overlap", "grace_seconds")
 FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -33,16 +44,18 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "every": (*_ANY, "every", "start", *_SCHEDULED),
     "webhook": (*_ANY, "webhook"),
     "run_finished": (*_ANY, "run_finished"),
+    "state": (*_ANY, "state"),
 }
 NAMES: Mapping[str, tuple[str, ...]] = {
     "cron": ("fire", "trigger"),
     "every": ("fire", "trigger"),
     "webhook": ("body", "headers", "query", "fire", "trigger"),
     "run_finished": ("run", "fire", "trigger"),
+    "state": ("state", "fire", "trigger"),
 }
 """What templates of the input may name."""
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
-DEFAULT_INPUT = {"webhook": "{{ body }}"}
+DEFAULT_INPUT = {"webhook": "{{ body }}", "state": "{{ state }}"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DURATION = re.compile(r"(?:(\d{1,9})w)?(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?")
 _UNITS = (604_800, 86_400, 3_600, 60, 1)
@@ -222,7 +235,33 @@ def _run_finished(data: Mapping[str, Any], problems: list[Problem]) -> When | No
     return RunFinished(workflow, tuple(each for each in ENDED if each in chosen))
 
 
-_WHEN = {"cron": _cron, "every": _every, "webhook": _webhook, "run_finished": _run_finished}
+def _state(data: Mapping[str, Any], problems: list[Problem]) -> When | None:
+    given = data["state"]
+    if not isinstance(given, dict):
+        problems.append(
+            Problem(("state",), f"an object with pipeline and stateType or path is needed, not {shown(given)}")
+        )
+        return None
+    found: list[Problem] = []
+    _check_fields(given, ("pipeline", "stateType", "path", "filter"), "state", found)
+    what = [given[key] for key in ("stateType", "path") if key in given]
+    if len(what) != 1:
+        found.append(Problem((), "stateType (a stage) or path (a pattern), one of them, is needed"))
+    for key, value in given.items():
+        if not isinstance(value, str) or not value.strip() or len(value) > 1_000 or not value.isprintable():
+            found.append(Problem((key,), f"some text is needed, not {shown(value)}"))
+    if "pipeline" not in given:
+        found.append(Problem((), "pipeline, the name of a pipeline, is needed"))
+    if not found and "filter" in given:
+        try:
+            compile_expression(given["filter"])
+        except TemplateError as error:
+            found.append(Problem(("filter",), str(error)))
+    problems += [each._replace(path=("state", *each.path)) for each in found]
+    return None if found else StateWritten(given["pipeline"], what[0], given.get("filter"))
+
+
+_WHEN = {"state": _state, "cron": _cron, "every": _every, "webhook": _webhook, "run_finished": _run_finished}
 
 
 def _choice(data: Mapping[str, Any], field: str, choices: tuple[str, ...], default: str, found: list[Problem]) -> str:
@@ -306,6 +345,10 @@ def _canonical(kind: str, made: Mapping[str, Any]) -> dict[str, Any]:
             defaults = Webhook(when.secret)
             chosen = {name: value for name, value in vars(when).items() if value != getattr(defaults, name)}
             data["webhook"] = chosen | {"secret": repr(when.secret)}
+        case StateWritten(pipeline, state, condition):
+            is_path = any(mark in state for mark in "{}/*?[.")
+            data["state"] = {"pipeline": pipeline, "path" if is_path else "stateType": state}
+            data["state"] |= {} if condition is None else {"filter": condition}
         case RunFinished(workflow, statuses):
             data["run_finished"] = {"workflow": workflow, "status": list(statuses)}
     defaults_of = {"catch_up": "last", "overlap": "allow", "grace_seconds": GRACE_SECONDS, "priority": 0, "tags": {}}

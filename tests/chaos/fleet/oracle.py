@@ -84,7 +84,7 @@ def _judge_run(run: Run, kind: str, number: int, entered: Counter[str]) -> Figur
         assert kind == "careful", f"{run.id}: something was interrupted that may run again"
         right = {}
     else:
-        assert run.status == "COMPLETED", f"{run.id} is {run.status}: {[(n, v.status) for n, v in nodes.items()]}"
+        assert run.status == "COMPLETED", _story(run)
     for node, output in right.items():
         assert run.output(node) == output, f"{run.id}: {node} gave something else"
         assert entered[node] >= 1, f"{run.id}: {node} was completed and never ran"
@@ -92,3 +92,13 @@ def _judge_run(run: Run, kind: str, number: int, entered: Counter[str]) -> Figur
         assert entered["once"] <= 1, f"{run.id}: what runs at most once ran {entered['once']} times"
     lost = sum(attempt.status is AttemptStatus.LOST for attempt in attempts)
     return Figures(1, sum(completions.values()), sum(entered.values()), lost, interrupted, int("extra" in nodes))
+
+
+def _story(run: Run) -> str:
+    """How it came to an end that it must not have."""
+    lines = [f"{run.id} is {run.status}: {run.row.reason}"]
+    for node in run.nodes():
+        if node.status != "COMPLETED":
+            attempts = [(attempt.number, str(attempt.status), str(attempt.error)) for attempt in node.attempts]
+            lines.append(f"{node.name} {node.status}: {attempts}")
+    return "\n".join(lines)

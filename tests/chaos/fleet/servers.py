@@ -9,8 +9,10 @@ from tests.servers.redis_server import RedisServer
 
 
 class RedisStoreServer:
+    """It is killed, so it syncs always: with `everysec`, what it acknowledged may wait up to two seconds for a slow disk."""
+
     def __init__(self) -> None:
-        self._server = RedisServer()
+        self._server = RedisServer(appendfsync="always")
         self.url = f"{self._server.url}?namespace=chaos"
 
     def crash(self) -> None:

@@ -99,3 +99,39 @@ def naps(ledger: str, width: int) -> Builder:
 
 def begun(ledger: str) -> list[str]:
     return [line for line in noted(ledger) if line.startswith("begun")]
+
+
+def meet(ledger: str, name: str, of: int, ctx: Context) -> str:
+    """Ends in the same moment as the others of its run: as soon as all of them have begun."""
+    note(ledger, ctx.run_id, name)
+    mine = f"{ctx.run_id} "
+    while sum(line.startswith(mine) for line in noted(ledger)) < of:
+        time.sleep(0.001)
+    return name
+
+
+def entered(ledger: str, ctx: Context) -> str:
+    note(ledger, ctx.run_id, ctx.node_name)
+    return ctx.node_name
+
+
+def break_once(ledger: str, mended: str, ctx: Context) -> str:
+    note(ledger, ctx.run_id, ctx.node_name)
+    if not Path(mended).exists():
+        raise ValueError("broken")
+    return ctx.node_name
+
+
+def wait_for(ledger: str, file: str, ctx: Context) -> str:
+    """Does not hear that it should stop."""
+    note(ledger, ctx.run_id, ctx.node_name)
+    while not Path(file).exists():
+        time.sleep(0.005)
+    return "late"
+
+
+def visit(ledger: str, parents: list[str], ctx: Context) -> int:
+    note(ledger, ctx.run_id, ctx.node_id)
+    above = ctx.outputs.all()
+    assert all(parent in above for parent in parents), f"{ctx.node_name} began before all of {parents} ended"
+    return len(parents)

@@ -27,11 +27,9 @@ _PAGE = 5_000
 
 @advised
 def cancel(connection: Connection, text: str, *, grace: float) -> None:
-    from ...runner import Engine
-
     with connection.store() as store:
         row = find_run(store, text)
-        Engine(store, runner=None).get(row.id).cancel(grace_seconds=grace)
+        connection.engine(store).get(row.id).cancel(grace_seconds=grace)
         say(f"run {row.id} is {_when_cancelled(store, row, grace)}")
 
 
@@ -49,6 +47,7 @@ def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
 def gc(connection: Connection, *, older_than: str, keep: int, dry_run: bool, as_json: bool) -> None:
     from ...runner.procedures.collect_graphs import collect_graphs, unneeded_graphs
 
+    connection.need_store("gc")
     age = parse_age(older_than)
     with connection.store() as store:
         now = store.now()

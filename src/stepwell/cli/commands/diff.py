@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import typer
 
 from ...kernel.comparing import Change, Comparison, Pair
-from ...runner import Engine
 from ...runner.records import comparison_record
 from ..connect import Connection
 from ..find import find_run
@@ -23,7 +22,7 @@ _ABSENT = "-"
 
 def diff(connection: Connection, first: str, second: str, *, whole: bool, as_json: bool) -> None:
     with connection.store() as store:
-        engine = Engine(store, runner=None)
+        engine = connection.engine(store)
         found = engine.compare(find_run(store, first).id, find_run(store, second).id)
     if as_json:
         say(json_text(comparison_record(found)))

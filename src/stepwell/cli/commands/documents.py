@@ -163,7 +163,7 @@ def workflows(connection: Connection, *, as_json: bool) -> None:
     elif found or pipelines:
         _print_workflows([*found, *(each._replace(name=f"{each.name} (pipeline)") for each in pipelines)], now)
     else:
-        typer.echo(f"no documents in {connection.settings.store}; `stepwell save FILE` stores one", err=True)
+        typer.echo(f"no documents in {connection.where}; `stepwell save FILE` stores one", err=True)
 
 
 def workflow(

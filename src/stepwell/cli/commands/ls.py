@@ -47,7 +47,7 @@ def ls(
             _print_runs(runs, store.now())
         else:
             chosen = " like that" if workflow or status or tags or since or prefix else ""
-            typer.echo(f"no runs{chosen} in {connection.settings.store}", err=True)
+            typer.echo(f"no runs{chosen} in {connection.where}", err=True)
 
 
 def _status(given: str) -> RunStatus:

@@ -9,6 +9,7 @@ from ..streams import say
 
 
 def migrate(connection: Connection, *, show: bool) -> None:
+    connection.need_store("migrate")
     url = connection.settings.store
     if not url.startswith(("postgresql://", "postgres://")):
         raise InputError(

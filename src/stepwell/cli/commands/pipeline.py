@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 def _pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipeline]:
+    place.need_store("pipeline")
     names = tuple(named or ()) or place.settings.pipelines
     if not names:
         raise InputError("which pipeline? name it: -p module:name, STEPWELL_PIPELINES, or `pipelines` in stepwell.toml")

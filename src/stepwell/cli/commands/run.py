@@ -74,7 +74,7 @@ def retry(connection: Connection, text: str, *, accept: bool, no_wait: bool) -> 
 def reattempt(connection: Connection, text: str, node: str, *, cascade: bool, no_wait: bool) -> None:
     with connection.store() as store:
         row = find_run(store, text)
-        find_node(Engine(store, runner=None).get(row.id), node)
+        find_node(connection.engine(store).get(row.id), node)
     _go_on(connection, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=not no_wait)
 
 
@@ -154,6 +154,7 @@ def _go_on(connection: Connection, ask: Callable[[Engine], Run], *, wait: bool, 
 
 
 def work(connection: Connection, modules: Sequence[str], *, queues: str | None, once: bool) -> None:
+    connection.need_store("work")
     taken = None if queues is None else [name.strip() for name in queues.split(",")]
     workflows = import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()

@@ -26,6 +26,7 @@ def serve(
         from ...server.serving import Serving
     except ModuleNotFoundError as error:
         raise InputError(f"serving needs {error.name}: pip install 'stepwell[server]'") from None
+    connection.need_store("serve")
     workflows = import_all(modules or ())
     settings = connection.settings
     worker: dict[str, Any] | None = None

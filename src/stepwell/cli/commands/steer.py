@@ -11,7 +11,7 @@ import typer
 
 from ...errors import GraphError, InputError
 from ...model import FAILED_NODES, NODE_FAILED, NodeStatus, RunRow, RunStatus
-from ...runner import Engine, Run
+from ...runner import Run
 from ...runner.code.versions import changes
 from ...runner.control import Touched
 from ...store import reader
@@ -41,7 +41,7 @@ _BECOMES = {
 @advised
 def pause(connection: Connection, text: str) -> None:
     with connection.store() as store:
-        run = Engine(store, runner=None).get(find_run(store, text).id).pause()
+        run = connection.engine(store).get(find_run(store, text).id).pause()
         row = run.row
         running = reader.count_nodes(store, run.id).get(NodeStatus.RUNNING, 0)
         worked_on = bool(living(store))
@@ -55,7 +55,7 @@ def pause(connection: Connection, text: str) -> None:
 @advised
 def freeze(connection: Connection, text: str) -> None:
     with connection.store() as store:
-        run = Engine(store, runner=None).get(find_run(store, text).id).freeze()
+        run = connection.engine(store).get(find_run(store, text).id).freeze()
     say(f"run {run.id} keeps the graph it has, whatever becomes of its class")
 
 
@@ -91,7 +91,7 @@ def dry_run(
     """Which nodes a command would change, and into what. Nothing is changed."""
     with connection.store() as store:
         row = find_run(store, text)
-        run = Engine(store, runner=None).get(row.id)
+        run = connection.engine(store).get(row.id)
         if node is not None:
             find_node(run, node)
         touched = _preview(run, verb, node, given)

@@ -15,6 +15,7 @@ from ..streams import json_text, say
 
 
 def create(connection: Connection, *, scope: Sequence[str] | None, name: str, days: float, as_json: bool) -> None:
+    connection.need_store("token")
     store = open_store(connection.settings.store)
     try:
         text, token = create_token(store, scope or ("read",), name=name, days=days)
@@ -33,6 +34,7 @@ def create(connection: Connection, *, scope: Sequence[str] | None, name: str, da
 
 
 def ls(connection: Connection, *, as_json: bool) -> None:
+    connection.need_store("token")
     with connection.store() as store:
         found, now = list(all_tokens(store)), store.now()
     if as_json:
@@ -52,6 +54,7 @@ def ls(connection: Connection, *, as_json: bool) -> None:
 
 
 def revoke(connection: Connection, identity: str) -> None:
+    connection.need_store("token")
     with connection.store() as store:
         token = revoke_token(store, identity)
     say(f"token {token.id} is revoked")

@@ -53,22 +53,21 @@ def ls(connection: Connection, *, as_json: bool) -> None:
         return
     from ..show.screen import console, table
 
-    made = table("trigger", "workflow", "when", "next", "last", "fired", "is", wrapped=("is",))
+    made = table("trigger", "workflow", "when", "next", "is", wrapped=("when", "is"))
     for each in found:
         made.add_row(each.name, plain(each.trigger.workflow), plain(when(each.trigger)), *_standing(each))
     console().print(made)
 
 
-def _standing(each: StoredTrigger) -> tuple[str, ...]:
+def _standing(each: StoredTrigger) -> tuple[str, str]:
+    """When it fires next, and how it stands."""
     state = each.state
-    following = [time_text(int(time * SECOND)) for time in each.next_fires()]
-    last = "" if state.last_time is None else time_text(state.last_time - state.last_time % SECOND)
     told = "paused" if state.paused else "active"
     if state.error is not None:
         told = f"in trouble: {one_line(plain(state.error))}"
     elif state.queue or state.backfills:
         told += f", {len(state.queue) + len(state.backfills)} waiting"
-    return "".join(following), last, str(state.fired), told
+    return "".join(time_text(int(time * SECOND)) for time in each.next_fires()), told
 
 
 def when(trigger: Trigger) -> str:
@@ -81,6 +80,9 @@ def when(trigger: Trigger) -> str:
             return f"every {data['every']:g} s"
         case "webhook":
             return f"POST /hooks/{trigger.name} ({data['webhook'].get('scheme', 'hmac')})"
+        case "state":
+            given = data["state"]
+            return f"new {given.get('stateType') or given['path']} of {given['pipeline']}"
         case "run_finished":
             return f"after {data['run_finished']['workflow']} {'|'.join(data['run_finished']['status'])}"
 

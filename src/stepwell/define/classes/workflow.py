@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from typing import Any, ClassVar, NoReturn, dataclass_transform
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, dataclass_transform
 
 from ...clock import Duration
 from ...errors import DefinitionError, FrozenInstance, InputError
@@ -15,7 +16,10 @@ from ..types.inputs import checked, stored_inputs
 from .compile import Compiled, compiled
 from .decorators import declared
 
-_RESERVED = frozenset({"workflow_name", "target", "graph", "input", "ctx", "self", "_compiled"})
+if TYPE_CHECKING:
+    from ...triggers import Trigger
+
+_RESERVED = frozenset({"workflow_name", "target", "graph", "input", "ctx", "self", "_compiled", "_triggers"})
 
 
 class _ClassBody(dict[str, Any]):
@@ -57,13 +61,16 @@ class Workflow(metaclass=WorkflowType):
 
     Class keywords: `name` (by default that of the class), `on_failure` ("fail_fast", "finish" or "pause"), `timeout` (for a
     whole run, in seconds or as a timedelta), and what holds for every step and task that does not say it: `node_timeout` and
-    `side_effects` ("pure", "recordable" or "opaque"). All but the name are inherited.
+    `side_effects` ("pure", "recordable" or "opaque"). All but the name are inherited. `triggers` start runs of it by
+    themselves (docs/triggers.md).
     """
 
     workflow_name: ClassVar[str]
     target: ClassVar[str]
     """`package.module:Name`, by which another process imports the class; see `address` for what is run as a script."""
     _compiled: ClassVar[Compiled]
+    _triggers: ClassVar[tuple[Any, ...]] = ()
+    """Each a `Trigger`, which is loaded only by classes that declare some."""
 
     def __init_subclass__(
         cls,
@@ -73,6 +80,7 @@ class Workflow(metaclass=WorkflowType):
         timeout: Duration | None = None,
         node_timeout: Duration | None = None,
         side_effects: SideEffects | None = None,
+        triggers: Sequence[Mapping[str, Any]] = (),
         **unknown: object,
     ) -> None:
         super().__init_subclass__()
@@ -80,7 +88,7 @@ class Workflow(metaclass=WorkflowType):
         if unknown:
             raise DefinitionError(
                 f"{cls.__name__}: {next(iter(unknown))}= is no keyword of a workflow class; there are name, on_failure, "
-                f"timeout, node_timeout and side_effects, and every other option goes on a step or task",
+                f"timeout, node_timeout, side_effects and triggers, and every other option goes on a step or task",
                 where=place,
             )
         if "__init__" in vars(cls):
@@ -94,6 +102,7 @@ class Workflow(metaclass=WorkflowType):
         cls._compiled = compiled(cls, place, _RESERVED, options)
         cls.workflow_name = known_as
         cls.target = address_of(cls)
+        cls._triggers = _declared_triggers(cls, triggers, place)
         for other in neighbours().values():
             if isinstance(other, WorkflowType) and issubclass(other, Workflow) and other is not Workflow:
                 check_one_name(cls, other)
@@ -131,6 +140,24 @@ class Workflow(metaclass=WorkflowType):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+
+def _declared_triggers(cls: type[Workflow], given: Any, place: SourceLine) -> tuple[Trigger, ...]:
+    if not given:
+        return ()
+    from ...codec import json_path
+    from ...triggers.declaring import read_declared
+
+    wrong: list[str] = []
+    found = read_declared(
+        given,
+        cls.target,
+        cls.workflow_name,
+        lambda path, message: wrong.append(f"{json_path(('triggers', *path))}: {message}"),
+    )
+    if wrong:
+        raise DefinitionError(f"the triggers of {cls.__name__} are written wrongly: {'; '.join(wrong)}", where=place)
+    return found
 
 
 def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ...clock import POSITIVE_SECONDS_NEEDED, is_seconds
 from ...codec import decode, encode, encode_checked, json_path, sha256
@@ -24,13 +24,16 @@ from .problems import Collected, DocumentError, Path, Problem
 from .text import Form, Read, form_of, read_file, read_text
 from .unreadable import Unreadable
 
+if TYPE_CHECKING:
+    from ...triggers import Trigger
+
 MAX_NODES = 100_000
 MAX_EDGES = 1_000_000
 MAX_TAGS = 20
 MAX_TAG = 100
 MODES = ("workflow", "pipeline")
 IS_PIPELINE = "this is a pipeline: `stepwell pipeline` looks after it, and nothing can be started of it by name"
-FIELDS = ("mode", "name", "description", "input", "on_failure", "timeout", "tags", "nodes")
+FIELDS = ("mode", "name", "description", "input", "on_failure", "timeout", "tags", "triggers", "nodes")
 
 
 class Document:
@@ -104,6 +107,7 @@ class Document:
         self.input: dict[str, Any] | None = None
         if "input" in data:
             self.input = read_schema(data["input"], ("input",), problems)
+        self.triggers: tuple[Trigger, ...] = _triggers(data, self.name, problems)
         self.nodes: tuple[Node, ...] = tuple(_nodes(data, problems))
         self.handlers = handlers
         self._needs: dict[str, tuple[NodeId, ...]] = check_nodes(self.nodes, handlers, self.input, problems)
@@ -131,6 +135,10 @@ class Document:
             made["timeout"] = int(self.timeout) if self.timeout == int(self.timeout) else self.timeout
         if self.tags:
             made["tags"] = self.tags if isinstance(self.tags, dict) else list(self.tags)
+        if self.triggers:
+            from ...triggers.declaring import declared_form
+
+            made["triggers"] = [declared_form(trigger) for trigger in self.triggers]
         return made | {"nodes": [canonical_node(node) for node in self.nodes]}
 
     @cached_property
@@ -291,6 +299,16 @@ def _tags(data: dict[str, Any], problems: Collected) -> tuple[str, ...] | dict[s
         problems.needed(("tags",), expected, value)
         return ()
     return tuple(dict.fromkeys(value))
+
+
+def _triggers(data: dict[str, Any], name: str, problems: Collected) -> tuple[Trigger, ...]:
+    if "triggers" not in data:
+        return ()
+    from ...triggers.declaring import read_declared
+
+    return read_declared(
+        data["triggers"], name or "?", name, lambda path, message: problems.add(("triggers", *path), message)
+    )
 
 
 def _is_tag(value: Any) -> bool:

@@ -14,6 +14,28 @@ _SECONDS = {"type": "number", "exclusiveMinimum": 0}
 _TEMPLATE = {"type": "string", "pattern": r"\{[{%]|^secret:", "description": "a template, or a secret"}
 
 
+_TRIGGER: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$", "maxLength": 100},
+        "cron": {"type": "string", "description": "minute, hour, day of month, month, day of week"},
+        "timezone": {"type": "string", "default": "UTC"},
+        "every": {"type": ["string", "number"], "description": "90s, 15m, 1h30m, 7d, or seconds"},
+        "start": {"type": "string", "description": "from when `every` counts"},
+        "webhook": {"type": "object", "required": ["secret"]},
+        "run_finished": {"type": ["object", "string"]},
+        "catch_up": {"enum": ["skip", "last", "all"], "default": "last"},
+        "overlap": {"enum": ["allow", "skip", "queue"], "default": "allow"},
+        "grace_seconds": {"type": "number", "minimum": 0, "default": 60},
+        "input": {"type": ["object", "string"]},
+        "priority": {"type": "integer"},
+        "tags": {"type": "object", "additionalProperties": {"type": "string"}},
+        "description": {"type": "string"},
+    },
+}
+
+
 def document_schema(handlers: Handlers) -> dict[str, Any]:
     """The schema of a document whose nodes name these handlers, or functions."""
     names = list(handlers)
@@ -40,6 +62,7 @@ def document_schema(handlers: Handlers) -> dict[str, Any]:
                     {"type": "object", "additionalProperties": {"type": "string"}},
                 ],
             },
+            "triggers": {"type": "array", "items": _TRIGGER, "description": "what starts runs of it by itself"},
             "nodes": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/node"}},
         },
         "$defs": {"node": _node(names, handlers), "retry": _RETRY, "input": _INPUT},

@@ -184,10 +184,13 @@ class Scanner:
         return wave.outcome
 
     def _fire(self) -> None:
-        if self.pipeline.triggers and self.view is not None:
-            from .triggers import fire_triggers
+        """Start what new states trigger. Where nothing was run there is none, and no engine either."""
+        if self.view is not None and (self.pipeline.triggers or self._runs.has_engine):
+            from .triggers import fire_stored_triggers, fire_triggers
 
             fire_triggers(self.pipeline, self.view, lambda: self._runs.engine)
+            if self._runs.has_engine:
+                fire_stored_triggers(self.pipeline, self.view, self._runs.engine)
 
     def _report(self, outcome: Outcome, began: float, *, units: Sequence[Unit] | None = None) -> BuildReport:
         assert self.view is not None

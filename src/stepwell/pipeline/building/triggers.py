@@ -6,9 +6,12 @@ two starts nothing twice and forgets nothing.
 
 from __future__ import annotations
 
+import logging
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...errors import DefinitionError
+from ...errors import DefinitionError, StepwellError
+from ...triggers.definition import StateWritten
 from ...words import shown
 from ..patterns.pattern import Pattern
 from ..states.records import Record
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from ...templates import Expression
     from ..looking import View
     from ..pipeline import Pipeline
+
+log = logging.getLogger("stepwell.pipeline")
 
 SEEN = "seen"
 
@@ -76,6 +81,41 @@ def fire_triggers(pipeline: Pipeline, view: View, engine: Any) -> list[str]:
     return started
 
 
+def fire_stored_triggers(pipeline: Pipeline, view: View, engine: Engine) -> list[str]:
+    """The same for triggers that were added to the engine's store: for what was written since they were added or resumed."""
+    wanted = [
+        stored
+        for stored in engine.triggers.all()
+        if isinstance(stored.trigger.when, StateWritten)
+        and stored.trigger.when.pipeline == pipeline.name
+        and not stored.paused
+    ]
+    marks = pipeline.store.notes.read("triggers") if wanted else {}
+    started = []
+    for stored in wanted:
+        when = stored.trigger.when
+        assert isinstance(when, StateWritten)
+        trigger = make_trigger(pipeline, f"@{stored.name}", when.state, None, when.filter, True)
+        fired: dict[str, str] = {}
+        for address, record, content in _states(view, trigger):
+            key = f"{trigger.name} {address}"
+            stamp = view.model.stamp(address)
+            if marks.get(key) == content or stamp is None or stamp[1] // 1_000 < stored.state.since:
+                continue
+            event = _event(pipeline, trigger, address, record, content)
+            if event is not None:
+                told = sha256(f"{pipeline.store.root_id}\0{address}\0{content}".encode()).hexdigest()[:32]
+                try:
+                    started.append(engine.triggers.fire_for_state(stored, told, event))
+                except StepwellError as error:  # a workflow that cannot be started must not stop the pipeline
+                    log.error("trigger %s: %s", stored.name, error)
+                    continue
+            fired[key] = content
+        if fired:
+            pipeline.store.notes.change("triggers", fired)
+    return started
+
+
 def _states(view: View, trigger: Trigger) -> list[tuple[str, Record | None, str]]:
     """The states there are that a trigger is about: address, record and content hash."""
     found = []
@@ -90,9 +130,10 @@ def _states(view: View, trigger: Trigger) -> list[tuple[str, Record | None, str]
     return found
 
 
-def _start(
-    pipeline: Pipeline, trigger: Trigger, address: str, record: Record | None, content: str, engine: Any
-) -> str | None:
+def _event(
+    pipeline: Pipeline, trigger: Trigger, address: str, record: Record | None, content: str
+) -> dict[str, str] | None:
+    """What a workflow is told of a new state; None if the filter of the trigger leaves it out."""
     values = trigger.pattern.match(address) or {}
     event = {
         "entity": "/".join(values.values()),
@@ -103,6 +144,15 @@ def _start(
     }
     current = pipeline.code.current(trigger.kind).code_hash if trigger.kind in pipeline.stages else ""
     if trigger.condition is not None and not trigger.condition.evaluate({**event, "currentCodeHash": current}):
+        return None
+    return event
+
+
+def _start(
+    pipeline: Pipeline, trigger: Trigger, address: str, record: Record | None, content: str, engine: Any
+) -> str | None:
+    event = _event(pipeline, trigger, address, record, content)
+    if event is None:
         return None
     opened: Engine = engine()
     key = f"{pipeline.name}:{trigger.name}:{address}:{content}"

@@ -60,6 +60,10 @@ class Runs:
         self._ended: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
 
     @property
+    def has_engine(self) -> bool:
+        return self._engine is not None
+
+    @property
     def engine(self) -> Engine:
         if self._engine is None:
             from ...runner import Engine

@@ -3,6 +3,7 @@
     {name}         one or more characters of one path component, a safe name
     {name:regex}   the same, narrowed by a regular expression
     *  ?  [abc]    within one component, as in a shell; they name nothing
+    **             any number of directories, also none; once in a pattern
     a final /      a directory
 
 >>> Pattern("final/{date}-digest.md").match("final/2026-01-15-digest.md")
@@ -20,6 +21,7 @@ from ...words import shown
 from .paths import name_problem, path_problem
 
 MAX_PATTERN = 500
+DEEP = "**"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _VALUE = r'[^\x00-\x1f\x7f/\\:*?"<>|]'
 
@@ -39,6 +41,7 @@ class _Component:
         self.parts = parts
         self.variables = tuple(dict.fromkeys(part.text for part in parts if part.kind == "variable"))
         self.has_glob = any(part.kind == "glob" for part in parts)
+        self.is_deep = [part.text for part in parts] == [DEEP]
         self.literal = "".join(part.text for part in parts) if all(part.kind == "text" for part in parts) else None
         loose = sum(part.kind == "glob" or (part.kind == "variable" and not part.regex) for part in parts)
         self._greedy = re.compile(self._expression(""), re.DOTALL)
@@ -95,6 +98,8 @@ class Pattern:
         self.variables = tuple(dict.fromkeys(name for each in self.components for name in each.variables))
         self.has_glob = any(each.has_glob for each in self.components)
         self.depth = len(self.components)
+        self._deep = next((place for place, each in enumerate(self.components) if each.is_deep), None)
+        """Where `**` is."""
 
     def __repr__(self) -> str:
         return f"Pattern({self.text!r})"
@@ -109,15 +114,35 @@ class Pattern:
         """The values of the variables if the path matches as a whole, and in one way only."""
         if path.endswith("/") != self.is_directory:
             return None
-        components = path.removesuffix("/").split("/")
-        if len(components) != self.depth:
-            return None
-        return self.match_components(components)
+        return self._matched(self._all_for(path.removesuffix("/").split("/")))
 
-    def match_components(self, names: list[str]) -> dict[str, str] | None:
-        """The values that a path, or the beginning of one, gives the variables."""
+    def match_folder(self, names: list[str]) -> dict[str, str] | None:
+        """The values that a directory gives the variables, if files in it can match; of a directory, if it matches itself."""
+        if self.is_directory:
+            return self._matched(self._all_for(names))
+        return self._matched(self._pairs(names, self.components[:-1]))
+
+    def begins_with(self, names: list[str]) -> bool:
+        """Whether the first components match these names."""
+        return self._matched(list(zip(self.components, names, strict=False))) is not None
+
+    def _all_for(self, names: list[str]) -> list[tuple[_Component, str]] | None:
+        return self._pairs(names, self.components)
+
+    def _pairs(self, names: list[str], components: Sequence[_Component]) -> list[tuple[_Component, str]] | None:
+        """Which component has to match which name; None if there are too many or too few of them."""
+        if self._deep is None:
+            return list(zip(components, names, strict=True)) if len(names) == len(components) else None
+        last = len(components) - self._deep - 1
+        if len(names) < self._deep + last:
+            return None
+        ends = zip(components[self._deep + 1 :], names[len(names) - last :], strict=True)
+        return [*zip(components[: self._deep], names[: self._deep], strict=True), *ends]
+
+    @staticmethod
+    def _matched(pairs: list[tuple[_Component, str]] | None) -> dict[str, str] | None:
         values: dict[str, str] = {}
-        for component, name in zip(self.components, names, strict=False):
+        for component, name in pairs if pairs is not None else ():
             if component.literal is not None:
                 if component.literal != name:
                     return None
@@ -128,27 +153,25 @@ class Pattern:
             for variable, value in found.items():
                 if values.setdefault(variable, value) != value:
                     return None
-        return values
+        return None if pairs is None else values
 
     def leads_to(self, names: list[str]) -> bool:
         """Whether what matches can be in a directory, given by its components, or below it."""
-        if self.is_directory:
-            return self.match_components(names[: self.depth]) is not None
-        return len(names) < self.depth and self.match_components(names) is not None
+        if self._deep is not None:
+            return self.begins_with(names[: self._deep])
+        return (self.is_directory or len(names) < self.depth) and self.begins_with(names)
 
     def covers(self, path: str) -> bool:
         """Whether a file matches, or is below a directory that does."""
-        components = path.split("/")
+        names = path.split("/")
         if self.is_directory:
-            return len(components) > self.depth and self.match_components(components[: self.depth]) is not None
-        return len(components) == self.depth and self.match_components(components) is not None
+            return len(names) > self.depth and self.begins_with(names)
+        return self._matched(self._all_for(names)) is not None
 
     def is_ambiguous(self, path: str) -> bool:
         """Whether a path matches, but one cannot tell which part of it which variable stands for."""
-        names = path.removesuffix("/").split("/")
-        return len(names) == self.depth and any(
-            component.is_ambiguous(name) for component, name in zip(self.components, names, strict=True)
-        )
+        pairs = self._all_for(path.removesuffix("/").split("/"))
+        return any(component.is_ambiguous(name) for component, name in pairs or ())
 
     def fill(self, values: Mapping[str, str]) -> str:
         """The path for these values; a pattern with globs has none. Values and path are checked by `checked_path`."""
@@ -169,6 +192,8 @@ class Pattern:
 
     def overlaps(self, other: Pattern) -> bool:
         """Whether one path could match both. What is below a directory is part of it."""
+        if self._deep is not None or other._deep is not None:
+            return _share_a_path(self._with_all_below(), other._with_all_below())
         mine, theirs = self.components, other.components
         if self.is_directory and other.depth > self.depth:
             theirs = theirs[: self.depth]
@@ -177,6 +202,9 @@ class Pattern:
         elif self.depth != other.depth or self.is_directory != other.is_directory:
             return False
         return all(_may_agree(a, b) for a, b in zip(mine, theirs, strict=True))
+
+    def _with_all_below(self) -> tuple[_Component, ...]:
+        return (*self.components, *_parsed(f"{DEEP}/*")) if self.is_directory else self.components
 
 
 def _parsed(text: str) -> tuple[_Component, ...]:
@@ -187,6 +215,12 @@ def _parsed(text: str) -> tuple[_Component, ...]:
     if text.startswith("/"):
         raise ValueError("it begins with /, but patterns are relative to the root of the pipeline")
     components = tuple(_Component(_parts(part)) for part in _split(text.removesuffix("/")))
+    if sum(component.is_deep for component in components) > 1:
+        raise ValueError(f"{DEEP} can be in it once")
+    if components[-1].is_deep:
+        if text.endswith("/"):
+            raise ValueError(f"{DEEP}/ names no directory; a final / takes a whole directory with all that is below it")
+        components = (*components, _Component(_parts("*")))
     for component in components:
         if component.literal is not None and (problem := path_problem(component.literal)):
             raise ValueError(f"{component.literal!r}: {problem}")
@@ -206,8 +240,10 @@ def _split(text: str) -> list[str]:
 
 
 def _parts(text: str) -> list[_Part]:
-    if text == "**":
-        raise ValueError("** is not known: a glob matches within one path component; a final / takes a whole directory")
+    if text == DEEP:
+        return [_Part("glob", DEEP, "")]
+    if DEEP in text:
+        raise ValueError(f"{text!r}: {DEEP} stands alone between slashes, as in logs/{DEEP}/*.txt")
     parts: list[_Part] = []
     position = 0
     while position < len(text):
@@ -268,6 +304,27 @@ def _variable(text: str, start: int) -> tuple[int, _Part]:
             raise ValueError(f"{{{name}:{regex}}}: use (?:...) for groups")
         regex = f"(?:{regex})"
     return end + 1, _Part("variable", name, regex)
+
+
+def _share_a_path(mine: Sequence[_Component], theirs: Sequence[_Component]) -> bool:
+    """Whether one path could match both, of which each may have a `**`."""
+    waiting, seen = [(0, 0)], {(0, 0)}
+    while waiting:
+        i, j = waiting.pop()
+        if i == len(mine) and j == len(theirs):
+            return True
+        steps = []
+        a = mine[i] if i < len(mine) else None
+        b = theirs[j] if j < len(theirs) else None
+        if a is not None and a.is_deep:
+            steps += [(i + 1, j), *([(i, j + 1)] if b is not None else [])]
+        if b is not None and b.is_deep:
+            steps += [(i, j + 1), *([(i + 1, j)] if a is not None else [])]
+        if a is not None and b is not None and not a.is_deep and not b.is_deep and _may_agree(a, b):
+            steps.append((i + 1, j + 1))
+        waiting += [step for step in steps if step not in seen]
+        seen.update(steps)
+    return False
 
 
 def _may_agree(a: _Component, b: _Component) -> bool:

@@ -101,9 +101,7 @@ class Model:
             components = folder.split("/") if folder else []
             for reading in readings:
                 pattern, into = reading.pattern, found[reading.stage.name, reading.name]
-                if pattern.depth != len(components) + (not pattern.is_directory):
-                    continue
-                values = pattern.match_components(components)
+                values = pattern.match_folder(components)
                 if values is None:
                     if folder and pattern.is_directory and pattern.is_ambiguous(folder):
                         self.ambiguous.append((folder, pattern.text))
@@ -131,11 +129,11 @@ class Model:
         component = reading.pattern.components[-1]
         prefix = f"{folder}/" if folder else ""
         variables = key_variables(reading)
+        components = folder.split("/") if folder else []
+        if any(each.is_directory and each.covers(f"{folder}/x") for each in reading.excluded):
+            return
         excluded = [
-            pattern.components[-1]
-            for pattern in reading.excluded
-            if pattern.depth == reading.pattern.depth
-            and pattern.match_components(folder.split("/") if folder else []) is not None
+            pattern.components[-1] for pattern in reading.excluded if pattern.match_folder(components) is not None
         ]
         for name in names:
             path = prefix + name

@@ -16,6 +16,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -56,6 +57,11 @@ def refresh_capture() -> None:
         _capture.wrap_streams()
 
 
+KEPT_STREAMS = 200
+"""Streams that are kept after they were replaced: `print` of Python 3.11 and 3.12 owns no reference to the stream it writes to,
+so one that another thread replaces meanwhile, as a closing engine or a test that captures does, must not be freed."""
+
+
 class Stream:
     """A text stream that passes everything on to another one, and tells the owner of the output what is written."""
 
@@ -94,6 +100,7 @@ class _Capture:
         self._users = 0
         self._hook: CallHandlers | None = None
         self._hooked: CallHandlers = logging.Logger.callHandlers
+        self._kept: deque[Stream] = deque(maxlen=KEPT_STREAMS)
 
     def open(self) -> None:
         with self._lock:
@@ -119,7 +126,9 @@ class _Capture:
             for name in ("stdout", "stderr") if self._users else ():
                 stream = getattr(sys, name)
                 if stream is not None and type(stream) is not Stream:
-                    setattr(sys, name, Stream(name, stream))
+                    wrapped = Stream(name, stream)
+                    self._kept.append(wrapped)
+                    setattr(sys, name, wrapped)
 
     def _hook_loggers(self) -> None:
         hooked = self._hooked = logging.Logger.callHandlers

@@ -18,8 +18,10 @@ def run_worker(installed: Installed, *, concurrency: int, pool: str, name: str |
     if log_level.upper() != "DEBUG":  # two lines for every hint are of no use
         for noisy in ("celery.worker.strategy", "celery.app.trace"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
+    from celery.utils.nodenames import default_nodename, host_format
+
     worker: Any = plan.app.Worker(
-        hostname=name,
+        hostname=host_format(default_nodename(name)),
         pool_cls=pool,
         pool=pool,
         concurrency=concurrency,

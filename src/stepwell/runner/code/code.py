@@ -191,6 +191,10 @@ class Code:
                 raise
             return self._added[row.workflow]
 
+    def classes(self) -> list[type[Workflow]]:
+        """Those that were given, served or started here."""
+        return list(self._added.values())
+
     def known_class(self, named: str) -> type[Workflow] | None:
         """The class of this name or address, if it was given or started here."""
         found = self.given.get(named) or self._added.get(named)

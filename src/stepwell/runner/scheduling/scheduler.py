@@ -95,7 +95,8 @@ class Scheduler:
         """A body has ended. Its settlement goes into the next commit."""
         held.over = True
         self._settlements.append((held, settle))
-        self._slots.finished(held.spec.body, now)
+        if settle.status is not AttemptStatus.RELEASED:  # what is given back leaves no room for others
+            self._slots.finished(held.spec.body, now)
         self._leave(held)
 
     def with_lines(self, held: Held, settle: Settle) -> list[Op]:
@@ -215,6 +216,11 @@ class Scheduler:
     def idle(self) -> bool:
         under_way = self._settlements or self._submissions or self._in_flight or self._again
         return not (self.held or under_way or any(self._isolation.attempts()))
+
+    @property
+    def full(self) -> bool:
+        """All slots for some kind of bodies are taken."""
+        return bool(self._slots.full)
 
     def surplus(self) -> dict[str, int]:
         """By queue: how many nodes at most wait in the store because all slots for them are taken here."""

@@ -26,7 +26,7 @@ from ..bodies.capture import start_capture, stop_capture
 from ..bodies.held import Held, RunFacts
 from ..bodies.host import Services
 from ..bodies.loop import LoopBodies
-from ..bodies.recording import Ledger
+from ..bodies.recording import TRY_AGAIN_SECONDS, Ledger
 from ..bodies.threads import BodyThreads
 from ..bodies.transaction import TransactionAttempt
 from ..scheduling.backpressure import BackpressureEvent
@@ -49,6 +49,8 @@ log = logging.getLogger("stepwell")
 
 CONTENDED_SECONDS = 0.01
 """After so long a claim is made again that left out runs which others held: about as long as a commit takes."""
+STUCK_SECONDS = 0.25
+"""How long what was claimed ahead waits behind bodies that do not end, where other processes could take it."""
 SETTLE_SECONDS = 5.0
 """How long closing waits for the settlement of what has ended or was given back."""
 
@@ -207,21 +209,45 @@ class LocalRunner:
             self.scheduler.look_around()
             self.scheduler.mark_ready([*self.scheduler.facts])
         self.pump()
+        self._driven_until(
+            lambda: (
+                (self.scheduler.idle and self.scheduler.quiet)
+                or self.scheduler.closing
+                or self._replaced.is_set()
+                or until()
+            ),
+            deadline,
+        )
         with self._lock:
-            while not (drained := self.scheduler.idle and self.scheduler.quiet) and time.monotonic() < deadline:
-                if self.scheduler.closing or self._replaced.is_set() or until():
-                    break
-                self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
             self.scheduler.resting = True
-            return drained and not self.scheduler.closing
+            return self.scheduler.idle and self.scheduler.quiet and not self.scheduler.closing
 
     def wait_until_idle(self, seconds: float) -> bool:
         """Wait until no body is at work and nothing has to be settled, for so long; whether that is so."""
-        deadline = time.monotonic() + seconds
-        with self._lock:
-            while not self.scheduler.idle and time.monotonic() < deadline:
+        self._driven_until(lambda: self.scheduler.idle, time.monotonic() + seconds)
+        return self.idle
+
+    def _driven_until(self, over: Callable[[], bool], deadline: float) -> None:
+        """Wait. What was claimed ahead, and stands behind a body that takes long, is given back for others to take."""
+        settled, since = -1, 0.0
+        while True:
+            with self._lock:
+                if over() or time.monotonic() >= deadline:
+                    return
                 self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
-            return self.scheduler.idle
+                if self.scheduler.counters.settled != settled or not self._bodies.waiting:
+                    settled, since = self.scheduler.counters.settled, time.monotonic()
+            if time.monotonic() - since >= STUCK_SECONDS:
+                self._give_back_waiting()
+            if self._others is not None:
+                self._others.tell_again()
+
+    def _give_back_waiting(self) -> None:
+        with self._lock:
+            while (held := self._bodies.take()) is not None:
+                if not held.over:
+                    self.scheduler.finished(held, settle(held, settling.RELEASED), now())
+        self.pump()
 
     @property
     def runaways(self) -> int:
@@ -482,7 +508,13 @@ class LocalRunner:
         return None if row is None else row.created_at / SECOND
 
     def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
-        return reader.get_completions(self._store, run_id, indexes)
+        """A store that is away for a while is no fault of the body that asks: it is asked again until it answers."""
+        while True:
+            try:
+                return reader.get_completions(self._store, run_id, indexes)
+            except StoreError:
+                if self.scheduler.closing or self._replaced.wait(TRY_AGAIN_SECONDS):
+                    raise
 
     # Housekeeping
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from ...ids import RunId
 from ...model import GateState, Hint
 from ...store import Store
 from ..scheduling.batches import CommitResult
@@ -31,7 +32,15 @@ class Others:
     def tell(self, result: CommitResult) -> None:
         """After a commit. Nothing depends on it: who is not told looks by itself, later."""
         moved = tuple(run.run_id for run in result.news.values() if run.gate is not GateState.OPEN)
-        queues = self._surplus()
+        if not self._scheduler.full:
+            self._pause = TELL_FIRST
+        self._tell(self._surplus(), moved)
+
+    def tell_again(self) -> None:
+        """Between commits: what was not told with the last one, because it came too soon after another."""
+        self._tell(self._surplus(), ())
+
+    def _tell(self, queues: dict[str, int], moved: tuple[RunId, ...]) -> None:
         if self._store.needs_hints and (moved or queues):
             self._store.send_hint(Hint(tuple(queues), moved))
 

@@ -7,7 +7,7 @@ from ..routes import Routes
 
 def parts() -> list[tuple[str, Routes]]:
     """Every part with the path it is below. What is not in this list is not served."""
-    from . import events, health, nodes, runs, sessions, steering, triggers, workers, workflows
+    from . import events, health, nodes, reading, runs, sessions, steering, triggers, workers, workflows
 
     v1 = "/api/v1"
     return [
@@ -21,4 +21,5 @@ def parts() -> list[tuple[str, Routes]]:
         (v1, triggers.routes),
         ("", triggers.hooks),
         (v1, sessions.routes),
+        (v1, reading.routes),
     ]

@@ -18,7 +18,7 @@ from .. import paging
 from ..models import Page, RunDetail, RunModel
 from ..routes import Routes
 from ..service import Given, Service
-from ..starting import StartRequest, start_run
+from ..starting import StartRequest, start_given, start_run
 
 routes = Routes("runs")
 
@@ -109,6 +109,28 @@ def start_named(
 ) -> Any:
     """Start a run. 201: a new one; 200: the run that this key, or this id, has started before, however it stands."""
     run, is_new = start_run(service, name, body, idempotency_key)
+    response.status_code = 201 if is_new else 200
+    response.headers["Location"] = f"/api/v1/runs/{run.id}"
+    return listed(service, run)
+
+
+class StartInline(StartRequest):
+    """A run of what comes with the request: a document, or the frozen form of a graph."""
+
+    document: dict[str, Any] | None = None
+    graph: dict[str, Any] | None = Field(default=None, description="As GET /runs/{run_id}/graph/frozen gives it.")
+    workflow: str | None = Field(default=None, max_length=200, description="With `graph`: the name of the workflow.")
+
+
+@routes.post("/runs", "author", status_code=201, response_model=RunModel, responses={200: {"model": RunModel}})
+def start_inline(
+    body: StartInline,
+    service: Given,
+    response: Response,
+    idempotency_key: Annotated[str | None, Header(max_length=500, description="The same key is the same run.")] = None,
+) -> Any:
+    """Start a run of a document that is not stored, or of a graph. Jobs that it names run where they are registered."""
+    run, is_new = start_given(service, body, body.document, body.graph, body.workflow, idempotency_key)
     response.status_code = 201 if is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{run.id}"
     return listed(service, run)

@@ -13,6 +13,7 @@ from ...define.document import Document, DocumentError
 from ...define.document.text import Form
 from ...errors import InputError
 from ...model import ListNames, ListVersions, NameRow, VersionRow
+from ...runner.code.registering import RegisteredWorkflow, registered_workflow, registered_workflows
 from ...runner.records import graph_record
 from ...store import reader
 from ...words import iso
@@ -63,9 +64,36 @@ async def _document(request: Request, service: Service) -> Document:
 
 @routes.get("/workflows", "read")
 def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkflowModel]:
-    """The documents that are stored, by name."""
-    (rows,) = service.store.read([ListNames("document", after=paging.read_text(cursor), limit=limit)])
-    return Page.model_validate({"items": [_workflow(row) for row in rows], "next": paging.written(rows.cursor)})
+    """The workflows that are known here: first the documents that are stored, by name, then the classes that workers have."""
+    place = paging.read(cursor)
+    if place is not None and not (
+        isinstance(place, list) and len(place) == 2 and all(isinstance(x, str) for x in place)
+    ):
+        raise Problem(400, "the cursor is not one of this server: take `next` of the page before, as it is")
+    kind, after = place or ["document", None]
+    items: list[dict[str, Any]] = []
+    if kind == "document":
+        (rows,) = service.store.read([ListNames("document", after=after or None, limit=limit)])
+        items = [_workflow(row) for row in rows]
+        if rows.cursor is not None:
+            following = paging.written(["document", rows.cursor])
+            return Page.model_validate({"items": items, "next": following})
+        after = None
+    classes = [_class(each) for each in registered_workflows(service.store, after, limit - len(items))]
+    items += classes
+    more = ["class", classes[-1]["name"]] if classes and len(items) == limit else None
+    if len(items) == limit and not classes:
+        more = ["class", ""]
+    return Page.model_validate({"items": items, "next": paging.written(more)})
+
+
+def _class(workflow: RegisteredWorkflow) -> dict[str, Any]:
+    return {
+        "name": workflow.name,
+        "kind": "class",
+        "digest": workflow.digest,
+        "saved_at": iso(workflow.registered_at),
+    }
 
 
 def _workflow(row: NameRow) -> dict[str, Any]:
@@ -109,6 +137,10 @@ def get_workflow(
     name: str, service: Given, version: Annotated[int | None, Query(ge=1, lt=2**31)] = None
 ) -> WorkflowDetail:
     """A workflow; of a document its content in canonical form, of the active version or of another."""
+    known = registered_workflow(service.store, name)
+    if known is not None and reader.get_version(service.store, "document", name) is None:
+        detail = {"description": known.description, "input": known.input, "target": known.target}
+        return WorkflowDetail.model_validate({**_class(known), **detail})
     row = _version(service, name, version)
     document = service.engine.documents.document(row)
     (listed,) = service.store.read([ListVersions("document", name, after=row.number - 1, limit=1)])
@@ -188,5 +220,9 @@ def get_workflow_graph(
     format: Annotated[Format, Query(description="json, or drawn.")] = "json",
 ) -> Any:
     """The graph of a workflow: as data, as text for Mermaid or Graphviz, or as a picture."""
-    graph = service.engine.documents.document(_version(service, name, version)).graph
+    known = registered_workflow(service.store, name)
+    if known is not None and reader.get_version(service.store, "document", name) is None:
+        graph = service.graph(known.digest)
+    else:
+        graph = service.engine.documents.document(_version(service, name, version)).graph
     return graph_record(name, graph, None) if format == "json" else drawn(graph, None, format)

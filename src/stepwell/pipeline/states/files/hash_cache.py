@@ -62,12 +62,15 @@ class HashCache:
             return False
         return not cached.manifest_hash or cached.manifest_hash == self._manifest_hash(folder.path)
 
-    def changed_paths(self, folder: Folder, cached: Cached, tree: Mapping[str, Stamp]) -> list[str] | None:
-        """What changed in one directory, whose hashes are known from now on; None if a file is gone."""
+    def changed_paths(
+        self, folder: Folder, cached: Cached, tree: Mapping[str, Stamp], hashes: dict[str, str]
+    ) -> list[str] | None:
+        """What changed in one directory; None if a file is gone. The hashes of what did not are added to `hashes`."""
         known = self._known[folder.path] = cached.known()
+        prefix = f"{folder.path}/" if folder.path else ""
+        hashes.update({prefix + name: digest for name, (stamp, digest) in known.items() if tree.get(name) == stamp})
         if not set(cached.names) <= tree.keys():
             return None
-        prefix = f"{folder.path}/" if folder.path else ""
         return [
             prefix + name
             for name, stamp in tree.items()

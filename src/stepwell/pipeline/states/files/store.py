@@ -131,7 +131,7 @@ class FileStates:
             )
             changed: list[str] | None = []
         else:
-            changed = self.cache.changed_paths(folder, known, tree)
+            changed = self.cache.changed_paths(folder, known, tree, snapshot.hashes)
         # Otherwise somebody else has recorded, accepted or invalidated something.
         return changed if self.cache.same_manifest(folder, known) else None
 

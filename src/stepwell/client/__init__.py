@@ -1,0 +1,6 @@
+"""The engine of another machine, over HTTP: `Client` has the verbs of `Engine`, and gives the same `Run`."""
+
+from .client import Client
+from .events import Event
+
+__all__ = ["Client", "Event"]

@@ -1,0 +1,163 @@
+"""Requests to a server, and what its answers mean: a problem becomes the error that the engine would have raised."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from .. import errors
+from ..codec import decode, encode
+from ..version import __version__
+from ..words import shown
+
+if TYPE_CHECKING:
+    import httpx
+
+PREFIX = "/api/v1"
+SECONDS = 60.0
+"""How long an answer may take."""
+TRIES = 5
+SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
+
+
+def checked_url(url: Any) -> str:
+    parts = urlsplit(url) if isinstance(url, str) else None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise errors.InputError(f"{shown(url)} is no URL of a server, as in http://127.0.0.1:8765, which is needed")
+    if parts.username or parts.password:
+        raise errors.InputError("a token is given as token=, not in the URL")
+    return str(url).rstrip("/")
+
+
+def path_of(*parts: str) -> str:
+    """
+    >>> path_of("runs", "a/b", "events")
+    '/api/v1/runs/a%2Fb/events'
+    """
+    return "/".join((PREFIX, *(quote(part, safe="@:") for part in parts)))
+
+
+class Transport:
+    """One server, and the token it is asked with."""
+
+    def __init__(self, url: str, token: str | None, timeout: float = SECONDS) -> None:
+        self.url = checked_url(url)
+        self.headers = {"User-Agent": f"stepwell/{__version__}"}
+        if token is not None:
+            if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+                raise errors.InputError("the token is no text of a token: `stepwell token create` makes one")
+            self.headers["Authorization"] = f"Bearer {token}"
+        self.httpx = _httpx()
+        self._client = self.httpx.Client(base_url=self.url, headers=self.headers, timeout=timeout)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def get(self, path: str, **params: Any) -> Any:
+        return self.ask("GET", path, params=params)
+
+    def post(
+        self, path: str, body: Mapping[str, Any] | None = None, *, repeatable: bool = False, **headers: str
+    ) -> Any:
+        return self.ask("POST", path, body=body, repeatable=repeatable, headers=headers)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool = False,
+    ) -> Any:
+        """The JSON of the answer. What is safe to repeat is asked again when the connection breaks or the server is busy."""
+        content = None if body is None else encode(body)
+        more = {**(headers or {}), **({} if body is None else {"Content-Type": "application/json"})}
+        chosen = {name: value for name, value in (params or {}).items() if value is not None}
+        again = repeatable or method in SAFE_TO_REPEAT
+        for turn in range(TRIES):
+            last = turn == TRIES - 1 or not again
+            try:
+                answer = self._client.request(method, path, content=content, params=chosen, headers=more)
+            except self.httpx.ConnectError as error:
+                raise unreachable(self.url, error) from None
+            except self.httpx.TransportError as error:
+                if last:
+                    raise unreachable(self.url, error) from None
+                time.sleep(0.1 * 2**turn)
+                continue
+            if answer.status_code == 503 and not last:
+                time.sleep(0.1 * 2**turn)
+                continue
+            return self.result(answer)
+        raise AssertionError("the last try returns or raises")
+
+    def result(self, answer: httpx.Response) -> Any:
+        if answer.status_code == 204:
+            return None
+        if answer.is_success:
+            return _json(answer)
+        raise error_of(answer.status_code, _problem(answer), self.url)
+
+    @contextmanager
+    def stream(self, path: str, *, last: str | None, timeout: float | None, **params: Any) -> Iterator[Iterator[str]]:
+        """The lines of a stream. `timeout`: seconds without a line after which it is taken to be broken."""
+        headers = {} if last is None else {"Last-Event-ID": last}
+        wait = self.httpx.Timeout(SECONDS, read=timeout)
+        with self._client.stream("GET", path, headers=headers, params=params, timeout=wait) as answer:
+            if not answer.is_success:
+                answer.read()
+                self.result(answer)
+            yield answer.iter_lines()
+
+
+def _httpx() -> Any:
+    try:
+        import httpx
+    except ModuleNotFoundError:
+        raise errors.InputError("a client needs httpx: pip install 'stepwell[http]'") from None
+    return httpx
+
+
+def unreachable(url: str, error: BaseException) -> errors.ServerError:
+    return errors.ServerError(f"the server {url} cannot be reached: {error}; is `stepwell serve` running there?")
+
+
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return decode(answer.content)
+    except ValueError:
+        raise errors.ServerError(
+            f"{answer.url} answers with something else than JSON: is it a Stepwell server?", status=answer.status_code
+        ) from None
+
+
+def _problem(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        found = decode(answer.content)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"detail": answer.text[:300] or answer.reason_phrase}
+
+
+def error_of(status: int, problem: Mapping[str, Any], url: str) -> errors.StepwellError:
+    """The error that a problem stands for."""
+    detail, run_id = str(problem.get("detail", "")), str(problem.get("run_id", ""))
+    kind = problem.get("error")
+    if status in (401, 403):
+        return errors.NotAllowed(f"{url} refuses: {detail}", status=status)
+    if kind == "RunNotFound":
+        return errors.RunNotFound(run_id, f"asked was {url}")
+    if kind == "RunBusy":
+        return errors.RunBusy(detail, run_id=run_id)
+    if status == 409 and run_id:
+        return errors.RunConflict(detail, run_id=run_id)
+    if status in (400, 404, 409, 413, 422):
+        return errors.InputError(detail)
+    if status in (503, 507):
+        return errors.StoreError(f"{url}: {detail}")
+    return errors.ServerError(f"{url} answers {status}: {detail}", status=status)

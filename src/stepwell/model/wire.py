@@ -1,0 +1,221 @@
+"""Queries and what they find, as JSON: how a client on another machine asks a store.
+
+Only looking goes this way, and only questions about runs, workflows and workers. Records have the names of their fields: who
+reads them may know more of them, which have their defaults then, or fewer.
+"""
+
+from __future__ import annotations
+
+import base64
+import types
+from collections.abc import Callable
+from enum import Enum
+from functools import cache
+from typing import Any, Literal, NamedTuple, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from . import queries, rows, versions
+from .outputs import Completion
+from .status import NodeStatus
+
+Reader: TypeAlias = Callable[[Any], Any]
+
+
+class Unreadable(ValueError):
+    """Something that came over the wire is not what it should be."""
+
+
+class _Asked(NamedTuple):
+    """A query that may be asked from elsewhere, and how its answer is read."""
+
+    query: Any
+    read: Reader
+
+
+def _bytes_out(value: bytes) -> str:
+    """Most are JSON texts, and are sent as such."""
+    try:
+        return "t" + value.decode()
+    except UnicodeDecodeError:
+        return "b" + base64.b64encode(value).decode()
+
+
+def _bytes_in(value: Any) -> bytes:
+    if not isinstance(value, str) or value[:1] not in ("t", "b"):
+        raise Unreadable("bytes are needed")
+    return value[1:].encode() if value[0] == "t" else base64.b64decode(value[1:])
+
+
+def to_wire(value: Any) -> Any:
+    """Rows, and what is in them, as JSON."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, bytes):
+        return _bytes_out(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return {str(to_wire(key)): to_wire(each) for key, each in value.items()}
+    return [to_wire(each) for each in value]
+
+
+def query_to_wire(query: queries.Query) -> dict[str, Any]:
+    """A query, without what is at its default."""
+    kind = type(query)
+    if kind.__name__ not in _asked():
+        raise Unreadable(f"{kind.__name__} cannot be asked of a server")
+    defaults = kind._field_defaults
+    given = {name: value for name, value in query._asdict().items() if name not in defaults or value != defaults[name]}
+    return {"query": kind.__name__, **{name: to_wire(value) for name, value in given.items()}}
+
+
+def query_from_wire(data: Any) -> queries.Query:
+    if not isinstance(data, dict) or data.get("query") not in _asked():
+        raise Unreadable(f"a query is needed, one of {', '.join(_asked())}")
+    given = {name: value for name, value in data.items() if name != "query"}
+    kind = _asked()[data["query"]].query
+    try:
+        found: queries.Query = _row_reader(kind)(given)
+    except (TypeError, ValueError, KeyError) as error:
+        raise Unreadable(f"{data['query']}: {error}") from None
+    return found
+
+
+def answer_to_wire(answer: Any) -> Any:
+    if isinstance(answer, queries.Page):
+        return {"rows": [_by_name(row) for row in answer], "cursor": to_wire(answer.cursor)}
+    if isinstance(answer, queries.RunPage):
+        return {"rows": [_by_name(row) for row in answer.runs], "cursor": answer.cursor}
+    return _by_name(answer)
+
+
+def _by_name(row: Any) -> Any:
+    """A row with the names of its fields: whoever reads it may know more or fewer of them."""
+    fields = getattr(row, "_fields", None)
+    return to_wire(row) if fields is None else {name: to_wire(getattr(row, name)) for name in fields}
+
+
+def answer_from_wire(query: queries.Query, data: Any) -> Any:
+    try:
+        return _asked()[type(query).__name__].read(data)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise Unreadable(f"the answer to {type(query).__name__}: {error}") from None
+
+
+@cache
+def _asked() -> dict[str, _Asked]:
+    page_of = _page_reader
+    line = page_of(rows.LineRow, tuple)
+    asked = (
+        _Asked(queries.GetRun, _maybe(_row_reader(rows.RunRow))),
+        _Asked(queries.ListRuns, _run_page),
+        _Asked(queries.ListNodes, page_of(rows.NodeRow)),
+        _Asked(queries.ListAttempts, page_of(rows.AttemptRow, tuple)),
+        _Asked(queries.GetOutputs, _outputs),
+        _Asked(queries.GetGraph, _maybe(_bytes_in)),
+        _Asked(queries.GetGraphAges, dict),
+        _Asked(queries.ListJournal, page_of(rows.JournalRow)),
+        _Asked(queries.ListLines, line),
+        _Asked(queries.ListMarks, line),
+        _Asked(queries.ListWorkers, page_of(rows.WorkerRow)),
+        _Asked(queries.CountNodes, lambda found: {NodeStatus(status): count for status, count in found.items()}),
+        _Asked(queries.ListUnfinished, page_of(queries.Unfinished, tuple)),
+        _Asked(versions.GetVersion, _maybe(_row_reader(versions.VersionRow))),
+        _Asked(versions.ListVersions, page_of(versions.VersionRow)),
+        _Asked(versions.ListNames, page_of(versions.NameRow)),
+    )
+    return {each.query.__name__: each for each in asked}
+
+
+def _maybe(read: Reader) -> Reader:
+    return lambda value: None if value is None else read(value)
+
+
+def _page_reader(kind: Any, cursor: Reader = lambda value: value) -> Reader:
+    read = _row_reader(kind)
+
+    def page(data: Any) -> queries.Page[Any]:
+        found = data["cursor"]
+        return queries.Page(map(read, data["rows"]), None if found is None else cursor(found))
+
+    return page
+
+
+def _run_page(data: Any) -> queries.RunPage:
+    read = _row_reader(rows.RunRow)
+    return queries.RunPage(tuple(map(read, data["rows"])), data["cursor"])
+
+
+def _outputs(data: Any) -> queries.Page[tuple[int, Completion]]:
+    found = ((index, Completion(number, _bytes_in(output))) for index, (number, output) in data["rows"])
+    return queries.Page(found, data["cursor"])
+
+
+@cache
+def _row_reader(kind: Any) -> Reader:
+    """Makes a record of a JSON object: its fields are read as their annotations say; unknown ones are left out."""
+    hints = get_type_hints(kind)
+    readers = {name: _reader(hints[name]) for name in kind._fields}
+
+    def read(data: Any) -> Any:
+        if isinstance(data, list):  # a record inside of a record
+            return kind(*(readers[name](value) for name, value in zip(kind._fields, data, strict=False)))
+        return kind(**{name: readers[name](value) for name, value in data.items() if name in readers})
+
+    return read
+
+
+def _reader(hint: Any) -> Reader:
+    if isinstance(hint, NewType):
+        return _reader(hint.__supertype__)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (types.UnionType, Union):
+        (inner,) = [each for each in arguments if each is not type(None)]
+        return _maybe(_reader(inner))
+    if origin is Literal:
+        return _one_of(arguments)
+    if origin is tuple and arguments[-1] is Ellipsis:
+        read = _reader(arguments[0])
+        return lambda value: tuple(map(read, _list(value)))
+    if origin is tuple:
+        parts = [_reader(each) for each in arguments]
+        return lambda value: tuple(part(each) for part, each in zip(parts, _list(value), strict=True))
+    if hint is bytes:
+        return _bytes_in
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint
+    if hasattr(hint, "_fields"):
+        return _row_reader(hint)
+    return _plain(hint)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise Unreadable(f"a list is needed, not {str(value)[:80]!r}")
+    return value
+
+
+def _one_of(choices: tuple[Any, ...]) -> Reader:
+    def read(value: Any) -> Any:
+        if value not in choices:
+            raise Unreadable(f"one of {', '.join(map(str, choices))} is needed")
+        return value
+
+    return read
+
+
+_LARGEST = 2**63
+
+
+def _plain(kind: Any) -> Reader:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:
+            raise Unreadable(f"{getattr(kind, '__name__', kind)} is needed, not {str(value)[:80]!r}")
+        if kind is str and "\x00" in value:
+            raise Unreadable("a text holds a NUL")
+        if kind is int and not -_LARGEST <= value < 2 * _LARGEST:
+            raise Unreadable("a number has more than 64 bits")
+        return value
+
+    return read

@@ -1,0 +1,94 @@
+"""Workers tell what their classes are: name, graph and the schema of the input, kept as records.
+
+So a server without the code can list them, draw them, and check what somebody wants to start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ...codec import decode, encode
+from ...define import Workflow
+from ...define.types.input_schema import input_schema
+from ...graph import Graph
+from ...ids import Digest
+from ...kernel.layout import add_graph
+from ...model import ListRecords, Op, PutRecord, RecordRow, Refused
+from ...store import Store, reader
+from ...store.living import living
+
+KIND = "workflow"
+_TRIES = 10
+
+
+class RegisteredWorkflow(NamedTuple):
+    """A class that workers have, or had, the code of."""
+
+    name: str
+    target: str
+    digest: Digest
+    input: dict[str, Any]
+    """The JSON Schema of its input."""
+    on_failure: str
+    timeout: float | None
+    description: str | None
+    registered_at: int
+    """Microseconds of the store's clock."""
+
+
+def register_workflows(store: Store, workflows: Iterable[type[Workflow]]) -> None:
+    """Say what these classes are, unless it is known, or newer code of them is served by a live worker."""
+    for workflow in workflows:
+        for _ in range(_TRIES):
+            there = reader.get_record(store, KIND, workflow.workflow_name)
+            if there is not None and _leave(store, _read(there), workflow.graph()):
+                break
+            if _put(store, workflow, there):
+                break
+
+
+def registered_workflow(store: Store, name: str) -> RegisteredWorkflow | None:
+    row = reader.get_record(store, KIND, name)
+    return None if row is None else _read(row)
+
+
+def registered_workflows(store: Store, after: str | None, limit: int) -> Iterator[RegisteredWorkflow]:
+    (rows,) = store.read([ListRecords(KIND, after, limit)])
+    return map(_read, rows)
+
+
+def _leave(store: Store, there: RegisteredWorkflow, graph: Graph) -> bool:
+    """The class is known as it is, or a worker that is alive has a newer one: of a rolling deploy the newest counts."""
+    ages = reader.get_graph_ages(store, there.digest, graph.digest)
+    if there.digest == graph.digest:
+        return there.digest in ages
+    if ages.get(graph.digest, 2**62) > ages.get(there.digest, -1):
+        return False
+    served = {tuple(pair) for worker in living(store) for pair in decode(worker.info).get("serves", ())}
+    return (there.name, there.digest) in served
+
+
+def _put(store: Store, workflow: type[Workflow], there: RecordRow | None) -> bool:
+    """False if somebody else has just said something about the same class."""
+    graph, options = workflow.graph(), workflow._compiled.options
+    value = {
+        "target": workflow.target,
+        "digest": graph.digest,
+        "input": input_schema(workflow),
+        "on_failure": options.on_failure,
+        "timeout": options.timeout,
+        "description": (workflow.__doc__ or "").strip()[:2_000] or None,
+    }
+    chunks: list[Op] = [*add_graph(graph, workflow.workflow_name)]
+    for chunk in chunks[:-1]:
+        store.commit([chunk])
+    put = PutRecord(KIND, workflow.workflow_name, encode(value), 0 if there is None else there.version)
+    receipts = store.commit([chunks[-1], put])
+    return not isinstance(receipts[-1], Refused)
+
+
+def _read(row: RecordRow) -> RegisteredWorkflow:
+    value: dict[str, Any] = decode(row.value)
+    known = {name: value.get(name) for name in RegisteredWorkflow._fields if name not in ("name", "registered_at")}
+    return RegisteredWorkflow(name=row.key, registered_at=row.version, **known)  # type: ignore[arg-type]

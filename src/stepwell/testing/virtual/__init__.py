@@ -1,0 +1,1 @@
+"""Runs in virtual time: waiting takes none, and a day of retries is over at once."""

@@ -1,0 +1,162 @@
+"""`speedrun`: a workflow from beginning to end, in memory and in virtual time.
+
+It is driven by the scheduler of the engine, without threads: bodies are called one after the other, in the order in which they
+are claimed, and what they end with is committed in the order of virtual time. So a speedrun is the same every time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ...clock import SECOND, Duration
+from ...ids import RunId, new_claim_id, new_worker_id
+from ...model import Enlist, GetRun, HeldGate, Op, Receipt, RunNews, Settle
+from ...model.outputs import Completion
+from ...runner import Engine, Run
+from ...runner.bodies.capture import refresh_capture, start_capture, stop_capture
+from ...runner.bodies.held import Held
+from ...runner.bodies.host import Services
+from ...runner.bodies.recording import Ledger
+from ...runner.procedures.gates import finish
+from ...runner.procedures.procedure import carry_out
+from ...runner.scheduling.batches import Limits
+from ...runner.scheduling.scheduler import Scheduler
+from ...runner.waiting import waits_for_a_decision
+from ...runner.worker.sweeper import Sweeper
+from ...store import Store, reader
+from ...store.memory import MemoryStore
+from .attempt import VirtualAttempt
+from .clock import VirtualClock, sleeping_in
+
+if TYPE_CHECKING:
+    from ...handlers import Handler, Handlers
+    from ...runner.engine import Startable
+
+LEASE = 10 * 365 * 86_400 * SECOND
+"""Nobody is lost here, however far the time jumps."""
+
+
+def speedrun(
+    workflow: Startable,
+    *,
+    check: bool = True,
+    input: Mapping[str, Any] | None = None,
+    run_id: str | None = None,
+    timeout: Duration | None = None,
+    seed: int | None = None,
+    start: datetime | None = None,
+    handlers: Handlers | Iterable[Handler | str] = (),
+) -> Run:
+    """Run a workflow in memory, with all its waiting in no time: delays of retries, `RetryLater`, time limits, `time.sleep`
+    and `asyncio.sleep` in bodies. Gives the run, which can be looked at and replayed; raises RunFailed as `engine.run` does.
+
+        def test_a_card_is_tried_again_for_an_hour():
+            run = speedrun(Order(order_id=7))
+            assert len(run.node("charge").attempts) == 5
+            assert run.metrics.wall_seconds > 3600
+
+    A body takes no time but what it sleeps; `ctx.now()` is the virtual time, which begins at `start`, by default now.
+    Bodies with `isolation="process"` are called in this process.
+    """
+    begin = datetime.now(UTC) if start is None else start
+    clock = VirtualClock(int(begin.timestamp() * SECOND))
+    store = MemoryStore(clock)
+    engine = Engine(store, runner=None, handlers=handlers)
+    run = engine.start(workflow, input=input, run_id=run_id, timeout=timeout, seed=seed)
+    Driver(engine, clock).work_on(run.id)
+    return run.check() if check else run
+
+
+class Driver:
+    """One worker without threads."""
+
+    def __init__(self, engine: Engine, clock: VirtualClock) -> None:
+        self._engine, self._clock = engine, clock
+        self._store: Store = engine.store
+        self._scheduler = Scheduler(new_worker_id(), Limits(queue_depth=0), new_claim_id, None, self._store.limits)
+        self._sweeper = Sweeper()
+        self._services = Services(self._read_outputs, self._scheduler.lines, Ledger(self._store, self._commit_at_once))
+        self._ends: list[tuple[int, int, Held, Settle]] = []
+        """What was begun, by when it ends."""
+        self._count = 0
+
+    def work_on(self, run_id: RunId) -> None:
+        """Until it has ended, or waits for a person."""
+        self._store.commit([Enlist(self._scheduler.worker, LEASE, b"{}")])
+        self._scheduler.know(self._engine.code.facts(reader.require_run(self._store, run_id)))
+        start_capture()
+        try:
+            with sleeping_in(self._clock):
+                while not self._is_over(run_id) and self._step():
+                    pass
+        finally:
+            stop_capture()
+
+    def _is_over(self, run_id: RunId) -> bool:
+        (row,) = self._store.read([GetRun(run_id)])
+        return row is None or row.status.terminal or waits_for_a_decision(row)
+
+    def _step(self) -> bool:
+        """The next thing that happens; False when nothing can happen any more."""
+        if self._commit():
+            return True
+        swept = carry_out(self._store, self._sweeper.sweep())
+        self._heard(swept.receipt.runs)
+        if swept.receipt.woken or swept.receipt.runs or self._sweeper.pending:
+            self._finish(())
+            self._scheduler.mark_ready([*self._scheduler.facts])
+            return True
+        due = None if swept.next_due_in is None else self._clock.now() + swept.next_due_in
+        if self._ends and (due is None or self._ends[0][0] <= due):
+            at, _, held, settlement = heapq.heappop(self._ends)
+            self._clock.set(max(at, self._clock.now()))
+            self._scheduler.finished(held, settlement, self._clock.now())
+            return True
+        if due is not None:
+            self._clock.set(due)
+        return due is not None
+
+    def _commit(self) -> bool:
+        self._scheduler.lines.mark_due()
+        batch = self._scheduler.next_batch(self._clock.now())
+        if batch is None:
+            return False
+        answer = self._store.commit(batch.ops)
+        refresh_capture()
+        result = self._scheduler.committed(batch, answer, self._clock.now())
+        for held in result.begin:
+            self._run(held)
+        self._heard(result.news.values())
+        return True
+
+    def _run(self, held: Held) -> None:
+        began, self._count = self._clock.now(), self._count + 1
+        held.begun = True
+        settlement = VirtualAttempt(held, self._services, self._clock).run(self._clock)
+        heapq.heappush(self._ends, (self._clock.now(), self._count, held, settlement))
+        self._clock.limit = None
+        self._clock.set(began)
+
+    def _heard(self, news: Iterable[RunNews]) -> None:
+        self._finish(self._scheduler.apply_news(news))
+
+    def _finish(self, gates: Iterable[HeldGate]) -> None:
+        """What a closed gate is held for: a failure, for instance."""
+        for gate in gates:
+            self._after(gate.run_id, carry_out(self._store, finish(gate)))
+        while self._sweeper.pending:
+            carry_out(self._store, self._sweeper.finish_next_gate())
+
+    def _after(self, run_id: RunId, news: RunNews | None) -> None:
+        if news is not None:
+            self._heard([news])
+        self._scheduler.mark_ready([run_id])
+
+    def _commit_at_once(self, ops: list[Op]) -> list[Receipt]:
+        return self._store.commit(ops)
+
+    def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
+        return reader.get_completions(self._store, run_id, indexes)

@@ -1,0 +1,260 @@
+"""`Client`: a program moves from an engine to a server by one line."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepwell import (
+    Builder,
+    Client,
+    Document,
+    Engine,
+    InputError,
+    Run,
+    RunCancelled,
+    RunConflict,
+    RunFailed,
+    RunNotFound,
+    RunStatus,
+    RunStillActive,
+    Workflow,
+    step,
+)
+from stepwell.errors import NotAllowed, ServerError
+from stepwell.server.access.tokens import create_token
+from stepwell.server.serving import Serving
+from tests.server.running import ADD, running
+
+
+class Order(Workflow):
+    order_id: int
+    express: bool = False
+
+    @step
+    def validate(self) -> int:
+        print("validating", self.order_id)
+        return self.order_id
+
+    @step
+    def charge(self, validate: int) -> dict[str, Any]:
+        if validate < 0:
+            raise ValueError("no such order")
+        return {"charged": validate, "express": self.express}
+
+
+def slow() -> str:
+    time.sleep(0.3)
+    return "done"
+
+
+def wait_for_stop(ctx: Any) -> None:
+    while True:
+        ctx.check()
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    url = f"sqlite:///{tmp_path_factory.mktemp('client')}/client.db"
+    with running(url, worker={"workflows": [Order]}, jobs=["tests.server.test_client"]) as found:
+        yield found
+
+
+@pytest.fixture(params=["engine", "client"])
+def engine(request: pytest.FixtureRequest, serving: Serving, tmp_path: Path) -> Iterator[Any]:
+    """The same program with an engine and with a client: that is the one line."""
+    made = (
+        Client(serving.url)
+        if request.param == "client"
+        else Engine(f"sqlite:///{tmp_path}/own.db", workflows=[Order], jobs=["tests.server.test_client"])
+    )
+    with made as found:
+        yield found
+
+
+def test_a_class_is_run_and_looked_at(engine: Any) -> None:
+    run = engine.run(Order(order_id=7))
+    assert isinstance(run, Run)
+    assert run.status is RunStatus.COMPLETED
+    assert run.outputs == {"validate": 7, "charge": {"charged": 7, "express": False}}
+    assert run.output("charge")["charged"] == 7
+    assert run.input == {"order_id": 7, "express": False}
+    assert [node.name for node in run.nodes()] == ["validate", "charge"]
+    assert [attempt.number for attempt in run.node("charge").attempts] == [1]
+    assert [line.message for line in run.logs()] == ["validating 7"]
+    assert "completed" in str(run.why())
+    assert run.metrics.attempts == 2
+    assert run.audit() == []
+    assert run.checkpoint(2).step == 2
+    assert run.graph.nodes["charge"].depends_on == ("validate",)
+    assert engine.compare(run, engine.run(Order(order_id=7))).same_outputs
+    assert run.id in [each.id for each in engine.runs(workflow="Order", status="COMPLETED")]
+    assert engine.get(run.id).id == run.id
+
+
+def test_a_failed_run_is_retried_forked_and_deleted(engine: Any) -> None:
+    run = engine.start(Order(order_id=-1), tags={"customer": "7"})
+    run.wait(30)
+    assert run.status is RunStatus.FAILED
+    with pytest.raises(RunFailed, match="no such order"):
+        run.check()
+    assert [touched.name for touched in run.retry(dry_run=True)] == ["charge"]
+    assert run.retry().wait(30).status is RunStatus.FAILED
+    assert len(run.node("charge").attempts) == 2
+    assert run.node("charge").error.message == "no such order"
+    assert run.reattempt("charge").wait(30).status is RunStatus.FAILED
+    assert [touched.name for touched in run.reattempt("validate", cascade=True, dry_run=True)]
+    fork = run.fork("charge", input={"express": True})
+    assert fork.wait(30).status is RunStatus.FAILED
+    assert fork.origin.run_id == run.id
+    assert [each.id for each in run.forks()] == [fork.id]
+    assert {each.id for each in engine.runs(tag={"customer": "7"})} == {run.id, fork.id}
+    fork.delete()
+    with pytest.raises(RunNotFound):
+        engine.get(fork.id)
+    with pytest.raises(RunConflict, match="cannot be cancelled"):
+        run.cancel()
+
+
+def test_a_run_that_goes_on_is_paused_resumed_and_cancelled(engine: Any) -> None:
+    builder = Builder("slow")
+    builder.node("first", job="tests.server.test_client:slow")
+    builder.node("second", job="tests.server.test_client:slow")
+    run = engine.start(builder)
+    with pytest.raises(RunStillActive):
+        run.wait(0.01)
+    run.pause()
+    assert run.status is RunStatus.PAUSED
+    assert run.resume().wait(30).status is RunStatus.COMPLETED
+    builder = Builder("stops")
+    builder.node("only", job="tests.server.test_client:wait_for_stop")
+    run = engine.start(builder)
+    run.cancel(grace_seconds=1)
+    assert run.wait(30).status is RunStatus.CANCELLED
+    with pytest.raises(RunCancelled):
+        run.check()
+
+
+def test_documents_are_saved_and_started(engine: Any) -> None:
+    saved = engine.save(Document(ADD))
+    assert saved.version == 1
+    assert "add" in [each.name for each in engine.workflows()]
+    assert engine.run("add", input={"a": 1}).output("y") == {"result": 2}
+    assert engine.run("add@1", input={"a": 2}).output("y") == {"result": 3}
+    assert engine.run(Document(ADD), input={"a": 3}).output("y") == {"result": 4}
+    with pytest.raises(InputError, match="an integer is needed"):
+        engine.start("add", input={"a": "x"})
+    with pytest.raises(InputError):
+        engine.start("nothing")
+
+
+def test_the_same_key_is_the_same_run(engine: Any) -> None:
+    first = engine.start(Order(order_id=1), idempotency_key="client")
+    assert engine.start(Order(order_id=1), idempotency_key="client").id == first.id
+    with pytest.raises(RunConflict):
+        engine.start(Order(order_id=2), idempotency_key="client")
+    named = engine.start(Order(order_id=1), run_id="named-by-us")
+    assert engine.start(Order(order_id=1), run_id="named-by-us").id == named.id
+    assert len(engine.start_many([Order(order_id=1), Order(order_id=2)])) == 2
+
+
+def test_a_graph_is_frozen_exported_and_put_back(engine: Any) -> None:
+    run = engine.start(Order(order_id=-1)).wait(30)
+    run.freeze()
+    form = run.export_graph()
+    assert set(form["nodes"]) == {"validate", "charge"}
+    assert run.import_graph(form).id == run.id
+    with pytest.raises(Exception, match="problem"):
+        run.import_graph({"version": 1, "nodes": {}})
+
+
+def test_a_client_has_the_verbs_of_an_engine() -> None:
+    for name in ("start", "start_many", "save", "workflows", "get", "compare", "runs", "wait", "adopt", "close"):
+        wanted = list(inspect.signature(getattr(Engine, name)).parameters)
+        assert list(inspect.signature(getattr(Client, name)).parameters) == wanted, name
+
+
+def test_events_are_followed(serving: Serving) -> None:
+    with Client(serving.url) as client:
+        run = client.start(Order(order_id=5))
+        seen = []
+        for event in client.events(run):
+            seen.append(event.data["seq"])
+            if event.data["kind"] == "run" and event.data["status"] == "COMPLETED":
+                break
+        assert seen == list(range(1, len(seen) + 1))
+        again = client.start(Order(order_id=6))
+        assert next(each for each in client.events() if each.data.get("id") == again.id).kind == "run"
+
+
+def test_trouble_with_the_server_is_told(serving: Serving, tmp_path: Path) -> None:
+    for url in ("ftp://x", "nothing", 7, "http://user:secret@localhost", "http://localhost?x=1"):
+        with pytest.raises(InputError):
+            Client(url)  # type: ignore[arg-type]
+    with Client("http://127.0.0.1:9") as client, pytest.raises(ServerError, match="cannot be reached"):
+        client.get("r")
+    with running(f"sqlite:///{tmp_path}/tokens.db") as other:
+        text, _ = create_token(other.service.store, ["read"])
+        with Client(other.url) as client, pytest.raises(NotAllowed, match="a token is needed"):
+            client.runs()
+        with Client(other.url, token=text) as client:
+            assert client.runs() == []
+            with pytest.raises(NotAllowed, match="scope 'run'"):
+                client.start("add")
+    with Client(serving.url) as client, pytest.raises(RunNotFound, match="nobody"):
+        client.get("nobody")
+
+
+def test_coroutines_have_the_same_client(serving: Serving) -> None:
+    async def program() -> None:
+        async with Client(serving.url) as client:
+            run = await client.run(Order(order_id=8))
+            assert await run.status is RunStatus.COMPLETED
+            assert await run.output("charge") == {"charged": 8, "express": False}
+            failing = await client.start("Order", input={"order_id": -8})
+            await failing
+            assert await failing.status is RunStatus.FAILED
+            again = await failing.retry()
+            with pytest.raises(RunFailed):
+                await (await again.wait(30)).check()
+            assert run.id in [each.id for each in await client.runs(workflow="Order")]
+            seen = 0
+            async for event in client.events(run):
+                seen += 1
+                if event.data["kind"] == "run" and event.data["status"] == "COMPLETED":
+                    break
+            assert seen == (await client.get(run.id)).sync.row.seq
+            builder = Builder("slow")
+            builder.node("only", job="tests.server.test_client:slow")
+            with pytest.raises(RunStillActive):
+                await (await client.start(builder)).wait(0.01)
+
+    asyncio.run(program())
+
+
+def test_a_server_without_the_code_checks_and_draws_what_workers_have(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/registered.db"
+    with running(url) as other, Client(other.url) as client:
+        with pytest.raises(InputError, match="no workflow 'Order' is known"):
+            client.start("Order")
+        with Engine(url) as worker:
+            worker.serve([Order])
+            workflow = client.transport.get("/api/v1/workflows/Order")
+            assert (workflow["kind"], workflow["input"]["required"]) == ("class", ["order_id"])
+            assert [each["name"] for each in client.transport.get("/api/v1/workflows")["items"]] == ["Order"]
+            graph = client.transport.get("/api/v1/workflows/Order/graph")
+            assert [node["id"] for node in graph["nodes"]] == ["validate", "charge"]
+            with pytest.raises(InputError, match="an integer is needed"):
+                client.start("Order", input={"order_id": "seven"})
+            with pytest.raises(InputError, match="express_delivery"):
+                client.start("Order", input={"order_id": 7, "express_delivery": True})
+            run = client.run("Order", input={"order_id": 7})
+            assert run.input == {"order_id": 7, "express": False}
+            assert run.output("charge")["charged"] == 7
