@@ -59,6 +59,12 @@ class NodeOutputs(dict[str, Any]):
     def __contains__(self, key: object) -> bool:
         return super().__contains__(key) or key in self._by_id
 
+    def __eq__(self, other: object) -> bool:
+        """The same outputs, by name or by id."""
+        return super().__eq__(other) or self._by_id == other
+
+    __hash__ = None
+
     def get(self, key: str, default: Any = None) -> Any:
         return self[key] if key in self else default  # noqa: SIM401  # it is what `get` is
 
