@@ -5,7 +5,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint bench load chaos prove explore mutate clean
+.PHONY: help run test quick lint docs users bench load chaos prove valkey explore mutate clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -34,6 +34,15 @@ lint: ## Run the checks alone: style, format, types, import rules
 	@echo '== imports'
 	$(BIN)/lint-imports --no-logo
 
+docs: ## Build the pages and the reference of every public name into site/, and check their links
+	@scripts/setup docs
+	$(BIN)/mkdocs build --quiet --strict
+	@echo build/site/index.html
+
+users: ## Check the types of a user's project with mypy and pyright
+	@scripts/setup users
+	$(BIN)/python -m tests.users
+
 bench: ## Run the benchmarks
 	@scripts/setup dev
 	$(BIN)/python -m bench
@@ -51,6 +60,11 @@ prove: ## Check the promises in simulated worlds (about 10 minutes)
 	@scripts/setup dev
 	$(BIN)/python -m tests.simulation.prove --report docs/proof.md
 
+valkey: ## Run the tests of the Redis store on Valkey, from a wheel
+	@scripts/setup dev
+	STEPWELL_REDIS=$$(scripts/redis --wheel) $(BIN)/pytest $(PYTEST_ARGS) tests/store/redis \
+	  tests/conformance/test_redis.py tests/conformance/test_redis_same_as_memory.py tests/chaos/test_redis.py tests/chaos/test_redis_servers.py
+
 explore: ## Run the tests that draw examples, with new ones each time
 	@scripts/setup dev
 	STEPWELL_EXPLORE=1 $(BIN)/pytest $(PYTEST_ARGS) -m hypothesis
@@ -62,6 +76,11 @@ prove-postgres: ## Check the promises on real PostgreSQL servers that crash, res
 mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
 	@scripts/setup dev
 	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),100) $(if $(ONLY),--only $(ONLY)) $(MUTATE_ARGS)
+
+.PHONY: year
+year: ## Fire triggers through a simulated year: nearly 900,000 times, each once (three minutes; DAYS=20 SEED=7)
+	@scripts/setup dev
+	$(BIN)/python -m tests.triggers.long_year
 
 clean: ## Remove the environment, caches, build output and local runs
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .mutation .stepwell build dist bench/out

@@ -11,40 +11,9 @@ from pathlib import Path
 import pytest
 
 from stepwell.cli.commands.init import CASSETTE, FILES
+from tests.cli.mistakes import MISTAKES, wrong_lines
 
 ROOT = Path(__file__).parents[2]
-MISTAKES = """
-from orders import Order
-from stepwell import Engine, RunFailed, Retry, Workflow, step
-
-with Engine("memory://", node_timeout=3) as engine:
-    engine.run(Order(order_id=7), runid="r")  # wrong
-    engine.start(Order(order_id=7), priority="high")  # wrong
-    engine.start_many([Order(order_id=7)], tag={})  # wrong
-    Order(order_id="seven")  # wrong
-    run = engine.run(Order(order_id=7), run_id="r", wait=3)
-    for node in run.nodes():
-        node.status.lower()
-        node.statu  # wrong
-
-
-async def main() -> None:
-    async with Engine("memory://") as engine:
-        await engine.run(Order(order_id=7), runid="r")  # wrong
-        run = await engine.start(Order(order_id=7), run_id="r")
-        (await run.status).lower()
-        run.status.lower()  # wrong
-        (await run.wait(timeout=3)).id.lower()
-        (await run.retry()).id.lower()
-
-
-class Typed(Workflow):
-    @step(retries=3)  # wrong
-    def one(self) -> None: ...
-
-    @step(retry=Retry(3, retry_on=lambda error: error.status > 3), timeout=3)
-    def two(self) -> None: ...
-"""
 
 
 def run(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -99,8 +68,7 @@ def test_its_types_are_right_and_mistakes_are_found(project: Path) -> None:
     (project / "mistakes.py").write_text(MISTAKES)
     done = run(project, "mypy", "--strict", "orders.py", "tests", "mistakes.py", "--cache-dir", ".mypy_cache")
     found = {int(line) for line in re.findall(r"^mistakes\.py:(\d+): error", done.stdout, re.MULTILINE)}
-    wrong = {number for number, line in enumerate(MISTAKES.splitlines(), 1) if line.endswith("# wrong")}
-    assert found == wrong, done.stdout + done.stderr
+    assert found == wrong_lines(), done.stdout + done.stderr
     assert "orders.py" not in re.sub(r"mistakes\.py.*", "", done.stdout)
 
 

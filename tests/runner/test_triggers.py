@@ -107,6 +107,19 @@ def test_a_trigger_is_fired_by_hand_with_its_own_input_or_another() -> None:
             engine.triggers.fire("onse")
 
 
+def test_a_class_that_only_workers_have_is_started_by_one_without_its_code(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    with Engine(url) as worker, Engine(url, runner=None) as orchestrator:
+        worker.serve([Greeting])
+        with pytest.raises(InputError, match="who"):
+            orchestrator.triggers.add(Trigger("bad", "Greeting", every=60, input={"who": 7}))
+        for name, workflow in (("by-name", "Greeting"), ("by-target", Greeting.target)):
+            orchestrator.triggers.add(Trigger(name, workflow, every=3_600, input={"who": name}))
+            started = orchestrator.get(orchestrator.triggers.fire(name))
+            started.wait(30)
+            assert started.output("greet") == {"told": f"hello {name}"}
+
+
 def test_a_workflow_whose_code_is_elsewhere_is_left_to_others() -> None:
     with Engine("memory://", runner=None) as engine, pytest.raises(NotHere):
         engine.triggers._start(Start("r", "nowhere.to.be:Found", {}, 0, {}))

@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from stepwell import Document, StepwellError, Trigger
+from stepwell.client import Client
 from stepwell.handlers import Handlers
 from stepwell.server.access.tokens import create_token
 from stepwell.server.serving import Serving
@@ -171,6 +173,37 @@ def test_a_trigger_cannot_name_code_that_is_not_registered(api: httpx.Client) ->
     assert answer.status_code == 422
     assert "not registered" in answer.json()["detail"]
     api.delete("/api/v1/triggers/evil")
+
+
+def test_a_client_has_the_verbs_of_engine_triggers(server: Serving) -> None:
+    with Client(server.url) as remote:
+        trigger = Trigger("remote", "add", cron="0 6 * * *", input={"a": 4})
+        assert remote.triggers.add(trigger, paused=True).paused
+        assert remote.triggers.resume("remote").next_fires(2) == remote.triggers.get("remote").next_fires(2)
+        assert "remote" in [each.name for each in remote.triggers.all()]
+        assert remote.triggers.get("remote").trigger == trigger
+        assert len(remote.triggers.versions("remote")) == 1
+        run = remote.get(remote.triggers.fire("remote", key="one"))
+        assert run.id == "remote:one"
+        run.wait(30)
+        day = 86_400 * 1_000_000
+        start = 1_767_225_600 * 1_000_000
+        assert remote.triggers.backfill("remote", start, start + 2 * day, dry_run=True) == [
+            start + 6 * 3_600 * 1_000_000,
+            start + day + 6 * 3_600 * 1_000_000,
+        ]
+        remote.triggers.remove("remote")
+        with pytest.raises(StepwellError, match="no trigger 'remote'"):
+            remote.triggers.get("remote")
+
+
+def test_a_client_saves_a_document_and_its_triggers(server: Serving) -> None:
+    nightly = {"name": "saved-nightly", "cron": "0 2 * * *", "input": {"a": 1}}
+    with Client(server.url) as remote:
+        remote.save(Document({**ADD, "name": "saved", "triggers": [nightly]}))
+        assert remote.triggers.get("saved-nightly").as_json()["declared_in"] == "document saved"
+        remote.save(Document({**ADD, "name": "saved"}))
+        assert "saved-nightly" not in [each.name for each in remote.triggers.all()]
 
 
 def test_each_verb_needs_its_scope(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -101,7 +101,7 @@ class Fleet:
         named = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
         name = f"w{len(self.services)}@%h"
         service = self.start("worker", *modules, "-c", processes, "--pool", pool, "--name", name, *named)
-        self.wait_for_workers(service, len(before) + (processes if pool == "prefork" else 1))
+        self.wait_for_workers(service, before, processes if pool == "prefork" else 1)
         return service
 
     def workers(self) -> set[str]:
@@ -111,9 +111,9 @@ class Fleet:
         finally:
             store.close()
 
-    def wait_for_workers(self, service: Service, number: int) -> None:
+    def wait_for_workers(self, service: Service, before: set[str], number: int) -> None:
         deadline = time.monotonic() + READY_SECONDS
-        while len(self.workers()) < number or "ready." not in service.said:
+        while len(self.workers() - before) < number or "ready." not in service.said:
             assert service.alive(), service.said
             assert time.monotonic() < deadline, service.said
             time.sleep(0.05)

@@ -47,6 +47,11 @@ class Connection:
         """What is worked on, for people."""
         return self._server or public(self.settings.store)
 
+    @property
+    def asks_server(self) -> bool:
+        """Whether a server does what is asked for, and not a store."""
+        return self._server is not None
+
     def need_store(self, what: str) -> None:
         """For a command that a server cannot do for somebody else."""
         if self._typed:

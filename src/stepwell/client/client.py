@@ -28,6 +28,7 @@ from .events import Event, follow
 from .requests import RemoteRequests
 from .store import RemoteStore
 from .transport import SECONDS, Transport, path_of
+from .triggers import RemoteTriggers
 from .waiting import RemoteWaiting
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Client:
         self.requests = cast("Requests", RemoteRequests(self.transport, self.store, self.code))
         self.waiting = cast("Waiting", RemoteWaiting(self.transport, self.store))
         self.documents: Documents = engine.documents
+        self.triggers = RemoteTriggers(self.transport)
+        """What starts runs by itself at the server: the verbs of `engine.triggers`."""
         self._async: AsyncClient | None = None
 
     def __repr__(self) -> str:

@@ -21,7 +21,6 @@ from ..ids import RunId, new_worker_id
 from ..kernel.comparing import Comparison
 from ..model import Create, RunRow, RunStatus
 from ..store import Store, open_store, public, reader
-from ..words import offered
 from . import checking
 from .code.code import Code
 from .code.registering import register_workflows
@@ -52,6 +51,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("stepwell")
 
 RUNS_PER_COMMIT = 500
+
+_OFFERED = (
+    "adopt", "close", "compare", "get", "metrics", "on", "run", "runs", "save", "serve", "start", "start_many", "triggers",
+    "wait", "workflows",
+)  # fmt: skip
+"""What people type after `engine.`; the rest is for those who build on it."""
 
 Startable = Workflow | Builder | Document | str
 """What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
@@ -188,7 +193,7 @@ class Engine(Triggered, Working):
         return f"<Engine {public(self.store.url)}{' (closed)' if self._closed else ''}>"
 
     def __dir__(self) -> list[str]:
-        return offered(Engine, ("look_at_triggers", "start_definition", "tell_unfinished", "use_loop"))
+        return [*_OFFERED]
 
     def __enter__(self) -> Engine:
         return self
@@ -219,6 +224,7 @@ class Engine(Triggered, Working):
         if self._runner is None:
             return None
         self._runner.loop_bodies.use(loop)
+        self.waiting.bodies_loop = loop
         return self._runner.loop_bodies
 
     def tell_unfinished(self) -> None:

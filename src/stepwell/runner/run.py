@@ -303,10 +303,12 @@ class Run(Controls):
         return self
 
     def export_graph(self) -> dict[str, Any]:
-        """The graph of this run in the frozen form, as data: to keep with `json.dump`, to read, or to edit and import.
+        """The graph of this run in the frozen form, as data: to keep with `json.dump`, to read, or to edit.
 
-        form = run.export_graph()
-        form["nodes"]["n_8f3a2b11"]["job"] = "shop.payments:charge"
+            form = run.export_graph()
+            form["nodes"]["n_8f3a2b11"]["job"] = "shop.payments:charge"
+
+        `run.import_graph(form)` goes on with it.
         """
         row = self.row
         return to_frozen(self._engine.code.graph_of(row), row.created_at / SECOND)

@@ -32,6 +32,11 @@ class Triggered:
     _fire_at = 0.0
     _look_at = 0.0
 
+    @property
+    def works(self) -> bool:
+        """Whether it runs bodies."""
+        return getattr(self, "_runner", None) is not None
+
     @cached_property
     def triggers(self) -> EngineTriggers:
         """What starts runs by itself: schedules, webhooks, the end of other runs. An engine that serves fires them."""

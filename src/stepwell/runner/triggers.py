@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..clock import SECOND, WallClock
 from ..define import Builder, Target, Workflow
 from ..define.document import DocumentError
+from ..define.document.inputs import checked_input
 from ..errors import DefinitionError, InputError, MissingJob, RunConflict
 from ..model import parted
 from ..store import Store, reader
@@ -19,6 +20,8 @@ from ..triggers.firing import Firing, NotHere
 from ..triggers.rendering import Start, make_start
 from ..triggers.state import State
 from ..words import shown
+from .code.registering import RegisteredWorkflow, registered_by_target, registered_definition, registered_workflow
+from .starting import create_op
 
 if TYPE_CHECKING:
     from .engine import Engine, Startable
@@ -68,7 +71,9 @@ class EngineTriggers(Triggers):
         known = self._engine.code.known_class(trigger.workflow)
         if known is not None:
             known(**start.input)
-        elif ":" not in trigger.workflow and self.lacks(trigger) is None:
+        elif (told := self._told_of(start)) is not None:
+            checked_input(told.name, told.input, start.input)
+        elif self._is_document(trigger.workflow):
             self._engine.documents.find(trigger.workflow).checked_input(start.input)
 
     def lacks(self, trigger: Trigger) -> str | None:
@@ -76,7 +81,9 @@ class EngineTriggers(Triggers):
         name, number = parted(trigger.workflow)
         if ":" in name or self._engine.code.known_class(name) is not None:
             return None
-        if reader.get_version(self._engine.store, "document", name, number) is not None:
+        if self._is_document(trigger.workflow):
+            return None
+        if number is None and registered_workflow(self._engine.store, name) is not None:
             return None
         return f"no document {trigger.workflow!r} is stored here: until there is one, runs of it cannot be started"
 
@@ -95,15 +102,32 @@ class EngineTriggers(Triggers):
         engine = self._engine
         if reader.get_run(engine.store, start.run_id) is not None:
             return False
-        workflow, given = self._startable(start)
         options: dict[str, Any] = {"run_id": start.run_id, "priority": start.priority, "tags": start.tags}
         try:
-            engine.start(workflow, input=given, **options)
-        except MissingJob as error:
+            told = self._told_of(start)
+            if told is not None:
+                definition = registered_definition(engine.store, told, start.input)
+                engine.start_definition(definition, create_op(definition, **options), fresh=False)
+            else:
+                workflow, given = self._startable(start)
+                engine.start(workflow, input=given, **options)
+        except (MissingJob, DocumentError) as error:  # a stored document was checked: its handlers are not here
             raise NotHere(str(error)) from error
         except RunConflict:  # somebody else was first, with another version of the trigger
             return False
         return True
+
+    def _told_of(self, start: Start) -> RegisteredWorkflow | None:
+        """A class whose code only workers have, and which they have told of. Whoever works here needs the code itself."""
+        engine, name = self._engine, start.workflow
+        if engine.works or engine.code.known_class(name) is not None or engine.code.is_registered(name):
+            return None
+        if ":" in name:
+            return registered_by_target(engine.store, name)
+        return None if self._is_document(name) else registered_workflow(engine.store, name)
+
+    def _is_document(self, text: str) -> bool:
+        return ":" not in text and reader.get_version(self._engine.store, "document", *parted(text)) is not None
 
     def _startable(self, start: Start) -> tuple[Startable, dict[str, Any] | None]:
         """What the workflow of a trigger is here, and its input if that is not part of it."""

@@ -13,8 +13,8 @@ from .port import Store
 __all__ = ["Store", "open_store", "public"]
 
 
-def open_store(url: str, *, clock: Clock | None = None) -> Store:
-    """Open the store that a URL names.
+def open_store(url: str, *, clock: Clock | None = None, connections: int | None = None) -> Store:
+    """Open the store that a URL names. `connections`: how many it may use at once on a server, besides the one that listens.
 
     `memory://` | `sqlite:///relative.db` | `sqlite:////absolute.db`, with `?synchronous=normal` (a power cut may then
     undo the last commits; a crash of the process does not) and `?busy_seconds=30` |
@@ -29,11 +29,11 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
 
         return MemoryStore(clock)
     if separator and scheme in ("redis", "rediss", "redis+sentinel"):
-        return _open_redis(url, clock)
+        return _open_redis(url, clock, connections)
     if separator and scheme == "sqlite":
         return _open_sqlite(url, unquote(location), options, clock)
     if separator and scheme in ("postgresql", "postgres"):
-        return _open_postgres(url, clock)
+        return _open_postgres(url, clock, connections)
     raise InputError(
         f"store URL {public(url)!r}: use memory://, sqlite:///path/to/file.db, postgresql://user@host/database "
         "or redis://host:6379/0"
@@ -49,17 +49,17 @@ def public(url: str) -> str:
     return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1***", re.sub(r"://([^/@:]*):[^@]*@", r"://\1:***@", url))
 
 
-def _open_postgres(url: str, clock: Clock | None) -> Store:
+def _open_postgres(url: str, clock: Clock | None, connections: int | None) -> Store:
     try:
         from .postgres import PostgresStore
     except ModuleNotFoundError as error:
         if error.name != "psycopg":
             raise
         raise InputError("a postgresql:// store needs psycopg: pip install 'stepwell[postgres]'") from None
-    return PostgresStore(url, clock=clock)
+    return PostgresStore(url, clock=clock, connections=connections)
 
 
-def _open_redis(url: str, clock: Clock | None) -> Store:
+def _open_redis(url: str, clock: Clock | None, connections: int | None) -> Store:
     if clock is not None:
         raise InputError("a Redis store goes by the clock of its server: no other can be given")
     try:
@@ -68,7 +68,7 @@ def _open_redis(url: str, clock: Clock | None) -> Store:
         if error.name != "redis":
             raise
         raise InputError("a redis:// store needs redis-py: pip install 'stepwell[redis]'") from None
-    return RedisStore(url)
+    return RedisStore(url, connections=connections)
 
 
 def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock | None) -> Store:

@@ -10,7 +10,8 @@ from stepwell.errors import InputError, StoreError
 from stepwell.store import open_store
 from stepwell.store.redis import RedisStore
 from stepwell.store.redis.connecting import read_url
-from tests.servers.redis_server import RedisServer, free_port
+from stepwell.testing.ops import graph, serve, work
+from tests.servers.redis_server import TLS, NoServer, RedisServer, TlsServer, free_port
 
 
 def test_a_url_names_a_server_and_a_namespace(url: str) -> None:
@@ -125,3 +126,36 @@ def test_the_command_line_says_what_a_crash_may_lose(
     told = capsys.readouterr().err
     assert f"store {url}: appendfsync everysec: a crash of the machine loses at most the last two seconds" in told
     assert "no replica, maxmemory-policy noeviction" in told
+
+
+def test_a_server_with_tls_is_trusted_by_its_certificate() -> None:
+    """With the authority that the URL names; without it the server is refused, and the message says why."""
+    try:
+        server = TlsServer()
+    except NoServer:
+        pytest.skip("this server was built without TLS")
+    try:
+        url = f"rediss://127.0.0.1:{server.port}/0"
+        with closing(open_store(f"{url}?ca={TLS / 'authority.pem'}")) as store:
+            serve(store, graph(a="", b="a"))
+            assert work(store) == 2
+            assert store.wait_for_hint(None, (), "w", 0) is False  # type: ignore[arg-type]
+        with pytest.raises(StoreError, match=r"cannot be reached: .*(certificate|CERTIFICATE)"):
+            open_store(url)
+    finally:
+        server.stop()
+
+
+def test_a_commit_waits_for_the_disk_if_that_is_asked_for(server: RedisServer, url: str) -> None:
+    """`?wait=aof`: with claims and reads of them too. Redis 7.0 has no such command, and is refused."""
+    with server.client() as client:
+        new_enough = "waitaof" in {name.lower() for name in client.command_list()}
+        if not new_enough:
+            with pytest.raises(StoreError, match=r"wait=aof needs 7\.2; with `appendfsync always`"):
+                open_store(f"{url}&wait=aof")
+            return
+        with closing(open_store(f"{url}&wait=aof")) as store:
+            serve(store, graph(a="", b="a"))
+            before = client.info("commandstats")["cmdstat_waitaof"]["calls"]
+            assert work(store) == 2
+            assert client.info("commandstats")["cmdstat_waitaof"]["calls"] >= before + 4

@@ -74,7 +74,7 @@ def orchestrator(connection: Connection, *, broker: str | None, log_level: str) 
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    store = _told(connection, broker or connection.settings.broker)
+    store = told_store(connection, broker)
     typer.echo(f"looking after {store.url}", err=True)
     try:
         Orchestrator(store, connection.engine(store)).run(ends)
@@ -82,9 +82,9 @@ def orchestrator(connection: Connection, *, broker: str | None, log_level: str) 
         store.close()
 
 
-def _told(connection: Connection, broker: str | None) -> Store:
-    """The store, whose hints go to the broker if there is one."""
-    url = connection.settings.store
+def told_store(connection: Connection, broker: str | None = None) -> Store:
+    """The store, whose hints about work go to the broker if there is one."""
+    url, broker = connection.settings.store, broker or connection.settings.broker
     if broker is None:
         return open_store(url)
     from ...runner.celery.app import make_app

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from ...client.triggers import RemoteTrigger, RemoteTriggers
 from ...clock import SECOND
 from ...errors import InputError
 from ...runner.triggers import EngineTriggers, load_triggers
@@ -29,9 +30,9 @@ from ..streams import json_text, say
 
 
 @contextmanager
-def _triggers(connection: Connection, *, make: bool = False) -> Iterator[EngineTriggers]:
-    """The triggers of the store; `make`: also of one that is not there yet."""
-    if not make:
+def _triggers(connection: Connection, *, make: bool = False) -> Iterator[EngineTriggers | RemoteTriggers]:
+    """The triggers of the store, or of the server; `make`: also of a store that is not there yet."""
+    if not make or connection.asks_server:
         with connection.store() as store:
             yield connection.engine(store).triggers
         return
@@ -59,14 +60,13 @@ def ls(connection: Connection, *, as_json: bool) -> None:
     console().print(made)
 
 
-def _standing(each: StoredTrigger) -> tuple[str, str]:
+def _standing(each: StoredTrigger | RemoteTrigger) -> tuple[str, str]:
     """When it fires next, and how it stands."""
-    state = each.state
-    told = "paused" if state.paused else "active"
-    if state.error is not None:
-        told = f"in trouble: {one_line(plain(state.error))}"
-    elif state.queue or state.backfills:
-        told += f", {len(state.queue) + len(state.backfills)} waiting"
+    told = "paused" if each.paused else "active"
+    if each.error is not None:
+        told = f"in trouble: {one_line(plain(each.error))}"
+    elif each.waiting:
+        told += f", {each.waiting} waiting"
     return "".join(time_text(int(time * SECOND)) for time in each.next_fires()), told
 
 
@@ -89,7 +89,7 @@ def when(trigger: Trigger) -> str:
 
 def show(connection: Connection, name: str, *, count: int, as_json: bool) -> None:
     with _triggers(connection) as triggers:
-        stored = triggers.get(name)
+        stored = triggers.get(name) if isinstance(triggers, EngineTriggers) else triggers.get(name, count)
         versions = len(triggers.versions(name))
     record = {**stored.as_json(count), "versions": versions}
     if as_json:

@@ -17,7 +17,10 @@ class Order(Workflow, side_effects="recordable", node_timeout=60):
         rate: float = ctx.effect("rate", ask_for_rate, self.currency)  # recorded, so a replay asks nobody
         return round(self.cents * rate)
 
-    @step(requires_idempotency=True, idempotency_key=lambda self: f"order-{self.order_id}")
+    def key(self) -> str:
+        return f"order-{self.order_id}"
+
+    @step(requires_idempotency=True, idempotency_key=key)
     def charge(self, convert: int, ctx: Context) -> str:  # a parameter named like a step is its output
         return f"charged {convert} cents, as {ctx.idempotency_key}"
 

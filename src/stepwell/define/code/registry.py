@@ -130,6 +130,11 @@ class Registry:
                 raise
             raise NotRegistered(f"retry_on={name!r}", refused[0]) from None
 
+    def allows(self, address: str) -> bool:
+        """Whether the module of an address is allowed."""
+        module, is_address, _ = address.partition(":")
+        return bool(is_address) and self._allows(module)
+
     def _allows(self, module: str) -> bool:
         return any(module == each or module.startswith(f"{each}.") for each in self._modules)
 

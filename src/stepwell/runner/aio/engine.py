@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ...store import public
 from ...words import offered
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...clock import Duration
 
 P = ParamSpec("P")
+T = TypeVar("T")
 CANCELLED_SECONDS = 5.0
 """How long closing waits for async bodies that were cancelled: one may do what it likes with that."""
 
@@ -55,6 +56,36 @@ def starting_and_waiting(
     return awaited
 
 
+def giving_runs(
+    method: Callable[Concatenate[Engine, P], list[Run]],
+) -> Callable[Concatenate[AsyncEngine, P], Awaited[list[AsyncRun]]]:
+    @functools.wraps(method)
+    async def awaited(self: AsyncEngine, /, *args: P.args, **keywords: P.kwargs) -> list[AsyncRun]:
+        return [AsyncRun(run, self._pool) for run in await self._pool.call(method, self.sync, *args, **keywords)]
+
+    return awaited
+
+
+def giving_a_page(
+    method: Callable[Concatenate[Engine, P], Runs],
+) -> Callable[Concatenate[AsyncEngine, P], Awaited[AsyncRuns]]:
+    @functools.wraps(method)
+    async def awaited(self: AsyncEngine, /, *args: P.args, **keywords: P.kwargs) -> AsyncRuns:
+        return AsyncRuns(await self._pool.call(method, self.sync, *args, **keywords), self._pool)
+
+    return awaited
+
+
+def at_once(method: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[AsyncEngine, P], T]:
+    """What never waits is called where it is asked for."""
+
+    @functools.wraps(method)
+    def called(self: AsyncEngine, /, *args: P.args, **keywords: P.kwargs) -> T:
+        return method(self.sync, *args, **keywords)
+
+    return called
+
+
 class AsyncEngine:
     """An engine for coroutines: what `async with Engine(...)` gives.
 
@@ -87,17 +118,9 @@ class AsyncEngine:
     save = door(Engine.save)
     workflows = door(Engine.workflows)
 
-    @functools.wraps(Engine.start_many)
-    async def start_many(self, *args: Any, **options: Any) -> list[AsyncRun]:
-        return [AsyncRun(run, self._pool) for run in await self._pool.call(self.sync.start_many, *args, **options)]
-
-    @functools.wraps(Engine.runs)
-    async def runs(self, **wanted: Any) -> AsyncRuns:
-        return AsyncRuns(await self._pool.call(self.sync.runs, **wanted), self._pool)
-
-    @functools.wraps(Engine.on)
-    def on(self, *args: Any, **options: Any) -> None:
-        self.sync.on(*args, **options)
+    start_many = giving_runs(Engine.start_many)
+    runs = giving_a_page(Engine.runs)
+    on = at_once(Engine.on)
 
     @property
     def metrics(self) -> EngineMetrics:

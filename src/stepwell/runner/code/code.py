@@ -200,6 +200,10 @@ class Code:
         found = self.given.get(named) or self._added.get(named)
         return found or next((each for each in self._added.values() if each.target == named), None)
 
+    def is_registered(self, target: str) -> bool:
+        """Whether code may run from this address: it is registered, or its module allowed. Imports nothing."""
+        return ":" in target and (self._registry.knows(target) or self._registry.allows(target))
+
     def registered(self, target: str) -> Target:
         """What is at this address, if it is registered or its module allowed. For what came from elsewhere: whoever may write a
         trigger must not choose among all that can be imported."""

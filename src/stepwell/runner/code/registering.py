@@ -6,17 +6,22 @@ So a server without the code can list them, draw them, and check what somebody w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ...codec import decode, encode
-from ...define import Workflow
+from ...define import Bodies, Definition, Workflow
+from ...define.document.inputs import checked_input
 from ...define.types.input_schema import input_schema
+from ...errors import InputError
 from ...graph import Graph
 from ...ids import Digest
 from ...kernel.layout import add_graph
 from ...model import ListRecords, Op, PutRecord, RecordRow, Refused
 from ...store import Store, reader
 from ...store.living import living
+
+if TYPE_CHECKING:
+    from ...define.options import OnFailure
 
 KIND = "workflow"
 _TRIES = 10
@@ -56,6 +61,26 @@ def registered_workflow(store: Store, name: str) -> RegisteredWorkflow | None:
 def registered_workflows(store: Store, after: str | None, limit: int) -> Iterator[RegisteredWorkflow]:
     (rows,) = store.read([ListRecords(KIND, after, limit)])
     return map(_read, rows)
+
+
+def registered_by_target(store: Store, target: str) -> RegisteredWorkflow | None:
+    """The class at this address."""
+    found = (_read(row) for row in reader.all_records(store, KIND))
+    return next((each for each in found if each.target == target), None)
+
+
+def registered_definition(store: Store, workflow: RegisteredWorkflow, values: dict[str, Any]) -> Definition:
+    """What a run of a class is made of whose code only workers have: its input is held against the schema that they told."""
+    document = reader.get_graph(store, workflow.digest)
+    if document is None:
+        raise InputError(
+            f"the graph of {workflow.name} is not here any more: a worker that has the class stores it again"
+        )
+    checked = checked_input(workflow.name, workflow.input, values)
+    failing = cast("OnFailure", workflow.on_failure)
+    return Definition(
+        workflow.name, workflow.target, Graph.load(document), checked, failing, workflow.timeout, Bodies()
+    )
 
 
 def _leave(store: Store, there: RegisteredWorkflow, graph: Graph) -> bool:

@@ -67,6 +67,7 @@ class Housekeeper:
         self._awake = threading.Event()
         self._closed = threading.Event()
         self._pauses: deque[tuple[RunId, str]] = deque()
+        self._trouble = False
         self.gates = Debounce(self._finish_gates, "stepwell-gates", 0)
         self._threads = [
             threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True),
@@ -111,10 +112,13 @@ class Housekeeper:
                 self._host.end_overdue(due)
                 carry_out(self._store, self._follower().do(due))
                 self._host.pump()
+                self._trouble = False
             except StoreReplaced as error:
                 self._host.store_replaced(error)
             except StoreError as error:
-                log.warning("housekeeping: %s", error)
+                # Once for each outage, however long it takes.
+                log.log(logging.DEBUG if self._trouble else logging.WARNING, "housekeeping: %s", error)
+                self._trouble = True
                 self._awake.wait(AFTER_TROUBLE_SECONDS)
             except Exception:
                 log.exception("housekeeping failed; it goes on")

@@ -98,6 +98,7 @@ class Lease:
         self._on_replaced = on_replaced
         self._lock = threading.Lock()
         self._closed = False
+        self._trouble = False
         self._changed = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="stepwell-lease", daemon=True)
 
@@ -166,10 +167,14 @@ class Lease:
                 return
             try:
                 self._renew_if_due()
+                self._trouble = False
             except StoreReplaced as error:
                 self._on_replaced(error)
             except Exception as error:  # whatever it is, the next renewal may work and the lease must not lapse for it
-                log.warning("the lease could not be renewed: %s", error)
+                log.log(
+                    logging.DEBUG if self._trouble else logging.WARNING, "the lease could not be renewed: %s", error
+                )
+                self._trouble = True  # which is told once
                 self._state.failed(_now())
 
     def _renew_if_due(self) -> None:

@@ -57,12 +57,14 @@ class PostgresStore:
     limits = LIMITS
     durability: Durability
 
-    def __init__(self, url: str, *, clock: Clock | None = None, migrations: bool = True) -> None:
+    def __init__(
+        self, url: str, *, clock: Clock | None = None, migrations: bool = True, connections: int | None = None
+    ) -> None:
         self._address = parse(url)
         self.url = self._address.url
         self._clock = clock
         self._pid = os.getpid()
-        self._connections = Connections(self._address)
+        self._connections = Connections(self._address, connections)
         self._sender = Sender(self._connections, self._address.schema)
         self._listener = Listener(self._connections, self._address.schema)
         self.transactions = BodyTransactions(self._connections, self._address.schema, self._call)
@@ -113,9 +115,12 @@ class PostgresStore:
         questions = [question(query) for query in queries]
 
         def ask(connection: psycopg.Connection[Any]) -> list[list[Any]]:
+            if len(questions) == 1 and not self._address.pooled:
+                return [connection.execute(questions[0].statement, questions[0].given).fetchall()]
             with connection.pipeline():
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                connection.execute(_PLANS, (quoted(self._address.schema),))
+                if self._address.pooled:
+                    connection.execute(_PLANS, (quoted(self._address.schema),))
                 found = [connection.execute(asked.statement, asked.given) for asked in questions]
                 connection.execute("COMMIT")
             return [cursor.fetchall() for cursor in found]

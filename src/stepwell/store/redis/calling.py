@@ -7,8 +7,10 @@ batch may be sent again.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from hiredis import pack_command
@@ -21,21 +23,17 @@ PAUSES = (0.01, 0.02, 0.04)
 
 
 class Calls:
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, most: int | None = None) -> None:
+        """`most`: how many connections are used at once; whoever needs another waits for one."""
         self._pool = client.connection_pool
         self._free: list[Any] = []
+        self._permits = nullcontext() if most is None else threading.BoundedSemaphore(most)
 
     def call(self, *commands: Sequence[Arg]) -> list[Any]:
         """The answers to these commands, sent together. The first error that the server answers is raised."""
         packed = [pack_command(tuple(command)) for command in commands]  # type: ignore[arg-type]
-        try:
-            connection = self._free.pop()
-        except IndexError:
-            connection = self._pool.get_connection()
-        try:
-            answers = self._ask(connection, packed)
-        finally:
-            self._free.append(connection)
+        with self._permits:
+            answers = self._ask(packed)
         for answer in answers:
             if isinstance(answer, ResponseError):
                 raise answer
@@ -45,16 +43,25 @@ class Calls:
         while self._free:
             self._pool.release(self._free.pop())
 
-    def _ask(self, connection: Any, packed: Sequence[bytes]) -> list[Any]:
+    def _ask(self, packed: Sequence[bytes]) -> list[Any]:
         for pause in (*PAUSES, None):
             try:
+                connection = self._free.pop()
+            except IndexError:
+                connection = self._pool.get_connection()
+            try:
                 connection.send_packed_command(packed, check_health=False)
-                return [_answer(connection) for _ in packed]
-            except (ConnectionError, TimeoutError):
+                answers = [_answer(connection) for _ in packed]
+            except BaseException as error:
+                # Another one is asked for, and with it who the server is by now: sentinels may name another.
                 connection.disconnect()
-                if pause is None:
+                self._pool.release(connection)
+                if pause is None or not isinstance(error, ConnectionError | TimeoutError):
                     raise
                 time.sleep(pause)
+            else:
+                self._free.append(connection)
+                return answers
         raise AssertionError
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...ids import RunId, WorkerId
 from ...model import Hint
+from .calling import Calls
 from .connecting import Address, connect
 
 _KEPT = 256
@@ -33,11 +34,11 @@ class Hints:
         self._listening = threading.Event()
         self._closed = False
 
-    def send(self, client: Any, hint: Hint) -> None:
+    def send(self, calls: Calls, hint: Hint) -> None:
         from redis.exceptions import RedisError
 
         with suppress(RedisError):
-            client.publish(self._channel, json.dumps(hint))
+            calls.call(("PUBLISH", self._channel, json.dumps(hint)))
 
     def wait(self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float) -> bool:
         wanted_queues = None if queues is None else frozenset(queues)

@@ -75,7 +75,14 @@ class RedisStore:
     transactions = None
     limits = LIMITS
 
-    def __init__(self, url: str, *, offset: Callable[[], int] = int, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        offset: Callable[[], int] = int,
+        clock: Clock | None = None,
+        connections: int | None = None,
+    ) -> None:
         self._address: Address = read_url(url)
         self.url = self._address.shown
         self._prefix = f"{{{self._address.namespace}}}:"
@@ -89,13 +96,15 @@ class RedisStore:
         self._lanes_lock = threading.Lock()
         self._reader = Reader(self._lane)
         self._client: Any = connect(self._address)
-        self._calls = Calls(self._client)
+        self._calls = Calls(self._client, connections)
         self._hints = Hints(self._address, f"{self._prefix}hints")
         self._told_replaced = False
         with self._translated():
             self.durability = inspect(self._client, self._address)
             self._load_library()
             self._marker = self._mark()
+        if connections is not None:
+            self._client.connection_pool.disconnect()  # what was asked at the beginning was asked on one of its own
 
     def _mark(self) -> bytes:
         """What tells this store from every other that was or will be under its name."""
@@ -240,12 +249,12 @@ class RedisStore:
         if self._clock is not None:
             return self._clock.now()
         with self._translated():
-            seconds, microseconds = self._client.time()
+            seconds, microseconds = self._calls.call(("TIME",))[0]
         return int(seconds) * 1_000_000 + int(microseconds) + self._offset()
 
     def send_hint(self, hint: Hint) -> None:
         if not self._closed:
-            self._hints.send(self._client, hint)
+            self._hints.send(self._calls, hint)
 
     def wait_for_hint(
         self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float

@@ -1,0 +1,101 @@
+"""The triggers of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..clock import SECOND
+from ..triggers.definition import Trigger
+from ..triggers.reading import moment
+from ..triggers.rendering import time_text
+from .transport import Transport, path_of
+
+
+class RemoteTrigger:
+    """A trigger as a server tells of it. Its attributes are those that a stored one has."""
+
+    def __init__(self, record: Mapping[str, Any]) -> None:
+        self._record = dict(record)
+        told = {"kind", "version", "paused", "declared_in", "added_at", "next", "last", "fired", "left_out", "waiting"}
+        told |= {"backfills", "error"}
+        self.trigger = Trigger.of({name: value for name, value in record.items() if name not in told})
+
+    @property
+    def name(self) -> str:
+        return self.trigger.name
+
+    @property
+    def version(self) -> int:
+        return int(self._record["version"])
+
+    @property
+    def paused(self) -> bool:
+        return bool(self._record["paused"])
+
+    @property
+    def error(self) -> str | None:
+        found: str | None = self._record["error"]
+        return found
+
+    @property
+    def waiting(self) -> int:
+        return int(self._record["waiting"]) + len(self._record["backfills"])
+
+    def next_fires(self, count: int = 1) -> list[float]:
+        return [(moment(time) or 0) / SECOND for time in self._record["next"][:count]]
+
+    def as_json(self, count: int = 5) -> dict[str, Any]:
+        return {**self._record, "next": self._record["next"][:count]}
+
+
+class RemoteTriggers:
+    """The verbs of `engine.triggers`, done by a server."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def all(self) -> list[RemoteTrigger]:
+        found: list[RemoteTrigger] = []
+        cursor = None
+        while True:
+            page = self._transport.get(path_of("triggers"), cursor=cursor, limit=1_000)
+            found += map(RemoteTrigger, page["items"])
+            cursor = page["next"]
+            if cursor is None:
+                return found
+
+    def get(self, name: str, count: int = 5) -> RemoteTrigger:
+        return RemoteTrigger(self._transport.get(path_of("triggers", name), next=count))
+
+    def versions(self, name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._transport.get(path_of("triggers", name, "versions"))
+        return found
+
+    def add(self, trigger: Trigger, *, paused: bool | None = None) -> RemoteTrigger:
+        stored = RemoteTrigger(self._transport.post(path_of("triggers"), trigger.canonical, repeatable=True))
+        if paused is None or paused == stored.paused:
+            return stored
+        return self.pause(trigger.name) if paused else self.resume(trigger.name)
+
+    def pause(self, name: str) -> RemoteTrigger:
+        return RemoteTrigger(self._transport.post(path_of("triggers", name, "pause"), repeatable=True))
+
+    def resume(self, name: str) -> RemoteTrigger:
+        return RemoteTrigger(self._transport.post(path_of("triggers", name, "resume"), repeatable=True))
+
+    def remove(self, name: str) -> None:
+        self._transport.ask("DELETE", path_of("triggers", name))
+
+    def fire(self, name: str, input: Mapping[str, Any] | None = None, *, key: str | None = None) -> str:
+        asked = {"input": None if input is None else dict(input), "key": key}
+        return str(self._transport.post(path_of("triggers", name, "fire"), asked, repeatable=key is not None)["run"])
+
+    def backfill(self, name: str, start: int, end: int, *, dry_run: bool = False) -> list[int]:
+        asked = {"start": time_text(start), "end": time_text(end), "dry_run": dry_run}
+        found = self._transport.post(path_of("triggers", name, "backfill"), asked, repeatable=True)
+        return [moment(time) or 0 for time in found["times"]]
+
+    def lacks(self, trigger: Trigger) -> str | None:
+        """Only the server knows; it refuses what does not fit."""
+        return None
