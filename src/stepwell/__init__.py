@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from . import types as types
     from .client import Client
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
     from .define.document import Document, DocumentError
     from .errors import (
         BadCassette,
+        DataMisfit,
         DefinitionError,
         EngineClosed,
         FrozenInstance,
@@ -75,6 +77,7 @@ _HOMES = {
     "define.document": ("Document", "DocumentError"),
     "errors": (
         "BadCassette",
+        "DataMisfit",
         "DefinitionError",
         "EngineClosed",
         "FrozenInstance",
@@ -139,6 +142,7 @@ __all__ = [
     "Builder",
     "Client",
     "Context",
+    "DataMisfit",
     "DefinitionError",
     "Delta",
     "Document",
@@ -209,6 +213,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "types":  # a room of its own: `stepwell.types.register(...)`
+        return import_module(".types", __name__)
     home = _HOME.get(name) or _error_home(name)
     if home is None:
         raise AttributeError(f"module 'stepwell' has no attribute {name!r}")
@@ -224,4 +230,4 @@ def _error_home(name: str) -> str | None:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "types"])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from ...clock import Duration
+from ...define import Delta
 from ...graph import Graph
 from ...ids import RunId
 from ...kernel.comparing import Comparison
@@ -70,7 +71,11 @@ class AsyncRun:
         return await self._pool.call(self.sync.diff, other.sync if isinstance(other, AsyncRun) else other)
 
     @overload
+    async def output(self, node: Callable[..., Coroutine[Any, Any, Delta[Output]]]) -> Output: ...
+    @overload
     async def output(self, node: Callable[..., Coroutine[Any, Any, Output]]) -> Output: ...
+    @overload
+    async def output(self, node: Callable[..., Delta[Output]]) -> Output: ...
     @overload
     async def output(self, node: Callable[..., Output]) -> Output: ...
     @overload
@@ -82,7 +87,7 @@ class AsyncRun:
     @property
     async def result(self) -> Any:
         """What the run is for; see `Run.result`."""
-        return await self._pool.call(getattr, self.sync, "result")
+        return await self._pool.call(lambda: self.sync.result)
 
     async def forks(self) -> list[AsyncRun]:
         """The runs that were forked from this one, newest first."""
