@@ -77,6 +77,11 @@ mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONL
 	@scripts/setup dev
 	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),100) $(if $(ONLY),--only $(ONLY)) $(MUTATE_ARGS)
 
+.PHONY: year
+year: ## Fire triggers through a simulated year: nearly 900,000 times, each once (three minutes; DAYS=20 SEED=7)
+	@scripts/setup dev
+	$(BIN)/python -m tests.triggers.long_year
+
 clean: ## Remove the environment, caches, build output and local runs
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .mutation .stepwell build dist bench/out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,10 +10,11 @@ from typing import Any
 from stepwell.clock import SECOND, ManualClock
 from stepwell.model import Answer, Batch, Query
 from stepwell.store.memory import MemoryStore
+from stepwell.testing import ops
 from stepwell.triggers.book import Triggers
 from stepwell.triggers.definition import Trigger
 from stepwell.triggers.firing import Firing
-from stepwell.triggers.rendering import Start
+from stepwell.triggers.rendering import Start, time_text
 
 START = 1_767_225_600  # 2026-01-01T00:00:00Z
 
@@ -111,3 +112,42 @@ class World:
                 alive[place] = (self.process(), self.clock.now() + 1)
             if away and draw.random() < away:
                 self.clock.advance(draw.uniform(60, 100_000))
+
+
+MINUTE = 60
+
+
+def texts(*minutes: float) -> list[str]:
+    return [time_text(int((START + minute * MINUTE) * SECOND)) for minute in minutes]
+
+
+def settled(world: World) -> None:
+    """A process that is not killed does whatever is left to do."""
+    last = world.process()
+    for _ in range(50):
+        if last.fire_due() > 0:
+            return
+    raise AssertionError("it never comes to rest")
+
+
+def run_of(world: World, run_id: str) -> None:
+    """A real run of the store, which is active until it is completed."""
+    ops.start(world.store, ops.graph(a=""), run_id)
+
+
+def end(world: World, run_id: str) -> None:
+    ops.enlist(world.store, seconds=1e6)
+    world.store.commit([ops.completed(grant) for grant in ops.claim(world.store, runs=(run_id,))])
+
+
+class Real:
+    """Starts real runs of one node."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def __call__(self, start: Start) -> bool:
+        is_new = self._world.runs.start(start)
+        if is_new:
+            run_of(self._world, start.run_id)
+        return is_new

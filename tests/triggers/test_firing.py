@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import takewhile
 from typing import Any
 
 import pytest
 
 from stepwell.clock import SECOND
 from stepwell.errors import InputError
-from stepwell.model import RunStatus
-from stepwell.testing import ops
 from stepwell.triggers import Trigger
 from stepwell.triggers import firing as firing_room
 from stepwell.triggers.rendering import Start, time_text
-from stepwell.triggers.schedule import Cron
-from tests.triggers.processes import START, Killed, World
-
-MINUTE = 60
-
-
-def texts(*minutes: float) -> list[str]:
-    return [time_text(int((START + minute * MINUTE) * SECOND)) for minute in minutes]
-
-
-def settled(world: World) -> None:
-    """A process that is not killed does whatever is left to do."""
-    last = world.process()
-    for _ in range(50):
-        if last.fire_due() > 0:
-            return
-    raise AssertionError("it never comes to rest")
+from tests.triggers.processes import MINUTE, START, Real, World, end, settled, texts
 
 
 def test_a_time_fires_when_it_has_come_and_not_again() -> None:
@@ -96,32 +76,6 @@ def test_a_year_that_was_missed_costs_little_to_leave_out() -> None:
     settled(world)
     assert world.runs.times("skip") == texts(365 * 1440)
     assert world.runs.times("last") == texts(365 * 1440)
-
-
-def run_of(world: World, run_id: str, status: RunStatus | None = None) -> None:
-    """A real run of the store, which is active until it is completed."""
-    graph = ops.graph(a="")
-    ops.start(world.store, graph, run_id)
-    if status is not None:
-        end(world, run_id)
-
-
-def end(world: World, run_id: str) -> None:
-    ops.enlist(world.store, seconds=1e6)
-    world.store.commit([ops.completed(grant) for grant in ops.claim(world.store, runs=(run_id,))])
-
-
-class Real:
-    """Starts real runs of one node."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def __call__(self, start: Start) -> bool:
-        is_new = self._world.runs.start(start)
-        if is_new:
-            run_of(self._world, start.run_id)
-        return is_new
 
 
 def test_overlap_skip_leaves_out_what_comes_while_the_run_before_is_active() -> None:
@@ -301,115 +255,24 @@ def test_what_this_process_has_no_code_for_is_left_to_others() -> None:
     assert world.runs.times("t") == texts(10)
 
 
-def steps(**options: Any) -> int:
-    """How many calls a process makes that is not killed."""
-    world, process = at_the_moment(**options)
-    calls = 0
-    for _ in range(3):
-        process.fire_due()
-        calls = process.calls()
-    assert len(world.runs.started) >= 2
-    return int(calls)
-
-
-def at_the_moment(kill_at: int | None = None, *, after: bool = False, **options: Any) -> tuple[World, Any]:
+def test_what_is_declared_is_changed_where_it_is_declared() -> None:
     world = World()
-    world.add("first", **options)
-    world.add("second", cron="*/10 * * * *")
-    world.clock.advance(20 * MINUTE)
-    return world, world.process(kill_at, after=after)
+    world.triggers.declare("document report", [Trigger("t", "report", every=60)])
+    with pytest.raises(InputError, match="is declared in document report: change it there"):
+        world.add(every=120)
+    world.triggers.declare("document report", [Trigger("t", "report", every=120)])
+    assert world.triggers.get("t").version == 2
 
 
-POLICIES: list[dict[str, Any]] = [
-    {"cron": "*/10 * * * *", "catch_up": "all"},
-    {"cron": "*/10 * * * *", "catch_up": "all", "overlap": "queue"},
-    {"every": 300, "catch_up": "last", "overlap": "skip"},
-]
-
-
-@pytest.mark.parametrize("options", POLICIES, ids=lambda each: "-".join(map(str, each.values())))
-def test_a_process_killed_at_any_call_loses_and_doubles_nothing(options: dict[str, Any]) -> None:
-    """Killed at each of its calls, before and after it was carried out, and then once more at each of the next."""
-    clean, process = at_the_moment(**options)
-    settled(clean)
-    expected = {run: start.input for run, start in clean.runs.started.items()}
-    count = steps(**options)
-    assert count > 8
-    for first in range(1, count + 1):
-        for second in range(0, count, 3):
-            for after in (False, True):
-                world, process = at_the_moment(first, after=after, **options)
-                for each in (process, world.process(second or None, after=not after)):
-                    try:
-                        each.fire_due()
-                        each.fire_due()
-                    except Killed:
-                        pass
-                settled(world)
-                assert {run: start.input for run, start in world.runs.started.items()} == expected
-                stored = world.triggers.get("first").state
-                assert stored.pending == ()
-                assert stored.fired == len(world.runs.times("first"))
-
-
-def test_a_process_that_goes_on_after_a_long_pause_doubles_nothing() -> None:
-    """One stands still between any two of its calls, while another does everything; then it goes on."""
-    for stop in range(1, 9):
-        world, process = at_the_moment(cron="*/10 * * * *", catch_up="all")
-        resumed = world.process()
-        store = process._store
-        carried_out = store._call
-
-        def call(
-            do: Any, store: Any = store, world: World = world, carried_out: Any = carried_out, stop: int = stop
-        ) -> Any:
-            if store.calls + 1 == stop:
-                settled(world)
-                world.clock.advance(10 * MINUTE)
-                settled(world)
-            return carried_out(do)
-
-        store._call = call
-        process.fire_due()
-        resumed.fire_due()
+def test_a_new_schedule_leaves_out_what_the_old_one_would_while_its_run_is_active() -> None:
+    for is_done, fires in ((True, [10, 20]), (False, [10])):
+        world = World()
+        world.add(cron="*/10 * * * *", overlap="skip")
+        world.clock.advance(10 * MINUTE)
+        firing_room.Firing(world.store, Real(world)).fire_due()
+        if is_done:
+            end(world, f"t:{texts(10)[0]}")
+        world.clock.advance(10 * MINUTE)
+        world.add(cron="5 * * * *", overlap="skip")  # what was due at 20 is decided by the old one
         settled(world)
-        assert world.runs.times("first") == texts(10, 20, 30)
-        assert world.runs.times("second") == texts(20, 30)
-        assert world.triggers.get("first").state.fired == 3
-
-
-YEAR = 365 * 86_400
-SCHEDULES: dict[str, dict[str, Any]] = {
-    "berlin": {"cron": "30 2 * * *", "timezone": "Europe/Berlin"},
-    "new-york": {"cron": "*/30 1-3 * * *", "timezone": "America/New_York"},
-    "lord-howe": {"cron": "15,45 1,2 * * *", "timezone": "Australia/Lord_Howe"},
-    "hourly": {"cron": "0 * 1-7 * *", "timezone": "Europe/London"},
-    "months": {"cron": "0 0 L * *"},
-    "poll": {"every": "7h"},
-}
-
-
-def expected_times(world: World, name: str, end: int) -> Iterator[str]:
-    trigger = Trigger(name, "report", **SCHEDULES[name])
-    if isinstance(trigger.when, Cron):
-        times = trigger.when.after(START * SECOND)
-    else:
-        times = iter(range((START + 7 * 3_600) * SECOND, end + 1, 7 * 3_600 * SECOND))
-    return map(time_text, takewhile(lambda time: time <= end, times))
-
-
-@pytest.mark.parametrize("seed", [1])
-def test_a_year_with_restarts_and_several_processes_fires_every_time_once(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(firing_room, "LOOK_AGAIN", 10**15)  # nobody adds any here
-    world = World()
-    for name, options in SCHEDULES.items():
-        world.add(name, catch_up="all", **options)
-    world.live(YEAR, processes=2, seed=seed, kill=0.05, away=0.01)
-    settled(world)
-    end = world.clock.now()
-    for name in SCHEDULES:
-        assert world.runs.times(name) == list(expected_times(world, name, end)), name
-    assert len(world.runs.started) > 6_000
-    assert max(world.runs.asked.values()) <= 4  # asked again only after a kill
+        assert world.runs.times("t") == texts(*fires)

@@ -28,7 +28,7 @@ def ls(as_json: options.AsJson = False) -> None:
 @declare(triggers, "triggers")
 def show(
     name: Name,
-    count: Annotated[int, typer.Option("--next", metavar="N", min=1, max=1000, help="So many next times.")] = 10,
+    count: Annotated[int, typer.Option("--next", metavar="N", min=1, max=100, help="So many next times.")] = 10,
     as_json: options.AsJson = False,
 ) -> None:
     """Show a trigger: its definition, its next times, its latest runs."""

@@ -111,7 +111,7 @@ class EngineTriggers(Triggers):
             else:
                 workflow, given = self._startable(start)
                 engine.start(workflow, input=given, **options)
-        except MissingJob as error:
+        except (MissingJob, DocumentError) as error:  # a stored document was checked: its handlers are not here
             raise NotHere(str(error)) from error
         except RunConflict:  # somebody else was first, with another version of the trigger
             return False

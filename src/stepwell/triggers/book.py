@@ -14,14 +14,13 @@ from ..model import PutRecord, RecordPut, RecordRow, SaveVersion, VersionRow, Ve
 from ..store import Store, reader
 from ..words import shown
 from .deciding import decide, schedule_of
-from .definition import Trigger
+from .definition import RunFinished, Trigger
 from .firing import Starter
 from .reading import checked_key
 from .rendering import Start, make_start, run_id_at, tags_of, time_text
 from .schedule import next_fires
 from .state import RECORD, Backfill, State
 
-MAX_TRIGGERS = 10_000
 MAX_BACKFILL = 10_000
 MAX_BACKFILLS = 10
 
@@ -123,27 +122,38 @@ class Triggers:
         (saved,) = self._store.commit([SaveVersion("trigger", trigger.name, trigger.digest, trigger.content)])
         assert isinstance(saved, VersionSaved)
         for _ in range(_TRIES):
-            now = self._now()
+            now = self._time_for(trigger)
             row = reader.get_record(self._store, RECORD, trigger.name)
             if row is None:
                 state = State(saved.number, trigger.digest, now, now, now, bool(paused), declared_in)
             else:
-                state = self._changed(row, trigger, saved.number, now)
+                state = self._changed(row, trigger, saved.number, now, declared_in)
                 state = state.but(declared_in=declared_in, paused=state.paused if paused is None else paused)
             if self._put(trigger.name, row, state):
                 return StoredTrigger(trigger, state, now)
         raise _contended(trigger.name)
 
-    def _changed(self, row: RecordRow, trigger: Trigger, version: int, now: int) -> State:
+    def _changed(self, row: RecordRow, trigger: Trigger, version: int, now: int, declared_in: str | None) -> State:
         """The state of a trigger that gets another definition. What was due by the old one is decided by the old one."""
         state = State.decoded(row.value)
+        if state.declared_in is not None and state.declared_in != declared_in:
+            raise InputError(f"trigger {trigger.name!r} is declared in {state.declared_in}: change it there")
         if state.digest == trigger.digest:
             return state
         known = self._stored(trigger.name, state, now).trigger
         if known.when != trigger.when:
-            decided = decide(known, state, now, busy=state.last_run is not None and known.overlap != "allow").state
-            state = decided.but(mark=max(decided.mark, now), since=now, backfills=())
+            if known.is_schedule:
+                state = decide(known, state, now, busy=self._is_active(state.last_run)).state
+            state = state.but(mark=now, since=now, backfills=())
         return state.but(version=version, digest=trigger.digest, error=None, tried_at=0)
+
+    def _time_for(self, trigger: Trigger) -> int:
+        """Ends of runs are told by the clock of the store, everything else by that of the calendar."""
+        return self._store.now() if isinstance(trigger.when, RunFinished) else self._now()
+
+    def _is_active(self, run_id: str | None) -> bool:
+        row = None if run_id is None else reader.get_run(self._store, run_id)
+        return row is not None and not row.status.terminal
 
     def pause(self, name: str) -> StoredTrigger:
         """Fire no more until it is resumed. What was decided before is still started."""
@@ -256,11 +266,11 @@ class Triggers:
 
     def _change(self, name: str, change: Callable[[State, int], State]) -> StoredTrigger:
         for _ in range(_TRIES):
-            row, now = self._row(name), self._now()
-            before = State.decoded(row.value)
-            state = change(before, now)
-            if state == before or self._put(name, row, state):
-                return self._stored(name, state, now)
+            row = self._row(name)
+            before = self.stored(row)
+            state = change(before.state, self._time_for(before.trigger))
+            if state == before.state or self._put(name, row, state):
+                return before._replace(state=state)
         raise _contended(name)
 
     def _put(self, name: str, row: RecordRow | None, state: State) -> bool:

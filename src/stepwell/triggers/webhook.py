@@ -174,6 +174,8 @@ class RateLimit:
         burst = max(1.0, per_minute / 6)
         with self._lock:
             now = self._now()
+            if len(self._left) > 10_000:  # whoever comes from ever new addresses must not fill the memory
+                self._left.clear()
             left, at = self._left.get(name, (burst, now))
             left = min(burst, left + (now - at) * per_minute / 60)
             if left < 1:

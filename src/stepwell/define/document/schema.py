@@ -25,6 +25,7 @@ _TRIGGER: dict[str, Any] = {
         "start": {"type": "string", "description": "from when `every` counts"},
         "webhook": {"type": "object", "required": ["secret"]},
         "run_finished": {"type": ["object", "string"]},
+        "state": {"type": "object", "required": ["pipeline"]},
         "catch_up": {"enum": ["skip", "last", "all"], "default": "last"},
         "overlap": {"enum": ["allow", "skip", "queue"], "default": "allow"},
         "grace_seconds": {"type": "number", "minimum": 0, "default": 60},

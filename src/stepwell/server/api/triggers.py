@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,7 +14,7 @@ from ...errors import InputError
 from ...model import ListRecords
 from ...store import reader
 from ...triggers.book import StoredTrigger, Triggers
-from ...triggers.definition import Trigger
+from ...triggers.definition import Kind, Trigger
 from ...triggers.reading import moment
 from ...triggers.rendering import time_text
 from ...triggers.state import RECORD
@@ -49,7 +49,7 @@ class TriggerModel(BaseModel):
     model_config = ConfigDict(extra="allow")  # what kind of trigger it is says which fields its definition has
     name: str = Field(examples=["nightly"])
     workflow: str = Field(examples=["report"])
-    kind: Literal["cron", "every", "webhook", "run_finished"]
+    kind: Kind
     version: int
     paused: bool
     declared_in: str | None = Field(default=None, description="The document or class that declares it.")
@@ -161,7 +161,7 @@ async def add_trigger(request: Request, service: Given, response: Response) -> A
 
 @routes.get("/triggers/{name}", "read")
 def get_trigger(
-    name: Name, service: Given, next: Annotated[int, Query(ge=0, le=1_000, description="So many next times.")] = 5
+    name: Name, service: Given, next: Annotated[int, Query(ge=0, le=100, description="So many next times.")] = 5
 ) -> TriggerModel:
     """A trigger: its definition, how it stands, and when it fires next."""
     return _model(_get(service, name), next)

@@ -14,6 +14,7 @@ from psycopg import errors
 
 from ...errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
 from .address import Address
+from .schema import quoted
 
 KEPT = 4
 """Idle connections that are kept open."""
@@ -24,7 +25,9 @@ _SETTINGS = {
     "statement_timeout": "60s",
     "lock_timeout": "20s",
     "idle_in_transaction_session_timeout": "60s",
-    "client_connection_check_interval": "2s",
+    # Plans that are safe without statistics.
+    "enable_seqscan": "off",
+    "jit": "off",
 }
 
 AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
@@ -71,8 +74,8 @@ class Connections:
             raise
         self._give_back(connection)
 
-    def connect(self, purpose: str = "") -> psycopg.Connection[Any]:
-        """A connection of one's own."""
+    def connect(self, purpose: str = "", *, ours: bool = True) -> psycopg.Connection[Any]:
+        """A connection of one's own; `ours`: with the settings that our statements need."""
         connection: psycopg.Connection[Any] = psycopg.connect(
             self._address.conninfo,
             autocommit=True,
@@ -81,6 +84,8 @@ class Connections:
         )
         try:
             self._check(connection)
+            if ours and not self._address.pooled:
+                self._set_up(connection)
         except BaseException:
             connection.close()
             raise
@@ -107,14 +112,13 @@ class Connections:
             raise StoreError(
                 f"{self._address.url}: the server is PostgreSQL {version}; {OLDEST_SERVER} or newer is needed"
             )
-        if self._address.pooled:
-            return
-        for name, value in _SETTINGS.items():
-            try:
-                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-            except psycopg.Error:  # a platform on which the server cannot notice that a client is gone
-                if name != "client_connection_check_interval":
-                    raise
+
+    def _set_up(self, connection: psycopg.Connection[Any]) -> None:
+        settings = _SETTINGS | {"search_path": quoted(self._address.schema)}
+        chosen = "SELECT " + ", ".join("set_config(%s, %s, false)" for _ in settings)
+        connection.execute(chosen.encode(), [word for setting in settings.items() for word in setting])
+        with contextlib.suppress(psycopg.Error):  # there are platforms on which the server cannot notice that
+            connection.execute("SELECT set_config('client_connection_check_interval', '2s', false)")
 
     def _take(self) -> psycopg.Connection[Any]:
         with self._lock:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..rules.payloads import is_large, reference
 
 
@@ -52,19 +54,39 @@ class Packer:
         large.append((place, len(self.large)))
         return reference(payload)
 
-    def arrays(self) -> tuple[object, ...]:
-        """As the function takes them; None where no row has anything."""
+    def arrays(self) -> tuple[str | None, ...]:
+        """As the function takes them; None where no row has anything. Written here: the driver takes ten times as long."""
         if not self.first:
             return (None,) * 9
         named = any(claim is not None for claim in self.claims)
         return (
-            self.claims if named else None,
-            self.ordinals if named else None,
-            self.codes if named else None,
-            self.numbers if named else None,
-            self.kinds if any(self.kinds) else None,
-            self.first,
-            self.second if any(value is not None for value in self.second) else None,
-            self.third if any(value is not None for value in self.third) else None,
-            self.large or None,
+            _texts(self.claims) if named else None,
+            _numbers(self.ordinals) if named else None,
+            _numbers(self.codes) if named else None,
+            _numbers(self.numbers) if named else None,
+            _texts(self.kinds) if any(self.kinds) else None,
+            _bytes(self.first),
+            _bytes(self.second) if any(value is not None for value in self.second) else None,
+            _bytes(self.third) if any(value is not None for value in self.third) else None,
+            _bytes(self.large) if self.large else None,
         )
+
+
+def _numbers(values: list[int]) -> str:
+    return f"{{{','.join(map(str, values))}}}"
+
+
+def _texts(values: list[str | None]) -> str:
+    """
+    >>> print(_texts(["a", None, 'say "hi"']))
+    {"a",NULL,"say \\"hi\\""}
+    """
+    written = {
+        value: "NULL" if value is None else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        for value in set(values)
+    }
+    return f"{{{','.join([written[value] for value in values])}}}"
+
+
+def _bytes(values: Sequence[bytes | None]) -> str:
+    return "{" + ",".join(["NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values]) + "}"

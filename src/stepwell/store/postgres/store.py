@@ -115,9 +115,12 @@ class PostgresStore:
         questions = [question(query) for query in queries]
 
         def ask(connection: psycopg.Connection[Any]) -> list[list[Any]]:
+            if len(questions) == 1 and not self._address.pooled:
+                return [connection.execute(questions[0].statement, questions[0].given).fetchall()]
             with connection.pipeline():
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                connection.execute(_PLANS, (quoted(self._address.schema),))
+                if self._address.pooled:
+                    connection.execute(_PLANS, (quoted(self._address.schema),))
                 found = [connection.execute(asked.statement, asked.given) for asked in questions]
                 connection.execute("COMMIT")
             return [cursor.fetchall() for cursor in found]

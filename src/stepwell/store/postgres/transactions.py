@@ -54,7 +54,7 @@ class BodyTransactions:
     def begin(self) -> BodyTransaction:
         """On a connection that nobody else has had: whatever a body does to its session ends with it."""
         try:
-            connection = self._connections.connect(" transaction")
+            connection = self._connections.connect(" transaction", ours=False)
             try:
                 return BodyTransaction(self, connection)
             except BaseException:

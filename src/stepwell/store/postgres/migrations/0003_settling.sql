@@ -1,7 +1,7 @@
 -- The hot ops: settle and append. The runs are locked already.
 
 -- Lines of attempts. What is there is not changed; a mark (below 0) takes the place of the one before.
-CREATE FUNCTION append_1(p_claims text[], p_ordinals integer[], p_indexes bigint[], p_kinds text[], p_data bytea[], p_now bigint)
+CREATE FUNCTION append_1(p_attempts bigint[], p_indexes bigint[], p_kinds text[], p_data bytea[], p_now bigint)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -9,9 +9,7 @@ DECLARE
   v_runs bigint[];
 BEGIN
   SELECT array_agg(a.key ORDER BY l.place), array_agg(a.run ORDER BY l.place) INTO v_attempts, v_runs
-    FROM unnest(p_claims, p_ordinals) WITH ORDINALITY l(claim, ordinal, place)
-         LEFT JOIN claim c ON c.id = l.claim
-         LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + l.ordinal AND a.status = {A_RUNNING};
+    FROM unnest(p_attempts) WITH ORDINALITY l(attempt, place) LEFT JOIN attempt a ON a.key = l.attempt AND a.status = {A_RUNNING};
   INSERT INTO line (attempt, idx, at, kind, data)
   SELECT attempt, idx, p_now, kind, data
     FROM unnest(v_attempts, p_indexes, p_kinds, p_data) l(attempt, idx, kind, data) WHERE attempt IS NOT NULL AND idx >= 0
@@ -24,7 +22,7 @@ BEGIN
 END $$;
 
 -- A code is the attempt's status, 16 times the node's, and 256 if the body asked to be tried again later.
-CREATE FUNCTION settle_1(p_claims text[], p_ordinals integer[], p_codes integer[], p_delays bigint[],
+CREATE FUNCTION settle_1(p_attempts bigint[], p_codes integer[], p_delays bigint[],
                          p_output bytea[], p_error bytea[], p_outcome bytea[], p_now bigint)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -37,13 +35,13 @@ DECLARE
   v_error bytea[];
   v_outcome bytea[];
 BEGIN
-  SELECT array_agg(verdict ORDER BY place), array_agg(run ORDER BY place),
+  -- Sorted once, below, and not by each aggregate.
+  SELECT array_agg(verdict), array_agg(run),
          array_agg(ROW(attempt, run, idx, number, graph, status, node,
                        CASE WHEN node = {N_WAITING} THEN p_now + coalesce(delay, 0) END,
-                       0, NULL, NULL, moving, postponed)::ending ORDER BY place) FILTER (WHERE verdict = 1),
-         array_agg(output ORDER BY place) FILTER (WHERE verdict = 1),
-         array_agg(error ORDER BY place) FILTER (WHERE verdict = 1),
-         array_agg(outcome ORDER BY place) FILTER (WHERE verdict = 1)
+                       0, NULL, NULL, moving, postponed)::ending) FILTER (WHERE verdict = 1),
+         array_agg(output) FILTER (WHERE verdict = 1), array_agg(error) FILTER (WHERE verdict = 1),
+         array_agg(outcome) FILTER (WHERE verdict = 1)
     INTO v_verdicts, v_runs, v_ending, v_output, v_error, v_outcome
     FROM (
       SELECT s.place, a.key AS attempt, a.run, a.idx, a.number, r.graph, s.code & 15 AS status, s.delay, s.output, s.error,
@@ -58,12 +56,12 @@ BEGIN
                   WHEN s.code >> 4 & 15 <> {N_WAITING} THEN s.code >> 4 & 15
                   WHEN r.status = {R_CANCELLING} THEN {N_CANCELLED}
                   ELSE {N_FAILED} END AS node
-        FROM unnest(p_claims, p_ordinals, p_codes, p_delays, p_output, p_error, p_outcome) WITH ORDINALITY
-             s(claim, ordinal, code, delay, output, error, outcome, place)
-             LEFT JOIN claim c ON c.id = s.claim
-             LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal
+        FROM unnest(p_attempts, p_codes, p_delays, p_output, p_error, p_outcome) WITH ORDINALITY
+             s(attempt, code, delay, output, error, outcome, place)
+             LEFT JOIN attempt a ON a.key = s.attempt
              LEFT JOIN run r ON r.key = a.run
-             LEFT JOIN layout l ON l.graph = r.graph AND l.idx = a.idx AND (r.heals > 0 OR r.fork IS NOT NULL)) judged;
+             LEFT JOIN layout l ON l.graph = r.graph AND l.idx = a.idx AND (r.heals > 0 OR r.fork IS NOT NULL)
+       ORDER BY s.place) judged;
   IF v_ending IS NOT NULL THEN
     PERFORM end_attempts_1(v_ending, v_output, v_error, v_outcome, p_now);
     IF EXISTS (SELECT FROM unnest(v_ending) WHERE node IN ({N_READY}, {N_WAITING})) THEN

@@ -82,14 +82,13 @@ DECLARE
   v_most integer := (SELECT max(l) FROM unnest(p_limits) u(l));
   v_chosen integer[] := '{}';
 BEGIN
-  SELECT array_agg(place ORDER BY place, run_place, rank), array_agg(run ORDER BY place, run_place, rank),
-         array_agg(lane ORDER BY place, run_place, rank), array_agg(rank ORDER BY place, run_place, rank),
-         array_agg(idx ORDER BY place, run_place, rank)
+  SELECT array_agg(place), array_agg(run), array_agg(lane), array_agg(rank), array_agg(idx)
     INTO v_places, o_runs, o_lanes, o_ranks, o_idxs
     FROM (SELECT l.place, k.place AS run_place, y.run, y.lane, y.rank, y.idx
             FROM unnest(p_lanes) WITH ORDINALITY l(lane, place) CROSS JOIN unnest(p_runs) WITH ORDINALITY k(run, place)
                  CROSS JOIN LATERAL (SELECT y.run, y.lane, y.rank, y.idx FROM ready y WHERE y.run = k.run AND y.lane = l.lane
-                                      ORDER BY y.rank LIMIT v_most) y) f;
+                                      ORDER BY y.rank LIMIT v_most) y
+           ORDER BY l.place, k.place, y.rank LIMIT (SELECT sum(m) FROM unnest(p_limits) u(m))) f;
   IF v_places IS NULL THEN
     RETURN;
   END IF;
@@ -111,10 +110,17 @@ BEGIN
     FROM unnest(o_runs, o_lanes, o_ranks, o_idxs) WITH ORDINALITY u(run, lane, rank, idx, place) WHERE place = ANY(v_chosen);
 END $$;
 
--- The nodes become RUNNING.
+-- The nodes become RUNNING. What their claim is answered: [ordinal, run, idx, number, failures, losses, generation, heals, postponed].
 CREATE FUNCTION start_1(p_claim bigint, p_worker text, p_runs bigint[], p_lanes integer[], p_ranks integer[], p_idxs integer[],
-                        p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+                        p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
+DECLARE
+  v_places bigint[];   -- of the nodes, as they were updated
+  v_runs bigint[];
+  v_idxs integer[];
+  v_numbers integer[];
+  v_rest jsonb[];
+  v_grants jsonb;
 BEGIN
   DELETE FROM ready y USING unnest(p_runs, p_lanes, p_ranks, p_idxs) u(run, lane, rank, idx)
    WHERE y.run = u.run AND y.lane = u.lane AND y.rank = u.rank AND y.idx = u.idx;
@@ -122,20 +128,32 @@ BEGIN
   WITH started AS (
     UPDATE node n SET status = {N_RUNNING}, attempt = n.attempt + 1
       FROM unnest(p_runs, p_idxs) WITH ORDINALITY u(run, idx, place) WHERE n.run = u.run AND n.idx = u.idx
-    RETURNING u.place, n.run, n.idx, n.attempt),
+    RETURNING u.place, n.run, n.idx, n.attempt, n.failures, n.losses, n.generation, n.postponed),
   attempts AS (
     INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
-    SELECT p_claim * {ORDINALS} + place - 1, run, idx, attempt, {A_RUNNING}, p_worker, p_now FROM started)
-  INSERT INTO held (worker, attempt) SELECT p_worker, p_claim * {ORDINALS} + place - 1 FROM started;
+    SELECT p_claim * {ORDINALS} + place - 1, run, idx, attempt, {A_RUNNING}, p_worker, p_now FROM started),
+  holding AS (
+    INSERT INTO held (worker, attempt) SELECT p_worker, p_claim * {ORDINALS} + place - 1 FROM started)
+  SELECT array_agg(place), array_agg(run), array_agg(idx), array_agg(attempt),
+         array_agg(CASE WHEN failures + losses + generation + postponed > 0
+                        THEN jsonb_build_array(failures, losses, generation, postponed) END)
+    INTO v_places, v_runs, v_idxs, v_numbers, v_rest FROM started;
 
   UPDATE run r SET seq = r.seq + t.started, started_at = coalesce(r.started_at, p_now),
                    status = CASE r.status WHEN {R_PENDING} THEN {R_RUNNING} ELSE r.status END
     FROM (SELECT run, count(*) AS started FROM unnest(p_runs) u(run) GROUP BY run) t WHERE r.key = t.run;
 
-  INSERT INTO journal (run, seq, at, kind, idx, number)
-  SELECT a.run, r.seq + 1 - row_number() OVER (PARTITION BY a.run ORDER BY a.key DESC), p_now, {K_CLAIMED}, a.idx, a.number
-    FROM attempt a JOIN run r ON r.key = a.run
-   WHERE a.key BETWEEN p_claim * {ORDINALS} AND p_claim * {ORDINALS} + {ORDINALS} - 1;
+  WITH granted AS (
+    SELECT u.place, u.run, u.idx, u.number, u.rest, r.id, r.heals, r.seq
+      FROM unnest(v_places, v_runs, v_idxs, v_numbers, v_rest) u(place, run, idx, number, rest) JOIN run r ON r.key = u.run),
+  noted AS (
+    INSERT INTO journal (run, seq, at, kind, idx, number)
+    SELECT run, seq + 1 - row_number() OVER (PARTITION BY run ORDER BY place DESC), p_now, {K_CLAIMED}, idx, number FROM granted)
+  SELECT jsonb_agg(CASE WHEN rest IS NULL THEN jsonb_build_array(place - 1, id, idx, number, 0, 0, 0, heals, 0)
+                        ELSE jsonb_build_array(place - 1, id, idx, number, rest -> 0, rest -> 1, rest -> 2, heals, rest -> 3) END
+                   ORDER BY place)
+    INTO v_grants FROM granted;
+  RETURN v_grants;
 END $$;
 
 -- The payload that a row of a run holds or refers to.
@@ -196,14 +214,17 @@ BEGIN
       RETURN;
     END IF;
     INSERT INTO claim (id) VALUES (p_op ->> 'claim') RETURNING key INTO v_claim;
-    PERFORM start_1(v_claim, p_op ->> 'worker', t_runs, t_lanes, t_ranks, t_idxs, p_now);
+    v_grants := start_1(v_claim, p_op ->> 'worker', t_runs, t_lanes, t_ranks, t_idxs, p_now);
+    SELECT bool_or(g.has_needs), array_agg(r.key) INTO v_needs, v_runs
+      FROM (SELECT DISTINCT run FROM unnest(t_runs) u(run)) d JOIN run r ON r.key = d.run JOIN graph g ON g.key = r.graph;
+  ELSE
+    SELECT coalesce(jsonb_agg(jsonb_build_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation,
+                                                r.heals, n.postponed) ORDER BY a.key), '[]'),
+           bool_or(g.has_needs), array_agg(DISTINCT a.run)
+      INTO v_grants, v_needs, v_runs
+      FROM attempt a JOIN node n ON n.run = a.run AND n.idx = a.idx JOIN run r ON r.key = a.run JOIN graph g ON g.key = r.graph
+     WHERE a.key BETWEEN v_claim * {ORDINALS} AND v_claim * {ORDINALS} + {ORDINALS} - 1 AND a.status = {A_RUNNING};
   END IF;
-  SELECT coalesce(jsonb_agg(jsonb_build_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation,
-                                              r.heals, n.postponed) ORDER BY a.key), '[]'),
-         bool_or(g.has_needs), array_agg(DISTINCT a.run)
-    INTO v_grants, v_needs, v_runs
-    FROM attempt a JOIN node n ON n.run = a.run AND n.idx = a.idx JOIN run r ON r.key = a.run JOIN graph g ON g.key = r.graph
-   WHERE a.key BETWEEN v_claim * {ORDINALS} AND v_claim * {ORDINALS} + {ORDINALS} - 1 AND a.status = {A_RUNNING};
   IF v_needs THEN
     SELECT jsonb_agg(jsonb_build_array(ordinal, ancestor) ORDER BY ordinal, ancestor),
            array_agg(output ORDER BY ordinal, ancestor)

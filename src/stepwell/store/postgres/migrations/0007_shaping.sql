@@ -50,20 +50,31 @@ BEGIN
   RETURN jsonb_build_array(v_loaded + v_new, v_total);
 END $$;
 
--- The next nodes of runs; with the last of them the gate opens, or is held for what a fork shares.
-CREATE FUNCTION load_1(p_runs bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- The next nodes of runs, or those from `p_start` on. Answers in which lanes of which runs some are READY.
+CREATE FUNCTION lay_out_1(p_runs bigint[], p_start integer, OUT o_runs bigint[], OUT o_lanes integer[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
-DECLARE
-  v_forks bigint[];
 BEGIN
   WITH added AS (
     INSERT INTO node (run, idx, status, waiting, live, lane, rank)
     SELECT r.key, l.idx, CASE l.parents WHEN 0 THEN {N_READY} ELSE {N_PENDING} END, l.parents, l.parents, l.lane, l.rank
       FROM unnest(p_runs) k(key) JOIN run r ON r.key = k.key
            CROSS JOIN LATERAL (SELECT idx, parents, lane, rank FROM layout l
-                                WHERE l.graph = r.graph AND l.idx >= r.loaded AND l.idx < r.loaded + {NODES} OFFSET 0) l
-    RETURNING run, lane, rank, idx, status)
-  INSERT INTO ready (run, lane, rank, idx) SELECT run, lane, rank, idx FROM added WHERE status = {N_READY};
+                                WHERE l.graph = r.graph AND l.idx >= coalesce(p_start, r.loaded)
+                                  AND l.idx < coalesce(p_start, r.loaded) + {NODES} OFFSET 0) l
+    RETURNING run, lane, rank, idx, status),
+  marked AS (
+    INSERT INTO ready (run, lane, rank, idx) SELECT run, lane, rank, idx FROM added WHERE status = {N_READY})
+  SELECT array_agg(run), array_agg(lane) INTO o_runs, o_lanes
+    FROM (SELECT DISTINCT run, lane FROM added WHERE status = {N_READY}) a;
+END $$;
+
+-- The next nodes of runs; with the last of them the gate opens, or is held for what a fork shares.
+CREATE FUNCTION load_1(p_runs bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_forks bigint[];
+BEGIN
+  PERFORM lay_out_1(p_runs, NULL);
   UPDATE run SET loaded = least(loaded + {NODES}, total) WHERE key = ANY(p_runs);
   UPDATE run r SET gate = {G_OPEN}, purpose = NULL, expires_at = NULL, open = r.total, active = g.roots
     FROM graph g WHERE r.key = ANY(p_runs) AND r.loaded = r.total AND g.key = r.graph;
@@ -80,6 +91,7 @@ CREATE FUNCTION create_1(p_rows jsonb, p_input bytea[], p_fork bytea[], p_now bi
 #variable_conflict use_column
 DECLARE
   v_existing bigint[];
+  v_small bigint[];
   v_new bigint[];
   v_answer jsonb;
 BEGIN
@@ -92,21 +104,32 @@ BEGIN
     INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, urgency, timeout, idempotency_key, origin, tags,
                      fork, gate, purpose, expires_at, total, loaded, open, active, seq, created_at, deadline_at)
     SELECT r.row ->> 0, r.row ->> 1, r.row ->> 2, g.key, {R_PENDING}, r.row ->> 5, r.input, (r.row ->> 4)::numeric,
-           (r.row ->> 6)::bigint, (r.row ->> 7)::bigint, r.row ->> 8, r.row ->> 9, r.row ->> 10, r.fork, {G_HELD}, 'load',
-           p_now + {LOAD_LEASE}, g.total, 0, 0, 0, 1, p_now, p_now + (r.row ->> 7)::bigint
+           (r.row ->> 6)::bigint, (r.row ->> 7)::bigint, r.row ->> 8, r.row ->> 9, r.row ->> 10, r.fork,
+           CASE WHEN s.small THEN {G_OPEN} ELSE {G_HELD} END, CASE WHEN s.small THEN NULL ELSE 'load' END,
+           CASE WHEN s.small THEN NULL ELSE p_now + {LOAD_LEASE} END, g.total, CASE WHEN s.small THEN g.total ELSE 0 END,
+           CASE WHEN s.small THEN g.total ELSE 0 END, CASE WHEN s.small THEN g.roots ELSE 0 END, 1, p_now,
+           p_now + (r.row ->> 7)::bigint
       FROM ROWS FROM (jsonb_array_elements(p_rows), unnest(p_input), unnest(p_fork), unnest(v_existing)) WITH ORDINALITY
              AS r(row, input, fork, existing, place)
            JOIN graph g ON g.digest = r.row ->> 3 AND g.loaded = g.total
+           CROSS JOIN LATERAL (SELECT g.total <= {NODES} AND r.fork IS NULL AS small) s   -- it is loaded in this commit
      WHERE r.existing IS NULL
      ORDER BY r.place
-    RETURNING key, tags),
+    RETURNING key, tags, gate),
   tagged AS (
     INSERT INTO tag (name, value, run)
     SELECT t.tag ->> 0, t.tag ->> 1, m.key FROM made m CROSS JOIN LATERAL jsonb_array_elements(m.tags::jsonb) t(tag)
      WHERE m.tags IS NOT NULL),
   noted AS (
     INSERT INTO journal (run, seq, at, kind) SELECT key, 1, p_now, {K_CREATED} FROM made)
-  SELECT array_agg(key ORDER BY key) INTO v_new FROM made;
+  SELECT array_agg(key ORDER BY key) FILTER (WHERE gate = {G_OPEN}), array_agg(key ORDER BY key) FILTER (WHERE gate <> {G_OPEN})
+    INTO v_small, v_new FROM made;
+  IF v_small IS NOT NULL THEN
+    INSERT INTO offer (lane, graph, workflow, urgency, run)
+    SELECT u.lane, r.graph, r.workflow, r.urgency, r.key
+      FROM lay_out_1(v_small, 0) o CROSS JOIN LATERAL unnest(o.o_runs, o.o_lanes) u(run, lane) JOIN run r ON r.key = u.run
+        ON CONFLICT DO NOTHING;
+  END IF;
   IF v_new IS NOT NULL THEN
     PERFORM load_1(v_new, p_now);
   END IF;

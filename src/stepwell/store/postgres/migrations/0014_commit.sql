@@ -62,24 +62,34 @@ BEGIN
       ON CONFLICT DO NOTHING;
 END $$;
 
-CREATE FUNCTION lock_runs_1(p_ids jsonb, p_claims text[], p_ordinals integer[], p_dismissed jsonb) RETURNS bigint[] LANGUAGE plpgsql AS $$
-DECLARE
-  v_keys bigint[];
+-- The attempts of a batch, once more: one of its own claims may have made them.
+CREATE FUNCTION find_attempts_1(p_claims text[], p_ordinals integer[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
 BEGIN
-  SELECT array_agg(DISTINCT a.run) INTO v_keys
-    FROM unnest(p_claims, p_ordinals) s(claim, ordinal) JOIN claim c ON c.id = s.claim
-         JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal;
+  RETURN (SELECT array_agg(c.key * {ORDINALS} + s.ordinal ORDER BY s.place)
+            FROM unnest(p_claims, p_ordinals) WITH ORDINALITY s(claim, ordinal, place) LEFT JOIN claim c ON c.id = s.claim);
+END $$;
+
+-- The runs that are named, or have these attempts, or attempts of these workers; and the keys of the attempts, in order.
+CREATE FUNCTION lock_runs_1(p_ids jsonb, p_claims text[], p_ordinals integer[], p_dismissed jsonb,
+                            OUT o_runs bigint[], OUT o_attempts bigint[]) LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_claims IS NOT NULL THEN
+    SELECT array_agg(attempt), array_agg(DISTINCT run) FILTER (WHERE run IS NOT NULL) INTO o_attempts, o_runs
+      FROM (SELECT a.key AS attempt, a.run
+              FROM unnest(p_claims, p_ordinals) WITH ORDINALITY s(claim, ordinal, place)
+                   LEFT JOIN claim c ON c.id = s.claim LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal
+             ORDER BY s.place) f;
+  END IF;
   IF p_ids IS NOT NULL THEN
-    v_keys := v_keys || array(SELECT r.key FROM jsonb_array_elements_text(p_ids) i(id) JOIN run r ON r.id = i.id);
+    o_runs := o_runs || array(SELECT r.key FROM jsonb_array_elements_text(p_ids) i(id) JOIN run r ON r.id = i.id);
   END IF;
   IF p_dismissed IS NOT NULL THEN
-    v_keys := v_keys || array(SELECT DISTINCT a.run FROM jsonb_array_elements_text(p_dismissed) w(id)
+    o_runs := o_runs || array(SELECT DISTINCT a.run FROM jsonb_array_elements_text(p_dismissed) w(id)
                                 JOIN held h ON h.worker = w.id JOIN attempt a ON a.key = h.attempt);
   END IF;
-  IF cardinality(v_keys) > 0 THEN
-    PERFORM FROM run WHERE key = ANY(v_keys) ORDER BY key FOR NO KEY UPDATE;
+  IF cardinality(o_runs) > 0 THEN
+    PERFORM FROM run WHERE key = ANY(o_runs) ORDER BY key FOR NO KEY UPDATE;
   END IF;
-  RETURN v_keys;
 END $$;
 
 CREATE FUNCTION commit_1(p_batch jsonb, p_claims text[], p_ordinals integer[], p_codes integer[], p_numbers bigint[], p_kinds text[],
@@ -98,6 +108,8 @@ DECLARE
   v_receipt jsonb;
   v_bytes bytea[];
   v_mine bigint[];   -- the runs that are locked
+  v_attempts bigint[];
+  v_stale boolean := false;   -- attempts were made since they were looked up
   v_lost bytea := convert_to('{WORKER_LOST_ERROR}', 'UTF8');
   f integer;   -- the rows of a set are the elements f to t of the arrays
   t integer;
@@ -112,7 +124,8 @@ BEGIN
     PERFORM add_lanes_1(p_batch -> 'lanes');
   END IF;
   IF p_claims IS NOT NULL OR p_batch ? 'runs' OR p_batch ? 'dismissed' THEN
-    v_mine := lock_runs_1(p_batch -> 'runs', p_claims, p_ordinals, p_batch -> 'dismissed');
+    SELECT o_runs, o_attempts INTO v_mine, v_attempts
+      FROM lock_runs_1(p_batch -> 'runs', p_claims, p_ordinals, p_batch -> 'dismissed');
   END IF;
   o_now := coalesce(p_time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) + p_shift;
   o_receipts := '[]';
@@ -120,14 +133,20 @@ BEGIN
     f := (v_op ->> 'from')::int;
     t := (v_op ->> 'to')::int;
     v_bytes := NULL;
+    IF v_stale AND v_op ->> 'op' IN ('settle', 'append') THEN
+      v_attempts := find_attempts_1(p_claims, p_ordinals);
+      v_stale := false;
+    ELSIF v_op ->> 'op' IN ('claim', 'share', 'restore') THEN
+      v_stale := true;
+    END IF;
     CASE v_op ->> 'op'
       WHEN 'settle' THEN
-        v_receipt := settle_1(p_claims[f:t], p_ordinals[f:t], p_codes[f:t], p_numbers[f:t], p_first[f:t], p_second[f:t],
+        v_receipt := settle_1(v_attempts[f:t], p_codes[f:t], p_numbers[f:t], p_first[f:t], p_second[f:t],
                               p_third[f:t], o_now);
       WHEN 'claim' THEN
         SELECT c.o_receipt, c.o_bytes INTO v_receipt, v_bytes FROM claim_1(v_op, v_mine, o_now) c;
       WHEN 'append' THEN
-        v_receipt := append_1(p_claims[f:t], p_ordinals[f:t], p_numbers[f:t], p_kinds[f:t], p_first[f:t], o_now);
+        v_receipt := append_1(v_attempts[f:t], p_numbers[f:t], p_kinds[f:t], p_first[f:t], o_now);
       WHEN 'renew' THEN
         v_receipt := renew_1(v_op, o_now);
       WHEN 'sweep' THEN
