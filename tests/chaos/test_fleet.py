@@ -22,7 +22,7 @@ def test_every_promise_holds(server: type[RedisStoreServer] | type[PostgresStore
         try:
             chaos.begin()
             for fault in faults:
-                chaos.start_runs(12)
+                chaos.start_runs(8)
                 time.sleep(0.5)
                 chaos.break_something(fault)
             figures = chaos.heal_and_judge()
@@ -31,5 +31,5 @@ def test_every_promise_holds(server: type[RedisStoreServer] | type[PostgresStore
     finally:
         broker.close()
         store.close()
-    assert figures.runs == 12 * len(faults)
+    assert figures.runs == 8 * len(faults)
     assert sum(chaos.faults.values()) == len(faults)

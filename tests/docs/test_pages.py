@@ -6,12 +6,16 @@ import ast
 import re
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import stepwell.errors
+from stepwell import Engine
+from tests.docs.preludes import COMMON, PRELUDES
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
@@ -23,7 +27,24 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", RUN_WHOLE)
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Engines that a page leaves open are closed."""
+    opened: list[Engine] = []
+    make = Engine.__init__
+
+    def remember(self: Engine, *args: Any, **options: Any) -> None:
+        make(self, *args, **options)
+        opened.append(self)
+
+    monkeypatch.setattr(Engine, "__init__", remember)
+    yield
+    for engine in opened:
+        engine.close(1)
+
+
+@pytest.mark.usefixtures("engines")
+@pytest.mark.parametrize("page", [*RUN_WHOLE, *PRELUDES])
 def test_the_programs_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
@@ -31,7 +52,12 @@ def test_the_programs_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     module = ModuleType(f"page_{page.removesuffix('.md').replace('-', '_')}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # jobs are found by their address
+    if page in PRELUDES:
+        monkeypatch.setenv("SUPPLIER_TOKEN", "")
+        exec(compile(COMMON + PRELUDES[page], "prelude", "exec"), module.__dict__)
     for block in blocks:
+        if block[1].startswith(">>>"):  # at a prompt
+            continue
         line = text[: block.start(1)].count("\n")
         exec(compile("\n" * line + block[1], str(ROOT / "docs" / page), "exec"), module.__dict__)
 

@@ -290,6 +290,44 @@ def test_a_body_that_cancels_itself_has_failed_and_others_go_on(opened: Open) ->
     run_main(main())
 
 
+def test_waiting_in_a_way_that_would_hold_up_its_own_bodies_is_refused(opened: Open) -> None:
+    class Asks(Workflow):
+        @step
+        async def asks(self, ctx: Context) -> None:
+            engines[0].sync.get(ctx.run_id).wait()
+
+    engines: list[AsyncEngine] = []
+
+    async def main() -> None:
+        async with opened() as engine:
+            engines.append(engine)
+            with pytest.raises(InputError, match=r"await engine\.run"):
+                engine.sync.run(Order())
+            with pytest.raises(RunFailed, match="hold up the event loop"):
+                await engine.run(Asks())
+            run = await asyncio.to_thread(engine.sync.run, Order())  # in a thread it may wait
+            assert run.output("ship") == "shipped 7"
+
+    run_main(main())
+
+
+def test_time_limits_hold_on_the_loop_of_the_application(opened: Open) -> None:
+    class Slow(Workflow):
+        @step(timeout=0.05, retry=Retry(2, base_delay=0.001, retry_on=TimeoutError))
+        async def one(self, ctx: Context) -> int:
+            if ctx.attempt == 1:
+                await App.gate.wait()
+            return ctx.attempt
+
+    async def main() -> None:
+        async with opened() as engine:
+            run = await engine.run(Slow(), check=False)
+            first = (await run.node("one")).attempts[0]
+            assert first.status == "TIMED_OUT"
+
+    run_main(main())
+
+
 def test_calls_have_the_context_of_their_caller(opened: Open) -> None:
     user: contextvars.ContextVar[str] = contextvars.ContextVar("user")
 

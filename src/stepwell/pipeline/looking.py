@@ -133,7 +133,7 @@ class View:
             changed is None
             or len(changed) > TRUSTED_CHANGES
             or not verdict
-            or verdict.get("fingerprint") != pipeline.fingerprint()
+            or verdict.get("fingerprint") != pipeline.code.fingerprint()
             or any(stage.entities is not None for stage in pipeline.stages.values())
         ):
             return

@@ -85,7 +85,7 @@ class Pipeline:
         self.signatures: dict[str, Signature] = {}
         """What the body of each stage wants to have."""
         self._states = _States(self.root, name)
-        self.code = StageCodes(name, self.stages, self._states, (Pipeline,))
+        self.code = StageCodes(name, self.stages, self.triggers, self._states, (Pipeline,))
         registry.enter(self)
 
     def __repr__(self) -> str:
@@ -178,10 +178,6 @@ class Pipeline:
         if self._connections is None:
             self._connections = connect(list(self.stages.values()), self.name)
         return self._connections
-
-    def fingerprint(self) -> str:
-        """Changes with everything that standings follow from, besides what is in the store."""
-        return " ".join([self.code.fingerprint(), *sorted(self.triggers)])
 
     # Looking and working
 

@@ -224,6 +224,7 @@ class Engine(Triggered, Working):
         if self._runner is None:
             return None
         self._runner.loop_bodies.use(loop)
+        self.waiting.bodies_loop = loop
         return self._runner.loop_bodies
 
     def tell_unfinished(self) -> None:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from ..clock import LONGEST_WAIT, SECOND, Duration
-from ..errors import EngineClosed, RunStillActive
+from ..errors import EngineClosed, InputError, RunStillActive
 from ..ids import RunId
 from ..model import RunRow, RunStatus, Sweep, Swept
 from ..store import Store, reader
@@ -66,6 +66,8 @@ class Waiting:
         self._watch = watch
         self._begin = begin
         """Also who only waits must notice what others do. Raises when the engine is closed."""
+        self.bodies_loop: asyncio.AbstractEventLoop | None = None
+        """The loop of the application that async bodies run on."""
         self._news = news
         """Somebody brings news of runs."""
         self._looking: ThreadPoolExecutor | None = None
@@ -75,6 +77,7 @@ class Waiting:
         """Wait until a run has ended or needs a decision; raises RunStillActive when that takes longer."""
         timeout = checked_limit("timeout", timeout)
         reader.check_run_id(run_id)
+        self._refuse_on_loop(run_id)
         self._begin()
         began = time.monotonic()
         with self._watch.waiting(run_id, Waiter()) as waiter:
@@ -86,6 +89,14 @@ class Waiting:
                 if left is not None and left <= 0:
                     raise self._still_active(look.row, f"run {run_id} is still {look.row.status} after {timeout:g} s")
                 waiter.wait(look.again_in if left is None else min(look.again_in, left))
+
+    def _refuse_on_loop(self, run_id: RunId) -> None:
+        """Waiting here would keep the bodies waiting that are waited for."""
+        if self.bodies_loop is not None and _running_loop() is self.bodies_loop:
+            raise InputError(
+                f"run {run_id}: waiting like this would hold up the event loop that its async bodies run on, for ever; await "
+                "it instead: `await engine.run(...)`, `await run` or `await run.wait(timeout=60)`"
+            )
 
     async def wait_on_loop(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
         """The same for a coroutine: its loop is not blocked, and no thread is held."""
@@ -144,3 +155,10 @@ class Waiting:
         for held in swept.gates if isinstance(swept, Swept) else ():
             carry_out(self._store, finish(held))
         return True
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -49,12 +49,12 @@ def counted(
 
 def test_at_most_three_for_each_process(counted: tuple[Fleet, Counted], tmp_path: Path) -> None:
     fleet, connections = counted
-    fleet.worker("tests.runner.celery.work", processes=2)
+    fleet.worker("tests.runner.celery.work", processes=1)
     with fleet.engine() as engine:
-        runs = [engine.start(work.Order(order_id=number)) for number in range(6)]
+        runs = [engine.start(work.Order(order_id=number)) for number in range(3)]
         runs += [engine.start(work.naps(str(tmp_path / "ledger"), 10)), engine.start(work.fan(300))]
         for run in runs:
             run.wait(60).check()
     with Engine(fleet.store, runner=None) as looks:
         looks.runs()
-    assert 0 < connections() <= 2 * 3
+    assert 0 < connections() <= 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from stepwell.runner.celery.app import make_app
 from stepwell.runner.celery.host import Host
 from stepwell.runner.celery.lifeline import Lifeline
 from stepwell.runner.celery.plan import Plan
+from stepwell.runner.reports.workers import describe_workers
 from tests.runner.celery import work
 from tests.runner.ledger import noted
 from tests.runner.waiting import eventually
@@ -59,9 +62,14 @@ def test_it_says_so_when_it_hears_of_nothing_while_there_is_work(
     with fleet.engine() as engine, caplog.at_level(logging.ERROR, "stepwell"):
         engine.start(work.Order(order_id=1))
         assert complained.wait(30)
+        (worker,) = describe_workers(engine.store)
+        assert worker.idle
     assert "no hint reaches it" in caplog.text
     assert host.work() == "worked off"
     before = host.idle_reports
+    with fleet.engine() as engine:
+        (worker,) = describe_workers(engine.store)
+        assert not worker.idle
     time.sleep(0.6)
     assert host.idle_reports == before
 
@@ -103,6 +111,24 @@ def test_a_lifeline_tells_of_the_end_once(plan: Plan) -> None:
     lifeline.watch(late.set)
     assert late.wait(30), "who comes late finds it ended"
     assert not lifeline.complained
+
+
+def test_a_process_that_complains_has_its_worker_asked_to_end() -> None:
+    lifeline, asked = Lifeline(), threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    try:
+        child = os.fork()
+        if child == 0:
+            try:
+                lifeline.complain()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        assert asked.wait(30)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert lifeline.complained
+    assert not lifeline.complained, "it is told once"
 
 
 def test_a_store_that_is_away_at_first_is_opened_later(plan: Plan, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_workflows_run_beside_the_tasks_of_the_application(fleet: Fleet, tmp_pat
     worker = fleet.launch([*CELERY, "worker", "-c", "2", "-l", "WARNING", "-n", "shop@%h"])
     client = Celery("client", broker=fleet.broker, backend=fleet.broker)
     with fleet.engine() as engine:
-        runs = [engine.start(work.Order(order_id=number)) for number in range(8)]
+        runs = [engine.start(work.Order(order_id=number)) for number in range(4)]
         long = engine.start(work.Held(ledger=ledger, go_on=str(go_on)))
         assert client.send_task("shop.add", (2, 3)).get(timeout=60) == 5
         eventually(lambda: work.begun(ledger))
@@ -35,7 +35,7 @@ def test_workflows_run_beside_the_tasks_of_the_application(fleet: Fleet, tmp_pat
         go_on.touch()
         long.wait(60).check()
         assert long.output("hold") == 1, "no time limit but its own"
-        assert [client.send_task("shop.add", (n, n)).get(timeout=60) for n in range(12)] == [2 * n for n in range(12)]
+        assert [client.send_task("shop.add", (n, n)).get(timeout=60) for n in range(6)] == [2 * n for n in range(6)]
 
         def inspected() -> list[str]:
             """What `celery inspect stepwell` shows."""

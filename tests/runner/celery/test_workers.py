@@ -47,14 +47,17 @@ def test_a_body_that_overruns_ends_its_process_and_loses_nothing(fleet: Fleet) -
     assert "WorkerLostError" not in worker.said
 
 
-def test_a_process_that_is_killed_is_noticed_long_before_its_lease_ends(fleet: Fleet, tmp_path: Path) -> None:
+def test_a_process_that_is_killed_is_noticed_long_before_its_lease_ends(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPWELL_LEASE_SECONDS", "600")
     ledger, go_on = str(tmp_path / "ledger"), str(tmp_path / "go_on")
     fleet.worker(WORK, processes=2)
     with fleet.engine() as engine:
         run = engine.start(work.Held(ledger=ledger, go_on=go_on))
         eventually(lambda: work.begun(ledger))
         os.kill(int(work.begun(ledger)[0].split()[1]), signal.SIGKILL)
-        eventually(lambda: len(work.begun(ledger)) == 2, "nobody took it over", seconds=25)
+        eventually(lambda: len(work.begun(ledger)) == 2, "nobody took it over", seconds=90)
         Path(go_on).touch()
         run.wait(60).check()
         assert [attempt.status for attempt in run.node("hold").attempts] == ["LOST", "COMPLETED"]

@@ -36,7 +36,7 @@ def workers(connection: Connection, *, as_json: bool) -> None:
             plain(serves),
             lease,
             ago(each.renewed_at, now),
-            plain(held + more) or "-",
+            "hears of nothing, though there is work" if each.idle else plain(held + more) or "-",
         )
     console().print(made)
     typer.echo(count(len(found), "worker"), err=True)

@@ -50,7 +50,7 @@ def _holds(pipeline: Pipeline, folders: list[Folder], verdict: Mapping[str, Any]
     due = verdict.get("dueAt")
     if due is not None and pipeline.clock() >= due:
         return False
-    return bool(verdict.get("fingerprint") == pipeline.fingerprint() and pipeline.store.cache.unchanged(folders))
+    return bool(verdict.get("fingerprint") == pipeline.code.fingerprint() and pipeline.store.cache.unchanged(folders))
 
 
 def save_verdict(pipeline: Pipeline, view: View) -> None:
@@ -60,7 +60,7 @@ def save_verdict(pipeline: Pipeline, view: View) -> None:
     pipeline.store.cache.save(
         view.snapshot,
         {
-            "fingerprint": pipeline.fingerprint(),
+            "fingerprint": pipeline.code.fingerprint(),
             "stale": status.counts.get("stale", 0),
             "dueAt": min(due, default=None),
             "status": status.to_json(),

@@ -25,10 +25,16 @@ class StageCodes:
     """The code of each stage of one pipeline."""
 
     def __init__(
-        self, name: str, stages: Mapping[str, Stage], store: Callable[[], StateStore], skipped: tuple[type, ...]
+        self,
+        name: str,
+        stages: Mapping[str, Stage],
+        triggers: Mapping[str, object],
+        store: Callable[[], StateStore],
+        skipped: tuple[type, ...],
     ) -> None:
         self._pipeline = name
         self._stages = stages
+        self._triggers = triggers
         self._store = store
         self._skipped = skipped
         self._code: dict[str, Code] = {}
@@ -77,7 +83,7 @@ class StageCodes:
              list(self.current(stage.name)), stage.entities is not None, sorted(stage.gates)]
             for stage in self._stages.values()
         ]  # fmt: skip
-        return sha256(encode_checked([told, __version__])).hexdigest()
+        return sha256(encode_checked([told, sorted(self._triggers), __version__])).hexdigest()
 
     def keep(self, stage: str) -> None:
         """Write down what a stage is made of, for `why` to compare with later."""

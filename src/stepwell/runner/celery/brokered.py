@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from ...ids import RunId, WorkerId
 from ...model import Answer, Batch, Hint, Query, StoreLimits
 from ...store import Store
 from ...store.port import Transactions
-from .sender import WAIT_SECONDS, HintSender
+from .sender import WAIT_SECONDS, HintSender, begin_after_fork
 
 
 class BrokeredStore:
@@ -28,16 +27,20 @@ class BrokeredStore:
         self._sender = sender
         self._patient = patient
         self._lock = threading.Lock()
-        self._opened_in = os.getpid()
         self._store: Store = open()
+        self._usable = True
+        begin_after_fork(self)
+
+    def begin(self) -> None:
+        """In a process that was forked: connections cannot be shared, so the store is opened anew when it is needed."""
+        self._lock, self._usable = threading.Lock(), False
 
     @property
     def store(self) -> Store:
-        """Opened anew in a process that was forked: connections cannot be shared."""
-        if self._opened_in != os.getpid():
+        if not self._usable:
             with self._lock:
-                if self._opened_in != os.getpid():
-                    self._store, self._opened_in = self._open(), os.getpid()
+                if not self._usable:
+                    self._store, self._usable = self._open(), True
         return self._store
 
     @property
@@ -79,5 +82,5 @@ class BrokeredStore:
     def close(self) -> None:
         if self._patient:
             self._sender.close()
-        if self._opened_in == os.getpid():
+        if self._usable:
             self._store.close()

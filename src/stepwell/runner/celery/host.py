@@ -53,6 +53,7 @@ class Host:
         self._ready_since: float | None = None
         self._told_idle_at = -plan.idle_seconds
         self.idle_reports = 0
+        self._is_idle = False
         self.hints = 0
         threading.Thread(target=self._run, name="stepwell-host", daemon=True).start()
 
@@ -62,12 +63,14 @@ class Host:
         """Work off a hint: until nothing is READY, or for a few seconds and until no body is at work. What was done."""
         self.hints += 1
         self._worked_at = time.monotonic()
+        if self._is_idle:
+            self._say_idle(False)
         if not self._opened.wait(self._plan.slice_seconds) or self._closed.is_set():
             self._pass_on()
             return "passed on: this process is not open"
         runner = self._runner()
         if not self._driving.acquire(blocking=False):
-            self._engine_of()._discover()  # who drives goes on with what is found
+            self._discover()  # who drives goes on with what is found
             return "seen to by the thread that is at work"
         try:
             drained = self._drive(runner)
@@ -83,8 +86,7 @@ class Host:
 
     def _drive(self, runner: LocalRunner) -> bool:
         """Whether nothing is left. A process with bodies at work takes more: it is not free for anything else anyway."""
-        with suppress(StepwellError):  # what it is to serve is looked up again soon
-            self._engine_of()._discover()
+        self._discover()
 
         def over() -> bool:
             return self._closed.is_set() or self._must_leave(runner)
@@ -95,6 +97,10 @@ class Host:
                 return drained
             if runner.wait_until_idle(self._plan.slice_seconds):
                 return False
+
+    def _discover(self) -> None:
+        with suppress(StepwellError):  # what it is to serve is looked up again soon
+            self._engine_of()._discover()
 
     def _pass_on(self) -> None:
         self._sender.send(self._plan.queues)
@@ -191,6 +197,7 @@ class Host:
         if now - since >= self._plan.idle_seconds and now - self._told_idle_at >= self._plan.idle_seconds:
             self._told_idle_at = now
             self.idle_reports += 1
+            self._say_idle(True)
             log.error(
                 "%s has claimed nothing for %.0f s although work is READY that it could do: no hint reaches it. Is its "
                 "connection to the broker alive, and does it consume %s?",
@@ -200,6 +207,14 @@ class Host:
             )
             if self._plan.when_idle == "exit":
                 self._complain()
+
+    def _say_idle(self, idle: bool) -> None:
+        """What others are told of this worker."""
+        self._is_idle = idle
+        runner = self._runner()
+        runner.describe(celery=self._name, **({"idle": True} if idle else {}))
+        with suppress(StepwellError):
+            runner.announce()
 
     def close(self) -> None:
         """Let bodies end for `close_seconds`, give back what did not begin or end, and let others know of it. It has ended

@@ -6,8 +6,9 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from .messages import MOST_QUEUED, TASK, broker_queue, broker_queue_name
 
@@ -30,11 +31,11 @@ class HintSender:
     def __init__(self, app: Any) -> None:
         self._app = app
         self._closed = False
-        self._begin()
+        self.begin()
+        begin_after_fork(self)
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """In this process. What a parent process had not sent yet is for the parent to send."""
-        self._pid = os.getpid()
         self._changed = threading.Condition()
         self._waiting: dict[str, None] = {}
         self._asked = self._answered = 0
@@ -46,8 +47,6 @@ class HintSender:
 
     def send(self, queues: Iterable[str], wait: float = 0.0) -> bool:
         """Tell whoever works on these queues; whether that is done after `wait` seconds."""
-        if self._pid != os.getpid():
-            self._begin()
         with self._changed:
             if self._closed:
                 return False
@@ -63,7 +62,7 @@ class HintSender:
 
     def close(self) -> None:
         """Send what is left, if that can be done at once."""
-        if self._pid != os.getpid() or self._thread is None:
+        if self._thread is None:
             self._closed = True
             return
         with self._changed:
@@ -126,6 +125,23 @@ class HintSender:
                 connection.release()
             except Exception:
                 log.debug("a connection to the broker was not closed", exc_info=True)
+
+
+class _Forked(Protocol):
+    def begin(self) -> None: ...
+
+
+def begin_after_fork(one: _Forked) -> None:
+    """Have `one.begin()` called in a process that is forked, before anything else there: threads and connections are not
+    there, and a lock may have been held."""
+    found = weakref.ref(one)
+
+    def begin() -> None:
+        if (it := found()) is not None:
+            it.begin()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=begin)
 
 
 def publish(app: Any, connection: Any, queue: str) -> None:

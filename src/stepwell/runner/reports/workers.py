@@ -36,6 +36,8 @@ class WorkerView(NamedTuple):
     lacks: tuple[tuple[str, str, str], ...]
     lease_until: int
     renewed_at: int
+    idle: bool
+    """It hears of nothing although there is work that it could do."""
     may_live: bool
     """False: its process has certainly died."""
     holds: tuple[Hold, ...]
@@ -64,6 +66,7 @@ def _view(row: Any, holds: Any) -> WorkerView:
         tuple((name, digest, what) for name, digest, what in said.get("lacks", ())),
         row.lease_until,
         row.renewed_at,
+        said.get("idle") is True,
         may_live(row.info),
         tuple(holds),
     )
@@ -94,6 +97,7 @@ def worker_record(view: WorkerView, now: int) -> dict[str, Any]:
         "host": view.host,
         "pid": view.pid,
         "celery": view.celery,
+        "idle": view.idle,
         "alive": view.may_live and view.lease_until > now,
         "lease_seconds_left": round((view.lease_until - now) / SECOND, 3),
         "renewed_seconds_ago": round((now - view.renewed_at) / SECOND, 3),

@@ -33,6 +33,7 @@ from ..scheduling.backpressure import BackpressureEvent
 from ..scheduling.batches import CommitResult, Limits
 from ..scheduling.scheduler import Scheduler
 from .debounce import Debounce
+from .driving import Driving
 from .group_commit import GroupCommit, now
 from .housekeeper import Housekeeper
 from .lease import Lease
@@ -49,8 +50,6 @@ log = logging.getLogger("stepwell")
 
 CONTENDED_SECONDS = 0.01
 """After so long a claim is made again that left out runs which others held: about as long as a commit takes."""
-STUCK_SECONDS = 0.25
-"""How long what was claimed ahead waits behind bodies that do not end, where other processes could take it."""
 SETTLE_SECONDS = 5.0
 """How long closing waits for the settlement of what has ended or was given back."""
 
@@ -91,11 +90,21 @@ class LocalRunner:
         self._again_soon = Debounce(self._look_again, "stepwell-claims", CONTENDED_SECONDS)
         self._bodies = BodyThreads(limits.threads, self, lambda: self.scheduler.count("thread"))
         self._time = Timekeeper(self.scheduler, self._lock, self.timetable, self._commits, self._bodies)
+        self._replaced = threading.Event()
+        self._driving = Driving(
+            self.scheduler,
+            self._lock,
+            self._quiet,
+            self._bodies,
+            pump=self.pump,
+            tell_others=lambda: None if self._others is None else self._others.tell_again(),
+            gave_up=self._replaced.is_set,
+        )
+        self.rest, self.work_off = self._driving.rest, self._driving.work_off
+        self.wait_until_idle = self._driving.wait_until_idle
         self._loop = LoopBodies(self._begins_elsewhere, self._settled_elsewhere, self._loop_is_gone)
         self._processes: ProcessBodies | None = None
         self._closed = False
-        self._on_found: Callable[[], None] = lambda: None
-        self._replaced = threading.Event()
         self._guarded = guarded
         ledger = Ledger(store, self._commits.submit_from_a_body)
         self._services = Services(self._read_outputs, self.scheduler.lines, ledger, store.transactions)
@@ -144,7 +153,7 @@ class LocalRunner:
             self.scheduler.mark_ready(named)
         self.pump()
         if named:
-            self._found_work()
+            self._driving.found_work()
 
     def serve(self, pairs: Mapping[tuple[str, str], frozenset[Lane]]) -> None:
         """Work for these (workflow, digest) pairs, whoever started the runs."""
@@ -153,13 +162,13 @@ class LocalRunner:
             self.scheduler.look_around()
         self.pump()
         if pairs:
-            self._found_work()
+            self._driving.found_work()
 
     def look_around(self) -> None:
         with self._lock:
             self.scheduler.look_around()
         self.pump()
-        self._found_work()
+        self._driving.found_work()
 
     def look_for_suspects(self) -> None:
         with self._lock:
@@ -190,65 +199,6 @@ class LocalRunner:
         """Have `tell(queue, count)` called, now and then, while more is READY than this process takes."""
         self._others = Others(self._store, self.scheduler, self._lock, tell)
 
-    def rest(self, on_found: Callable[[], None] = lambda: None) -> None:
-        """Claim nothing until `work_off` is called: whoever drives this process decides when it works, and is told when there
-        may be something to claim."""
-        with self._lock:
-            self.scheduler.resting = True
-            self._on_found = on_found
-
-    def _found_work(self) -> None:
-        if self.scheduler.resting:
-            self._on_found()
-
-    def work_off(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
-        """Work until nothing is READY that is served here, or for so long, or `until`; whether nothing is left. Then rest."""
-        deadline = time.monotonic() + seconds
-        with self._lock:
-            self.scheduler.resting = False
-            self.scheduler.look_around()
-            self.scheduler.mark_ready([*self.scheduler.facts])
-        self.pump()
-        self._driven_until(
-            lambda: (
-                (self.scheduler.idle and self.scheduler.quiet)
-                or self.scheduler.closing
-                or self._replaced.is_set()
-                or until()
-            ),
-            deadline,
-        )
-        with self._lock:
-            self.scheduler.resting = True
-            return self.scheduler.idle and self.scheduler.quiet and not self.scheduler.closing
-
-    def wait_until_idle(self, seconds: float) -> bool:
-        """Wait until no body is at work and nothing has to be settled, for so long; whether that is so."""
-        self._driven_until(lambda: self.scheduler.idle, time.monotonic() + seconds)
-        return self.idle
-
-    def _driven_until(self, over: Callable[[], bool], deadline: float) -> None:
-        """Wait. What was claimed ahead, and stands behind a body that takes long, is given back for others to take."""
-        settled, since = -1, 0.0
-        while True:
-            with self._lock:
-                if over() or time.monotonic() >= deadline:
-                    return
-                self._quiet.wait(min(0.05, max(0.0, deadline - time.monotonic())))
-                if self.scheduler.counters.settled != settled or not self._bodies.waiting:
-                    settled, since = self.scheduler.counters.settled, time.monotonic()
-            if time.monotonic() - since >= STUCK_SECONDS:
-                self._give_back_waiting()
-            if self._others is not None:
-                self._others.tell_again()
-
-    def _give_back_waiting(self) -> None:
-        with self._lock:
-            while (held := self._bodies.take()) is not None:
-                if not held.over:
-                    self.scheduler.finished(held, settle(held, settling.RELEASED), now())
-        self.pump()
-
     @property
     def runaways(self) -> int:
         """Threads whose body did not end in time and still goes on."""
@@ -260,7 +210,7 @@ class LocalRunner:
         return self._replaced.is_set()
 
     def describe(self, **about: Any) -> None:
-        """What others are told of this worker, besides what it serves. Before it starts."""
+        """What others are told of this worker, besides what it serves, when it starts or announces it."""
         self._lease.about = about
 
     def sweep_in(self, microseconds: int) -> None:
@@ -381,9 +331,14 @@ class LocalRunner:
         if held.spec.transaction:
             self._in_transactions[held.attempt] = held
             return TransactionAttempt(
-                held, self._services, self._read_frozen_at, self._with_lines, guarded=self._guarded
+                held,
+                self._services,
+                self._read_frozen_at,
+                self._with_lines,
+                pause=self._house.pause,
+                guarded=self._guarded,
             )
-        return Attempt(held, self._services, self._read_frozen_at, guarded=self._guarded)
+        return Attempt(held, self._services, self._read_frozen_at, pause=self._house.pause, guarded=self._guarded)
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._loop.go_on(attempt, coroutine)

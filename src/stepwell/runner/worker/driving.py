@@ -1,0 +1,89 @@
+"""A runner inside a process that somebody else drives, as Celery does: it rests, and works when it is told to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from ...kernel import settling
+from ..bodies.attempt import settle
+from ..bodies.threads import BodyThreads
+from ..scheduling.scheduler import Scheduler
+from .group_commit import now
+
+STUCK_SECONDS = 0.25
+"""How long what was claimed ahead waits behind bodies that do not end, where other processes could take it."""
+LOOK_SECONDS = 0.05
+
+
+class Driving:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        lock: threading.Lock,
+        quiet: threading.Condition,
+        bodies: BodyThreads,
+        *,
+        pump: Callable[[], object],
+        tell_others: Callable[[], None],
+        gave_up: Callable[[], bool],
+    ) -> None:
+        self._scheduler, self._lock, self._quiet, self._bodies = scheduler, lock, quiet, bodies
+        self._pump, self._tell_others, self._gave_up = pump, tell_others, gave_up
+        self._on_found: Callable[[], None] = lambda: None
+
+    def rest(self, on_found: Callable[[], None] = lambda: None) -> None:
+        """Claim nothing until `work_off` is called: whoever drives this process decides when it works, and is told when there
+        may be something to claim."""
+        with self._lock:
+            self._scheduler.resting = True
+            self._on_found = on_found
+
+    def found_work(self) -> None:
+        """There may be something to claim."""
+        if self._scheduler.resting:
+            self._on_found()
+
+    def work_off(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """Work until nothing is READY that is served here, or for so long, or `until`; whether nothing is left. Then rest."""
+        scheduler = self._scheduler
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            scheduler.resting = False
+            scheduler.look_around()
+            scheduler.mark_ready([*scheduler.facts])
+        self._pump()
+        self._wait(
+            lambda: (scheduler.idle and scheduler.quiet) or scheduler.closing or self._gave_up() or until(), deadline
+        )
+        with self._lock:
+            scheduler.resting = True
+            return scheduler.idle and scheduler.quiet and not scheduler.closing
+
+    def wait_until_idle(self, seconds: float) -> bool:
+        """Wait until no body is at work and nothing has to be settled, for so long; whether that is so."""
+        self._wait(lambda: self._scheduler.idle, time.monotonic() + seconds)
+        with self._lock:
+            return self._scheduler.idle
+
+    def _wait(self, over: Callable[[], bool], deadline: float) -> None:
+        """What was claimed ahead meanwhile, and stands behind a body that takes long, is given back for others to take."""
+        settled, since = -1, 0.0
+        while True:
+            with self._lock:
+                if over() or time.monotonic() >= deadline:
+                    return
+                self._quiet.wait(min(LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
+                if self._scheduler.counters.settled != settled or not self._bodies.waiting:
+                    settled, since = self._scheduler.counters.settled, time.monotonic()
+            if time.monotonic() - since >= STUCK_SECONDS:
+                self._give_back_waiting()
+            self._tell_others()
+
+    def _give_back_waiting(self) -> None:
+        with self._lock:
+            while (held := self._bodies.take()) is not None:
+                if not held.over:
+                    self._scheduler.finished(held, settle(held, settling.RELEASED), now())
+        self._pump()

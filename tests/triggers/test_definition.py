@@ -1,0 +1,137 @@
+"""A trigger is checked whole when it is made: everything that is wrong with it, each with its place, and one canonical form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepwell import Trigger, TriggerError, Workflow, step
+from stepwell.triggers.reading import FIELDS, KINDS, duration, moment
+from stepwell.triggers.state import Backfill, State
+
+
+class Greeting(Workflow, name="hello"):
+    @step
+    def greet(self) -> None: ...
+
+
+RIGHT: list[dict[str, Any]] = [
+    {"cron": "30 2 * * *"},
+    {"cron": "@daily", "timezone": "Europe/Berlin", "catch_up": "all", "overlap": "queue", "grace_seconds": 5},
+    {"every": "1h30m", "start": "2026-03-01T06:00:00+01:00", "priority": 7, "tags": {"team": "a"}},
+    {"every": 1.5, "description": "often", "input": {"at": "{{ fire.time }}", "n": [1, {"x": "{{ trigger.name }}"}]}},
+    {"webhook": {"secret": "secret:HOOK"}},
+    {"webhook": {"secret": "secret:HOOK", "scheme": "bearer", "header": "X-Token", "rate_per_minute": 5}},
+    {"webhook": {"secret": "secret:HOOK", "scheme": "slack", "window_seconds": 60, "delivery": "{{ body.id }}"}},
+    {"run_finished": "other"},
+    {"run_finished": {"workflow": "other", "status": ["FAILED", "COMPLETED"]}, "input": {"x": "{{ run.outputs }}"}},
+]
+
+
+@pytest.mark.parametrize("fields", RIGHT, ids=range(len(RIGHT)))
+def test_what_it_says_is_kept_in_one_form(fields: dict[str, Any]) -> None:
+    made = Trigger.of({"name": "a", "workflow": "w", **fields})
+    assert Trigger.stored(made.content) == made
+    assert Trigger.of(made.canonical).canonical == made.canonical
+    assert Trigger("a", "w", **fields) == made
+
+
+def test_what_is_at_its_default_is_not_kept() -> None:
+    made = Trigger(
+        "a", "w", cron=" 0  0 * * * ", timezone="UTC", catch_up="last", overlap="allow", grace_seconds=60, tags={}
+    )
+    assert made.canonical == {"name": "a", "workflow": "w", "cron": "0 0 * * *"}
+
+
+def test_a_class_is_kept_by_its_address_and_followed_by_its_name() -> None:
+    assert Trigger("a", Greeting, every=5).workflow == Greeting.target
+    follows = Trigger("a", "w", run_finished=Greeting)
+    assert follows.canonical["run_finished"] == {"workflow": "hello", "status": ["COMPLETED"]}
+    with pytest.raises(TriggerError, match="would never stop"):
+        Trigger("a", "hello@3", run_finished=Greeting)
+
+
+WRONG: list[tuple[Any, list[str]]] = [
+    (7, ["$: an object"]),
+    ({}, ["$: one of cron, every"]),
+    ({"cron": "0 0 * * *", "every": 5}, ["$: one of cron, every"]),
+    ({"cron": "0 0 * * *"}, ["$.name:", "$.workflow:"]),
+    ({"name": "../x", "workflow": "w", "every": 5}, ["$.name:"]),
+    ({"name": "a", "workflow": "w", "every": "0s"}, ["$.every:"]),
+    ({"name": "a", "workflow": "w", "every": 10**12}, ["$.every:"]),
+    ({"name": "a", "workflow": "w", "every": True}, ["$.every:"]),
+    ({"name": "a", "workflow": "w", "every": 5, "start": "2026-03-01"}, ["$.start:"]),
+    ({"name": "a", "workflow": "w", "every": 5, "timezone": "UTC"}, ["$.timezone: a trigger with every has no field"]),
+    (
+        {"name": "a", "workflow": "w", "cron": "x", "timezone": "y", "overlap": 1},
+        ["$.timezone:", "$.cron:", "$.overlap:"],
+    ),
+    ({"name": "a", "workflow": "w", "every": 5, "overlpa": "skip"}, ["did you mean 'overlap'?"]),
+    ({"name": "a", "workflow": "w", "every": 5, "tags": {"trigger": "b"}}, ["set by the trigger itself"]),
+    (
+        {"name": "a", "workflow": "w", "every": 5, "input": {"x": "{{ body }}"}},
+        ["$.input.x: the template names 'body'"],
+    ),
+    ({"name": "a", "workflow": "w", "every": 5, "input": {"x": "{{ 1 +"}}, ["$.input.x:"]),
+    ({"name": "a", "workflow": "w", "webhook": {"secret": "hunter2"}}, ["$.webhook.secret: a reference"]),
+    (
+        {"name": "a", "workflow": "w", "webhook": {"secret": "secret:A", "scheme": "github", "header": "X"}},
+        ["its own header"],
+    ),
+    ({"name": "a", "workflow": "w", "webhook": {"secret": "secret:A", "rate_per_minute": 0}}, ["rate_per_minute"]),
+    ({"name": "a", "workflow": "w", "run_finished": {"workflow": "m:C"}}, ["without module or version"]),
+    ({"name": "a", "workflow": "w", "run_finished": {"workflow": "x", "status": []}}, ["$.run_finished.status"]),
+]
+
+
+@pytest.mark.parametrize(("data", "told"), WRONG, ids=range(len(WRONG)))
+def test_everything_that_is_wrong_is_told_with_its_place(data: Any, told: list[str]) -> None:
+    with pytest.raises(TriggerError) as refused:
+        Trigger.of(data)
+    assert len(refused.value.problems) == len(told)
+    for each in told:
+        assert each in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+NAMES = sorted({name for fields in FIELDS.values() for name in fields})
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.dictionaries(st.sampled_from(NAMES), ANYTHING, max_size=6), st.sampled_from(KINDS), ANYTHING)
+def test_any_data_is_a_trigger_or_a_clear_error(data: dict[str, Any], kind: str, value: Any) -> None:
+    try:
+        made = Trigger.of({"name": "a", "workflow": "w", **data, kind: value})
+    except TriggerError as refused:
+        told = refused
+    else:
+        assert Trigger.stored(made.content) == made
+        return
+    assert told.problems
+    assert len(str(told)) < 20_000
+
+
+def test_durations_and_moments() -> None:
+    assert [duration(each) for each in ("90s", "2d", "1w1d", "1 h 5 m", 7, "", "h", "1h1h", "-5s")] == [
+        *(90, 172_800, 691_200, 3_900, 7),
+        *(None, None, None, None),
+    ]
+    assert moment("2026-01-01T01:00:00+01:00") == moment("2026-01-01T00:00:00Z") == 1_767_225_600_000_000
+    assert [moment(each) for each in ("2026-01-01T00:00:00", "soon", 5, "x" * 99, "9999-12-31T23:59:59-23:00")] == [
+        None
+    ] * 5
+
+
+def test_a_state_keeps_what_a_newer_stepwell_wrote() -> None:
+    state = State(1, "d", 2, 3, 4, pending=(5,), queue=(6, 7), backfills=(Backfill(8, 9),), error="no")
+    assert State.decoded(state.encoded()) == state
+    newer = state.but(extra={"colour": "blue"})
+    assert State.decoded(newer.encoded()) == newer
