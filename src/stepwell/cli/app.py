@@ -338,7 +338,9 @@ def import_graph(
 
 @declare(app, "run")
 def work(
-    modules: Annotated[list[str], typer.Argument(metavar="MODULE...", help="Modules that hold workflows and jobs.")],
+    modules: Annotated[
+        list[str] | None, typer.Argument(metavar="[MODULE...]", help="Modules that hold workflows and jobs.")
+    ] = None,
     queues: Annotated[
         str | None, typer.Option("--queues", metavar="A,B", help="Take only nodes of these queues; by default all.")
     ] = None,

@@ -39,9 +39,24 @@ def add_to(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option("--allow-host", metavar="NAME", help="A name the server is called by; may be repeated."),
         ] = None,
+        pipeline: Annotated[
+            list[str] | None,
+            typer.Option("--pipeline", "-p", metavar="PIPELINE", help="module:name, or a file; also `pipelines`."),
+        ] = None,
         jobs: options.Jobs = None,
     ) -> None:
         """Serve the HTTP API, and work on runs in the same process."""
+
+    @declare(app, "dev")
+    def dev(
+        what: Annotated[
+            list[str] | None,
+            typer.Argument(metavar="[MODULE|FILE...]", help="Modules with workflows; documents, which are saved."),
+        ] = None,
+        port: Port = 8765,
+        jobs: options.Jobs = None,
+    ) -> None:
+        """Serve the API and work on runs while you write: when your code changes, the worker is started anew and runs heal."""
 
 
 @declare(tokens, "tokens")

@@ -20,6 +20,7 @@ from .problems import Problem
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
+    from .builds import Build
     from .metrics import Requests
     from .streams.feed import Feed
 
@@ -43,6 +44,8 @@ class Service:
         self.worker = worker
         self.handlers = Handlers() if handlers is None else handlers
         self.engine = Engine(store, runner=None, jobs=jobs, handlers=self.handlers)
+        self.builds: dict[str, Build] = {}
+        """By pipeline: the scan that runs, or ran last."""
         self.pipelines: dict[str, Pipeline] = {each.name: each for each in pipelines}
         self.feed: Feed = Feed(store, self.graph)
         self.hooks = Hooks(self)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import socket
-from collections.abc import Callable, Collection, Iterable
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -75,7 +78,8 @@ class Serving:
         try:
             if self.worker is not None:
                 self.worker.serve()
-            self._server.run(sockets=[self._listening])
+            with _ending_quietly():
+                self._server.run(sockets=[self._listening])
         finally:
             self._listening.close()
             self.service.close()
@@ -85,6 +89,20 @@ class Serving:
     def stop(self) -> None:
         """From any thread: `run` ends soon."""
         self._server.should_exit = True
+
+
+@contextmanager
+def _ending_quietly() -> Iterator[None]:
+    """When uvicorn has ended because of a signal it raises that again, which must not end the process before all is closed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def check_bind(store: Store, host: str) -> None:

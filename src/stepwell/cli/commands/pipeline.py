@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...pipeline import Pipeline
 
 
-def _pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipeline]:
+def find_pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipeline]:
     place.need_store("pipeline")
     names = tuple(named or ()) or place.settings.pipelines
     if not names:
@@ -49,7 +49,7 @@ def status(place: Connection, *, named: Sequence[str] | None, entity: str | None
     from ...pipeline.building.verdict import known_status
 
     found = []
-    for pipeline in _pipelines(place, named):
+    for pipeline in find_pipelines(place, named):
         if matrix:
             from ..show.pipeline import show_matrix
 
@@ -68,7 +68,7 @@ def status(place: Connection, *, named: Sequence[str] | None, entity: str | None
 
 def why(place: Connection, state: str, *, named: Sequence[str] | None, as_json: bool) -> None:
     problem: InputError | None = None
-    for pipeline in _pipelines(place, named):
+    for pipeline in find_pipelines(place, named):
         try:
             answer = pipeline.why(state)
         except InputError as error:
@@ -94,7 +94,7 @@ def build(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    pipelines = _pipelines(place, named)
+    pipelines = find_pipelines(place, named)
     targets = targets or ()
     if dry_run:
         from ..show.pipeline import plan_text
@@ -140,7 +140,7 @@ def watch(place: Connection, *, named: Sequence[str] | None, interval: float | N
     from ...pipeline.building.watch import Watcher
     from ..show.pipeline import report_text
 
-    reloader = Reloader(lambda: _pipelines(place, named))
+    reloader = Reloader(lambda: find_pipelines(place, named))
     pipelines = reloader.found()
 
     def told(report: Any) -> None:
@@ -167,23 +167,25 @@ def invalidate(
     place: Connection, targets: Sequence[str], *, named: Sequence[str] | None, stage: str | None, as_json: bool
 ) -> None:
     _changed(
-        [each for pipeline in _pipelines(place, named) for each in pipeline.invalidate(*targets, stage=stage)],
+        [each for pipeline in find_pipelines(place, named) for each in pipeline.invalidate(*targets, stage=stage)],
         "invalidated",
         as_json,
     )
 
 
 def accept(place: Connection, targets: Sequence[str], *, named: Sequence[str] | None, as_json: bool) -> None:
-    _changed([each for pipeline in _pipelines(place, named) for each in pipeline.accept(*targets)], "accepted", as_json)
+    _changed(
+        [each for pipeline in find_pipelines(place, named) for each in pipeline.accept(*targets)], "accepted", as_json
+    )
 
 
 def retry(place: Connection, targets: Sequence[str] | None, *, named: Sequence[str] | None, as_json: bool) -> None:
-    changed = [each for pipeline in _pipelines(place, named) for each in pipeline.retry(*targets or ())]
+    changed = [each for pipeline in find_pipelines(place, named) for each in pipeline.retry(*targets or ())]
     _changed(changed, "to be tried again", as_json)
 
 
 def clean(place: Connection, *, named: Sequence[str] | None, dry_run: bool, as_json: bool) -> None:
-    removed = [each for pipeline in _pipelines(place, named) for each in pipeline.clean(dry_run=dry_run)]
+    removed = [each for pipeline in find_pipelines(place, named) for each in pipeline.clean(dry_run=dry_run)]
     _changed(removed, "would be removed" if dry_run else "removed", as_json)
 
 
@@ -199,7 +201,7 @@ def failures(place: Connection, *, named: Sequence[str] | None, as_json: bool) -
 
     found = {
         f"{pipeline.name}: {unit}": failure
-        for pipeline in _pipelines(place, named)
+        for pipeline in find_pipelines(place, named)
         for unit, failure in sorted(read_failures(pipeline.store.notes).items())
     }
     if as_json:
@@ -219,7 +221,7 @@ def failures(place: Connection, *, named: Sequence[str] | None, as_json: bool) -
 
 
 def put(place: Connection, path: str, file: str, *, named: Sequence[str] | None) -> None:
-    (pipeline, *others) = _pipelines(place, named)
+    (pipeline, *others) = find_pipelines(place, named)
     if others:
         raise InputError("name one pipeline: -p module:name")
     if file == "-":
@@ -237,5 +239,5 @@ def put(place: Connection, path: str, file: str, *, named: Sequence[str] | None)
 def graph(place: Connection, *, named: Sequence[str] | None, as_json: bool) -> None:
     from ...pipeline.connected import drawing, links
 
-    pipelines = _pipelines(place, named)
+    pipelines = find_pipelines(place, named)
     say(json_text([link._asdict() for link in links(pipelines)]) if as_json else drawing(pipelines))

@@ -153,9 +153,10 @@ def _go_on(connection: Connection, ask: Callable[[Engine], Run], *, wait: bool, 
     say(f"  {connection.command(f'resume {now.id}')}")
 
 
-def work(connection: Connection, modules: Sequence[str], *, queues: str | None, once: bool) -> None:
+def work(connection: Connection, modules: Sequence[str] | None, *, queues: str | None, once: bool) -> None:
     connection.need_store("work")
     taken = None if queues is None else [name.strip() for name in queues.split(",")]
+    modules = modules or ()
     workflows = import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
     with _terminated_as_interrupted(), connection.worker(modules, taken) as engine:

@@ -22,6 +22,7 @@ def serve(
     port: int,
     no_runner: bool,
     allow_host: Sequence[str] | None,
+    pipeline: Sequence[str] | None,
 ) -> None:
     try:
         from ...server.serving import Serving
@@ -34,6 +35,13 @@ def serve(
     if not no_runner:
         worker = {name: value for name, value in settings.for_workers.items() if name != "jobs"}
         worker["workflows"] = workflows
+    named = tuple(pipeline or ()) or settings.pipelines
+    if named:
+        from .pipeline import find_pipelines
+
+        pipelines = find_pipelines(connection, named)
+    else:
+        pipelines = []
     store = told_store(connection) if no_runner else open_store(settings.store)
     try:
         serving = Serving(
@@ -44,6 +52,7 @@ def serve(
             worker=worker,
             handlers=connection.handlers(),
             jobs=(*settings.jobs, *(modules or ())),
+            pipelines=pipelines,
         )
         works = "no runner: workers elsewhere run the bodies" if no_runner else "a runner works in this process"
         told = f"serving {public(store.url)} at {serving.url}, {works}; Ctrl-C ends it"

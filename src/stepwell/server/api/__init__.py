@@ -7,7 +7,7 @@ from ..routes import Routes
 
 def parts() -> list[tuple[str, Routes]]:
     """Every part with the path it is below. What is not in this list is not served."""
-    from . import events, health, nodes, reading, runs, sessions, steering, triggers, workers, workflows
+    from . import events, health, nodes, pipelines, reading, runs, sessions, steering, triggers, workers, workflows
 
     v1 = "/api/v1"
     return [
@@ -18,6 +18,7 @@ def parts() -> list[tuple[str, Routes]]:
         (v1, steering.routes),
         (v1, events.routes),
         (v1, workers.routes),
+        (v1, pipelines.routes),
         (v1, triggers.routes),
         ("", triggers.hooks),
         (v1, sessions.routes),

@@ -1,0 +1,167 @@
+"""`stepwell dev`: a server and a worker that begins anew whenever somebody changes the code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import typer
+
+from ...errors import InputError, StepwellError
+from ...runner import Engine
+from ...store import open_store, public
+from ..connect import Connection
+from ..documents import is_file, load_file
+from ..exits import complain
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks at the files."""
+END_SECONDS = 10.0
+"""How long a worker may take to end what it runs."""
+MAX_FILES = 20_000
+_LEFT_OUT = {"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"}
+
+
+def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> None:
+    try:
+        from ...server.serving import Serving
+    except ModuleNotFoundError as error:
+        raise InputError(f"serving needs {error.name}: pip install 'stepwell[server]'") from None
+    connection.need_store("dev")
+    documents = [each for each in what or () if is_file(each)]
+    modules = [each for each in what or () if not is_file(each)]
+    store = open_store(connection.settings.store)
+    try:
+        serving = Serving(store, port=port, handlers=connection.handlers(), jobs=(*connection.settings.jobs, *modules))
+        saving = Saving(connection, serving.service.engine, documents)
+        saving.save_all()
+        worker = WorkerProcess(modules, connection.settings.store)
+        watching = Watching(worker, saving)
+
+        def started() -> None:
+            typer.echo(f"serving {public(store.url)} at {serving.url}; Ctrl-C ends it", err=True)
+            watching.start()
+
+        try:
+            serving.run(started)
+        finally:
+            watching.stop()
+            worker.stop()
+    finally:
+        store.close()
+
+
+class Saving:
+    """The documents that were named: saved when the command begins, and whenever one of them changes."""
+
+    def __init__(self, connection: Connection, engine: Engine, files: Sequence[str]) -> None:
+        self._connection = connection
+        self._engine = engine
+        self.files = [Path(file) for file in files]
+
+    def save_all(self) -> None:
+        for file in self.files:
+            self.save(file)
+
+    def save(self, file: Path) -> None:
+        """What is wrong with it is told, and the version before stays."""
+        try:
+            saved = self._engine.save(load_file(self._connection, str(file)))
+        except StepwellError as error:
+            complain(str(error))
+        else:
+            typer.echo(f"{file}: {saved} {'saved' if saved.is_new else 'as it was'}", err=True)
+
+
+class WorkerProcess:
+    """`stepwell work` in a process of its own: code is never reloaded, but read anew by another process."""
+
+    def __init__(self, modules: Sequence[str], store: str) -> None:
+        self._command = [sys.executable, "-m", "stepwell", "work", *modules, "--store", store]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._told = True
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL)
+        self._told = False
+
+    def stop(self) -> None:
+        """It may end what it runs; what takes longer is lost with it, and is done again."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._process = None
+
+    def look(self) -> None:
+        """Say that it ended by itself, as it does when the code cannot be imported."""
+        if not self._told and self._process is not None and self._process.poll() is not None:
+            self._told = True
+            typer.echo("the worker has ended; it is started again when a file changes", err=True)
+
+
+class Watching:
+    """Looks whether files have changed, in a thread."""
+
+    def __init__(self, worker: WorkerProcess, saving: Saving) -> None:
+        self._worker, self._saving = worker, saving
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="stepwell-dev", daemon=True)
+
+    def start(self) -> None:
+        self._worker.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ends.set()
+        if self._thread.is_alive():
+            self._thread.join(END_SECONDS + 5)
+
+    def _watch(self) -> None:
+        code, documents = _seen(_sources(Path.cwd())), _seen(self._saving.files)
+        while not self._ends.wait(LOOK_EVERY):
+            now, data = _seen(_sources(Path.cwd())), _seen(self._saving.files)
+            for file in self._saving.files:
+                if data.get(file) != documents.get(file) and file in data:
+                    self._saving.save(file)
+            if now != code:
+                changed = sorted(str(file) for file, _ in now.items() ^ code.items())
+                typer.echo(f"{changed[0]} has changed: the worker begins anew", err=True)
+                self._worker.stop()
+                self._worker.start()
+            self._worker.look()
+            code, documents = now, data
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    """Every Python file below a folder, but for what is hidden, installed or built."""
+    count = 0
+    for path, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in _LEFT_OUT)
+        for name in files:
+            if name.endswith(".py"):
+                count += 1
+                if count > MAX_FILES:
+                    return
+                yield Path(path, name)
+
+
+def _seen(files: Sequence[Path] | Iterator[Path]) -> dict[Path, tuple[int, int]]:
+    """When each was last changed, and its size."""
+    found: dict[Path, tuple[int, int]] = {}
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        found[file] = (status.st_mtime_ns, status.st_size)
+    return found
