@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from . import types as types
     from .client import Client
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
     from .define.document import Document, DocumentError
@@ -209,6 +210,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "types":  # a room of its own: `stepwell.types.register(...)`
+        return import_module(".types", __name__)
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'stepwell' has no attribute {name!r}")
@@ -218,4 +221,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "types"])

@@ -7,6 +7,7 @@ StepwellError
 ├── InputError                 the input of a run is refused, before anything is stored
 │   ├── NotJson                a value cannot be kept as JSON
 │   └── BadCassette            a file is no cassette, is damaged, or was written by a newer Stepwell
+├── DataMisfit                 what is stored is not what the annotation of its receiver asks for
 ├── StoreError                 the store cannot do what was asked; nothing was lost
 │   ├── StoreBusy              another process holds the store's lock for too long
 │   ├── StoreFull              the disk or the allowed space is used up
@@ -147,6 +148,17 @@ class NotJson(InputError):
         super().__init__(f"{message} (at {path})")
         self.message = message
         self.path = path
+
+
+class DataMisfit(StepwellError):
+    """What is stored is not what the annotation of its receiver asks for. `problems` says where, as paths in the JSON."""
+
+    def __init__(self, what: str, needed: str, problems: Sequence[str]) -> None:
+        told = "; ".join(problems[:MAX_SHOWN])
+        super().__init__(f"{what} asks for {needed}, and what is stored does not fit: {told}")
+        self.what = what
+        self.needed = needed
+        self.problems = tuple(problems)
 
 
 class BadCassette(InputError):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from stepwell.cli.inputs import coerced
-from stepwell.define.types.shapes import shape_of
+from stepwell.types.shapes import shape_of
 from tests.cli.conftest import Shop
 
 

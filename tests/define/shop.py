@@ -7,7 +7,7 @@ from typing import Any
 from stepwell.define import Builder, Workflow, step, task
 
 
-def charge(amount: int, currency: str = "EUR") -> str:
+def charge(amount: int = 0, currency: str = "EUR", **more: Any) -> str:
     return f"{amount} {currency}"
 
 
@@ -24,7 +24,7 @@ def spoil(lines: list[int]) -> list[int]:
     return lines
 
 
-async def fetch(item: int) -> int:
+async def fetch(item: Any = 0, **more: Any) -> Any:
     return item * 2
 
 

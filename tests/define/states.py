@@ -55,7 +55,7 @@ class Notes:
     count: Annotated[int, add] = 0
 
 
-def note(text: str) -> Delta:
+def note(text: str = "", **more: Any) -> Delta:
     return Delta(text, notes=text, count=1)
 
 

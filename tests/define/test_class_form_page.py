@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 import stepwell.define
+import stepwell.types
 from stepwell import PREVIOUS, Retry, Workflow, step, task
 from stepwell.define import definition_of
 from stepwell.errors import DefinitionError, StepwellError
@@ -129,7 +130,7 @@ def test_a_row_of_what_is_wrong_in_itself_says_its_message(written: str, message
     assert str(caught.value) == f"{message}\n  defined at orders.py:1"
 
 
-ON_THE_PAGE = ["decorators", "gather", "compile", "inputs", "shapes", "options", "workflow", "jobs"]
+ON_THE_PAGE = ["decorators", "gather", "compile", "inputs", "signatures", "kinds", "options", "workflow", "jobs"]
 ELSEWHERE = (
     "Workflow is a base: write a class with steps, `class OrderWorkflow(Workflow): ...`",  # test_inputs.py
     "), which another process would run instead; give the function that has this name",  # test_jobs.py
@@ -140,7 +141,8 @@ ELSEWHERE = (
 
 def messages(module: str) -> Iterator[str]:
     """The longest fixed part of each message that a module of the class form can raise or report."""
-    tree = ast.parse(next(Path(stepwell.define.__path__[0]).rglob(f"{module}.py")).read_text(encoding="utf-8"))
+    rooms = (Path(room.__path__[0]) for room in (stepwell.define, stepwell.types))
+    tree = ast.parse(next(file for room in rooms for file in room.rglob(f"{module}.py")).read_text(encoding="utf-8"))
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and getattr(call.func, "id", None) in RAISING:
             words = [each.value for each in ast.walk(call) if isinstance(each, ast.Constant)]

@@ -141,9 +141,9 @@ def test_wrong_jobs_of_a_class_are_all_reported_with_their_lines() -> None:
         class Order(Workflow):
             first = step(job=lambda: None)  # first job
             second = step(job="nowhere")  # second job
-            third = step(job=shop.charge)  # third job
+            third = step(job=shop.with_ctx)  # third job
 
     assert [problem.where for problem in caught.value.problems] == ["first", "second", "third"]
     for mark in ("first job", "second job", "third job"):
         assert place(__file__, mark) in str(caught.value)
-    assert "nothing fills its parameter 'amount'" in str(caught.value)
+    assert "nothing fills its parameter 'item'" in str(caught.value)

@@ -12,6 +12,7 @@ from stepwell.define import definition_of
 from stepwell.graph import Graph, from_frozen, to_frozen
 from stepwell.model.outputs import delta_of, output_of
 from stepwell.reducers import add, append, extend, maximum, merge, minimum, union
+from stepwell.types.kinds import ADVICE
 from tests.define import states
 
 
@@ -23,7 +24,7 @@ async def later(current: int, new: int) -> int:
     return new
 
 
-def strange(current: int, new: set[int]) -> int:
+def strange(current: int, new: complex) -> int:
     return 0
 
 
@@ -40,7 +41,7 @@ class Wrong:
     triple: Annotated[int, three] = 0
     slow: Annotated[int, later] = 0
     odd: Annotated[int, strange] = 0
-    raw: bytes = b""
+    raw: range = range(0)
     _hidden: int = 0
 
 
@@ -57,19 +58,17 @@ def test_all_that_is_wrong_with_a_state_is_said_at_once_with_the_line() -> None:
         "Wrong.missing: a default is needed: what the field is before any node has run",
         "Wrong.text: its default: list[str] is needed, got 'x' (str)",
         "Wrong.words: append is for lists, for example list[str]",
-        "Wrong.sums: add is for int and float",
-        "Wrong.either: maximum is for numbers or for str",
-        "Wrong.mixed: union sorts its items, so it is for list[str], list[int] or list[float]",
+        "Wrong.sums: add is for int, float, Decimal and timedelta",
+        "Wrong.either: maximum is for numbers, for str, Decimal, and for dates and times",
+        "Wrong.mixed: union sorts its items, so it is for set[...], list[str], list[int] or list[float]",
         "Wrong.keys: merge is for objects, for example dict[str, int]",
         "Wrong.two: one reducer is needed, got 2: add, maximum",
         "Wrong.nameless: a lambda cannot be a reducer, because no message could name it: write a function",
         "Wrong.triple: tests.define.test_state:three(one: 'int', two: 'int', three: 'int') -> 'int' cannot be a reducer: it "
         "is called with two values, what the field is and what a node returned",
         "Wrong.slow: tests.define.test_state:later cannot be a reducer: it must return its result at once",
-        "Wrong.odd: a field of a state cannot be set[int]: it is kept as JSON. Use int, float, str, bool, None, "
-        "list[...], dict[str, ...], a union of these, Literal or Any; a date, for example, as an ISO string",
-        "Wrong.raw: a field of a state cannot be bytes: it is kept as JSON. Use int, float, str, bool, None, "
-        "list[...], dict[str, ...], a union of these, Literal or Any; a date, for example, as an ISO string",
+        f"Wrong.odd: a field of a state cannot be complex: {ADVICE.format(name='complex')}",
+        f"Wrong.raw: a field of a state cannot be range: {ADVICE.format(name='range')}",
         "Wrong._hidden: a field cannot begin with an underscore",
     ]
     assert "test_state.py:" in str(caught.value)

@@ -10,6 +10,7 @@ from mypy import api
 import stepwell
 
 WRITTEN = """
+from stepwell import Delta, Run
 from stepwell.define import PREVIOUS, Builder, Workflow, step, task
 from stepwell.graph import Retry
 
@@ -51,6 +52,39 @@ text: str = Order(order_id=3).validate()  # wrong
 Order(order_id="3")  # wrong
 Order()  # wrong
 Order(order_id=3, expres=True)  # wrong
+
+class Typed(Workflow):
+    @step
+    def plain(self) -> int:
+        return 3
+
+    @step
+    async def later(self, plain: int) -> str:
+        return str(plain)
+
+    @step
+    def counted(self) -> Delta[bytes]:
+        return Delta(b"", count=1)
+
+    @step
+    async def counted_later(self) -> Delta[float]:
+        return Delta(0.5)
+
+    @step
+    def unsaid(self) -> Delta:
+        return Delta(count=1)
+
+def read(run: Run) -> None:
+    one: int = run.output(Typed.plain)
+    two: str = run.output(Typed.later)
+    three: bytes = run.output(Typed.counted)
+    four: float = run.output(Typed.counted_later)
+    five: list[int] = run.output("anything")
+    six: str = run.output(Typed.plain)  # wrong
+    seven: int = run.output(Typed.later)  # wrong
+    eight: str = run.output(Typed.counted)  # wrong
+    run.output(7)  # wrong
+    print(run.result, run.outputs["plain"])
 
 w = Builder("w")
 parts = w.fan_out([1, 2], job=print, name=lambda item: f"{item:d}", args=lambda item: {"n": item + 1})

@@ -161,7 +161,7 @@ class Careless(Workflow):
         elif self.how == "wrong":
             return Delta(totl=1, total="x")
         elif self.how == "not json":
-            return Delta({1, 2}, total=1)
+            return Delta(1j, total=1)
         return None
 
 

@@ -163,7 +163,7 @@ def test_a_class_says_how_long_its_nodes_may_take() -> None:
     assert Inherits.graph().nodes["own"].timeout == 0.05
     assert Differs.graph().nodes["unsaid"].timeout == 9.0
     w = Builder("waits", node_timeout=7)
-    node = w.node("a", job=ask)
+    node = w.node("a", job=ask, args={"statuses": []})
     assert w.graph().nodes[node].timeout == 7.0
 
 

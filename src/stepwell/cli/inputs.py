@@ -14,10 +14,11 @@ from typing import Any, cast, get_type_hints
 
 from ..define import Builder, Target, Workflow, load_target
 from ..define.types.inputs import Input, checked, inputs_of
-from ..define.types.shapes import Shape, Unsupported, shape_of
 from ..errors import DefinitionError, InputError
 from ..graph import Graph
 from ..place import place_of
+from ..types.misfit import Unsupported
+from ..types.shapes import Shape, shape_of
 from ..words import message_of, short_name
 
 Pairs = Sequence[str] | None

@@ -5,7 +5,8 @@ from .classes.decorators import PREVIOUS, Declaration, step, task
 from .classes.workflow import Workflow
 from .code.bodies import Bodies, Body, Definition, Target, bodies_for, definition_of, load_target
 from .code.registry import ANYTHING, Finder, NotRegistered, Registry
-from .types.state import Delta, StateType, check_unchanged
+from .types.delta import Delta
+from .types.state import StateType, check_unchanged
 
 __all__ = [
     "ANYTHING",

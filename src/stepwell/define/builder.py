@@ -13,7 +13,8 @@ from ..ids import NodeId
 from ..place import SourceLine, caller
 from ..words import count, offered, shown
 from .classes.decorators import PREVIOUS, Previous
-from .code.address import address_of, is_address
+from .code.address import address_of, is_address, loaded
+from .code.arguments import Arguments, arguments_of, by_type
 from .code.jobs import NamedJob, named_job
 from .options import JobOptions, OnFailure, Options, checked_name, checked_options, checked_run_options
 from .types.parameters import CONTEXT, STATE
@@ -181,10 +182,9 @@ class Builder:
         rest = alike[5:]
         # Checked before anything is added: making names and args may raise, and then nothing has happened.
         own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)
-        checked = [
-            (checked_name(name, place), args if args is NO_ARGS else _checked_args(name, args, place, own))
-            for name, args in nodes
-        ]
+        function = job.function or loaded(job.address)
+        takes = arguments_of(function) if callable(function) else None
+        checked = [(checked_name(name, place), _checked_args(name, args, place, own, takes)) for name, args in nodes]
         added: list[NodeId] = []
         for name, args in checked:
             ordinal = self._same_name.get(name, 0)
@@ -272,8 +272,10 @@ def _checked_state(declared: object, place: SourceLine) -> StateType:
     return checked_state(declared, f"state={declared.__qualname__}", str(place))
 
 
-def _checked_args(name: str, args: Mapping[str, Any], place: SourceLine, own: tuple[str, ...]) -> Mapping[str, Any]:
-    """A copy of the args, so that what the caller does to them later changes nothing."""
+def _checked_args(
+    name: str, args: Mapping[str, Any], place: SourceLine, own: tuple[str, ...], takes: Arguments | None
+) -> Mapping[str, Any]:
+    """A copy of the args, as JSON and so that what the caller does to them later changes nothing."""
     if not isinstance(args, Mapping):
         raise DefinitionError(f"the args of {name!r} are {shown(args)}, but a dict is needed", where=place)
     for word in own:
@@ -282,4 +284,9 @@ def _checked_args(name: str, args: Mapping[str, Any], place: SourceLine, own: tu
                 f"the args of {name!r} contain {word!r}, which is the {_OWN[word]} that a job gets by itself",
                 where=place,
             )
-    return dict(args)
+    if takes is None:
+        return {each: by_type(value) for each, value in args.items()} if args else NO_ARGS
+    try:
+        return takes.stored(name, args, own) or NO_ARGS
+    except DefinitionError as error:
+        raise DefinitionError(str(error), where=place) from None

@@ -16,6 +16,8 @@ POSSIBLE_RENAME = "is it a rename? "
 """How the reason of a run begins that is PAUSED because of what a heal might do twice."""
 UNFIT = "its input does not fit its class: "
 """How the reason of a run begins that is PAUSED because its class asks for another input than it has."""
+UNFIT_DATA = "what is stored does not fit the code: "
+"""How the reason of a run begins that is PAUSED because a body asks for another type than what it would be given."""
 
 
 def arrange(current: Graph, new: Graph, *, pinned: bool = False, trusted: bool = True) -> Arranged:

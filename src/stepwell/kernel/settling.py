@@ -69,6 +69,15 @@ def stopped(spec: NodeSpec) -> Verdict:
     return Verdict(AttemptStatus.CANCELLED, NodeStatus.INTERRUPTED) if spec.on_lost == "interrupt" else CANCELLED
 
 
+UNFIT_DELAY = 1_000_000
+"""Microseconds after which a node is tried again whose run should be paused meanwhile, because what is stored does not fit."""
+
+
+def unfit() -> Verdict:
+    """The body could not begin, because what is stored is not what it asks for: that is no failure of it."""
+    return Verdict(AttemptStatus.FAILED, NodeStatus.WAITING, UNFIT_DELAY, postponed=True)
+
+
 def lost(spec: NodeSpec) -> Verdict:
     """The engine closes and this body does not end: what the sweeper would do, without waiting for it."""
     return Verdict(AttemptStatus.LOST, NodeStatus.INTERRUPTED if spec.on_lost == "interrupt" else NodeStatus.READY)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..clock import SECOND, Duration
 from ..codec import decode
 from ..commands import command
+from ..define import Delta
+from ..define.code.invoke import said_to_return
 from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunPaused
 from ..graph import Graph, to_frozen
 from ..ids import Digest, RunId
 from ..kernel.comparing import Comparison
-from ..kernel.folding import in_order
 from ..kernel.measuring import RunMetrics
 from ..kernel.why import Why
 from ..model import CountNodes, GetRun, NodeStatus, RunRow, RunStatus
@@ -24,6 +25,7 @@ from ..words import offered, shown
 from .bodies.visible_state import final_state
 from .checking import check_attempt, check_node_name, check_step
 from .control import Controls, EnginePort
+from .node_outputs import all_outputs, index_of_node, result_of, typed
 from .reports.audit import audit_run
 from .reports.compare import Source, compare_runs
 from .stored import StoredRun
@@ -33,6 +35,9 @@ from .waiting import waits_for_a_decision
 if TYPE_CHECKING:
     from ..replay.history.checkpoint import Checkpoint, Label
     from .reports.replay import Replayed
+
+
+Output = TypeVar("Output")
 
 
 class Run(Controls):
@@ -116,23 +121,53 @@ class Run(Controls):
         return self._engine.code.graph_of(self.row)
 
     @property
-    def outputs(self) -> dict[str, Any]:
-        """The outputs of all completed nodes, by node id, in order."""
-        found = reader.get_outputs(self._engine.store, self.id)
-        graph = self.graph  # After the rows: the run may switch to another graph meanwhile, which only adds numbers.
-        return {graph.order[index]: decode(found[index]) for index in in_order(graph, found)}
+    def result(self) -> Any:
+        """What the run is for: the output of its last node; where several come last, a dict of their outputs by name.
 
-    def output(self, node: str) -> Any:
-        """The output of one node, named by id or name; raises KeyError until it has completed."""
-        index = self.index_of(node)
+        It is what the node returned, in the type it says it returns. Raises RunFailed, RunCancelled or RunPaused if the run has
+        ended or paused so, and RunStillActive while it goes on.
+        """
+        row = self.row
+        self._checked(row)
+        return result_of(StoredRun(self._engine.store, row, self._load_graph), self._engine.code.at_hand(row))
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """The outputs of all completed nodes by name, in order; where several have one name, by id. Ids find all of them."""
+        found = reader.get_outputs(self._engine.store, self.id)
+        row = self.row  # After the outputs: the run may switch to another graph meanwhile, which only adds numbers.
+        return all_outputs(self._engine.code.at_hand(row), self.id, self._engine.code.graph_of(row), found)
+
+    @overload
+    def output(self, node: Callable[..., Coroutine[Any, Any, Delta[Output]]]) -> Output: ...
+    @overload
+    def output(self, node: Callable[..., Coroutine[Any, Any, Output]]) -> Output: ...
+    @overload
+    def output(self, node: Callable[..., Delta[Output]]) -> Output: ...
+    @overload
+    def output(self, node: Callable[..., Output]) -> Output: ...
+    @overload
+    def output(self, node: str) -> Any: ...
+    def output(self, node: str | Callable[..., Any]) -> Any:
+        """The output of one node, in the type it says it returns; raises KeyError until it has completed.
+
+        run.output("ship")             # by name, or by id
+        run.output(Order.ship)         # by its method, or its job: type checkers know what comes back
+        """
+        row = self.row
+        stored = StoredRun(self._engine.store, row, self._load_graph)
+        code = self._engine.code
+        index = index_of_node(stored, node, code.class_at_hand(row))
         found = reader.get_outputs(self._engine.store, self.id, (index,))
+        spec = stored.graph.in_order[index]
         if index not in found:
-            raise KeyError(f"node {node!r} of run {self.id} has not completed")
-        return decode(found[index])
+            raise KeyError(f"node {spec.name!r} of run {self.id} has not completed")
+        shape = code.at_hand(row).returns_of(spec) or (None if isinstance(node, str) else said_to_return(node))
+        return typed(shape, self.id, spec, found[index])
 
     @property
     def state(self) -> dict[str, Any]:
-        """The state of the workflow as data, folded over all nodes that have completed; empty when it declares none.
+        """The state of the workflow by field, folded over all nodes that have completed; empty when it declares none.
 
         Once the run has ended it depends on what the nodes returned and on nothing else.
         """
@@ -141,7 +176,7 @@ class Run(Controls):
         if state is None:
             return {}
         outputs = reader.get_stored_outputs(self._engine.store, self.id)
-        return final_state(self.id, self._engine.code.graph_of(row), state, outputs)
+        return state.received(final_state(self.id, self._engine.code.graph_of(row), state, outputs))
 
     def index_of(self, node: str) -> int:
         check_node_name(node)

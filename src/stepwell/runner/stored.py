@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..clock import SECOND
 from ..codec import decode
 from ..errors import NodeNotFound, RunNotFound, StoreCorrupt
-from ..graph import Graph
+from ..graph import Graph, NodeSpec
 from ..ids import Digest
 from ..kernel.ancestry import STANDING, Ancestry, ancestors
 from ..kernel.measuring import RunMetrics, measure
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 _ALL = 2**40
 _FEW = 5
 _TELLING = (NodeStatus.FAILED, NodeStatus.INTERRUPTED, NodeStatus.RUNNING, NodeStatus.WAITING)
+
+
+def too_many(run_id: str, name: str, ids: Sequence[str], which: str = "named") -> str:
+    """That a name stands for several nodes, and what to give instead."""
+    more = " ..." if len(ids) > _FEW else ""
+    return f"run {run_id} has {len(ids):,} nodes {which} {shown(name)}; give an id: {', '.join(ids[:_FEW])}{more}"
 
 
 class StoredRun:
@@ -91,9 +97,7 @@ class StoredRun:
         if len(named) == 1:
             return named[0]
         if named:
-            ids = ", ".join(graph.order[index] for index in named[:_FEW])
-            more = " ..." if len(named) > _FEW else ""
-            told = f"run {self.row.id} has {len(named):,} nodes named {shown(node)}; give an id: {ids}{more}"
+            told = too_many(self.row.id, node, [graph.order[index] for index in named])
             raise NodeNotFound(told, run_id=self.row.id, node=node)
         renamed = [
             graph.index[now] for now, names in graph.former_names.items() if node in names and now in graph.index
@@ -106,15 +110,15 @@ class StoredRun:
         told = f"run {self.row.id} has no node {shown(node)}: there are: {known}{more}"
         raise NodeNotFound(told, run_id=self.row.id, node=node)
 
-    def result(self) -> Any:
+    def result(self, read: Callable[[NodeSpec, bytes], Any] = lambda _, output: decode(output)) -> Any:
         """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat)."""
         graph = self.graph
         last = [index for index, own in enumerate(graph.children) if not own and index not in graph.removed]
         outputs = reader.get_outputs(self.store, self.row.id, tuple(last))
-        found = {index: decode(output) for index, output in outputs.items() if output is not None}
+        specs = graph.in_order
+        found = {index: read(specs[index], output) for index, output in outputs.items() if output is not None}
         if len(last) == 1:
             return found.get(last[0])
-        specs = graph.in_order
         unique = len({specs[index].name for index in last}) == len(last)
         return {specs[index].name if unique else specs[index].id: found.get(index) for index in last}
 

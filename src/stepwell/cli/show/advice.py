@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec
 import typer
 
 from ...errors import RunConflict
-from ...kernel.healing import POSSIBLE_RENAME, UNFIT
+from ...kernel.healing import POSSIBLE_RENAME, UNFIT, UNFIT_DATA
 from ...model import NODE_FAILED, RunRow
 from ...runner.show.next_steps import next_steps
 from ...store import reader
@@ -37,6 +37,8 @@ def pause_told(row: RunRow) -> str:
         return "a node renamed?"
     if (row.reason or "").startswith(UNFIT):
         return "its input does not fit"
+    if (row.reason or "").startswith(UNFIT_DATA):
+        return "stored data does not fit its code"
     return "by somebody"
 
 

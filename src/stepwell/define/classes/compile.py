@@ -6,6 +6,7 @@ import difflib
 import inspect
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...errors import DefinitionError, GraphError
@@ -15,8 +16,9 @@ from ...place import SourceLine
 from ..code.invoke import MethodBody
 from ..code.jobs import NamedJob, named_job
 from ..options import NodeDefaults, RunOptions
-from ..types.inputs import Input, inputs_of
+from ..types.inputs import Input, inputs_of, stored_inputs
 from ..types.parameters import CONTEXT, STATE, parameters_of, yields
+from ..types.signatures import SAYS_NOTHING, Signature, names_where_written, signature_of
 from ..types.state import StateType, state_of
 from .chain import Link, in_order
 from .decorators import Previous
@@ -57,11 +59,14 @@ def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: Ru
             report(name, f"is an input and a {node.declaration.kind}; one of them needs another name ({node.place})")
     jobs = _jobs(found, report)
     specs = _specs(found, inputs, jobs, report, options.nodes, has_state=state is not None)
+    signatures = _signatures(cls, found, specs, jobs, report)
     if specs:
         problems += [_with_place(problem, found) for problem in check(specs)]
     if problems:
         raise GraphError(problems, where=place)
-    defaults = {name: each.default for name, each in inputs.items() if not each.required}
+    defaults = stored_inputs(inputs, {name: each.default for name, each in inputs.items() if not each.required})
+    typed = {name: each.shape for name, each in inputs.items() if each.shape.codec is not None}
+    converted = Signature(typed, subject="the input") if typed else SAYS_NOTHING
     methods: dict[str, MethodBody] = {
         spec.id: MethodBody(
             cls,
@@ -70,6 +75,8 @@ def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: Ru
             spec.needs,
             found.nodes[spec.id].declaration.options.idempotency_key,
             has_state=state is not None,
+            inputs=converted,
+            signature=signatures[spec.id],
         )
         for spec in specs
         if spec.job is None and (method := found.nodes[spec.id].method) is not None
@@ -93,6 +100,24 @@ def _jobs(found: Gathered, report: Report) -> dict[str, NamedJob]:
             except DefinitionError as error:
                 report(node.name, f"{error} ({node.place})")
     return jobs
+
+
+def _signatures(
+    cls: type, found: Gathered, specs: Iterable[NodeSpec], jobs: Mapping[str, NamedJob], report: Report
+) -> dict[str, Signature]:
+    """What the annotations of bodies say, by node."""
+    scope = names_where_written(cls)
+    signatures: dict[str, Signature] = {}
+    for spec in specs:
+        node = found.nodes[spec.id]
+        function = node.method if spec.job is None else jobs[spec.id].function
+        if function is not None:
+            signatures[spec.id] = signature_of(function, spec.needs, partial(_report_at, node, report), scope)
+    return signatures
+
+
+def _report_at(node: Node, report: Report, problem: str) -> None:
+    report(node.name, f"{problem} ({node.place})")
 
 
 def _specs(

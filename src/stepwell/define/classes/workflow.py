@@ -11,9 +11,8 @@ from ...errors import DefinitionError, FrozenInstance, InputError
 from ...graph import Graph, SideEffects
 from ...place import SourceLine, caller, neighbours
 from ..code.address import address_of
-from ..code.invoke import copied_values
 from ..options import OnFailure, RunOptions, checked_name, checked_run_options
-from ..types.inputs import checked
+from ..types.inputs import checked, stored_inputs
 from .compile import Compiled, compiled
 from .decorators import declared
 
@@ -131,7 +130,7 @@ class Workflow(metaclass=WorkflowType):
 
     def input(self) -> dict[str, Any]:
         """The input of this instance as JSON data, defaults included."""
-        return copied_values(self.__dict__)
+        return stored_inputs(self._compiled.inputs, self.__dict__)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise FrozenInstance(type(self).__name__, name)

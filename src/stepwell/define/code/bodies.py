@@ -12,15 +12,16 @@ from ...graph import Graph, NodeSpec, Retry
 from ...graph.spec import RetryOn
 from ...handlers import Handlers
 from ...ids import NodeId
+from ...types.shapes import Shape
 from ...words import shown
 from ..builder import Builder
 from ..classes.workflow import Workflow, call_of
 from ..options import OnFailure
 from ..types.inputs import Input
 from ..types.state import StateType, checked_state
-from .address import predicate_at
+from .address import loaded, predicate_at
 from .handled import HandledBody, function_handler
-from .invoke import Job, JobBody, MethodBody
+from .invoke import Job, JobBody, MethodBody, said_to_return
 from .registry import ANYTHING, Finder
 
 if TYPE_CHECKING:
@@ -114,11 +115,23 @@ class Bodies:
             raise _missing(spec, f"{where} {spec.name!r}")
         return body if body.needs == spec.needs else body.taking(spec.needs)
 
+    def returns_of(self, spec: NodeSpec) -> Shape | None:
+        """What a node says it returns; None if it says nothing, or its code is not imported: nothing is imported for it."""
+        if spec.job is None:
+            body = self._methods.get(spec.id)
+            return None if body is None else body.returns
+        job = self._jobs.get(spec.job)
+        if job is None:  # and it stays unknown here: whether it may be run is another question
+            function = self._functions.get(spec.job) or loaded(spec.job)
+            return said_to_return(function) if callable(function) else None
+        return job.signature.returns
+
     def _handled_body(self, spec: NodeSpec) -> HandledBody:
         name = spec.job or spec.name
         if ":" in name:
             job = self._jobs.get(name) or self._found(spec, name)
-            return HandledBody(spec, function_handler(name, job), self.handlers, is_function=True)
+            returns = job.signature.returns
+            return HandledBody(spec, function_handler(name, job), self.handlers, is_function=True, returns=returns)
         if name not in self.handlers:
             raise _missing(spec, self.handlers.missing(name, {})[0])
         return HandledBody(spec, self.handlers[name], self.handlers, is_function=False)

@@ -11,6 +11,7 @@ from ...graph import NodeSpec
 from ...handlers import Handler, Handlers
 from ...secrets import SecretRef, references
 from ...templates import Config, NodeOutput, compile_config
+from ...types.shapes import Shape
 from .invoke import Job, copied_values
 
 RENDERED = "config"
@@ -32,9 +33,18 @@ class HandledBody:
         "is_async",
         "is_function",
         "needs",
+        "returns",
     )
 
-    def __init__(self, spec: NodeSpec, handler: Handler, handlers: Handlers, *, is_function: bool) -> None:
+    def __init__(
+        self,
+        spec: NodeSpec,
+        handler: Handler,
+        handlers: Handlers,
+        *,
+        is_function: bool,
+        returns: Shape | None = None,
+    ) -> None:
         self.args = spec.args
         self.needs = spec.needs
         self._handler = handler
@@ -44,6 +54,7 @@ class HandledBody:
         self._reads_input, self._reads_run = "input" in read, "run" in read
         self.is_async = handler.is_async
         self.is_function = is_function
+        self.returns = returns
 
     @classmethod
     def of_function(cls, spec: NodeSpec) -> HandledBody:
@@ -52,7 +63,7 @@ class HandledBody:
 
     def render(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """The config as the body gets it, its secrets references. It is kept with the attempt if it is not what was written."""
-        scope: dict[str, Any] = {name: NodeOutput(outputs[name]) for name in self.needs}
+        scope: dict[str, Any] = {name: NodeOutput(outputs.get(name)) for name in self.needs}
         if self._reads_run:
             scope["run"] = {"id": ctx.run_id}
         if self._reads_input:
@@ -78,6 +89,7 @@ def function_handler(address: str, job: Job) -> Handler:
 
     def call(ctx: Any, config: Mapping[str, Any]) -> Any:
         given = dict(config)
+        job.signature.convert(given)
         if job.takes_ctx:
             given["ctx"] = ctx
         return job.function(**given)

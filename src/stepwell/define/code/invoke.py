@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from ...types.shapes import Shape
 from ..types.parameters import CONTEXT, STATE, parameters_of
+from ..types.signatures import SAYS_NOTHING, Signature, signature_of
 
 _new_object: Callable[[type], Any] = object.__new__
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -23,7 +26,19 @@ class Told(Protocol):
 class MethodBody:
     """A method of a workflow class. Every call gets a frozen instance of its own."""
 
-    __slots__ = ("_defaults", "_key", "_method", "_takes_ctx", "_takes_state", "_workflow", "is_async", "needs")
+    __slots__ = (
+        "_defaults",
+        "_inputs",
+        "_key",
+        "_method",
+        "_signature",
+        "_takes_ctx",
+        "_takes_state",
+        "_workflow",
+        "is_async",
+        "needs",
+        "returns",
+    )
 
     def __init__(
         self,
@@ -34,6 +49,8 @@ class MethodBody:
         key: Callable[..., Any] | None = None,
         *,
         has_state: bool = False,
+        inputs: Signature = SAYS_NOTHING,
+        signature: Signature = SAYS_NOTHING,
     ) -> None:
         self._workflow = workflow
         self._defaults = defaults
@@ -44,12 +61,25 @@ class MethodBody:
         self._takes_state = has_state and parameters.takes_state
         self.is_async = inspect.iscoroutinefunction(method)
         self.needs = needs
+        self._inputs = inputs
+        """Those that are converted."""
+        self._signature = signature
+        self.returns = signature.returns
 
     def taking(self, needs: tuple[str, ...]) -> MethodBody:
         """The same body for a node of another version of the graph, which was promised other outputs."""
         names = parameters_of(self._method, method=True).names
         known = tuple(name for name in needs if name in names)
-        return MethodBody(self._workflow, self._defaults, self._method, known, self._key, has_state=self._takes_state)
+        return MethodBody(
+            self._workflow,
+            self._defaults,
+            self._method,
+            known,
+            self._key,
+            has_state=self._takes_state,
+            inputs=self._inputs,
+            signature=self._signature,
+        )
 
     def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the body, or a coroutine that gives it when `is_async`.
@@ -57,8 +87,13 @@ class MethodBody:
         A stored input was checked when its run began. Inputs that the class has learnt of since have their defaults.
         """
         instance = _new_object(self._workflow)
-        instance.__dict__.update(copied_values({**self._defaults, **input}))
-        given = {name: outputs[name] for name in self.needs}
+        values = copied_values({**self._defaults, **input})
+        if self._inputs.parameters:
+            self._inputs.convert(values)
+        instance.__dict__.update(values)
+        given = {name: outputs.get(name) for name in self.needs}
+        if self._signature.parameters:
+            self._signature.convert(given, [name for name in given if name not in outputs])
         if self._key is not None:
             asked = parameters_of(self._key, method=True).names
             ctx.use_key(self._key(instance, **{name: given[name] for name in asked if name in given}))
@@ -76,11 +111,15 @@ class Job(NamedTuple):
     is_async: bool
     takes_ctx: bool
     takes_state: bool
+    signature: Signature = SAYS_NOTHING
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Job:
+        """What its annotations say is checked where a workflow is written; here what cannot be read says nothing."""
         parameters = parameters_of(function)
-        return cls(function, inspect.iscoroutinefunction(function), parameters.takes_ctx, parameters.takes_state)
+        signature = signature_of(function, parameters.names, _ignore)
+        is_async = inspect.iscoroutinefunction(function)
+        return cls(function, is_async, parameters.takes_ctx, parameters.takes_state, signature)
 
 
 class JobBody(NamedTuple):
@@ -96,16 +135,32 @@ class JobBody(NamedTuple):
     def is_async(self) -> bool:
         return self.job.is_async
 
+    @property
+    def returns(self) -> Shape | None:
+        return self.job.signature.returns
+
     def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the job, or a coroutine that gives it when `is_async`."""
         given = copied_values(self.args)
         for name in self.needs:
-            given[name] = outputs[name]
+            given[name] = outputs.get(name)
+        if self.job.signature.parameters:
+            self.job.signature.convert(given, [name for name in self.needs if name not in outputs])
         if self.job.takes_ctx:
             given[CONTEXT] = ctx
         if self.has_state and self.job.takes_state:
             given[STATE] = ctx.state
         return self.job.function(**given)
+
+
+@lru_cache(maxsize=1024)
+def said_to_return(function: Callable[..., Any]) -> Shape | None:
+    """What a function says it returns; None if that is nothing, or cannot be read or kept."""
+    return signature_of(function, (), _ignore).returns
+
+
+def _ignore(problem: str) -> None:
+    pass
 
 
 def copied_values(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING
-from typing import Any, ClassVar, NamedTuple, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, get_origin
 
 from ...errors import InputError
+from ...types.misfit import Unsupported
+from ...types.shapes import Shape, shape_of
 from ..classes.decorators import declared
 from ..code.invoke import copied_values
-from .shapes import Shape, Unsupported, shape_of
+from .signatures import hints_of, received
 
 
 class Input(NamedTuple):
@@ -27,7 +29,7 @@ class Input(NamedTuple):
 def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]:
     """The inputs that the annotations of a class declare; `report(name, problem)` hears what is wrong with them."""
     try:
-        annotations = get_type_hints(cls)
+        annotations = hints_of(cls)
     except Exception as error:
         report(
             cls.__name__,
@@ -73,7 +75,21 @@ def checked(workflow: str, inputs: Mapping[str, Input], values: Mapping[str, Any
     if problems:
         lines = "\n".join(f"  - {problem}" for problem in problems)
         raise InputError(f"{workflow} refuses its input:\n{lines}\n  defined at {where}")
-    return copied_values({name: values.get(name, each.default) for name, each in inputs.items()})
+    given = {name: values.get(name, each.default) for name, each in inputs.items()}
+    return received_inputs(inputs, stored_inputs(inputs, given))
+
+
+def stored_inputs(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values that fit, as JSON data."""
+    return copied_values({name: inputs[name].shape.stored(value) for name, value in values.items()})
+
+
+def received_inputs(inputs: Mapping[str, Input], stored: dict[str, Any]) -> dict[str, Any]:
+    """JSON data as what the inputs ask for, in place; DataMisfit if it is something else."""
+    for name, each in inputs.items():
+        if each.shape.codec is not None and name in stored:
+            stored[name] = received(each.shape, stored[name], f"the input {name!r}")
+    return stored
 
 
 def _listed(inputs: Iterable[str]) -> str:

@@ -5,17 +5,25 @@ from __future__ import annotations
 import collections.abc
 import inspect
 from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from types import NoneType, UnionType
 from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
-from ...reducers import add, append, extend, maximum, merge, minimum, union
+from ...reducers import add, append, extend, last, maximum, merge, minimum, union
+from ...types.misfit import Unsupported
+from ...types.shapes import Shape, shape_of
 from ..code.address import address_of
 
 Reducer = Callable[[Any, Any], Any]
 
 _LISTS = (list, collections.abc.Sequence)
 _DICTS = (dict, collections.abc.Mapping)
+_SETS = (set, frozenset, collections.abc.Set)
 _NUMBERS = frozenset({int, float})
+_SUMS: dict[Any, Any] = {Decimal: Decimal(0), timedelta: timedelta(0)}
+"""What can be added besides numbers, and where it begins."""
+_ORDERED = frozenset({str, Decimal, timedelta, datetime, date, time})
 
 
 class ReducerMisfit(Exception):
@@ -32,14 +40,31 @@ _EMPTY: dict[Any, Callable[[], Any]] = {
 }
 
 
-def starts_at(reducer: Reducer) -> Any:
+def starts_at(reducer: Reducer, annotation: Any) -> Any:
     """What a field without a default is before any node has run; NOTHING when its reducer does not say."""
+    if reducer is add and _unwrapped(annotation) in _SUMS:
+        return _SUMS[_unwrapped(annotation)]
     return _EMPTY[reducer]() if reducer in _EMPTY else NOTHING
 
 
 def begun(reducer: Reducer, default: Any) -> Any:
     """A default as the reducer itself would have left it: the items of a `union` are sorted, each is there once."""
     return union([], default) if reducer is union else default
+
+
+def on_stored(reducer: Reducer, shape: Shape, delta: Shape) -> Reducer:
+    """A reducer as it is called with JSON: what it does to values of types, it does to values and not to their JSON.
+
+    Ours that only put things together do the same to either.
+    """
+    if (shape.codec is None and delta.codec is None) or reducer in (append, extend, merge, last):
+        return reducer
+
+    def reduce(current: Any, new: Any) -> Any:
+        was, came = shape.received(current), delta.received(new)
+        return shape.stored(was | came if reducer is union else reducer(was, came))
+
+    return reduce
 
 
 def refusal(reducer: Reducer, annotation: Any) -> str | None:
@@ -49,16 +74,20 @@ def refusal(reducer: Reducer, annotation: Any) -> str | None:
         return None if _is(annotation, _LISTS) else f"{reducer.__name__} is for lists, for example list[str]"
     if reducer is union:
         items = get_args(_unwrapped(annotation))
+        if _is(annotation, _SETS):
+            return None
         sortable = bool(items) and (_kinds(items[0]) <= _NUMBERS or _kinds(items[0]) == {str})
         fits = _is(annotation, _LISTS) and sortable
-        return None if fits else "union sorts its items, so it is for list[str], list[int] or list[float]"
+        return None if fits else "union sorts its items, so it is for set[...], list[str], list[int] or list[float]"
     if reducer is merge:
         return None if _is(annotation, _DICTS) else "merge is for objects, for example dict[str, int]"
     if reducer is add:
-        return None if kinds <= _NUMBERS else "add is for int and float"
+        fits = kinds <= _NUMBERS or (len(kinds) == 1 and kinds <= _SUMS.keys())
+        return None if fits else "add is for int, float, Decimal and timedelta"
     if reducer in (maximum, minimum):
         some = kinds - {NoneType}
-        return None if some and (some <= _NUMBERS or some == {str}) else f"{reducer.__name__} is for numbers or for str"
+        fits = bool(some) and (some <= _NUMBERS or (len(some) == 1 and some <= _ORDERED))
+        return None if fits else f"{reducer.__name__} is for numbers, for str, Decimal, and for dates and times"
     return None
 
 
@@ -66,10 +95,22 @@ def delta_annotation(reducer: Reducer, annotation: Any) -> Any:
     """The type of what a node may return for a field."""
     if reducer is append:
         items = get_args(_unwrapped(annotation))
-        return annotation | items[0] if items and items[0] is not Any else Any
+        if not items or items[0] is Any:
+            return Any
+        either = annotation | items[0]
+        return annotation if _is_ambiguous(either) else either
     if getattr(reducer, "__module__", None) == append.__module__:
         return annotation
     return _second_parameter(reducer)
+
+
+def _is_ambiguous(annotation: Any) -> bool:
+    """Whether items are lists in JSON, so that one cannot be told from several: then a list of them is needed."""
+    try:
+        shape_of(annotation)
+    except Unsupported:
+        return True
+    return False
 
 
 def _second_parameter(reducer: Reducer) -> Any:

@@ -10,38 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin
 
 from ...codec import encode
 from ...errors import DefinitionError, NotJson, StateError
 from ...kernel.folding import Channel, copied
 from ...model.outputs import with_delta
 from ...reducers import add, last
+from ...types.misfit import Misfit, Unsupported
+from ...types.shapes import Shape, shape_of
 from ...words import briefly
 from ..code.address import address_of
+from .delta import Delta
 from .parameters import STATE
-from .reducing import NOTHING, ReducerMisfit, begun, delta_annotation, refusal, starts_at
-from .shapes import Shape, Unsupported, shape_of
+from .reducing import NOTHING, ReducerMisfit, begun, delta_annotation, on_stored, refusal, starts_at
+from .signatures import hints_of, received
 
 Report = Callable[[str, str], None]
-
-
-class Delta:
-    """What a body returns when it changes the state: fields by name, and its output, if it has one, before them.
-
-    return Delta(notes=["three pages found"])
-    return Delta({"pages": 3}, notes=["three pages found"], total=3)
-    """
-
-    __slots__ = ("fields", "output")
-
-    def __init__(self, output: Any = None, /, **fields: Any) -> None:
-        self.output = output
-        self.fields = fields
-
-    def __repr__(self) -> str:
-        output = [] if self.output is None else [briefly(self.output)]
-        return f"Delta({', '.join([*output, *(f'{name}={briefly(each)}' for name, each in self.fields.items())])})"
 
 
 class Field(NamedTuple):
@@ -51,6 +36,7 @@ class Field(NamedTuple):
     delta: Shape
     """What a node may return for it."""
     default: Any
+    """As JSON."""
     reducer: Callable[[Any, Any], Any]
 
     @property
@@ -69,7 +55,12 @@ class StateType:
         self.declared = declared
         self.fields = fields
         self.channels = {
-            name: Channel(field.default, field.reducer, _checked_after_folding(field), field.is_ours)
+            name: Channel(
+                field.default,
+                on_stored(field.reducer, field.shape, field.delta),
+                _checked_after_folding(field),
+                field.is_ours,
+            )
             for name, field in fields.items()
         }
         self._view = _view_type(declared, fields)
@@ -81,6 +72,7 @@ class StateType:
     def view(self, values: Mapping[str, Any]) -> Any:
         """The state as a body sees it: an instance of the declared class that cannot be changed."""
         view: Any = object.__new__(self._view)
+        object.__setattr__(view, "_stepwell_fields", self.fields)
         object.__setattr__(view, "_stepwell_values", values)
         object.__setattr__(view, "_stepwell_given", {})
         return view
@@ -97,7 +89,12 @@ class StateType:
         if problems:
             lines = "\n".join(f"  - {problem}" for problem in problems)
             raise StateError(f"node {node!r} returned a Delta that {self.name} refuses:\n{lines}", node=node)
-        return with_delta(output, encode(delta.fields)) if delta.fields else output
+        stored = {name: self.fields[name].delta.stored(value) for name, value in delta.fields.items()}
+        return with_delta(output, encode(stored)) if stored else output
+
+    def received(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of a state as the types of its fields; DataMisfit if a stored one is something else."""
+        return {name: _received(self.fields[name], name, value) for name, value in values.items()}
 
 
 def state_of(workflow: type, nodes: Container[str], report: Report) -> StateType | None:
@@ -114,7 +111,7 @@ def state_type(declared: type, report: Report) -> StateType | None:
     """What a class declares; `report(name, problem)` hears what is wrong with it."""
     prefix = declared.__name__
     try:
-        annotations = get_type_hints(declared, include_extras=True)
+        annotations = hints_of(declared)
     except Exception as error:
         report(
             prefix,
@@ -164,7 +161,7 @@ def _field(declared: type, name: str, annotation: Any, report: Callable[[str], N
         return None
     default = next((vars(owner)[name] for owner in declared.__mro__ if name in vars(owner)), NOTHING)
     if default is NOTHING:
-        default = starts_at(reducer)
+        default = starts_at(reducer, plain)
     if default is NOTHING:
         report("a default is needed: what the field is before any node has run")
         return None
@@ -178,17 +175,22 @@ def _field(declared: type, name: str, annotation: Any, report: Callable[[str], N
     problems = [problem] if problem else _unfit(shape, default, "its default")
     for each in problems:
         report(each)
-    return None if problems else Field(shape, delta, begun(reducer, copied(default)), reducer)
+    if problems:
+        return None
+    stored = begun(reducer, copied(default)) if shape.codec is None else shape.codec.encode(default)
+    return Field(shape, delta, stored, reducer)
 
 
 def _checked_after_folding(field: Field) -> Callable[[Any, str], Sequence[str]] | None:
     """Of our reducers `add` alone can make what JSON cannot keep of values that it can: a sum may be too large."""
+    if field.shape.codec is not None:  # it was checked as it was stored
+        return None
     return partial(_unfit, field.shape) if field.reducer is add or not field.is_ours else None
 
 
 def _unfit(shape: Shape, value: Any, name: str) -> Sequence[str]:
     """Why a value cannot be kept where this shape is asked for."""
-    return shape.problems(value, name) or _not_json(value, name)
+    return shape.problems(value, name) or (_not_json(value, name) if shape.codec is None else ())
 
 
 def _not_json(value: Any, name: str) -> list[str]:
@@ -220,10 +222,15 @@ def _reader(name: str) -> property:
     def read(self: Any) -> Any:
         given = self._stepwell_given
         if name not in given:
-            given[name] = copied(self._stepwell_values[name])
+            given[name] = _received(self._stepwell_fields[name], name, self._stepwell_values[name])
         return given[name]
 
     return property(read)
+
+
+def _received(field: Field, name: str, value: Any) -> Any:
+    """A copy for whoever asks, in the type of the field."""
+    return received(field.shape, copied(value), f"state.{name}")
 
 
 def _repr(self: Any) -> str:
@@ -234,10 +241,17 @@ def _repr(self: Any) -> str:
 def check_unchanged(view: Any, node: str) -> None:
     """Refuse what a body did to a list or dict of the state: it is a copy, and the change would be lost silently."""
     for name, given in view._stepwell_given.items():
-        if given != view._stepwell_values[name]:
+        if _stored_again(view._stepwell_fields[name], given) != view._stepwell_values[name]:
             raise StateError(
                 f"node {node!r} changed state.{name} in place, which changes nothing for others: leave it as it is and "
                 f"return what is new, return Delta({name}=...)",
                 field=name,
                 node=node,
             )
+
+
+def _stored_again(field: Field, given: Any) -> Any:
+    try:
+        return field.shape.stored(given)
+    except Misfit:  # it was changed into something that does not even fit
+        return NOTHING

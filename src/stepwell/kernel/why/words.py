@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, assert_never
 from ...clock import SECOND
 from ...model import NodeStatus, RunRow, RunStatus
 from ...words import count, duration, error_line, one_line, ways_out
-from ..healing import REMOVED, UNFIT
+from ..healing import REMOVED, UNFIT, UNFIT_DATA
 from .records import Cause, CauseKind
 
 K = CauseKind
@@ -361,6 +361,8 @@ def _resuming(run: RunRow, command: Callable[[str], str | None]) -> list[str]:
         case reason if reason.startswith(UNFIT):
             given = _either("run.resume(input={...})", command(f"resume {run.id} --input NAME=VALUE"))
             return [f"{given} gives what is needed, and goes on"]
+        case reason if reason.startswith(UNFIT_DATA):
+            return [f"give what is missing a default, or correct the annotation; then {resume} goes on"]
         case _:
             return [
                 f'if a node was renamed, say so with `@step(was="old_name")`; then {resume} goes on',

@@ -11,15 +11,19 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from ...codec import MAX_BYTES, encode
+from ...codec import MAX_BYTES, encode, json_path
 from ...define import Delta
 from ...errors import DefinitionError, MissingJob, NotJson, StateError
 from ...ids import RunId
 from ...kernel import settling
+from ...kernel.healing import UNFIT_DATA
 from ...kernel.settling import Failure, Verdict
 from ...model import Settle
 from ...replay.effects.current import enter
 from ...replay.effects.record import masked
+from ...types.codecs import encoded_by_type
+from ...types.misfit import Misfit
+from ...types.shapes import Shape
 from ...words import class_names
 from .capture import capture_for
 from .context import Context, no_state
@@ -38,6 +42,8 @@ _DATA = frozenset({type(None), bool, int, float, str, list, dict})
 
 FrozenAt = Callable[[RunId], float | None]
 """Finds out when the graph of a run was frozen, in seconds since 1970. Asked only when somebody must be told."""
+Pause = Callable[[RunId, str], None]
+"""Has a run paused soon, for a reason."""
 AnyCoroutine = Coroutine[Any, Any, Any]
 End = TypeVar("End")
 
@@ -45,7 +51,7 @@ End = TypeVar("End")
 class Course(ABC, Generic[End]):
     """The course of one attempt: its body is called, guarded if that is wanted, and what it returns or raises is kept."""
 
-    __slots__ = ("context", "guarded", "host")
+    __slots__ = ("context", "guarded", "host", "returns")
     guarded_everywhere = False
     """Whether it is guarded also in threads that do not have its context, and in what it leaves behind."""
 
@@ -54,6 +60,8 @@ class Course(ABC, Generic[End]):
         self.context = Context(host)
         self.guarded = guarded
         """Whether its body may ask the clock, chance or the network only through `ctx`."""
+        self.returns: Shape | None = None
+        """What its body says it returns."""
 
     def output(self) -> BodyOutput | None:
         """Where its body says what it logs and prints; None when that is not recorded any more."""
@@ -91,6 +99,7 @@ class Course(ABC, Generic[End]):
         input, outputs = host.arguments()
         spec = host.spec
         body = host.bodies.find(spec)
+        self.returns = body.returns
         if not self.guarded:
             return body.invoke(input, self.context, outputs)
         # It looks at sockets and subprocesses, which few programs load.
@@ -106,7 +115,7 @@ class Course(ABC, Generic[End]):
         try:
             context.leave()
             context.check_state()
-            output = kept_output(result, name, host)
+            output = kept_output(result, name, host, self.returns)
             outcome = kept_outcome(context.outcome, name)
         except (NotJson, StateError, DefinitionError) as error:
             return self.not_kept(error)
@@ -162,16 +171,23 @@ def _unknown(run_id: RunId) -> None:
 class Attempt(Course[Settle]):
     """An attempt that this worker holds: what its end means."""
 
-    __slots__ = ("_frozen_at", "held")
+    __slots__ = ("_frozen_at", "_pause", "held")
     host: EngineHost
     host_type: type[EngineHost] = EngineHost
 
     def __init__(
-        self, held: Held, services: Services, frozen_at: FrozenAt = _unknown, *, guarded: bool = False
+        self,
+        held: Held,
+        services: Services,
+        frozen_at: FrozenAt = _unknown,
+        *,
+        pause: Pause | None = None,
+        guarded: bool = False,
     ) -> None:
         super().__init__(self.host_type(held, services), guarded=guarded)
         self.held = held
         self._frozen_at = frozen_at
+        self._pause = pause
 
     def _completed(self, output: bytes, outcome: bytes | None) -> Settle:
         verdict = settling.COMPLETED
@@ -183,6 +199,9 @@ class Attempt(Course[Settle]):
         if raised.missing is not None:  # trying again would find nothing either
             message = str(self._missing_job(raised.missing))
             return self._ended(settling.FAILED, raised.type, message, raised.traceback, outcome)
+        if raised.unfit and self._pause is not None:
+            self._pause(self.held.facts.run_id, f"{UNFIT_DATA}node {self.held.spec.name!r}: {raised.message}")
+            return self._ended(settling.unfit(), raised.type, raised.message, raised.traceback, outcome)
         failure = Failure(raised.names, later=raised.later, permanent=raised.permanent, retry_after=raised.retry_after)
         return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
 
@@ -234,8 +253,8 @@ def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome:
     return Settle(held.attempt, verdict.status, verdict.node, None, error, outcome, verdict.delay, verdict.postponed)
 
 
-def kept_output(result: object, node: str, host: Host) -> bytes:
-    """The bytes of what a body returned; NotJson or StateError says which node it was and what to do."""
+def kept_output(result: object, node: str, host: Host, returns: Shape | None = None) -> bytes:
+    """The bytes of what a body returned, who says it `returns` this; NotJson or StateError says which node it was and why."""
     plain = type(result) in _DATA
     if not plain and isinstance(result, Generator | AsyncGenerator):
         kind = "a generator" if isinstance(result, Generator) else "an async generator"
@@ -244,13 +263,7 @@ def kept_output(result: object, node: str, host: Host) -> bytes:
             "as a list, or nothing"
         )
     delta = result if not plain and isinstance(result, Delta) else None
-    try:
-        output = encode(result if delta is None else delta.output)
-    except NotJson as error:
-        advice = "return JSON-able data or nothing"
-        raise NotJson(
-            f"node {node!r} returned what cannot be stored: {error.message}; {advice}", path=error.path
-        ) from None
+    output = _encoded(result if delta is None else delta.output, node, returns)
     if delta is not None:
         if host.bodies.state is None:
             raise no_state(host.told.workflow)
@@ -259,6 +272,30 @@ def kept_output(result: object, node: str, host: Host) -> bytes:
         advice = f"at most {MAX_OUTPUT} can be stored: keep it elsewhere and return where it is"
         raise NotJson(f"node {node!r} returned {len(output)} bytes; {advice}")
     return output
+
+
+def _encoded(result: Any, node: str, returns: Shape | None) -> bytes:
+    try:
+        if returns is None:
+            return encoded_by_type(result)
+        if returns.codec is not None:
+            return encode(returns.codec.encode(result))
+        if returns.fits(result):
+            return encoded_by_type(result)
+        raise Misfit(returns.misfits(result))
+    except Misfit as misfit:
+        first, *others = misfit.problems
+        more = f", and {len(others)} more: {'; '.join(each.below('$') for each in others[:10])}" if others else ""
+        needed = "" if returns is None else f" {returns.text}"
+        raise NotJson(
+            f"node {node!r} returned what does not fit its annotation{needed}: {first.message}{more}",
+            path=json_path(first.path),
+        ) from None
+    except NotJson as error:
+        advice = "return JSON-able data or nothing"
+        raise NotJson(
+            f"node {node!r} returned what cannot be stored: {error.message}; {advice}", path=error.path
+        ) from None
 
 
 def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:

@@ -166,8 +166,7 @@ class ParentHost(Host):
         return bodies_for(self._request.target, self._request.state)
 
     def arguments(self) -> tuple[Mapping[str, Any], dict[str, Any]]:
-        given = {name: decode(output) for name, output in self._request.needs.items()}
-        return self.told.input, dict.fromkeys(self.spec.needs) | given
+        return self.told.input, {name: decode(output) for name, output in self._request.needs.items()}
 
     def outputs(self) -> Outputs:
         return PipeOutputs(self._pipe)

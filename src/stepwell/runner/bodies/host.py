@@ -60,7 +60,7 @@ class Host(ABC):
 
     @abstractmethod
     def arguments(self) -> tuple[Mapping[str, Any], dict[str, Any]]:
-        """The input of the run, and the outputs that the body takes, by node."""
+        """The input of the run, and the outputs that the body takes, by node; none of a node that was skipped."""
 
     @abstractmethod
     def outputs(self) -> Outputs:
@@ -138,7 +138,6 @@ class EngineHost(Host):
         outputs: dict[str, Any] = {}
         if needs:
             specs = facts.specs
-            outputs = dict.fromkeys(needs)
             for index, output in held.inputs:
                 outputs[specs[index].id] = decode(output_of(output))
         return facts.input, outputs

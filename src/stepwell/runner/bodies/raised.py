@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...clock import MAX_SECONDS
 from ...codec import clean
-from ...errors import MissingJob, PermanentError, RetryLater, Stopped, TransientError
+from ...errors import DataMisfit, MissingJob, PermanentError, RetryLater, Stopped, TransientError
 from ...importable import exception_name
 from ...kernel.settling import Later
 from ...masking import mask
@@ -30,6 +30,8 @@ class Raised(NamedTuple):
     """Why the job of the node cannot be found, if that is what happened."""
     permanent: bool = False
     retry_after: float | None = None
+    unfit: bool = False
+    """What is stored is not what the body asks for."""
 
     @property
     def summary(self) -> str:
@@ -55,6 +57,7 @@ class Raised(NamedTuple):
             missing,
             issubclass(kind, PermanentError),
             _retry_after(error) if issubclass(kind, TransientError) else None,
+            issubclass(kind, DataMisfit),
         )
 
 

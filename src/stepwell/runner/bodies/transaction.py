@@ -10,7 +10,7 @@ from ...kernel import settling
 from ...kernel.settling import Later
 from ...model import AttemptStatus, Op, Settle, Settled
 from ...store.port import Transaction, Transactions
-from .attempt import AnyCoroutine, Attempt, FrozenAt, settle
+from .attempt import AnyCoroutine, Attempt, FrozenAt, Pause, settle
 from .held import Held
 from .host import EngineHost, Services
 from .raised import Raised
@@ -45,9 +45,16 @@ class TransactionAttempt(Attempt):
     host_type = TransactionHost
 
     def __init__(
-        self, held: Held, services: Services, frozen_at: FrozenAt, complete: Complete, *, guarded: bool = False
+        self,
+        held: Held,
+        services: Services,
+        frozen_at: FrozenAt,
+        complete: Complete,
+        *,
+        pause: Pause | None = None,
+        guarded: bool = False,
     ) -> None:
-        super().__init__(held, services, frozen_at, guarded=guarded)
+        super().__init__(held, services, frozen_at, pause=pause, guarded=guarded)
         self._transactions: Transactions | None = services.transactions
         self._complete = complete
 

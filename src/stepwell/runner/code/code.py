@@ -26,6 +26,7 @@ from ...define import (
 )
 from ...define import definition_of as make_definition
 from ...define.classes.workflow import check_one_name
+from ...define.code.address import loaded
 from ...define.code.bodies import definition_of_document
 from ...define.code.registry import names_in
 from ...define.document import Document
@@ -257,6 +258,20 @@ class Code:
             if found is None:
                 raise
             return found
+
+    def class_at_hand(self, row: RunRow) -> type[Workflow] | None:
+        """The class of a run, if it is imported; nothing is imported to find out."""
+        found: object = self.given.get(row.workflow) or self._added.get(row.workflow)
+        if found is None and row.target is not None:
+            found = loaded(row.target)
+        return found if isinstance(found, type) and issubclass(found, Workflow) else None
+
+    def at_hand(self, row: RunRow) -> Bodies:
+        """The code of a run as far as it is imported."""
+        cls = self.class_at_hand(row)
+        if cls is not None:
+            return bodies_for(cls)
+        return self._at_hand(row.workflow, self.graph_of(row)) or Bodies()
 
     def may_trust(self, current: Graph, new: Graph) -> bool:
         """Whether a graph that was read from somewhere names nothing but what the graph of a run does, or what is registered.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...kernel.healing import POSSIBLE_RENAME, UNFIT
+from ...kernel.healing import POSSIBLE_RENAME, UNFIT, UNFIT_DATA
 from ...model import NODE_FAILED, RunRow, RunStatus
 
 _ACCEPTED = "goes on: what is new is no other under a new name"
@@ -42,4 +42,6 @@ def _out_of_a_pause(row: RunRow) -> dict[str, str]:
         return {f"resume {row.id} --accept": _ACCEPTED, f"freeze {row.id}": "keeps the graph it has"}
     if (row.reason or "").startswith(UNFIT):
         return {f"resume {row.id} --input NAME=VALUE": "gives what its class asks for, and goes on"}
+    if (row.reason or "").startswith(UNFIT_DATA):
+        return {f"resume {row.id}": "goes on, once the code takes what is stored"}
     return {f"resume {row.id}": "goes on with it"}

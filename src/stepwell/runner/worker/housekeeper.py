@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ...clock import SECOND
-from ...errors import StoreError, StoreReplaced
+from ...errors import RunError, StoreError, StoreReplaced
 from ...graph import Graph
 from ...ids import Digest, RunId, WorkerId
+from ...model import RunNews
 from ...store import Store
+from ..procedures.gates import ask, enact
 from ..procedures.procedure import carry_out
 from .debounce import Debounce
 from .follower import Follower
@@ -38,6 +41,8 @@ class Host(Protocol):
 
     def end_overdue(self, due: Due) -> None: ...
 
+    def handle_news(self, news: Iterable[RunNews]) -> None: ...
+
     def store_replaced(self, error: StoreReplaced) -> None:
         """What was stored is gone."""
 
@@ -61,6 +66,7 @@ class Housekeeper:
         self._follower, self._waited, self._graphs = follower, waited, graphs
         self._awake = threading.Event()
         self._closed = threading.Event()
+        self._pauses: deque[tuple[RunId, str]] = deque()
         self._trouble = False
         self.gates = Debounce(self._finish_gates, "stepwell-gates", 0)
         self._threads = [
@@ -74,6 +80,11 @@ class Housekeeper:
 
     def wake(self) -> None:
         self._awake.set()
+
+    def pause(self, run_id: RunId, reason: str) -> None:
+        """Have a run paused soon: whoever asks has no time to wait for its gate."""
+        self._pauses.append((run_id, reason))
+        self.gates.wake()
 
     def close(self) -> None:
         """Do nothing more but finish the gates that are left."""
@@ -130,6 +141,8 @@ class Housekeeper:
                 self._closed.wait((WATCH_BUSY if busy else WATCH_SOONEST) / SECOND)
 
     def _finish_gates(self) -> None:
+        while self._pauses:
+            self._pause_run(*self._pauses.popleft())
         follower = self._follower()
         while follower.pending:
             try:
@@ -142,3 +155,14 @@ class Housekeeper:
             except Exception:  # the others are not to wait for one that can never be finished
                 log.exception("a gate could not be finished; it is tried again")
         self._host.pump()
+
+    def _pause_run(self, run_id: RunId, reason: str) -> None:
+        """If it cannot be paused now, whoever asked tries its node again, and asks again."""
+        try:
+            news = carry_out(self._store, enact(ask(run_id, "pause", reason=reason)), self._graphs)
+        except (StoreError, RunError) as error:
+            log.warning("run %s could not be paused: %s", run_id, error)
+            return
+        if news is not None:
+            log.warning("run %s is paused: %s", run_id, reason)
+            self._host.handle_news([news])

@@ -331,9 +331,14 @@ class LocalRunner:
         if held.spec.transaction:
             self._in_transactions[held.attempt] = held
             return TransactionAttempt(
-                held, self._services, self._read_frozen_at, self._with_lines, guarded=self._guarded
+                held,
+                self._services,
+                self._read_frozen_at,
+                self._with_lines,
+                pause=self._house.pause,
+                guarded=self._guarded,
             )
-        return Attempt(held, self._services, self._read_frozen_at, guarded=self._guarded)
+        return Attempt(held, self._services, self._read_frozen_at, pause=self._house.pause, guarded=self._guarded)
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._loop.go_on(attempt, coroutine)

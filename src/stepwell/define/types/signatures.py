@@ -1,0 +1,158 @@
+"""What the annotations of a body say: which parameters are converted, and what it returns."""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, NamedTuple, Never, NoReturn, Union, get_args, get_origin, get_type_hints
+
+from ...errors import DataMisfit
+from ...place import neighbours
+from ...types.misfit import Misfit, Unsupported
+from ...types.shapes import Shape, shape_of
+from .delta import Delta
+
+Report = Callable[[str], None]
+
+RETURN = "return"
+_NOTHING: Mapping[str, Shape] = MappingProxyType({})
+_SAYS_NOTHING = (Any, object, Never, NoReturn, inspect.Signature.empty)
+_LATER = (collections.abc.Coroutine, collections.abc.Awaitable)
+_NONE = shape_of(None)
+
+
+class Signature(NamedTuple):
+    """What the annotations of a body say."""
+
+    parameters: Mapping[str, Shape] = _NOTHING
+    """Those whose values are converted: plain JSON is given as it is."""
+    returns: Shape | None = None
+    """None: it may return anything."""
+
+    subject: str = "its parameter"
+
+    def convert(self, values: dict[str, Any], absent: Collection[str] = ()) -> None:
+        """Make what is stored into what is asked for, in place; DataMisfit if it is something else.
+
+        What is `absent` is not stored at all: the node that would have given it was skipped.
+        """
+        for name, shape in self.parameters.items():
+            if name in values and name not in absent:
+                values[name] = received(shape, values[name], f"{self.subject} {name!r}")
+
+
+SAYS_NOTHING = Signature()
+
+
+def received(shape: Shape, data: Any, what: str) -> Any:
+    """Stored data as the type that `what` asks for; DataMisfit if it is something else."""
+    try:
+        return shape.received(data)
+    except Misfit as misfit:
+        raise DataMisfit(what, shape.text, [problem.below("$") for problem in misfit.problems]) from None
+
+
+def signature_of(
+    function: Callable[..., Any], filled: Iterable[str], report: Report, scope: Mapping[str, Any] | None = None
+) -> Signature:
+    """What a body says; of its parameters those that are `filled` from what is stored. `report` hears what is wrong.
+
+    `scope` has names that only those see who stand where it is written.
+    """
+    shapes = dict(shapes_of(function, (*filled, RETURN), lambda _, problem: report(problem), scope))
+    if not shapes:
+        return SAYS_NOTHING
+    returns = shapes.pop(RETURN, None)
+    return Signature({name: shape for name, shape in shapes.items() if shape.codec is not None} or _NOTHING, returns)
+
+
+def shapes_of(
+    function: Callable[..., Any],
+    names: Iterable[str],
+    report: Callable[[str, str], None],
+    scope: Mapping[str, Any] | None = None,
+) -> Mapping[str, Shape]:
+    """What the annotations of these parameters ask for, and "return"; those that say something."""
+    plain = inspect.unwrap(function)
+    written = getattr(plain, "__annotations__", None) or _NOTHING
+    found: dict[str, Shape] = {}
+    for name in names if written else ():
+        if name in written:
+            what = "what it returns" if name == RETURN else f"its parameter {name!r}"
+            shape = _shape(plain, written[name], scope, partial(report, name), what, returned=name == RETURN)
+            if shape is not None:
+                found[name] = shape
+    return found
+
+
+def _shape(
+    function: Callable[..., Any],
+    written: Any,
+    scope: Mapping[str, Any] | None,
+    report: Report,
+    what: str,
+    *,
+    returned: bool = False,
+) -> Shape | None:
+    if written is None or written == "None":
+        return _NONE
+    try:
+        annotation = evaluated(function, written, scope)
+    except Exception as error:
+        report(
+            f"the annotation of {what} cannot be read ({type(error).__name__}: {error}); it is needed at run time too, so "
+            f"import what it names at the top of the module, and not only for type checkers"
+        )
+        return None
+    if returned:
+        annotation = _output(annotation)
+    if annotation in _SAYS_NOTHING:
+        return None
+    try:
+        return shape_of(annotation)
+    except Unsupported as error:
+        report(f"{what} cannot be {error}")
+        return None
+
+
+def evaluated(function: Callable[..., Any], written: Any, scope: Mapping[str, Any] | None = None) -> Any:
+    """One annotation of a function; the others may name what only type checkers know."""
+    if isinstance(written, type) and not get_args(written):
+        return written
+
+    def holder() -> None: ...
+
+    holder.__annotations__ = {"it": written}
+    names: Any = {} if scope is None else scope  # it may be large, so it is not copied
+    found: Any = get_type_hints(holder, getattr(function, "__globals__", {}), names, include_extras=True)["it"]
+    return found
+
+
+def _output(annotation: Any) -> Any:
+    """What is stored as output: of a Delta its output, of what is awaited the result."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation is Delta:
+        return Any
+    if origin is Delta or origin in _LATER:
+        return _output(arguments[-1])
+    if origin is Union or origin is UnionType:
+        outputs = [_output(each) for each in arguments]
+        if outputs != list(arguments):
+            return Any if Any in outputs else Union[tuple(outputs)]  # noqa: UP007  # it is made at run time
+    return NoneType if annotation is None else annotation
+
+
+def hints_of(cls: type) -> dict[str, Any]:
+    """The annotations of a class. One inside a function may name what is defined there."""
+    try:
+        return get_type_hints(cls, include_extras=True)
+    except NameError:
+        return get_type_hints(cls, localns=names_where_written(cls), include_extras=True)
+
+
+def names_where_written(cls: type | None = None) -> dict[str, Any]:
+    """What can be named where a workflow is written, in a function too, and in its class body."""
+    return {**neighbours(), **({} if cls is None else vars(cls))}
