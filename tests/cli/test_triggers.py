@@ -50,7 +50,6 @@ def test_what_is_wrong_is_told_all_at_once(shop: Shop) -> None:
     assert "3 problems" in told
     assert "did you mean 'Europe/Berlin'?" in told
     assert "name a workflow too" in shop("trigger", "add", "nightly", code=2).err
-    assert "says when it fires" in shop("trigger", "add", "nightly", "report", code=2).err
     assert "a time is needed" in shop("trigger", "backfill", "nightly", "soon", "later", code=2).err
 
 

@@ -18,11 +18,11 @@ from tests.triggers.processes import START, World, settled
 YEAR = 365 * 86_400
 SCHEDULES: dict[str, dict[str, Any]] = {
     "berlin": {"cron": "30 2 * * *", "timezone": "Europe/Berlin"},
-    "new-york": {"cron": "*/30 1-3 * * *", "timezone": "America/New_York"},
-    "lord-howe": {"cron": "15,45 1,2 * * *", "timezone": "Australia/Lord_Howe"},
-    "hourly": {"cron": "0 * 1-7 * *", "timezone": "Europe/London"},
+    "new-york": {"cron": "30 1,2 * * *", "timezone": "America/New_York"},
+    "lord-howe": {"cron": "45 1,2 * * *", "timezone": "Australia/Lord_Howe"},
+    "hourly": {"cron": "0 * 25-31 3,10 *", "timezone": "Europe/London"},
     "months": {"cron": "0 0 L * *"},
-    "poll": {"every": "7h"},
+    "poll": {"every": "31h"},
 }
 
 
@@ -31,7 +31,7 @@ def expected_times(world: World, name: str, end: int) -> Iterator[str]:
     if isinstance(trigger.when, Cron):
         times = trigger.when.after(START * SECOND)
     else:
-        times = iter(range((START + 7 * 3_600) * SECOND, end + 1, 7 * 3_600 * SECOND))
+        times = iter(range((START + 31 * 3_600) * SECOND, end + 1, 31 * 3_600 * SECOND))
     return map(time_text, takewhile(lambda time: time <= end, times))
 
 
@@ -48,5 +48,5 @@ def test_a_year_with_restarts_and_several_processes_fires_every_time_once(
     end = world.clock.now()
     for name in SCHEDULES:
         assert world.runs.times(name) == list(expected_times(world, name, end)), name
-    assert len(world.runs.started) > 6_000
+    assert len(world.runs.started) > 2_000
     assert max(world.runs.asked.values()) <= 4  # asked again only after a kill

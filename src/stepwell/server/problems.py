@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -82,6 +83,9 @@ def problem_of(error: BaseException) -> Problem:
         return Problem(422, _sayable(str(error)), problems=found)
     if isinstance(error, DocumentError | errors.GraphError):
         return Problem(422, _sayable(str(error)), problems=_listed(error.problems))
+    if isinstance(error, ValidationError):  # of what a route made of its parameters
+        told = "; ".join(f"{_path(each['loc'])}: {each['msg']}" for each in error.errors()[:3])
+        return Problem(422, _sayable(f"the request is refused: {told}"))
     if isinstance(error, errors.RunNotFound):  # its message tells where the store is
         told = f"there is no run {shown(error.run_id)}; GET /api/v1/runs lists those there are"
         return Problem(404, _sayable(told), error="RunNotFound", run_id=_sayable(error.run_id))

@@ -56,6 +56,13 @@ def test_nothing_that_the_application_has_set_is_changed() -> None:
     assert (hint.acks_late, hint.ignore_result, hint.serializer) == (False, True, "json")
 
 
+def test_an_application_is_installed_into_once() -> None:
+    app = Celery("shop", broker="memory://")
+    install(app, "memory://")
+    with pytest.raises(InputError, match="hosts workflows already"):
+        install(app, "memory://")
+
+
 def test_settings_that_would_not_do_are_reported() -> None:
     app = Celery("shop", broker="memory://")
     app.conf.update(

@@ -57,6 +57,11 @@ def install(
     Its workers then also consume `stepwell.default`; one started with `-Q` names it, or hosts nothing. Nothing that the
     application has set is changed: what hints need is said of their task and their queues alone.
     """
+    if getattr(app, "stepwell", None) is not None:
+        raise InputError(
+            f"{app!r} hosts workflows already: install() is called once, with all of them. A second store needs an "
+            "application, and so a worker, of its own"
+        )
     named = checked_queues(queues)
     assert named is not None
     check_limits(queue_depth=0, max_concurrent_nodes=1 if max_concurrent_nodes is None else max_concurrent_nodes)
@@ -92,6 +97,7 @@ class Installed:
         self._pool = ""
         self._define_task()
         self._connect()
+        plan.app.stepwell = self
 
     def _define_task(self) -> None:
         @self.plan.app.task(  # type: ignore[untyped-decorator]

@@ -89,7 +89,12 @@ def list_runs(
 ) -> Page[RunModel]:
     """Runs, the newest first."""
     chosen = RunFilter(
-        status=status or [], workflow=workflow, tag=tag or [], since=since, until=until, prefix=prefix
+        status=list(dict.fromkeys(status or ())),
+        workflow=workflow,
+        tag=tag or [],
+        since=since,
+        until=until,
+        prefix=prefix,
     ).query()
     before = paging.read_number(cursor, -1)
     page = reader.list_runs(service.store, chosen._replace(limit=limit, before=None if before < 0 else before))

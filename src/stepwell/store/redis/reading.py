@@ -68,6 +68,7 @@ from .fields import (
 
 SCANNED = 2_000
 """Rows that one answer looks at, so that nobody else has to wait for long. A page may be short."""
+SCANNED_RUNS = 1_000
 NODE = struct.Struct(">BIII")
 LAYOUT = struct.Struct(">IHBIIB")
 _SUSPECT, _MORE = 16, 32
@@ -240,14 +241,14 @@ def runs_args(query: ListRuns) -> list[Arg]:
         *maybe(_time(query.since)),
         *maybe(_time(query.until)),
         *maybe(_time(query.ended_since)),
-        SCANNED,
+        SCANNED_RUNS,
     ]
 
 
 def _ended_args(query: ListEnded) -> list[Arg]:
     at, number = (_time(query.since), -1) if query.after is None else query.after
     codes = many(RUN_CODE[status] for status in query.statuses)
-    return ["list_ended", max(0, query.limit), at or 0, number, *maybe(query.workflow), *codes, SCANNED]
+    return ["list_ended", max(0, query.limit), at or 0, number, *maybe(query.workflow), *codes, SCANNED_RUNS]
 
 
 def _ended(found: Any, query: ListEnded) -> Page[RunRow]:

@@ -131,14 +131,14 @@ class RedisStore:
 
     def commit(self, batch: Batch) -> Answer:
         self._check_open()
-        for op in takewhile(lambda op: isinstance(op, AddGraph), batch):
-            for part in parts_before(cast(AddGraph, op)) if _refused_here(op) is None else ():
-                self._call(self._library.commit, ["0", *part], writes=True)
         step = encode_step(batch)
         if step is not None:
             now, (settled, claimed), stops, blobs = self._call(self._library.commit, step, writes=True)
             done = [*settlements_of(settled), decode(batch[1], claimed, blobs_of(blobs))]
             return Answer(done, now, attempts_of(stops))
+        for op in takewhile(lambda op: isinstance(op, AddGraph), batch):
+            for part in parts_before(cast(AddGraph, op)) if _refused_here(op) is None else ():
+                self._call(self._library.commit, ["0", *part], writes=True)
         receipts: list[Receipt | None] = [None] * len(batch)
         sent: list[list[int]] = []
         workers = dict.fromkeys(op.worker for op in batch if isinstance(op, Claim | Renew))
@@ -217,7 +217,7 @@ class RedisStore:
 
     def _call(self, function: str, args: Sequence[Arg], *, writes: bool = False) -> Any:
         command = ("FCALL", function, 1, self._marker_key, self._marker, self._time(), *args)
-        with self._translated():
+        try:
             try:
                 return self._send(command, writes)
             except trouble.ResponseError as error:
@@ -225,6 +225,8 @@ class RedisStore:
                     raise
             self._load_library()  # the server lost it, or was exchanged for another
             return self._send(command, writes)
+        except trouble.RedisError as error:
+            raise translated(error, self.url) from error
 
     def _send(self, command: Sequence[Arg], writes: bool) -> Any:
         wait = self._address.wait

@@ -35,7 +35,7 @@ DECLARE
   v_error bytea[];
   v_outcome bytea[];
 BEGIN
-  -- Sorted once, below, and not by each aggregate.
+  -- Sorted once, below, and not by each aggregate; that holds as long as none of them has an ORDER BY or a DISTINCT.
   SELECT array_agg(verdict), array_agg(run),
          array_agg(ROW(attempt, run, idx, number, graph, status, node,
                        CASE WHEN node = {N_WAITING} THEN p_now + coalesce(delay, 0) END,

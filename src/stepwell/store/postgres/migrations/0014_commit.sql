@@ -74,11 +74,10 @@ CREATE FUNCTION lock_runs_1(p_ids jsonb, p_claims text[], p_ordinals integer[], 
                             OUT o_runs bigint[], OUT o_attempts bigint[]) LANGUAGE plpgsql AS $$
 BEGIN
   IF p_claims IS NOT NULL THEN
-    SELECT array_agg(attempt), array_agg(DISTINCT run) FILTER (WHERE run IS NOT NULL) INTO o_attempts, o_runs
-      FROM (SELECT a.key AS attempt, a.run
-              FROM unnest(p_claims, p_ordinals) WITH ORDINALITY s(claim, ordinal, place)
-                   LEFT JOIN claim c ON c.id = s.claim LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal
-             ORDER BY s.place) f;
+    -- The order is spelled out: from version 16 on, a server may sort what it aggregates for the sake of the DISTINCT.
+    SELECT array_agg(a.key ORDER BY s.place), array_agg(DISTINCT a.run) FILTER (WHERE a.run IS NOT NULL) INTO o_attempts, o_runs
+      FROM unnest(p_claims, p_ordinals) WITH ORDINALITY s(claim, ordinal, place)
+           LEFT JOIN claim c ON c.id = s.claim LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal;
   END IF;
   IF p_ids IS NOT NULL THEN
     o_runs := o_runs || array(SELECT r.key FROM jsonb_array_elements_text(p_ids) i(id) JOIN run r ON r.id = i.id);

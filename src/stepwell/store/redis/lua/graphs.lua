@@ -234,6 +234,8 @@ local function new_graph(op)
   graph.total, graph.loaded, graph.age, graph.uses, graph.fresh = op.total, 0, next_number('graphs'), 0, true
   graph.workflow = op.workflow
   S.graphs[op.digest] = graph
+  make_text(graph_key('cells', op.digest), GRAPH_CELL * op.total)
+  make_text(graph_key('child', op.digest), 4 * op.total)
   put(index('unused_graphs'), op.digest, true)
   later('HSET', graph_key('row', op.digest), 'total', int(op.total), 'age', int(graph.age), 'workflow', op.workflow,
     'signature', op.signature, 'document', op.document or '')

@@ -53,6 +53,17 @@ local function matches(run, q)
   return true
 end
 
+-- Nearly all runs that are looked through are told apart by these three, which takes a quarter of the time.
+local function may_match(number, q)
+  if #q.statuses == 0 and not q.workflow and not q.digest then return true end
+  local f = call('HMGET', P .. 'run:row:' .. int(number), 'cell', 'workflow', 'digest')
+  if q.workflow and f[2] ~= q.workflow or q.digest and f[3] ~= q.digest then return false end
+  for k = 1, #q.statuses do
+    if q.statuses[k] == byte(f[1]) then return true end
+  end
+  return #q.statuses == 0
+end
+
 -- Newest first. At most `most` runs are looked at; then the answer says where to go on.
 function reading.list_runs(q, most)
   local rows, looked, before = {}, 0, q.before and pack('>I6', q.before)
@@ -61,13 +72,14 @@ function reading.list_runs(q, most)
     local page = call('ZREVRANGEBYLEX', P .. 'all_runs', before and '(' .. before or '+', '-', 'LIMIT', 0, 100)
     for k = 1, #page do
       before, looked = page[k], looked + 1
-      local run = get_numbered((unpack_bytes('>I6', page[k])))
-      if matches(run, q) then
+      local number = unpack_bytes('>I6', page[k])
+      local run = may_match(number, q) and get_numbered(number)
+      if run and matches(run, q) then
         if #rows == q.limit then return {rows, 1, false} end
         insert(rows, run_row(run))
       end
-      S.runs[run.number] = nil
     end
+    S.runs, S.run_order = {}, {}
     if #page < 100 then return {rows, 0, false} end
     if looked >= most then return {rows, 0, (unpack_bytes('>I6', before))} end
   end
@@ -81,10 +93,11 @@ function reading.list_ended(q, most)
     for k = 1, #page do
       if #rows == q.limit then break end
       after, looked = page[k], looked + 1
-      local run = get_numbered((unpack_bytes('>I6', page[k], 8)))
-      if matches(run, q) then insert(rows, run_row(run)) end
-      S.runs[run.number] = nil
+      local number = unpack_bytes('>I6', page[k], 8)
+      local run = may_match(number, q) and get_numbered(number)
+      if run and matches(run, q) then insert(rows, run_row(run)) end
     end
+    S.runs, S.run_order = {}, {}
     if #page < 100 then break end
     if looked >= most then
       local at, number = unpack_bytes('>I7I6', after)

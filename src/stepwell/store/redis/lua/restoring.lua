@@ -26,6 +26,7 @@ local function restored_run(op)
     S.keys[key] = S.keys[key] and S.keys[key] > 0 and S.keys[key] or run.number
     later('HSETNX', P .. 'keys', key, run.name)
   end
+  make_text(run_key('nodes', run), NODE_CELL * graph.total)
   put(index('all_runs'), run.packed, true)
   use_graph(graph, 1)
   return run

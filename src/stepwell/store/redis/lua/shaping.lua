@@ -74,6 +74,7 @@ ops.create = function(op)
     S.keys[key] = run.number
     later('HSET', P .. 'keys', key, run.name)
   end
+  make_text(run_key('nodes', run), NODE_CELL * graph.total)
   put(index('all_runs'), run.packed, true)
   use_graph(graph, 1)
   note(run, K.created)

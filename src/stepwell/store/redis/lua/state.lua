@@ -48,6 +48,11 @@ end
 -- A command that is sent once everything has been judged.
 local function later(...) S.later[#S.later + 1] = {...} end
 
+-- A text that grows piece by piece is given up to twice the memory it needs, one that is made in its full size is not.
+local function make_text(key, size)
+  if size > 1024 then later('SETRANGE', key, int(size - 1), '\0') end
+end
+
 -- `unpack` fails near 8,000 values, so lists of arguments are sent in parts; 960 is a multiple of what is sent together.
 local function send_many(command, key, values)
   for from = 1, #values, 960 do call(command, key, unpack(values, from, min(from + 959, #values))) end
