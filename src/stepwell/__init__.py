@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .define.document import Document, DocumentError
     from .errors import (
         BadCassette,
+        DataMisfit,
         DefinitionError,
         EngineClosed,
         FrozenInstance,
@@ -76,6 +77,7 @@ _HOMES = {
     "define.document": ("Document", "DocumentError"),
     "errors": (
         "BadCassette",
+        "DataMisfit",
         "DefinitionError",
         "EngineClosed",
         "FrozenInstance",
@@ -140,6 +142,7 @@ __all__ = [
     "Builder",
     "Client",
     "Context",
+    "DataMisfit",
     "DefinitionError",
     "Delta",
     "Document",
@@ -212,12 +215,18 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "types":  # a room of its own: `stepwell.types.register(...)`
         return import_module(".types", __name__)
-    home = _HOME.get(name)
+    home = _HOME.get(name) or _error_home(name)
     if home is None:
         raise AttributeError(f"module 'stepwell' has no attribute {name!r}")
     value = getattr(import_module(f".{home}", __name__), name)
     globals()[name] = value
     return value
+
+
+def _error_home(name: str) -> str | None:
+    """Whatever can be caught can be imported from here, also what is not listed above yet."""
+    found = None if name.startswith("_") else getattr(import_module(".errors", __name__), name, None)
+    return "errors" if isinstance(found, type) and issubclass(found, Exception) else None
 
 
 def __dir__() -> list[str]:

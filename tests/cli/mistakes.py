@@ -12,6 +12,8 @@ with Engine("memory://", node_timeout=3) as engine:
     engine.start_many([Order(order_id=7)], tag={})  # wrong
     Order(order_id="seven")  # wrong
     run = engine.run(Order(order_id=7), run_id="r", wait=3)
+    run.output(Order.charge).lower()
+    run.output(Order.convert).lower()  # wrong
     for node in run.nodes():
         node.status.lower()
         node.statu  # wrong
@@ -28,6 +30,9 @@ async def main() -> None:
         run.status.lower()  # wrong
         (await run.wait(timeout=3)).id.lower()
         (await run.retry()).id.lower()
+        (await run.output(Order.thank)).lower()
+        (await run.output(Order.convert)).lower()  # wrong
+        (await run.output("convert")).lower()
 
 
 class Typed(Workflow):

@@ -21,7 +21,7 @@ from ..model import CountNodes, GetRun, NodeStatus, RunRow, RunStatus
 from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time
 from ..replay.effects.record import Effect, effects_of
 from ..store import reader
-from ..words import offered, shown
+from ..words import shown
 from .bodies.visible_state import final_state
 from .checking import check_attempt, check_node_name, check_step
 from .control import Controls, EnginePort
@@ -60,7 +60,7 @@ class Run(Controls):
         return f"<Run {self.id} {row.status} {counts.get(NodeStatus.COMPLETED, 0)}/{row.nodes}>"
 
     def __dir__(self) -> list[str]:
-        return offered(Run, _INTERNAL, "id")
+        return [name for name in _OFFERED.split() if name == "id" or hasattr(Run, name)]
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -379,6 +379,10 @@ def as_run(engine: EnginePort, given: Run | str) -> Run:
     return given
 
 
-_INTERNAL = ("index_of", "row", "step_of")
+_OFFERED = """
+audit cancel check checkpoint checkpoints delete diff effects export export_graph fork forks freeze graph id import_graph input
+logs metrics node nodes origin output outputs pause reattempt replay result resume retry show state status wait why workflow
+"""
+"""What people type after `run.`"""
 _LOOK_FIRST = "; look whether it did its work before you retry it, which runs it once more"
 _REASONS = {"deadline": "it did not end within its timeout"}

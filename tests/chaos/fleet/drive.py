@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
@@ -197,8 +198,6 @@ class Chaos:
         return [worker for worker in self.workers if worker is not None and worker.alive()]
 
     def _signal(self, pid: int, number: signal.Signals) -> None:
-        import os
-
         try:
             os.kill(pid, number)
         except ProcessLookupError:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator
-from typing import Any, Concatenate, ParamSpec
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from ...clock import Duration
+from ...define import Delta
 from ...graph import Graph
 from ...ids import RunId
 from ...kernel.comparing import Comparison
@@ -18,6 +19,7 @@ from ..run import Run
 from .doors import Awaited, Pool, door, reading
 
 P = ParamSpec("P")
+Output = TypeVar("Output")
 
 
 def verb(method: Callable[Concatenate[Run, P], Run]) -> Callable[Concatenate[AsyncRun, P], Awaited[AsyncRun]]:
@@ -68,6 +70,25 @@ class AsyncRun:
         """This run and another side by side; see `Run.diff`."""
         return await self._pool.call(self.sync.diff, other.sync if isinstance(other, AsyncRun) else other)
 
+    @overload
+    async def output(self, node: Callable[..., Coroutine[Any, Any, Delta[Output]]]) -> Output: ...
+    @overload
+    async def output(self, node: Callable[..., Coroutine[Any, Any, Output]]) -> Output: ...
+    @overload
+    async def output(self, node: Callable[..., Delta[Output]]) -> Output: ...
+    @overload
+    async def output(self, node: Callable[..., Output]) -> Output: ...
+    @overload
+    async def output(self, node: str) -> Any: ...
+    async def output(self, node: Any) -> Any:
+        """The output of one node; see `Run.output`."""
+        return await self._pool.call(self.sync.output, node)
+
+    @property
+    async def result(self) -> Any:
+        """What the run is for; see `Run.result`."""
+        return await self._pool.call(lambda: self.sync.result)
+
     async def forks(self) -> list[AsyncRun]:
         """The runs that were forked from this one, newest first."""
         return [AsyncRun(run, self._pool) for run in await self._pool.call(self.sync.forks)]
@@ -81,7 +102,6 @@ class AsyncRun:
     metrics: reading[RunMetrics] = reading(lambda run: run.metrics, Run.metrics.__doc__)
     origin: reading[Origin | None] = reading(lambda run: run.origin, Run.origin.__doc__)
 
-    output = door(Run.output)
     nodes = door(Run.nodes)
     node = door(Run.node)
     logs = door(Run.logs)
