@@ -10,7 +10,7 @@ from stepwell.model import ListRuns, Sweep
 from stepwell.store.postgres import PostgresStore
 from stepwell.testing.clocks import RunningClock
 from stepwell.testing.conformance import *  # noqa: F403
-from tests.postgres_server import PostgresServer, empty, postgres  # noqa: F401
+from tests.postgres_server import PostgresServer, empty
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def clock() -> RunningClock:
 
 
 @pytest.fixture(scope="session")
-def url(postgres: PostgresServer) -> str:  # noqa: F811
+def url(postgres: PostgresServer) -> str:
     return postgres.new_url()
 
 

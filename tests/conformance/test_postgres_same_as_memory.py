@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 
 from stepwell.store.postgres import PostgresStore
 from tests.conformance.test_same_as_memory import SameAsMemory
-from tests.postgres_server import PostgresServer, empty, postgres  # noqa: F401
+from tests.postgres_server import PostgresServer, empty
 
 _TABLES = """
 SELECT 'ready', count(*) FROM
@@ -61,7 +61,7 @@ PostgresSameAsMemory.TestCase.settings = settings(
 
 
 @pytest.mark.timeout(900)
-def test_same_as_memory(postgres: PostgresServer) -> None:  # noqa: F811
+def test_same_as_memory(postgres: PostgresServer) -> None:
     PostgresSameAsMemory.url = postgres.new_url()
     try:
         PostgresSameAsMemory.TestCase("runTest").runTest()

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine
-from tests.postgres_server import postgres  # noqa: F401
 
 
 @pytest.fixture

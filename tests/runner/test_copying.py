@@ -21,7 +21,7 @@ from stepwell.runner.procedures.copy_runs import CopiedRun, copy_runs
 from stepwell.store import Store, open_store, reader
 from stepwell.store.memory import MemoryStore
 from stepwell.testing.audit import audit
-from tests.postgres_server import PostgresServer, postgres  # noqa: F401
+from tests.postgres_server import PostgresServer
 from tests.servers.redis_server import RedisServer
 from tests.store.postgres.sizes import size
 
@@ -180,7 +180,7 @@ def stop_at(number: int, patch: pytest.MonkeyPatch, *stores: Store) -> None:
 
 
 def test_copying_that_dies_anywhere_is_finished_by_copying_again(
-    postgres: PostgresServer,  # noqa: F811
+    postgres: PostgresServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -235,7 +235,7 @@ def test_what_differs_there_is_told_and_left(source: Store) -> None:
 
 
 def test_rows_of_a_server_are_copied_into_a_file_only_by_those_who_trust_them(
-    postgres: PostgresServer,  # noqa: F811
+    postgres: PostgresServer,
     source: Store,
 ) -> None:
     server = open_store(postgres.new_url())

@@ -14,7 +14,7 @@ from stepwell.store import Store, open_store, reader
 from stepwell.triggers.book import Triggers
 from stepwell.triggers.firing import Firing
 from stepwell.triggers.rendering import time_text
-from tests.postgres_server import PostgresServer, postgres  # noqa: F401
+from tests.postgres_server import PostgresServer
 from tests.servers.redis_server import RedisServer
 
 MINUTES = 12

@@ -21,19 +21,19 @@ from stepwell.testing.ops import (
     enlist,
     graph,
 )
-from tests.postgres_server import PostgresServer, postgres  # noqa: F401
+from tests.postgres_server import PostgresServer
 from tests.store.postgres.proxy import CUT, Proxy
 
 SMALL = graph(a="", b="a", c="a", d="b c")
 
 
 @pytest.fixture
-def url(postgres: PostgresServer) -> str:  # noqa: F811
+def url(postgres: PostgresServer) -> str:
     return postgres.new_url()
 
 
 @pytest.fixture
-def proxy(postgres: PostgresServer) -> Iterator[Proxy]:  # noqa: F811
+def proxy(postgres: PostgresServer) -> Iterator[Proxy]:
     proxy = Proxy(postgres.port)
     yield proxy
     proxy.close()
@@ -41,7 +41,7 @@ def proxy(postgres: PostgresServer) -> Iterator[Proxy]:  # noqa: F811
 
 @pytest.mark.parametrize("cut", ["request", "reply"])
 def test_a_batch_whose_line_is_cut_is_sent_again_and_applied_once(
-    postgres: PostgresServer,  # noqa: F811
+    postgres: PostgresServer,
     url: str,
     proxy: Proxy,
     cut: str,
@@ -80,7 +80,7 @@ def test_a_batch_whose_line_is_cut_is_sent_again_and_applied_once(
 
 
 def test_a_server_that_cannot_be_reached_is_told_in_words(
-    postgres: PostgresServer,  # noqa: F811
+    postgres: PostgresServer,
     url: str,
     proxy: Proxy,
     monkeypatch: pytest.MonkeyPatch,
@@ -124,7 +124,7 @@ def test_two_copies_of_a_batch_at_once_do_what_one_does(url: str) -> None:
     second.close()
 
 
-def test_a_claim_takes_what_is_free_and_says_that_others_hold_the_rest(postgres: PostgresServer, url: str) -> None:  # noqa: F811
+def test_a_claim_takes_what_is_free_and_says_that_others_hold_the_rest(postgres: PostgresServer, url: str) -> None:
     store = PostgresStore(url)
     store.commit([*add_graph(SMALL), create(SMALL, "held"), create(SMALL, "free")])
     enlist(store)
@@ -147,7 +147,7 @@ def test_a_claim_takes_what_is_free_and_says_that_others_hold_the_rest(postgres:
     store.close()
 
 
-def test_a_listener_whose_line_broke_looks_again(postgres: PostgresServer, url: str) -> None:  # noqa: F811
+def test_a_listener_whose_line_broke_looks_again(postgres: PostgresServer, url: str) -> None:
     store = PostgresStore(url)
     assert not store.wait_for_hint(None, (), WORKER, 0)
     postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%hints'")

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.postgres_server import PostgresServer, postgres  # noqa: F401
+from tests.postgres_server import PostgresServer
 from tests.store.postgres.interleaving import Interleaving, pairs
 from tests.store.postgres.sizes import size
 
 
 @pytest.fixture(scope="module")
-def interleaving(postgres: PostgresServer) -> Iterator[Interleaving]:  # noqa: F811
+def interleaving(postgres: PostgresServer) -> Iterator[Interleaving]:
     both = Interleaving(postgres.new_url())
     yield both
     both.close()

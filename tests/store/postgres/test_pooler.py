@@ -13,7 +13,7 @@ import pytest
 
 from stepwell import Engine
 from stepwell.testing.audit import audit
-from tests.postgres_server import PostgresServer, free_port, postgres  # noqa: F401
+from tests.postgres_server import PostgresServer, free_port
 from tests.store.postgres.children import Noted
 
 
@@ -29,7 +29,7 @@ def pgbouncer() -> str:
 
 
 @pytest.fixture
-def pooled(postgres: PostgresServer, tmp_path: Path) -> Iterator[str]:  # noqa: F811
+def pooled(postgres: PostgresServer, tmp_path: Path) -> Iterator[str]:
     port, folder = free_port(), postgres.folder / "pooler"
     folder.mkdir()
     if postgres.user is not None:

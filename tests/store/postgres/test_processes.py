@@ -12,7 +12,7 @@ from stepwell import Engine, Run
 from stepwell.model import AttemptStatus, RunStatus
 from stepwell.store import reader
 from stepwell.testing.audit import audit
-from tests.postgres_server import ROOT, PostgresServer, postgres  # noqa: F401
+from tests.postgres_server import ROOT, PostgresServer
 from tests.runner.ledger import counted, noted
 from tests.store.postgres.children import LEASE_SECONDS, Noted
 from tests.store.postgres.sizes import size
@@ -47,7 +47,7 @@ def check(engine: Engine, runs: list[Run]) -> None:
         assert sorted(completed) == [0, 1, 2, 3]
 
 
-def test_four_processes_share_the_work_without_a_deadlock(postgres: PostgresServer, tmp_path: Path) -> None:  # noqa: F811
+def test_four_processes_share_the_work_without_a_deadlock(postgres: PostgresServer, tmp_path: Path) -> None:
     url, ledger = postgres.new_url(), str(tmp_path / "ledger")
     with Engine(url, runner=None, workflows=[Noted]) as engine, ExitStack() as stack:
         for _ in range(4):
@@ -63,7 +63,7 @@ def test_four_processes_share_the_work_without_a_deadlock(postgres: PostgresServ
     assert postgres.execute("SELECT sum(deadlocks) FROM pg_stat_database") == [(0,)]
 
 
-def test_what_killed_processes_held_is_run_again_by_others(postgres: PostgresServer, tmp_path: Path) -> None:  # noqa: F811
+def test_what_killed_processes_held_is_run_again_by_others(postgres: PostgresServer, tmp_path: Path) -> None:
     url, ledger = postgres.new_url(), str(tmp_path / "ledger")
     with Engine(url, runner=None, workflows=[Noted]) as engine, ExitStack() as stack:
         victims = [stack.enter_context(worker(url)) for _ in range(2)]
@@ -80,7 +80,7 @@ def test_what_killed_processes_held_is_run_again_by_others(postgres: PostgresSer
         assert len(counted(ledger)) == 240
 
 
-def test_a_run_that_is_started_elsewhere_begins_at_once(postgres: PostgresServer, tmp_path: Path) -> None:  # noqa: F811
+def test_a_run_that_is_started_elsewhere_begins_at_once(postgres: PostgresServer, tmp_path: Path) -> None:
     url, ledger = postgres.new_url(), str(tmp_path / "ledger")
     with Engine(url, runner=None, workflows=[Noted]) as engine, worker(url):
         engine.start(Noted(ledger=ledger)).wait(30)

@@ -16,10 +16,10 @@ from stepwell.store.postgres import PostgresStore
 from stepwell.store.postgres.address import parse
 from stepwell.store.postgres.durability import _judged
 from stepwell.store.postgres.schema import migrations, script
-from tests.postgres_server import PostgresServer, postgres  # noqa: F401
+from tests.postgres_server import PostgresServer
 
 
-def test_ten_who_open_a_new_schema_at_once_make_it_once(postgres: PostgresServer) -> None:  # noqa: F811
+def test_ten_who_open_a_new_schema_at_once_make_it_once(postgres: PostgresServer) -> None:
     url = postgres.new_url()
     found: list[object] = []
 
@@ -42,7 +42,7 @@ def test_ten_who_open_a_new_schema_at_once_make_it_once(postgres: PostgresServer
     assert count == [(len(migrations()),)]
 
 
-def test_a_schema_that_needs_newer_code_is_refused(postgres: PostgresServer) -> None:  # noqa: F811
+def test_a_schema_that_needs_newer_code_is_refused(postgres: PostgresServer) -> None:
     url = postgres.new_url()
     PostgresStore(url).close()
     schema = parse(url).schema
@@ -53,7 +53,7 @@ def test_a_schema_that_needs_newer_code_is_refused(postgres: PostgresServer) -> 
         PostgresStore(url)
 
 
-def test_a_role_that_may_not_create_uses_what_another_made(postgres: PostgresServer) -> None:  # noqa: F811
+def test_a_role_that_may_not_create_uses_what_another_made(postgres: PostgresServer) -> None:
     url = postgres.new_url()
     schema = parse(url).schema
     postgres.execute(f"CREATE ROLE user_{schema} LOGIN")
@@ -70,7 +70,7 @@ def test_a_role_that_may_not_create_uses_what_another_made(postgres: PostgresSer
     store.close()
 
 
-def test_a_password_is_never_shown(postgres: PostgresServer, caplog: pytest.LogCaptureFixture) -> None:  # noqa: F811
+def test_a_password_is_never_shown(postgres: PostgresServer, caplog: pytest.LogCaptureFixture) -> None:
     secret = "s3cret /&@: word"
     for url in (
         f"postgresql://stepwell:{quote(secret, safe='')}@127.0.0.1:1/postgres?connect_timeout=2",
@@ -97,7 +97,7 @@ def test_options_that_make_no_sense_are_refused(query: str) -> None:
         open_store(f"postgresql://localhost/db?{query}")
 
 
-def test_the_command_migrates_or_shows_what_it_would_do(postgres: PostgresServer) -> None:  # noqa: F811
+def test_the_command_migrates_or_shows_what_it_would_do(postgres: PostgresServer) -> None:
     url = postgres.new_url()
     program = [Path(sys.executable).with_name("stepwell"), "--store", url, "migrate"]
     shown = subprocess.run([*program, "--print"], check=True, capture_output=True, text=True).stdout
@@ -116,7 +116,7 @@ def test_the_command_migrates_or_shows_what_it_would_do(postgres: PostgresServer
     ],
 )
 def test_what_a_commit_survives_is_told_at_the_start(
-    postgres: PostgresServer,  # noqa: F811
+    postgres: PostgresServer,
     caplog: pytest.LogCaptureFixture,
     options: str,
     kind: str,

@@ -18,7 +18,7 @@ from stepwell.model import AttemptStatus, NodeStatus, Settle
 from stepwell.store import reader
 from stepwell.store.postgres import PostgresStore
 from stepwell.testing.audit import audit
-from tests.postgres_server import ROOT, PostgresServer, postgres  # noqa: F401
+from tests.postgres_server import ROOT, PostgresServer
 from tests.store.postgres.paying import LEASE_SECONDS, PLACES, Pay
 from tests.store.postgres.proxy import CUT, Proxy
 
@@ -26,7 +26,7 @@ TABLE = "public.payment"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _table(postgres: PostgresServer) -> None:  # noqa: F811
+def _table(postgres: PostgresServer) -> None:
     postgres.execute(f"CREATE TABLE {TABLE} (run text, what text)")
     postgres.execute("CREATE TABLE public.account (id int PRIMARY KEY)")
     postgres.execute(
@@ -35,7 +35,7 @@ def _table(postgres: PostgresServer) -> None:  # noqa: F811
 
 
 @pytest.fixture
-def url(postgres: PostgresServer) -> str:  # noqa: F811
+def url(postgres: PostgresServer) -> str:
     return postgres.new_url()
 
 
@@ -45,7 +45,7 @@ def engine(url: str) -> Iterator[Engine]:
         yield engine
 
 
-def rows(postgres: PostgresServer, run: Run | str) -> list[str]:  # noqa: F811
+def rows(postgres: PostgresServer, run: Run | str) -> list[str]:
     run_id = run if isinstance(run, str) else run.id
     found = postgres.execute(f"SELECT what FROM {TABLE} WHERE run = '{run_id}' ORDER BY what DESC")
     return [str(what) for (what,) in found]
@@ -59,7 +59,7 @@ def attempts(run: Run, node: str) -> list[str]:
     return [str(attempt.status) for attempt in run.node(node).attempts]
 
 
-def test_what_a_body_wrote_and_its_completion_are_committed_together(postgres: PostgresServer, engine: Engine) -> None:  # noqa: F811
+def test_what_a_body_wrote_and_its_completion_are_committed_together(postgres: PostgresServer, engine: Engine) -> None:
     events: list[Any] = []
     engine.on("node", events.append)
     run = engine.run(Pay(table=TABLE))
@@ -98,7 +98,7 @@ class EndsItself(Workflow):
             ctx.db.execute(self.how)
 
 
-def test_what_a_body_wrote_that_raises_is_undone(postgres: PostgresServer, engine: Engine) -> None:  # noqa: F811
+def test_what_a_body_wrote_that_raises_is_undone(postgres: PostgresServer, engine: Engine) -> None:
     run = engine.run(Raises(), check=False)
     assert (run.status, rows(postgres, run)) == ("FAILED", [])
     assert [line.message for line in run.logs()] == ["about to fail"]
@@ -116,7 +116,7 @@ def test_what_a_body_wrote_that_raises_is_undone(postgres: PostgresServer, engin
     ],
 )
 def test_a_transaction_that_cannot_be_committed_fails_its_node(
-    postgres: PostgresServer,  # noqa: F811
+    postgres: PostgresServer,
     engine: Engine,
     how: str,
     told: str,
@@ -141,7 +141,7 @@ class Savepoint(Workflow):
             pass
 
 
-def test_a_part_of_a_transaction_may_be_undone_alone(postgres: PostgresServer, engine: Engine) -> None:  # noqa: F811
+def test_a_part_of_a_transaction_may_be_undone_alone(postgres: PostgresServer, engine: Engine) -> None:
     assert rows(postgres, engine.run(Savepoint())) == ["written"]
 
 
@@ -157,7 +157,7 @@ class Waits(Workflow):
             assert go_on.wait(30)
 
 
-def test_a_fenced_body_writes_nothing(postgres: PostgresServer, url: str, engine: Engine) -> None:  # noqa: F811
+def test_a_fenced_body_writes_nothing(postgres: PostgresServer, url: str, engine: Engine) -> None:
     begun.clear()
     go_on.clear()
     run = engine.start(Waits())
@@ -193,20 +193,20 @@ SLEEPERS = (
 )
 
 
-def nobody_sleeps(postgres: PostgresServer) -> None:  # noqa: F811
+def nobody_sleeps(postgres: PostgresServer) -> None:
     give_up_at = time.monotonic() + 30
     while postgres.execute(SLEEPERS) != [(0,)]:
         assert time.monotonic() < give_up_at, "its statement still runs on the server"
         time.sleep(0.05)
 
 
-def test_a_time_out_cancels_what_the_server_does(postgres: PostgresServer, engine: Engine) -> None:  # noqa: F811
+def test_a_time_out_cancels_what_the_server_does(postgres: PostgresServer, engine: Engine) -> None:
     run = engine.run(Sleeps(), check=False)
     assert (attempts(run, "pay"), rows(postgres, run)) == (["TIMED_OUT"], [])
     nobody_sleeps(postgres)
 
 
-def test_cancelling_a_run_cancels_what_the_server_does(postgres: PostgresServer, engine: Engine) -> None:  # noqa: F811
+def test_cancelling_a_run_cancels_what_the_server_does(postgres: PostgresServer, engine: Engine) -> None:
     begun.clear()
     run = engine.start(SleepsLong())
     assert begun.wait(30)
@@ -218,7 +218,7 @@ def test_cancelling_a_run_cancels_what_the_server_does(postgres: PostgresServer,
 
 @pytest.mark.parametrize("cut", ["request", "reply"])
 def test_a_commit_whose_answer_is_lost_is_looked_up_and_never_sent_again(
-    postgres: PostgresServer,  # noqa: F811
+    postgres: PostgresServer,
     url: str,
     cut: str,
 ) -> None:
@@ -259,7 +259,7 @@ def name_of(place: str) -> str:
     return f"killed.{place.replace(' ', '.')}"
 
 
-def test_a_worker_killed_anywhere_leaves_each_row_once(postgres: PostgresServer) -> None:  # noqa: F811
+def test_a_worker_killed_anywhere_leaves_each_row_once(postgres: PostgresServer) -> None:
     urls = {place: postgres.new_url() for place in PLACES}
     children = {}
     for place, url in urls.items():
