@@ -21,6 +21,7 @@ from .documents import documents
 from .fleet import fleet
 from .floors import bare_commits
 from .held import claims_beside_held_runs, lists_among_stored_runs
+from .http import on_http
 from .pipelines import pipelines
 from .postgres import postgres
 from .processes import SMALLEST
@@ -306,4 +307,5 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "postgres": postgres,
     "redis": on_redis,
     "fleet": fleet,
+    "http": on_http,
 }

@@ -57,7 +57,7 @@ def test_a_run_survives_a_worker_killed_at_any_of_its_commits(
     for number in itertools.count(1):
         ledger = f"{tmp_path}/ledger-{number}"
         place = ("before", "after")[number % 2] if when == "alternating" else when
-        child = start_child(work.run_and_die, store.url, shape, ledger, number, place, lease_seconds=0.5)
+        child = start_child(work.run_and_die, store.url, shape, ledger, number, place, lease_seconds=1.5)
         child.join(60)
         died += child.exitcode == -signal.SIGKILL
         finish(store.url, shape, ledger, **TRUSTED)
@@ -108,7 +108,7 @@ def test_a_poor_line_loses_nothing_and_does_nothing_twice(
         return CUT if drawn < cut else 0.02 if drawn < cut + slow else 0.0
 
     try:
-        with Engine(store.url.replace(f":{postgres.port}/", f":{proxy.port}/"), lease_seconds=5) as engine:
+        with Engine(store.url.replace(f":{postgres.port}/", f":{proxy.port}/"), lease_seconds=60) as engine:
             for trickle, (requests, replies) in (
                 (0, ((0.05, 0.0), (0.0, 0.0))),
                 (0, ((0.0, 0.0), (0.05, 0.0))),

@@ -35,7 +35,7 @@ def token(serving: Serving) -> str:
 
 
 QUICK = settings(
-    max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
+    max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
 )
 
 

@@ -67,6 +67,7 @@ class Serving:
             proxy_headers=False,  # who asks is told by the connection, never by a header
             server_header=False,
             timeout_graceful_shutdown=CLOSE_SECONDS,
+            timeout_keep_alive=30,
             h11_max_incomplete_event_size=64 * 1024,
             ws="none",
         )
@@ -119,7 +120,8 @@ def check_bind(store: Store, host: str) -> None:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family)
+    # asyncio turns Nagle's delay off only for what says that it is TCP; with it every answer takes 40 ms longer.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))

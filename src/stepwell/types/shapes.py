@@ -113,7 +113,8 @@ def _scalar(annotation: Any) -> Shape:
         return _not_json(value, path) if isinstance(value, float) else ()
 
     def fits(value: Any) -> bool:
-        return isinstance(value, types) and (types[0] is bool or not isinstance(value, bool))
+        kind = type(value)
+        return kind in types or (kind is not bool and isinstance(value, types))
 
     return Shape(text, problems, fits)
 

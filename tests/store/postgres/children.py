@@ -1,4 +1,4 @@
-"""Worker processes for tests: `python -m tests.store.postgres.children URL`, until the standard input ends."""
+"""Worker processes for tests: `python -m tests.store.postgres.children URL LEASE`, until the standard input ends."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ class Noted(Workflow):
 
 
 if __name__ == "__main__":
-    with Engine(sys.argv[1], workflows=[Noted], lease_seconds=LEASE_SECONDS):
+    with Engine(sys.argv[1], workflows=[Noted], lease_seconds=float(sys.argv[2])):
         print("ready", flush=True)
         sys.stdin.read()

@@ -14,13 +14,13 @@ from stepwell.store import reader
 from stepwell.testing.audit import audit
 from tests.postgres_server import ROOT, PostgresServer, postgres  # noqa: F401
 from tests.runner.ledger import counted, noted
-from tests.store.postgres.children import Noted
+from tests.store.postgres.children import LEASE_SECONDS, Noted
 from tests.store.postgres.sizes import size
 
 
 @contextmanager
-def worker(url: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "tests.store.postgres.children", url]
+def worker(url: str, lease: float = LEASE_SECONDS) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "tests.store.postgres.children", url, str(lease)]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         assert child.stdout is not None
@@ -51,7 +51,7 @@ def test_four_processes_share_the_work_without_a_deadlock(postgres: PostgresServ
     url, ledger = postgres.new_url(), str(tmp_path / "ledger")
     with Engine(url, runner=None, workflows=[Noted]) as engine, ExitStack() as stack:
         for _ in range(4):
-            stack.enter_context(worker(url))
+            stack.enter_context(worker(url, 60.0))  # nobody is to be taken for dead
         runs = list(engine.start_many(Noted(ledger=ledger) for _ in range(size(100, 1_000))))
         for run in runs:
             run.wait(60)
@@ -87,7 +87,7 @@ def test_a_run_that_is_started_elsewhere_begins_at_once(postgres: PostgresServer
         time.sleep(1.5)
         begun = time.monotonic()
         engine.start(Noted(ledger=ledger)).wait(30)
-        assert time.monotonic() - begun < 1.0, "it was found by polling, or late"
+        assert time.monotonic() - begun < 3.0, "it was found by polling, every five seconds"
 
 
 def test_a_server_that_crashes_loses_nothing(tmp_path: Path) -> None:

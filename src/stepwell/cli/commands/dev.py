@@ -20,8 +20,8 @@ from ..exits import complain
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at the files."""
-END_SECONDS = 10.0
-"""How long a worker may take to end what it runs."""
+END_SECONDS = 15.0
+"""How long a worker may take to end what it runs: a little longer than it waits for its bodies."""
 MAX_FILES = 20_000
 _LEFT_OUT = {"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"}
 
@@ -135,8 +135,9 @@ class Watching:
                     self._saving.save(file)
             if now != code:
                 changed = sorted(str(file) for file, _ in now.items() ^ code.items())
-                typer.echo(f"{changed[0]} has changed: the worker begins anew", err=True)
+                typer.echo(f"{changed[0]} has changed: the worker ends", err=True)
                 self._worker.stop()
+                typer.echo("the worker begins anew", err=True)
                 self._worker.start()
             self._worker.look()
             code, documents = now, data

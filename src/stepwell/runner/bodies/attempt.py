@@ -40,6 +40,9 @@ MAX_OUTCOME = 16 * 1024 * 1024
 _DATA = frozenset({type(None), bool, int, float, str, list, dict})
 """What bodies mostly return: asking whether it is a coroutine takes longer than some bodies."""
 
+_DATA_ALONE = frozenset({type(None), bool, int, str})
+"""What has nothing in it that would have to be converted."""
+
 FrozenAt = Callable[[RunId], float | None]
 """Finds out when the graph of a run was frozen, in seconds since 1970. Asked only when somebody must be told."""
 Pause = Callable[[RunId, str], None]
@@ -276,13 +279,13 @@ def kept_output(result: object, node: str, host: Host, returns: Shape | None = N
 
 def _encoded(result: Any, node: str, returns: Shape | None) -> bytes:
     try:
-        if returns is None:
-            return encoded_by_type(result)
-        if returns.codec is not None:
-            return encode(returns.codec.encode(result))
-        if returns.fits(result):
-            return encoded_by_type(result)
-        raise Misfit(returns.misfits(result))
+        if returns is not None:
+            if returns.codec is not None:
+                return encode(returns.codec.encode(result))
+            if not returns.fits(result):
+                raise Misfit(returns.misfits(result))
+        # Most outputs are plain JSON; `encoded_by_type` does the same, a call later.
+        return encode(result) if type(result) in _DATA_ALONE else encoded_by_type(result)
     except Misfit as misfit:
         first, *others = misfit.problems
         more = f", and {len(others)} more: {'; '.join(each.below('$') for each in others[:10])}" if others else ""

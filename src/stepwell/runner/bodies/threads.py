@@ -65,6 +65,11 @@ class BodyThreads:
         """Whether some body is ready."""
         return bool(self._ready)
 
+    @property
+    def count_waiting(self) -> int:
+        """How many are ready and have not begun."""
+        return len(self._ready)
+
     def add(self, items: list[Held]) -> None:
         """These are ready; `begin` should follow."""
         self._ready.extend(items)

@@ -69,14 +69,15 @@ class Driving:
 
     def _wait(self, over: Callable[[], bool], deadline: float) -> None:
         """What was claimed ahead meanwhile, and stands behind a body that takes long, is given back for others to take."""
-        settled, since = -1, 0.0
+        moved, since = (-1, -1), 0.0
         while True:
             with self._lock:
                 if over() or time.monotonic() >= deadline:
                     return
                 self._quiet.wait(min(LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
-                if self._scheduler.counters.settled != settled or not self._bodies.waiting:
-                    settled, since = self._scheduler.counters.settled, time.monotonic()
+                now_at = (self._scheduler.counters.settled, self._bodies.count_waiting)
+                if now_at != moved or not self._bodies.waiting:
+                    moved, since = now_at, time.monotonic()
             if time.monotonic() - since >= STUCK_SECONDS:
                 self._give_back_waiting()
             self._tell_others()

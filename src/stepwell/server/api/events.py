@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 from starlette.requests import Request
 
 from ...clock import SECOND
+from ...codec import text
 from ...ids import RunId
 from ...model import JournalRow, ListJournal, RunRow
 from ...model.lines import LOG
@@ -23,7 +24,7 @@ from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
 from ..streams.feed import AT_ONCE, SLACK, Watcher, changed_since
-from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, event, stream
+from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, event, stream, written_event
 from .nodes import journal_entry
 
 routes = Routes("events")
@@ -170,7 +171,7 @@ async def _all_events(service: Service, since: int | None, visitor: Visitor) -> 
                 yield event("reset", {}, cursor)
             else:
                 for row in found:
-                    yield event("run", _run(row), cursor)
+                    yield written_event("run", _written(service, row), cursor)
         while not watcher.closed:
             cursor = service.store.now()
             rows, dropped = watcher.take()
@@ -178,11 +179,20 @@ async def _all_events(service: Service, since: int | None, visitor: Visitor) -> 
                 yield event("reset", {}, cursor)
             for each in rows:
                 if isinstance(each, RunRow):
-                    yield event("run", _run(each), cursor)
+                    yield written_event("run", _written(service, each), cursor)
             if not rows and not await watcher.wait(HEARTBEAT_SECONDS):
                 if not await visitor.may_stay():
                     return
                 yield HEARTBEAT
+
+
+def _written(service: Service, row: RunRow) -> str:
+    """Every stream tells the same of a run."""
+    key = row.id, row.created_at, row.seq
+    found = service.feed.written.get(key)
+    if found is None:
+        found = service.feed.written[key] = text(_run(row))
+    return found
 
 
 def _run(row: RunRow) -> dict[str, Any]:

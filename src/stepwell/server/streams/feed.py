@@ -93,6 +93,8 @@ class Feed:
         """Of every run that somebody follows: the last entry of its journal that was read."""
         self._seen: Recent[RunId, tuple[int, int]] = Recent(100_000)
         """Of runs in general: how they stood when they were last told, (created at, seq)."""
+        self.written: Recent[tuple[RunId, int, int], str] = Recent(2_000)
+        """How runs stand, as it was told last: written once for all streams."""
         self._ended_since = 0
         self._poked = threading.Event()
         self._thread: threading.Thread | None = None

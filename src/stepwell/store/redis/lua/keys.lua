@@ -9,7 +9,8 @@
 --   unfinished          hash   workflow NUL target NUL digest -> how many runs that have not ended
 --   lanes, lane_texts   hash and list: queue NUL body NUL careful -> number, and back
 --
---   run:row:R           hash   `cell` (counts and times, packed), `ready` (lane, count)*, and texts
+--   run:row:R           hash   `cell` (counts and times, packed), `ready` (lane, count)*, and texts; `derived`: how far the opening of its
+--                              gate is; `fenced`: where the sweep of a cancelled run goes on
 --   run:nodes:R         string 13 bytes a node: status and flags, attempts, parents to wait for, parents not skipped
 --   run:rare:R          hash   node -> failures, losses, postponements, generation, due time, reason; of those that have any
 --   run:ready:L:R       set    (rank, node) of READY nodes in lane L; lane 2n + 1 has the suspect nodes of lane 2n
