@@ -425,7 +425,7 @@ class World:
 
     def _lose_hints(self, worker: Worker) -> None:
         ready = worker.scheduler.claims.ready
-        ready.by_pool.clear()
+        ready.by_pool.update({pool: type(queue)() for pool, queue in ready.by_pool.items()})
         ready.pools.clear()
         ready.windows.clear()
 

@@ -6,7 +6,7 @@ asked for is drained, until something says that there may be more.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...ids import RunId
@@ -26,7 +26,7 @@ class ReadyRuns:
     def __init__(self, queues: frozenset[str] | None, pressure: Pressure) -> None:
         self.queues = queues
         """The queues it takes nodes from; None: all."""
-        self.by_pool: defaultdict[str, RunQueue] = defaultdict(RunQueue)
+        self.by_pool = {pool: RunQueue() for pools in POOLS.values() for pool in pools}
         """The runs that may have READY nodes, by pool."""
         self.pools: set[str] = set()
         """Those in which there is one."""
