@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.postgres_server import postgres
 
 __all__ = ["postgres"]
 
-settings.register_profile("same", derandomize=True, database=None)
+# A busy machine is slow, which says nothing about what is tested.
+settings.register_profile(
+    "same", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("default" if os.environ.get("STEPWELL_EXPLORE") else "same")
