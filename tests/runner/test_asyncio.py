@@ -455,6 +455,8 @@ def test_a_program_that_is_interrupted_ends_and_leaves_its_run_to_the_next(tmp_p
 import asyncio, os, signal
 from stepwell import Engine, Workflow, step
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background ignores it
+
 class Slow(Workflow):
     @step
     async def one(self) -> None:

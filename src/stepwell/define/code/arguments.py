@@ -23,12 +23,13 @@ class Arguments:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._address = address_of(function)
-        parameters = inspect.signature(function).parameters.values()
+        builtin = inspect.isbuiltin(function)  # what such a function says of itself is often not how it can be called
+        parameters = () if builtin else tuple(inspect.signature(function).parameters.values())
         named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
         self._names = tuple(each.name for each in named)
         self._required = tuple(each.name for each in named if each.default is each.empty)
         self._by_position = next((each.name for each in parameters if each.kind is each.POSITIONAL_ONLY), None)
-        self._takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
+        self._takes_any = builtin or any(each.kind is each.VAR_KEYWORD for each in parameters)
         self._problems: dict[str, str] = {}
         self._shapes: Mapping[str, Shape] = shapes_of(function, (*self._names, "return"), self._problems.__setitem__)
         self._right: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()

@@ -274,18 +274,13 @@ def _id_of(unit: Unit) -> str:
 def results_of(run: Run) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
     """What the nodes of a run made, and what failed, by the name of the node."""
     outputs = run.outputs
-    graph = run.graph
-    made = {
-        graph.nodes[node].name: output["made"]
-        for node, output in outputs.items()
-        if isinstance(output, dict) and "made" in output
-    }
+    made = {name: output["made"] for name, output in outputs.items() if isinstance(output, dict) and "made" in output}
     failed: dict[str, tuple[str, str]] = {}
     for output in outputs.values():
         if isinstance(output, dict) and "many" in output:
             made |= output["many"]
             failed |= {name: (kind, told) for name, (kind, told) in output["failed"].items()}
-    if len(outputs) < len(graph):
+    if len(outputs) < len(run.graph):
         for view in run.nodes():
             if view.status in (NodeStatus.FAILED, NodeStatus.INTERRUPTED):
                 error = view.error
