@@ -115,8 +115,9 @@ class Watcher:
         self.pass_on()
 
     def _scan(self, scanner: Scanner) -> None:
+        mark = scanner.pipeline.store.files.change_mark()  # before: what others write meanwhile may not be in the scan
         self._tell(scanner.scan())
-        self._marks[id(scanner)] = scanner.pipeline.store.files.change_mark()
+        self._marks[id(scanner)] = mark
 
     def _reload(self, reloader: Reloader) -> bool:
         try:
