@@ -615,7 +615,7 @@ def change(row: NodeRow, status: NodeStatus, reason: str | None, fresh: bool = F
 
 
 SameAsMemory.TestCase.settings = settings(
-    max_examples=100,
+    max_examples=50,
     stateful_step_count=50,
     deadline=None,
     print_blob=True,
