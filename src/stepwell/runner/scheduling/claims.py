@@ -11,7 +11,7 @@ from ..bodies.held import RunFacts
 from ..bodies.run_queue import first_of
 from .backpressure import KINDS
 from .batches import ClaimScope, CommitBatch, Limits, Window
-from .ready_runs import POOLS, ReadyRuns
+from .ready_pools import POOLS, ReadyPools
 from .rejected_ops import Apart
 from .slots import Slots
 from .suspects import Suspects
@@ -28,7 +28,7 @@ class Claims:
         worker: WorkerId,
         new_claim_id: Callable[[], ClaimId],
         limits: Limits,
-        ready: ReadyRuns,
+        ready: ReadyPools,
         takes: StoreLimits,
     ) -> None:
         self.facts: dict[RunId, RunFacts] = {}

@@ -43,7 +43,7 @@ from .backpressure import KINDS, Pressure, RunPressure
 from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission
 from .claims import Claims
 from .counters import Counters
-from .ready_runs import POOLS, ReadyRuns
+from .ready_pools import POOLS, ReadyPools
 from .rejected_ops import FIRST_PAUSE, Isolation, Rejected, in_words
 
 
@@ -63,7 +63,7 @@ class Scheduler:
         """How much its store takes at once."""
         self.limits = limits
         self.pressure = Pressure()
-        self.claims = Claims(worker, new_claim_id, limits, ReadyRuns(queues, self.pressure), self._takes)
+        self.claims = Claims(worker, new_claim_id, limits, ReadyPools(queues, self.pressure), self._takes)
         self._ready, self._slots, self._suspects = self.claims.ready, self.claims.slots, self.claims.suspects
         self.facts = self.claims.facts
         self.held: dict[AttemptId, Held] = {}

@@ -20,7 +20,7 @@ POOLS = {kind: (f"{kind}!", kind) for kind in KINDS}
 """Of each kind of body. Careful ones come first: while others are claimed ahead no slot would ever be free for them."""
 
 
-class ReadyRuns:
+class ReadyPools:
     """Where a worker that takes nodes from these queues has to look."""
 
     def __init__(self, queues: frozenset[str] | None, pressure: Pressure) -> None:
