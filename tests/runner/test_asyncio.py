@@ -17,7 +17,19 @@ from typing import Any
 
 import pytest
 
-from stepwell import Builder, Context, Engine, InputError, Retry, RunFailed, RunStillActive, Workflow, step, task
+from stepwell import (
+    Builder,
+    Context,
+    Engine,
+    InputError,
+    Retry,
+    RunFailed,
+    RunStillActive,
+    Trigger,
+    Workflow,
+    step,
+    task,
+)
 from stepwell.errors import EngineClosed, RunNotFound
 from stepwell.runner.aio.engine import AsyncEngine
 from stepwell.runner.aio.run import AsyncRun
@@ -136,6 +148,26 @@ def test_a_run_that_fails_raises_and_can_be_steered(opened: Open) -> None:
             assert (await (await forked).diff(await engine.get(forked.id))) is not None
 
     run_main(main())
+
+
+def test_runs_are_compared_shown_and_started_by_triggers(opened: Open, capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        async with opened(workflows=[Order]) as engine:
+            runs = await engine.start_many([Order(order_id=1), Order(order_id=2)])
+            assert [await engine.wait(run.id, SECONDS) for run in runs] == ["COMPLETED"] * 2
+            assert not (await engine.compare(runs[0], runs[1].id)).same_outputs
+            await runs[0].show()
+            stored = await engine.triggers.add(
+                Trigger("daily", Order, every=86_400, input={"order_id": 3}), paused=True
+            )
+            assert (stored.name, [each.name for each in await engine.triggers.all()]) == ("daily", ["daily"])
+            assert not (await engine.triggers.resume("daily")).paused
+            fired = await engine.get(await engine.triggers.fire("daily", key="now"))
+            assert await (await fired).output("ship") == "shipped 3"
+            await engine.triggers.remove("daily")
+
+    run_main(main())
+    assert "validate" in capsys.readouterr().out
 
 
 def test_async_bodies_run_on_the_loop_of_the_application(opened: Open) -> None:

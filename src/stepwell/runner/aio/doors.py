@@ -55,11 +55,12 @@ class HasDoors(Protocol[Behind_co]):
 
 
 def door(method: Callable[Concatenate[Behind, P], T]) -> Callable[Concatenate[Any, P], Awaited[T]]:
-    """A method that is awaited, made from one that waits."""
+    """A method that is awaited, made from one that waits; what is behind it may have its own of that name."""
 
     @functools.wraps(method)
     async def awaited(self: HasDoors[Behind], /, *args: P.args, **keywords: P.kwargs) -> T:
-        return await self._pool.call(method, self.sync, *args, **keywords)
+        found: T = await self._pool.call(getattr(self.sync, method.__name__), *args, **keywords)
+        return found
 
     return awaited
 
