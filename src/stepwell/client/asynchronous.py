@@ -10,8 +10,10 @@ from ..ids import RunId
 from ..kernel.comparing import Comparison
 from ..model import RunStatus
 from ..runner import Run
-from ..runner.aio.doors import Pool, door
+from ..runner.aio.doors import door
+from ..runner.aio.engine import THREADS
 from ..runner.aio.giving import giving_a_page, giving_a_run, giving_runs, starting_and_waiting
+from ..runner.aio.pool import Pool
 from ..runner.aio.run import AsyncRun, behind
 from ..runner.aio.triggers import AsyncTriggers
 from ..words import offered
@@ -32,7 +34,7 @@ class AsyncClient:
 
     def __init__(self, client: Client) -> None:
         self.sync = client
-        self._pool = Pool()
+        self._pool = Pool(THREADS, "stepwell-client")
 
     def __repr__(self) -> str:
         return repr(self.sync).replace("<Client", "<AsyncClient", 1)

@@ -17,8 +17,9 @@ from .. import checking
 from ..engine import Engine
 from ..run import Run
 from ..worker.metrics import EngineMetrics
-from .doors import Pool, door
+from .doors import door
 from .giving import giving_a_page, giving_a_run, giving_runs, starting_and_waiting
+from .pool import Pool
 from .run import AsyncRun, behind
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+THREADS = 8
+"""Calls at once; what many of them commit at the same time goes into one commit."""
 CANCELLED_SECONDS = 5.0
 """How long closing waits for async bodies that were cancelled: one may do what it likes with that."""
 
@@ -56,7 +59,8 @@ class AsyncEngine:
         """On the loop that async bodies are to run on."""
         self.sync = engine
         self._bodies = engine.use_loop(asyncio.get_running_loop())
-        self._pool = Pool()
+        self._pool = Pool(THREADS, "stepwell-async")
+        engine.waiting.use_loop()
         self._closing: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:

@@ -9,7 +9,8 @@ from typing import Any, Concatenate, ParamSpec
 from ..checking import checked_limit
 from ..listing import Runs
 from ..run import Run
-from .doors import Awaited, Pool
+from .doors import Awaited
+from .pool import Pool
 from .run import AsyncRun
 
 P = ParamSpec("P")

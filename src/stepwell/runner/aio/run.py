@@ -16,7 +16,8 @@ from ...model import RunStatus
 from ...model.origin import Origin
 from ...words import offered
 from ..run import Run
-from .doors import Awaited, Pool, door, reading
+from .doors import Awaited, door, reading
+from .pool import Pool
 
 P = ParamSpec("P")
 Output = TypeVar("Output")

@@ -6,7 +6,8 @@ from typing import Any
 
 from ...triggers.book import Triggers
 from ...words import offered
-from .doors import Pool, door
+from .doors import door
+from .pool import Pool
 
 
 class AsyncTriggers:
