@@ -3,6 +3,8 @@
 BIN := .venv/bin
 # One file's tests stay together in one process, so that what a file starts is not started twice.
 PYTEST_ARGS ?= -n 2 --dist loadfile
+# Tests start thousands of processes, which would each compile what they import where nothing is to be written.
+COMPILE := $(BIN)/python -m compileall -q src tests examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run test quick lint docs users bench load chaos prove valkey explore mutate clean
@@ -17,10 +19,12 @@ run: ## Run the example workflow
 
 test: lint ## Run every check and every test (PYTEST_ARGS='-n 0 -k fence' for some)
 	@echo '== tests'
+	@$(COMPILE)
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 quick: lint ## Run every check and the tests that say most, within a minute
 	@echo '== tests that say most'
+	@$(COMPILE)
 	$(BIN)/pytest $(PYTEST_ARGS) @tests/quick.txt
 
 lint: ## Run the checks alone: style, format, types, import rules
