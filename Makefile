@@ -54,6 +54,7 @@ bench: ## Run the benchmarks
 load: ## Run what is too large for every day, and measure it
 	@scripts/setup dev
 	$(BIN)/python -m tests.load
+	STEPWELL_FULL_SIZE=1 $(BIN)/pytest -n 0 -m full_size
 
 chaos: ## Break a fleet of Celery workers in every way for a while (MINUTES=10), and judge it (CHAOS_ARGS='--broker Redis')
 	@scripts/setup dev
