@@ -1,7 +1,7 @@
 """How large things are in tests which show that a cost grows with the size of a graph and no faster.
 
 A fifth of what is promised shows it every day; `make load` runs these tests, which are marked `full_size`, at full size.
-Limits shrink as the sizes do, so that what grows faster misses them at both; they are of processor time, which others do not take.
+Limits shrink as the sizes do, so that what grows faster misses them at both. They are of processor time, which is not others'.
 """
 
 from __future__ import annotations
