@@ -165,8 +165,6 @@ end
 
 local function refused(reason, detail) return {'refused', reason, detail or ''} end
 
-local add_graph, add_edges
-
 do
 
 -- One more child of a node. Children come in order, so one that is not larger than the last was there before, when a graph
@@ -216,7 +214,7 @@ local function edges_text(child, count) return int(child) .. ' ' .. int(count) e
 
 local function edges_are_there(graph, child, count) return count > 0 and graph.edges == edges_text(child, count) end
 
-add_edges = function(op)
+ops.add_edges = function(op)
   local graph = get_graph(op.digest)
   if not graph or graph.loaded ~= op.child then return end
   for_adding(graph)
@@ -242,7 +240,7 @@ local function new_graph(op)
   return graph
 end
 
-add_graph = function(op)
+ops.add_graph = function(op)
   local graph = get_graph(op.digest)
   if op.start > (graph and graph.loaded or 0) then
     return refused('incomplete', 'the nodes before ' .. int(op.start) .. ' are not there yet')
@@ -324,6 +322,8 @@ local function write_graph(graph)
   send_many('HSET', graph_key('children', graph.digest), more)
 end
 
+do
+
 -- Write what is pending of a graph in its turn, before a command that takes a part of it away.
 local function write_graph_now(graph)
   local pending = {}
@@ -335,7 +335,7 @@ local function write_graph_now(graph)
   later(function() write_graph(pending) end)
 end
 
-local function delete_graph(op)
+ops.delete_graph = function(op)
   local graph = get_graph(op.digest)
   if not graph then return {'deleted', 1} end
   if graph.uses > 0 then return refused('status', 'in use') end
@@ -355,4 +355,6 @@ local function delete_graph(op)
   graph.loaded, graph.changed = left, true
   later('LTRIM', graph_key('ids', op.digest), '0', int(left - 1))
   return {'deleted', 0}
+end
+
 end

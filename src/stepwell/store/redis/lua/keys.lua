@@ -1,13 +1,15 @@
 -- Keys. All begin with `{namespace}:`, so that a batch stays in one slot. Nothing has a time to live: keys would expire one
 -- by one and leave indexes that point nowhere. `run` is a number, counted up when a run is admitted and never used again.
 --
---   marker              what tells this store from every other under this name: version of this layout, and a random text
---   counters            hash   runs, graphs, claims, lanes so far; when somebody last swept; how many runs are stopping, releasing
+--   marker              hash   what every call looks at, in one command. `marker` tells this store from every other under this name: version
+--                              of this layout, and a random text. Counters: runs, graphs, claims, lanes so far; when somebody last swept;
+--                              how many runs are stopping, releasing. `lane:` queue NUL body NUL careful -> number of the lane;
+--                              `lease:` worker -> until when
 --   runs                hash   id of a run -> run
 --   keys                hash   workflow NUL idempotency key -> run
 --   all_runs            set    run (6 bytes)
 --   unfinished          hash   workflow NUL target NUL digest -> how many runs that have not ended
---   lanes, lane_texts   hash and list: queue NUL body NUL careful -> number, and back
+--   lane_texts          list   number of a lane -> its text
 --
 --   run:row:R           hash   `cell` (counts and times, packed), `ready` (lane, count)*, and texts; `derived`: how far the opening of its
 --                              gate is; `fenced`: where the sweep of a cancelled run goes on
@@ -29,8 +31,9 @@
 --   graph:ids:D         list   ids of nodes
 --   unused_graphs       set    digests that no run has or had
 --
---   claim:C             string when, by whom, how many of it run, and (run, node, number) for each ordinal
---   worker:W            hash   lease;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
+--   claim:C             string when, by whom, how many of it run (of one that was granted a single node: ran at first), and for each
+--                              ordinal (run, node, number of the attempt, its place among all attempts of the run)
+--   worker:W            hash   when it was renewed, and the rest of its row;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
 --   lane:L:D NUL workflow   set   (urgency, run) of runs with READY nodes behind an open gate
 --   leases, due, deadlines, held, cancelling   set   (time, worker or run): what a sweep looks for
 --   ended               set    (time, run) of runs that ended: the oldest are forgotten first

@@ -161,15 +161,15 @@ end
 
 -- What nearly all settlements are, a completion with nothing but an output behind an open gate, done on the bytes of the rows.
 -- Whether it was one.
+-- The attempt need not be read: the node runs and its latest attempt is this one, so it is RUNNING, and its claim has all
+-- that is kept of it.
 local function accept_plain(op, run, i, number, name)
-  local value = run.values[name]
-  if not op.plain or run.stopping or run.gate ~= G.OPEN or not value or run.attempts[name] ~= nil or run.nodes[i] then return false end
+  if not op.plain or run.stopping or run.gate ~= G.OPEN or run.attempts[name] ~= nil or run.nodes[i] then return false end
   local text, at = node_at(run, i)
-  if byte(value) ~= A.RUNNING or byte(text, at) ~= N.RUNNING or is_removed(run, i) then return false end
+  if byte(text, at) ~= N.RUNNING or sub(text, at + 1, at + 4) ~= sub(name, 5) or is_removed(run, i) then return false end
   local output = op.output
   keep_blob(run, output)
-  run.values[name] = char(A.COMPLETED, output and 1 or 0) .. sub(value, 3, 8) .. pack('>I7', now + 1)
-    .. sub(value, 16, 16 + byte(value, 16)) .. (output and pack('>I4', #output) .. output or '')
+  run.values[name] = completed_value(op.ordinal, op.claim, output)
   run.values_touched[name] = true
   run.cells[i] = char(N.COMPLETED) .. sub(text, at + 1, at + 12)
   run.touched[i], run.changed = true, true
@@ -196,7 +196,8 @@ local function find_all(ops)
         of = {{}, {}}
         of_run[run] = of
       end
-      of[1][#of[1] + 1], of[2][#of[2] + 1] = i, names[k]
+      of[1][#of[1] + 1] = i
+      if not ops[k].plain then of[2][#of[2] + 1] = names[k] end
     end
   end
   for run, of in pairs(of_run) do

@@ -141,8 +141,8 @@ local SHARED_LINES = {effect = true, payload = true, checkpoint = true}
 
 lines_of = function(attempt)
   local set = index('run:line_index:' .. attempt.run.name)
-  local prefix = pack('>I4', attempt.place)
-  return first_of(set, 100000, prefix, pack('>I4', attempt.place + 1))
+  local place = place_of(attempt)
+  return first_of(set, 100000, pack('>I4', place), pack('>I4', place + 1))
 end
 
 local function line_value(run, name) return run.lines[name] or call('HGET', run_key('lines', run), name) end
@@ -162,7 +162,6 @@ local function copy_blob(from, to, reference)
 end
 
 local function share_one(run, node, theirs, claim, ordinal)
-  set_claim_cell(claim, ordinal, pack('>I6I4I4', run.number, node.i, 1))
   local ours = new_attempt(run, claim, ordinal, node.i, 1)
   ours.status, ours.ended, ours.output, ours.outcome = A.COMPLETED, theirs.ended, theirs.output, theirs.outcome
   ours.worker, ours.started = theirs.worker or get_claim(theirs.claim).worker, started_of(theirs)
