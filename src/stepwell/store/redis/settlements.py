@@ -33,9 +33,7 @@ _ACCEPTED, _FENCED = ord("a"), ord("f")
 _SETTLEMENT = struct.Struct(">?HBB")
 _COMPLETED, _NODE_COMPLETED = AttemptStatus.COMPLETED, NodeStatus.COMPLETED
 _COMPLETED_CODE, _NODE_COMPLETED_CODE = ATTEMPT_CODE[_COMPLETED], NODE_CODE[_NODE_COMPLETED]
-_PLAIN_REST = (None, None, None, False, ())
-"""Of a settlement: no error, outcome, delay, postponement or lines."""
-_STEP_HEAD = struct.Struct(">HIB")
+_RUNNING, _OPEN = RunStatus.RUNNING, GateState.OPEN
 _STEP = struct.Struct(">QIIQIIIBI")
 _LONGEST_CLAIM = 255
 
@@ -45,36 +43,39 @@ def encode_step(batch: Sequence[Op]) -> tuple[bytes, bytes] | None:
     if len(batch) != 2:
         return None
     done, claim = batch
-    if type(done) is not Settle or type(claim) is not Claim or claim.serves is not None:
+    if type(done) is not Settle or type(claim) is not Claim:
         return None
-    if len(claim.runs) != 1 or len(claim.lanes) != 1 or done[4:] != _PLAIN_REST:
-        return None
-    attempt, status, node, output = done[:4]
+    attempt, status, node, output, error, outcome, _, _, lines = done
+    claim_id, worker_id, lanes, runs, serves = claim
     if status is not _COMPLETED or node is not _NODE_COMPLETED or output is None or is_large(output):
         return None
+    if error is not None or outcome is not None or lines or serves is not None or len(runs) != 1 or len(lanes) != 1:
+        return None
     name, ordinal = split_attempt_id(attempt)
-    ((lane, limit),) = claim.lanes
+    ((lane, limit),) = lanes
     if not name or lane.suspect or limit < 1:
         return None
-    settled, asked = pack_id(name), pack_id(claim.claim_id)
-    worker, queue, run = claim.worker.encode(), lane_text(lane).encode(), claim.runs[0].encode()
-    if len(settled) > _LONGEST_CLAIM or len(asked) > _LONGEST_CLAIM:
+    settled, asked, worker = pack_id(name), pack_id(claim_id), worker_id.encode()
+    queue, run = lane_text(lane).encode(), runs[0].encode()
+    sizes = len(settled), len(asked), len(worker), len(queue), len(run)
+    if sizes[0] > _LONGEST_CLAIM or sizes[1] > _LONGEST_CLAIM:
         return None
-    head = _STEP_HEAD.pack(ordinal, limit, len(settled))
-    sizes = len(asked).to_bytes(1, "big"), len(worker).to_bytes(2, "big"), len(queue).to_bytes(2, "big")
-    packed = (head, settled, sizes[0], asked, sizes[1], worker, sizes[2], queue, len(run).to_bytes(2, "big"), run)
-    return b"".join(packed), output
+    packed = struct.pack(
+        f">HIB{sizes[0]}sB{sizes[1]}sH{sizes[2]}sH{sizes[3]}sH{sizes[4]}s",
+        *(ordinal, limit, sizes[0], settled, sizes[1], asked, sizes[2], worker, sizes[3], queue, sizes[4], run),
+    )
+    return packed, output
 
 
 def decode_step(batch: Sequence[Op], found: bytes) -> Answer:
     """The answer to a step that was as usual."""
     now, open_, active, seq, child, number, heals, needs, index = _STEP.unpack(found)
-    claim = cast(Claim, batch[1])
-    run = claim.runs[0]
-    inputs = ((index, cast(bytes, cast(Settle, batch[0]).output)),) if needs else ()
-    news = RunNews(run, RunStatus.RUNNING, GateState.OPEN, None, open_, active, 0, seq)
-    grant = Grant(attempt_id(claim.claim_id, 0), run, child, number, 0, 0, inputs, 0, heals)
-    return Answer([Settled(False, news), Claimed((grant,), ())], now, ())
+    claim: Claim = batch[1]  # type: ignore[assignment]
+    (run,) = claim.runs
+    inputs = ((index, cast(Settle, batch[0]).output),) if needs else ()
+    news = RunNews(run, _RUNNING, _OPEN, None, open_, active, 0, seq)
+    grant = Grant(attempt_id(claim.claim_id, 0), run, child, number, 0, 0, inputs, 0, heals)  # type: ignore[arg-type]
+    return Answer((Settled(False, news), Claimed((grant,), ())), now)
 
 
 def encode_settle(op: Settle, args: list[Arg]) -> None:
