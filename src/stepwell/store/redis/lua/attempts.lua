@@ -219,25 +219,27 @@ end
 
 -- Lines: data by (place of the attempt in its run, index), and an index of what there is.
 
+local lines = {}
+
 local function place_of(attempt)
   local _, _, _, place = claim_cell(get_claim(attempt.claim), attempt.ordinal)
   return place
 end
 
-local function line_name(attempt, line_index) return pack('>I4I4', place_of(attempt), line_index + 2147483648) end
+function lines.name(attempt, line_index) return pack('>I4I4', place_of(attempt), line_index + 2147483648) end
 
-local function packed_line(attempt, kind, data, at)
+function lines.packed(attempt, kind, data, at)
   return pack('>I7I4I4I2BB', at, attempt.i, attempt.number, attempt.ordinal, #attempt.claim, #kind) .. attempt.claim .. kind .. data
 end
 
-local function has_line(run, name)
+function lines.has(run, name)
   if run.lines[name] ~= nil then return true end
   return call('HEXISTS', run_key('lines', run), name) == 1
 end
 
-local function add_line(attempt, line_index, kind, data, at)
-  local run, name = attempt.run, line_name(attempt, line_index)
-  run.lines[name] = packed_line(attempt, kind, data, at)
+function lines.add(attempt, line_index, kind, data, at)
+  local run, name = attempt.run, lines.name(attempt, line_index)
+  run.lines[name] = lines.packed(attempt, kind, data, at)
   put(index('run:line_index:' .. run.name), name, true)
   run.changed = true
 end

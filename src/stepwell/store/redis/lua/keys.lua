@@ -20,14 +20,15 @@
 --   run:attempts:R      hash   (node, number) -> attempt
 --   run:journal:R       list   one entry for each `seq`
 --   run:lines:R         hash   (place of the attempt in its run, index) -> line, and run:line_index:R, a set of the same
---   run:releases:R      list   (node, how many of its children have heard) of completed nodes with very many children
+--   run:releases:R      list   (node, where in the list of its children it goes on) of completed nodes with very many children
 --   run:blobs:R         hash   reference -> large payload
 --
 --   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it; edges: a node that comes next
 --                              and how many of its parents know it
 --   graph:cells:D       string 16 bytes a node: rank, lane, flags, count of parents, first parent
 --   graph:child:D       string 4 bytes a node: its only child, one too large
---   graph:parents:D, graph:children:D, graph:needs:D   hash   node -> nodes; of those that do not fit into the cell
+--   graph:parents:D, graph:children:D, graph:needs:D   hash   node -> nodes; of those that do not fit into the cell.
+--                              Each node is 4 bytes; neighbours are 8 together: the first with 2^31 added, and how many
 --   graph:ids:D         list   ids of nodes
 --   unused_graphs       set    digests that no run has or had
 --

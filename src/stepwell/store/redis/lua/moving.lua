@@ -62,22 +62,20 @@ end
 
 local function release_later(run, i)
   run.releases = run.releases or (run.releasing and call('LRANGE', run_key('releases', run), 0, -1)) or {}
-  insert(run.releases, pack('>I4I4', i, 0))
+  insert(run.releases, pack('>I4I4I4', i, 1, 0))
   run.releasing, run.changed = true, true
 end
 
 release = function(run)
   if not run.releasing or run.gate ~= G.OPEN then return end
   run.releases = run.releases or call('LRANGE', run_key('releases', run), 0, -1)
-  local i, from = unpack_bytes('>I4I4', run.releases[1])
-  -- Only a slice of the list is taken apart.
-  local graph, fewer = graph_of(run), {}
-  local children = graph.more[i] and concat(graph.more[i]) or call('HGET', graph_key('children', run.digest), pack('>I4', i))
-  local slice = read_numbers(sub(children, 4 * from + 1, 4 * (from + SLICE)))
+  local i, at, skip = unpack_bytes('>I4I4I4', run.releases[1])
+  local children, fewer, slice = related_text(graph_of(run), 'children', i), {}, nil
+  slice, at, skip = lists.read(children, SLICE, at, skip)
   for k = 1, #slice do fewer[slice[k]] = 1 end
   lower(run, slice, fewer)
-  if from + SLICE < #children / 4 then
-    run.releases[1] = pack('>I4I4', i, from + SLICE)
+  if at <= #children then
+    run.releases[1] = pack('>I4I4I4', i, at, skip)
   else
     table.remove(run.releases, 1)
   end
@@ -149,7 +147,7 @@ local function accept(op, attempt)
   keep_blob(run, op.output)
   keep_blob(run, op.error)
   keep_blob(run, op.outcome)
-  for k = 1, #op.lines, 2 do add_line(attempt, RECORDED + (k - 1) / 2, op.lines[k], op.lines[k + 1], now) end
+  for k = 1, #op.lines, 2 do lines.add(attempt, RECORDED + (k - 1) / 2, op.lines[k], op.lines[k + 1], now) end
   local status = settled_as(op.node, run, is_removed(run, attempt.i))
   local node = end_attempt(attempt, op.status, status)
   set_due(run, node, status == N.WAITING and now + op.delay or nil)
@@ -222,11 +220,16 @@ local function count_children(lowered, run, i)
     lowered[run] = of
     lowered[#lowered + 1] = run
   end
-  local children = child == MANY and related(graph, 'children', i) or {child - 1}
-  if #children > SLICE then
-    release_later(run, i)
-    of.wide = true
-    return
+  local children = child == MANY and graph.children[i] or {child - 1}
+  if child == MANY and not graph.children[i] then
+    local text = related_text(graph, 'children', i)
+    if lists.size(text) > SLICE then
+      release_later(run, i)
+      of.wide = true
+      return
+    end
+    children = lists.read(text, SLICE)
+    graph.children[i] = children
   end
   for n = 1, #children do
     local each = children[n]
@@ -295,8 +298,8 @@ end
 ops.append = function(op)
   local attempt = find_attempt(op.claim, op.ordinal)
   if not attempt or attempt.status ~= A.RUNNING then return refused('fenced') end
-  if op.index < 0 or not has_line(attempt.run, line_name(attempt, op.index)) then
-    add_line(attempt, op.index, op.kind, op.data, now)
+  if op.index < 0 or not lines.has(attempt.run, lines.name(attempt, op.index)) then
+    lines.add(attempt, op.index, op.kind, op.data, now)
   end
   return {'appended'}
 end

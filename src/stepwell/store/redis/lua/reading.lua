@@ -216,7 +216,7 @@ function reading.list_lines(q)
   local after
   if q.claim then
     local attempt = find_attempt(q.claim, q.ordinal)
-    if attempt and attempt.run == run then after = line_name(attempt, q.line) end
+    if attempt and attempt.run == run then after = lines.name(attempt, q.line) end
   end
   local names = first_of(index('run:line_index:' .. run.name), q.count, q.from or after)
   local values = {}

@@ -75,8 +75,8 @@ local function restore_lines(run, rows)
   for k = 1, #rows do
     local row = rows[k]
     local attempt = find_attempt(row.claim, row.ordinal)
-    if attempt and attempt.run == run and not has_line(run, line_name(attempt, row.index)) then
-      add_line(attempt, row.index, row.kind, row.data, row.at)
+    if attempt and attempt.run == run and not lines.has(run, lines.name(attempt, row.index)) then
+      lines.add(attempt, row.index, row.kind, row.data, row.at)
     end
   end
 end
