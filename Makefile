@@ -1,9 +1,10 @@
 # `make` alone says what there is. Everything runs in .venv, which scripts/setup creates and keeps up to date.
 
 BIN := .venv/bin
-# One file's tests stay together in one process, so that what a file starts is not started twice.
-PYTEST_ARGS ?= -n 2 --dist loadfile
-# Tests start thousands of processes, which would each compile what they import where nothing is to be written.
+# One file's tests stay together in one process, so that what a file starts is not started twice. Files are begun in the order of
+# tests/conftest.py: the slowest first, so that neither process waits for the other in the end.
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
+# Tests start hundreds of processes, which would compile what they import each time where PYTHONDONTWRITEBYTECODE is set.
 COMPILE := $(BIN)/python -m compileall -q src tests examples
 
 .DEFAULT_GOAL := help
@@ -18,13 +19,13 @@ run: ## Run the example workflow
 	PYTHONPATH=. $(BIN)/stepwell run examples.orders:OrderWorkflow --input order_id=7
 
 test: lint ## Run every check and every test (PYTEST_ARGS='-n 0 -k fence' for some)
-	@echo '== tests'
 	@$(COMPILE)
+	@echo '== tests'
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 quick: lint ## Run every check and the tests that say most, within a minute
-	@echo '== tests that say most'
 	@$(COMPILE)
+	@echo '== tests that say most'
 	$(BIN)/pytest $(PYTEST_ARGS) @tests/quick.txt
 
 lint: ## Run the checks alone: style, format, types, import rules
