@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.postgres_server import PostgresServer, postgres
@@ -51,7 +50,7 @@ SLOW_FILES = (
 """They are begun first, because one that is begun last keeps one process busy while the other has nothing to do any more."""
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     places = {config.rootpath / "tests" / name: place for place, name in enumerate(SLOW_FILES)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
