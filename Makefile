@@ -3,6 +3,8 @@
 BIN := .venv/bin
 # One file's tests stay together in one process, so that what a file starts is not started twice.
 PYTEST_ARGS ?= -n 2 --dist loadfile
+# Tests start hundreds of processes, which would compile what they import each time where PYTHONDONTWRITEBYTECODE is set.
+COMPILE := $(BIN)/python -m compileall -q src tests
 
 .DEFAULT_GOAL := help
 .PHONY: help run test quick lint docs users bench load chaos prove valkey explore mutate clean
@@ -16,10 +18,12 @@ run: ## Run the example workflow
 	PYTHONPATH=. $(BIN)/stepwell run examples.orders:OrderWorkflow --input order_id=7
 
 test: lint ## Run every check and every test (PYTEST_ARGS='-n 0 -k fence' for some)
+	@$(COMPILE)
 	@echo '== tests'
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 quick: lint ## Run every check and the tests that say most, within a minute
+	@$(COMPILE)
 	@echo '== tests that say most'
 	$(BIN)/pytest $(PYTEST_ARGS) @tests/quick.txt
 

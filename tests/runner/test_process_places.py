@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import pytest
 
+from stepwell import Engine
 from stepwell.runner.bodies import process
 from stepwell.runner.bodies.process import ProcessBodies
 
@@ -66,3 +69,34 @@ def test_all_are_closed(bodies: Any) -> None:
     bodies.close()
     assert all(place.closed for place in PLACES)
     assert len(PLACES) == 2
+
+
+def test_bodies_that_come_first_at_the_same_time_share_one_set_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second set would be forgotten, and its processes would outlive the engine."""
+    made: list[Any] = []
+
+    class Bodies:
+        def __init__(self, *_: object) -> None:
+            time.sleep(0.05)  # so that the others come while this one is made
+            made.append(self)
+            self.given: list[Any] = []
+            self.closed = False
+
+        def put(self, attempt: Any) -> None:
+            assert not self.closed
+            self.given.append(attempt)
+
+        def close(self) -> None:
+            self.closed = True
+
+    monkeypatch.setattr(process, "ProcessBodies", Bodies)
+    with Engine("memory://") as engine:
+        runner = engine._require_runner()
+        threads = [threading.Thread(target=runner._put_into_process, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (len(made), sorted(made[0].given)) == (1, [0, 1, 2, 3])
+    runner._put_into_process("late")  # type: ignore[arg-type]
+    assert (len(made), len(made[0].given), made[0].closed) == (1, 4, True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
+import shlex
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from stepwell.cli.app import app
 from stepwell.triggers.definition import Trigger
 from stepwell.triggers.reading import ENDED, FIELDS
 from stepwell.triggers.schedule import NICKNAMES
@@ -29,7 +30,13 @@ def test_the_python_of_the_page_does_what_it_says() -> None:
         names["engine"].close()
 
 
-def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
+def test_the_commands_of_the_page_do_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process: tests/cli starts the same commands as processes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr("stepwell.cli.streams.keep_stdout", lambda: None)  # it changes the whole process
     ran = 0
     for kind, text in BLOCKS:
         if kind == "yaml":
@@ -37,19 +44,12 @@ def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
         elif kind == "console":
             for part in re.split(r"^\$ stepwell ", text, flags=re.MULTILINE)[1:]:
                 words, _, expected = part.partition("\n")
-                done = subprocess.run(
-                    f"{sys.executable} -m stepwell {words}",
-                    shell=True,
-                    cwd=tmp_path,
-                    capture_output=True,
-                    text=True,
-                    timeout=100,
-                    env={**os.environ, "COLUMNS": "120", "PYTHONIOENCODING": "utf-8"},
-                    check=False,
-                )
-                assert done.returncode == 0, (words, done.stderr)
+                with pytest.raises(SystemExit) as ended:
+                    app(shlex.split(words), prog_name="stepwell")
+                printed = capsys.readouterr()
+                assert not ended.value.code, (words, printed.err)
                 pattern = ".*".join(map(re.escape, expected.split("…")))
-                assert re.fullmatch(pattern, done.stdout), f"{words}\n{done.stdout}\ninstead of\n{expected}"
+                assert re.fullmatch(pattern, printed.out), f"{words}\n{printed.out}\ninstead of\n{expected}"
                 ran += 1
     assert ran > 5
 

@@ -54,18 +54,35 @@ def test_without_annotations_it_is_json_until_somebody_asks_for_a_type(engine: E
     assert run.replay().executed == ("give", "take", "look")
 
 
+def test_servers_keep_every_type_too(server_url: str) -> None:
+    """All rows at once, then read in another process, with another hash seed, so that sets are in another order there."""
+    with Engine(server_url) as engine:
+        runs = [engine.start(TYPED[name](value=row.value), run_id=name) for name, row in ROWS.items()]
+        for name, run in zip(ROWS, runs, strict=True):
+            expect(name, run.wait(60).result)
+            expect(name, run.state["kept"])
+            assert run.replay().executed == ("give", "take", "look")
+        forks = {name: engine.get(name).fork("take") for name in ROWS}
+        for name, fork in forks.items():
+            expect(name, fork.wait(60).result)
+    read_elsewhere(server_url, list(ROWS))
+
+
 def test_another_process_reads_the_same_values_and_writes_the_same_bytes(tmp_path: Path) -> None:
-    """With another hash seed, so that sets are in another order there."""
     url = f"sqlite:///{tmp_path}/stepwell.db"
     names = [name for name in ROWS if "set" in name or name in ("dataclass", "pydantic", "registered", "union-inside")]
     with Engine(url) as engine:
         for name in names:
             engine.run(TYPED[name](value=ROWS[name].value), run_id=name)
+    read_elsewhere(url, names)
+
+
+def read_elsewhere(url: str, names: list[str]) -> None:
     program = f"""
 from stepwell import Engine
 from stepwell.codec import encode
 from tests.types.kinds_of_types import ROWS, TYPED, expect
-with Engine({url!r}) as engine:
+with Engine({url!r}, jobs=["tests.types"], runner=None) as engine:
     for name in {names!r}:
         run = engine.get(name)
         expect(name, run.result)

@@ -20,8 +20,9 @@ def add_to(app: typer.Typer) -> None:
     @declare(app, "fleet")
     def worker(
         modules: Annotated[
-            list[str], typer.Argument(metavar="MODULE...", help="Modules that hold workflows and jobs.")
-        ],
+            list[str] | None,
+            typer.Argument(metavar="[MODULE...]", help="Modules that hold workflows and jobs; documents need none."),
+        ] = None,
         queues: Annotated[
             str, typer.Option("--queues", metavar="A,B", help="Take only nodes of these queues.")
         ] = "default",

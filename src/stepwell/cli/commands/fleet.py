@@ -22,7 +22,7 @@ POOLS = ("prefork", "threads", "solo")
 
 def worker(
     connection: Connection,
-    modules: Sequence[str],
+    modules: Sequence[str] | None,
     *,
     queues: str,
     concurrency: int | None,
@@ -38,13 +38,13 @@ def worker(
 
         check_pool(pool)
     _check_level(log_level)
-    workflows = import_all(modules)
+    workflows = import_all(modules or ())
     from ...runner.celery.app import make_app
     from ...runner.celery.command import run_worker
     from ...runner.celery.install import install
 
     app = make_app(_broker(connection, broker))
-    options = connection.settings.for_workers | {"jobs": (*connection.settings.jobs, *modules)}
+    options = connection.settings.for_workers | {"jobs": (*connection.settings.jobs, *(modules or ()))}
     installed = install(
         app,
         connection.settings.store,

@@ -104,6 +104,7 @@ class LocalRunner:
         self.wait_until_idle = self._driving.wait_until_idle
         self._loop = LoopBodies(self._begins_elsewhere, self._settled_elsewhere, self._loop_is_gone)
         self._processes: ProcessBodies | None = None
+        self._processes_lock = threading.Lock()
         self._closed = False
         self._guarded = guarded
         ledger = Ledger(store, self._commits.submit_from_a_body)
@@ -324,7 +325,7 @@ class LocalRunner:
                 self._loop.begin(on_loop)
             for held in begin:
                 if held.spec.body == "process":
-                    self._process_bodies().put(self.attempt(held))
+                    self._put_into_process(self.attempt(held))
         return self._bodies.begin(threads, keep=keep)
 
     def attempt(self, held: Held) -> Attempt:
@@ -441,14 +442,17 @@ class LocalRunner:
                 len(left),
             )
 
-    def _process_bodies(self) -> ProcessBodies:
-        if self._processes is None:
-            from ..bodies.process import ProcessBodies
+    def _put_into_process(self, attempt: Attempt) -> None:
+        """Several threads may come with the first such body at once, or with one that closing has given back."""
+        with self._processes_lock:
+            if self._closed:
+                return
+            if self._processes is None:
+                from ..bodies.process import ProcessBodies
 
-            self._processes = ProcessBodies(
-                self.scheduler.limits.processes, self._begins_elsewhere, self._settled_elsewhere
-            )
-        return self._processes
+                places = self.scheduler.limits.processes
+                self._processes = ProcessBodies(places, self._begins_elsewhere, self._settled_elsewhere)
+            self._processes.put(attempt)
 
     def _read_frozen_at(self, run_id: RunId) -> float | None:
         try:
@@ -506,8 +510,9 @@ class LocalRunner:
         self._lease.close()
         self._bodies.close()
         self._loop.close()
-        if self._processes is not None:
-            self._processes.close()
+        with self._processes_lock:
+            if self._processes is not None:
+                self._processes.close()
         self._house.end()
         self._commits.finish()
         stop_capture()
