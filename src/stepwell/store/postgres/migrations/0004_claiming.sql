@@ -144,8 +144,9 @@ BEGIN
 END $$;
 
 -- The nodes become RUNNING. What their claim is answered: [ordinal, run, idx, number, failures, losses, generation, heals, postponed].
+-- `o_needs`: in some of the runs bodies take outputs as parameters.
 CREATE FUNCTION start_1(p_claim bigint, p_worker text, p_runs bigint[], p_lanes integer[], p_ranks integer[], p_idxs integer[],
-                        p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+                        p_now bigint, OUT o_grants jsonb, OUT o_needs boolean, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_places bigint[];   -- of the nodes, as they were updated
@@ -153,7 +154,6 @@ DECLARE
   v_idxs integer[];
   v_numbers integer[];
   v_rest jsonb[];
-  v_grants jsonb;
 BEGIN
   DELETE FROM ready y USING unnest(p_runs, p_lanes, p_ranks, p_idxs) u(run, lane, rank, idx)
    WHERE y.run = u.run AND y.lane = u.lane AND y.rank = u.rank AND y.idx = u.idx;
@@ -172,9 +172,12 @@ BEGIN
                         THEN jsonb_build_array(failures, losses, generation, postponed) END)
     INTO v_places, v_runs, v_idxs, v_numbers, v_rest FROM started;
 
-  UPDATE run r SET seq = r.seq + t.started, started_at = coalesce(r.started_at, p_now),
-                   status = CASE r.status WHEN {R_PENDING} THEN {R_RUNNING} ELSE r.status END
-    FROM (SELECT run, count(*) AS started FROM unnest(p_runs) u(run) GROUP BY run) t WHERE r.key = t.run;
+  WITH counted AS (
+    UPDATE run r SET seq = r.seq + t.started, started_at = coalesce(r.started_at, p_now),
+                     status = CASE r.status WHEN {R_PENDING} THEN {R_RUNNING} ELSE r.status END
+      FROM (SELECT run, count(*) AS started FROM unnest(p_runs) u(run) GROUP BY run) t WHERE r.key = t.run
+    RETURNING r.key, r.graph)
+  SELECT bool_or(g.has_needs), array_agg(c.key) INTO o_needs, o_runs FROM counted c JOIN graph g ON g.key = c.graph;
 
   WITH granted AS (
     SELECT u.place, u.run, u.idx, u.number, u.rest, r.id, r.heals, r.seq
@@ -185,8 +188,7 @@ BEGIN
   SELECT jsonb_agg(CASE WHEN rest IS NULL THEN jsonb_build_array(place - 1, id, idx, number, 0, 0, 0, heals, 0)
                         ELSE jsonb_build_array(place - 1, id, idx, number, rest -> 0, rest -> 1, rest -> 2, heals, rest -> 3) END
                    ORDER BY place)
-    INTO v_grants FROM granted;
-  RETURN v_grants;
+    INTO o_grants FROM granted;
 END $$;
 
 -- The payload that a row of a run holds or refers to.
@@ -251,9 +253,8 @@ BEGIN
       RETURN;
     END IF;
     INSERT INTO claim (id) VALUES (p_op ->> 'claim') RETURNING key INTO v_claim;
-    v_grants := start_1(v_claim, p_op ->> 'worker', t_runs, t_lanes, t_ranks, t_idxs, p_now);
-    SELECT bool_or(g.has_needs), array_agg(r.key) INTO v_needs, v_runs
-      FROM (SELECT DISTINCT run FROM unnest(t_runs) u(run)) d JOIN run r ON r.key = d.run JOIN graph g ON g.key = r.graph;
+    SELECT o_grants, o_needs, o_runs INTO v_grants, v_needs, v_runs
+      FROM start_1(v_claim, p_op ->> 'worker', t_runs, t_lanes, t_ranks, t_idxs, p_now);
   ELSE
     SELECT coalesce(jsonb_agg(jsonb_build_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation,
                                                 r.heals, n.postponed) ORDER BY a.key), '[]'),

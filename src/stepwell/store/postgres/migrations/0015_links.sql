@@ -86,7 +86,7 @@ BEGIN
              WHERE d.graph = v_graph AND d.child = v_child
              ORDER BY d.ancestor) i;
   END IF;
-  IF EXISTS (SELECT FROM run WHERE stopping AND status < {R_COMPLETED}) THEN
+  IF EXISTS (SELECT FROM run WHERE stopping AND ended_as IS NULL) THEN
     o_stop := stops_1(p_worker, 10000);
   END IF;
 END $$;
