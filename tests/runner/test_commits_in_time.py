@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from stepwell import Context, Engine, StoreError, Workflow, step
+from stepwell.model import Create
 from stepwell.runner.bodies.threads import BodyThreads
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -147,6 +148,31 @@ def test_a_run_that_is_started_when_a_commit_has_just_failed(no_housekeeping: En
     with pytest.raises(StoreError):
         engine.start(Nothing())
     assert started.wait(5)
+
+
+def test_who_starts_a_run_does_not_go_on_to_commit_what_others_start(no_housekeeping: Engine) -> None:
+    engine, runner = no_housekeeping, no_housekeeping._runner
+    assert runner is not None
+    refused, leading = threading.Event(), Leading()
+    runner._commits._leading = cast(Any, leading)
+    leading.refused = refused.set
+    commit, other = engine.store.commit, threading.Thread(target=lambda: engine.start(Nothing()), daemon=True)
+    committed_by: list[threading.Thread] = []
+
+    def commit_while_another_starts(batch: Any) -> Any:
+        if any(isinstance(op, Create) for op in batch):
+            committed_by.append(threading.current_thread())
+            if len(committed_by) == 1:
+                other.start()
+                assert refused.wait(30)
+        return commit(batch)
+
+    engine.store.commit = commit_while_another_starts  # type: ignore[method-assign]
+    engine.start(Nothing())
+    other.join(30)
+    assert not other.is_alive()
+    assert committed_by[0] is threading.main_thread()
+    assert committed_by[1] not in (threading.main_thread(), other)
 
 
 def test_what_runs_at_most_once_is_committed_before_its_thread_runs_another_body(open_sqlite: OpenEngine) -> None:

@@ -225,6 +225,9 @@ def test_coroutines_have_the_same_client(serving: Serving) -> None:
             with pytest.raises(RunFailed):
                 await (await again.wait(30)).check()
             assert run.id in [each.id for each in await client.runs(workflow="Order")]
+            assert await client.wait(run.id, 30) is RunStatus.COMPLETED
+            assert not (await client.compare(run, await client.run(Order(order_id=9)))).same_outputs
+            assert "ship" not in [trigger.name for trigger in await client.triggers.all()]
             seen = 0
             async for event in client.events(run):
                 seen += 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
 from itertools import pairwise
 from threading import Event, Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import pytest
@@ -70,6 +70,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 class Holding(Outside):
     """Answers `/hold` only when it is told to."""
 
+    asked: ClassVar[list[str]] = []
     go_on = Event()
 
     def do_GET(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -10,9 +11,12 @@ import httpx
 import pytest
 
 from stepwell.errors import InputError
+from stepwell.server.access import callers, tokens
 from stepwell.server.access.guard import MAX_BODY, host_name
 from stepwell.server.access.tokens import create_token, revoke_token
 from stepwell.server.serving import Serving
+from stepwell.store import open_store
+from tests.runner.waiting import eventually
 from tests.server.running import client, running
 
 RUNS = "/api/v1/runs"
@@ -38,6 +42,38 @@ def test_loopback_needs_no_token_until_one_is_made(serving: Serving) -> None:
         assert api.get(RUNS).status_code == 401  # it is not open again
         for header in ("Basic eDp5", "Bearer", text):
             assert api.get(RUNS, headers={"Authorization": header}).status_code == 401
+
+
+def test_what_another_process_does_with_tokens_counts_soon(serving: Serving) -> None:
+    """Within the second in which a server remembers who asked."""
+    other = open_store(serving.service.store.url)
+    try:
+        with client(serving) as api:
+            assert api.get(RUNS).status_code == 200
+            text, token = create_token(other, ["read"])
+            eventually(lambda: api.get(RUNS).status_code == 401)
+            known = {"Authorization": f"Bearer {text}"}
+            assert api.get(RUNS, headers=known).status_code == 200
+            revoke_token(other, token.id)
+            eventually(lambda: api.get(RUNS, headers=known).status_code == 401)
+    finally:
+        other.close()
+
+
+def test_who_asks_again_is_not_looked_up_again(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callers, "REMEMBERED_SECONDS", 600.0)
+    looked_up: list[str] = []
+    find = tokens.find_token
+    monkeypatch.setattr(tokens, "find_token", lambda store, text: (looked_up.append(text), find(store, text))[1])
+    store = serving.service.store
+    text, _ = create_token(store, ["read"])
+    with client(serving, text) as api:
+        assert [api.get(RUNS).status_code for _ in range(3)] == [200] * 3
+    assert looked_up == [text]
+    text, _ = create_token(store, ["read"], days=60 / 86_400)
+    caller = serving.service.callers._look(find, text)
+    assert caller is not None
+    assert caller.until - time.monotonic() <= 60, "nobody is remembered for longer than the token is valid"
 
 
 def test_a_name_that_is_not_the_servers_is_refused(serving: Serving) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import AsyncIterator
-from typing import Any
+from functools import cached_property
 
-from ..runner.aio.doors import Pool, door
-from ..runner.aio.engine import AsyncRuns
-from ..runner.aio.run import AsyncRun
-from ..runner.checking import checked_limit
+from ..clock import Duration
+from ..ids import RunId
+from ..kernel.comparing import Comparison
+from ..model import RunStatus
+from ..runner import Run
+from ..runner.aio.doors import door
+from ..runner.aio.engine import THREADS
+from ..runner.aio.giving import giving_a_page, giving_a_run, giving_runs, starting_and_waiting
+from ..runner.aio.pool import Pool
+from ..runner.aio.run import AsyncRun, behind
+from ..runner.aio.triggers import AsyncTriggers
+from ..words import offered
 from .client import Client
 from .events import Event, follow_on_loop
 from .transport import path_of
@@ -27,38 +34,35 @@ class AsyncClient:
 
     def __init__(self, client: Client) -> None:
         self.sync = client
-        self._pool = Pool()
+        self._pool = Pool(THREADS, "stepwell-client")
 
     def __repr__(self) -> str:
         return repr(self.sync).replace("<Client", "<AsyncClient", 1)
 
+    def __dir__(self) -> list[str]:
+        return offered(AsyncClient, (), "sync")
+
+    run = starting_and_waiting(Client.run)
+    start = giving_a_run(Client.start)
+    start_many = giving_runs(Client.start_many)
+    get = giving_a_run(Client.get)
+    adopt = giving_a_run(Client.adopt)
+    runs = giving_a_page(Client.runs)
     save = door(Client.save)
     workflows = door(Client.workflows)
 
-    @functools.wraps(Client.start)
-    async def start(self, *args: Any, **options: Any) -> AsyncRun:
-        return AsyncRun(await self._pool.call(self.sync.start, *args, **options), self._pool)
+    @cached_property
+    def triggers(self) -> AsyncTriggers:
+        """What starts runs by itself at the server; its verbs are awaited."""
+        return AsyncTriggers(self.sync.triggers, self._pool)
 
-    @functools.wraps(Client.get)
-    async def get(self, run_id: str) -> AsyncRun:
-        return AsyncRun(await self._pool.call(self.sync.get, run_id), self._pool)
+    async def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
+        """Wait until a run has ended, or has paused because somebody must decide, and give its status."""
+        return (await self.sync.waiting.wait_on_loop(run_id, timeout)).status
 
-    adopt = get
-
-    @functools.wraps(Client.run)
-    async def run(self, *args: Any, check: bool = True, wait: Any = None, **options: Any) -> AsyncRun:
-        limit = checked_limit("wait", wait)  # before anything is started
-        run = await self.start(*args, **options)
-        await run.wait(limit)
-        return await run.check() if check else run
-
-    @functools.wraps(Client.start_many)
-    async def start_many(self, *args: Any, **options: Any) -> list[AsyncRun]:
-        return [AsyncRun(run, self._pool) for run in await self._pool.call(self.sync.start_many, *args, **options)]
-
-    @functools.wraps(Client.runs)
-    async def runs(self, **wanted: Any) -> AsyncRuns:
-        return AsyncRuns(await self._pool.call(self.sync.runs, **wanted), self._pool)
+    async def compare(self, first: AsyncRun | Run | str, second: AsyncRun | Run | str) -> Comparison:
+        """Two runs side by side; see `Run.diff`."""
+        return await self._pool.call(self.sync.compare, behind(first), behind(second))
 
     def events(self, run: AsyncRun | str | None = None, last: str | None = None) -> AsyncIterator[Event]:
         """What happens, as it happens: `async for event in client.events(): ...`"""
@@ -66,6 +70,6 @@ class AsyncClient:
         path = path_of("events") if named is None else path_of("runs", named, "events")
         return follow_on_loop(self.sync.transport, path, last)
 
-    async def close(self) -> None:
+    async def close(self, timeout: Duration | None = None) -> None:
         self._pool.close()
         self.sync.close()

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from ..runner.waiting import Waiting
     from .asynchronous import AsyncClient
 
+_OFFERED = (
+    "adopt", "close", "compare", "events", "get", "run", "runs", "save", "start", "start_many", "triggers", "wait", "workflows",
+)  # fmt: skip
+"""What people type after `client.`"""
+
 
 class Client:
     """A server's engine.
@@ -72,6 +77,9 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<Client {self.transport.url}>"
+
+    def __dir__(self) -> list[str]:
+        return [*_OFFERED]
 
     def __enter__(self) -> Client:
         return self
@@ -131,10 +139,32 @@ class Client:
         found = self.transport.ask("POST", path, body={**body, **more}, headers=headers, repeatable=True)
         return Run(self, RunId(found["id"]))
 
-    def run(self, workflow: Startable, *, check: bool = True, wait: Duration | None = None, **options: Any) -> Run:
+    def run(
+        self,
+        workflow: Startable,
+        *,
+        check: bool = True,
+        wait: Duration | None = None,
+        input: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+        priority: int = 0,
+        timeout: Duration | None = None,
+        seed: int | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> Run:
         """Start a run and wait for its end; see `Engine.run`."""
         limit = checked_limit("wait", wait)  # before anything is started
-        run = self.start(workflow, **options)
+        run = self.start(
+            workflow,
+            input=input,
+            run_id=run_id,
+            idempotency_key=idempotency_key,
+            priority=priority,
+            timeout=timeout,
+            seed=seed,
+            tags=tags,
+        )
         run.wait(limit)
         if check:
             run.check()

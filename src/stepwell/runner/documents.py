@@ -111,7 +111,10 @@ class Documents:
 
     def find(self, text: str) -> Document:
         """The document that a name means, checked against the handlers of today."""
-        row = self.row(text)
+        return self.checked(self.row(text))
+
+    def checked(self, row: VersionRow) -> Document:
+        """The document of a version, checked against the handlers of today."""
         known = self._read.get(row.digest)
         if known is None:
             known = self._read[row.digest] = self.document(row)

@@ -235,9 +235,10 @@ class Engine(Triggered, Working):
     def close(self, timeout: Duration | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
         limit = checking.checked_limit("timeout", timeout)  # before anything is closed
-        if self._closed:
-            return
-        self._closed = True
+        with self._lock:  # whoever has begun to work has begun
+            if self._closed:
+                return
+            self._closed = True
         if self._runner is not None and self._started:
             self._runner.close(self._close_seconds if limit is None else limit)
             self._discovering.end(5)

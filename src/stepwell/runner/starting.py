@@ -187,7 +187,7 @@ class Starting:
         graph = definition.graph
         if graph.digest in self.known_graphs:
             return []
-        chunks: list[Op] = [*add_graph(graph, definition.workflow)]
+        chunks: list[Op] = [*add_graph(graph, definition.workflow, chunk=self._store.limits.nodes)]
         for chunk in chunks[:-1]:
             self._store.commit([chunk])
         self.known_graphs[graph.digest] = True

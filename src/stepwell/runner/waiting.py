@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from ..clock import LONGEST_WAIT, SECOND, Duration
@@ -16,6 +15,7 @@ from ..errors import EngineClosed, InputError, RunStillActive
 from ..ids import RunId
 from ..model import RunRow, RunStatus, Sweep, Swept
 from ..store import Store, reader
+from .aio.pool import Pool
 from .checking import checked_limit
 from .procedures.gates import GATE_LEASE, finish
 from .procedures.procedure import carry_out
@@ -70,8 +70,9 @@ class Waiting:
         """The loop of the application that async bodies run on."""
         self._news = news
         """Somebody brings news of runs."""
-        self._looking: ThreadPoolExecutor | None = None
+        self._looking: Pool | None = None
         """One thread for all coroutines: they look at the store in it, and wait elsewhere."""
+        self._closed = False
 
     def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
         """Wait until a run has ended or needs a decision; raises RunStillActive when that takes longer."""
@@ -123,9 +124,10 @@ class Waiting:
         return row
 
     def close(self) -> None:
+        self._closed = True
         self._watch.trouble(EngineClosed("the engine was closed while this run was still going on"))
         if self._looking is not None:
-            self._looking.shutdown(wait=False)
+            self._looking.close()
 
     def _look(self, run_id: RunId, began: float) -> Look:
         row = reader.require_run(self._store, run_id)
@@ -136,14 +138,17 @@ class Waiting:
             row, done, LONGEST_WAIT if self._news else max(LOOK_EVERY, LOOK_EVERY / 10 * len(self._watch.runs()))
         )
 
-    async def _elsewhere(self, call: Callable[P, Found], *args: P.args, **keywords: P.kwargs) -> Found:
+    def use_loop(self) -> None:
+        """Coroutines will wait: have a thread for them, before others are busy."""
+        if self._closed:
+            raise EngineClosed("the engine is closed; open a new one")
         if self._looking is None:
-            self._looking = ThreadPoolExecutor(1, "stepwell-await")
-        try:
-            looking = self._looking.submit(call, *args, **keywords)
-        except RuntimeError:  # it was shut down
-            raise EngineClosed("the engine is closed") from None
-        return await asyncio.wrap_future(looking)
+            self._looking = Pool(1, "stepwell-await")
+
+    async def _elsewhere(self, call: Callable[P, Found], *args: P.args, **keywords: P.kwargs) -> Found:
+        self.use_loop()
+        assert self._looking is not None
+        return await self._looking.call(call, *args, **keywords)
 
     def _goes_on(self, row: RunRow, began: float) -> bool:
         """Whether an ended or paused run is about to go on; if whoever asked for it has died, that is done here."""

@@ -71,11 +71,15 @@ class Working:
             runner.sweep_in(row.deadline_at - self.store.now())
 
     def _work_soon(self) -> None:
-        """At once; on a loop, when that goes on: until then `async with` may say that bodies belong on it."""
+        """At once; on a loop, when that goes on, because until then `async with` may say that bodies belong on it, and in a
+        thread, because it commits."""
         try:
-            asyncio.get_running_loop().call_soon(self._work_unless_closed)
+            loop = asyncio.get_running_loop()
         except RuntimeError:
             self._work()
+        else:
+            working = threading.Thread(target=self._work_unless_closed, name="stepwell-start", daemon=True)
+            loop.call_soon(working.start)
 
     def _work_unless_closed(self) -> None:
         with contextlib.suppress(EngineClosed):
@@ -83,9 +87,9 @@ class Working:
 
     def _work(self) -> None:
         """Start the runner with the first thing there is to do."""
-        if self._closed:
-            raise EngineClosed("the engine is closed; open a new one")
         with self._lock:
+            if self._closed:
+                raise EngineClosed("the engine is closed; open a new one")
             if self._runner is not None and not self._started:
                 self._runner.start()
                 self._started = True

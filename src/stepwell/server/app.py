@@ -54,7 +54,7 @@ def make_app(service: Service, *, hosts: Collection[str] = (), more: Iterable[tu
     check_routes(app)
     requests = service.requests = Requests(app)
     paths = [path for route in api_routes(app.routes) if (path := open_path(route)) is not None]
-    return Guard(requests, service.store, hosts, paths)
+    return Guard(requests, service.callers, hosts, paths)
 
 
 def api_routes(routes: Iterable[BaseRoute]) -> Iterator[APIRoute]:

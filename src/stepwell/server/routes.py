@@ -16,6 +16,7 @@ from ..define.document.text import read_text
 from ..define.document.unreadable import Unreadable
 from .access.guard import PRINCIPAL, Principal
 from .access.scopes import SCOPES, Scope, allows
+from .answering import bound
 from .problems import MEDIA_TYPE, Problem
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -109,7 +110,8 @@ class Routes:
 
     def add_to(self, app: FastAPI, prefix: str) -> None:
         for path, endpoint, options in self._declared:
-            app.router.add_api_route(prefix + path, endpoint, route_class_override=GuardedRoute, **options)
+            called = bound(endpoint, app.state.service, options)
+            app.router.add_api_route(prefix + path, called, route_class_override=GuardedRoute, **options)
 
     def get(self, path: str, scope: Scope, **options: Any) -> Callable[[Endpoint], Endpoint]:
         return self._add("GET", path, scope, options)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Depends
-from starlette.requests import Request
-
 from ..graph import Graph
 from ..handlers import Handlers
 from ..ids import Digest, RunId
@@ -15,6 +12,7 @@ from ..model import RunRow
 from ..runner import Engine, Run
 from ..runner.stored import StoredRun
 from ..store import Store, reader
+from .access.callers import Callers
 from .hooks import Hooks
 from .problems import Problem
 
@@ -49,6 +47,7 @@ class Service:
         self.pipelines: dict[str, Pipeline] = {each.name: each for each in pipelines}
         self.feed: Feed = Feed(store, self.graph)
         self.hooks = Hooks(self)
+        self.callers = Callers(store)
         self.requests: Requests | None = None
         """What counts requests, once there is an application."""
 
@@ -77,10 +76,5 @@ class Service:
             raise Problem(404, str(error.args[0]), run_id=run.row.id) from None
 
 
-async def _service(request: Request) -> Service:
-    found: Service = request.app.state.service
-    return found
-
-
-Given = Annotated[Service, Depends(_service)]
-"""The service, for a route that names it as a parameter."""
+Given = Annotated[Service, "given"]
+"""The service, for a route that names it as a parameter; see `answering.py`."""

@@ -60,6 +60,7 @@ class Serving:
         self.worker = None if worker is None else Engine(watched, handlers=handlers or (), jobs=jobs, **worker)
         self.service = Service(watched, worker=self.worker, handlers=handlers, jobs=jobs, pipelines=pipelines)
         watched.on_commit = self.service.feed.poke
+        watched.on_record = self.service.callers.put
         config = uvicorn.Config(
             make_app(self.service, hosts={*hosts, host, *own_names()}),
             access_log=False,

@@ -52,9 +52,12 @@ class StartRequest(BaseModel):
 
 def start_run(service: Service, name: str, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
     """The run, and whether it is new. `name` is that of a document, `summarise` or `summarise@3`, or of a class."""
-    plain, _ = parted(name)
-    if reader.get_version(service.store, "document", plain) is not None:
-        return start_document(service, service.engine.documents.find(name), asked, key)
+    documents = service.engine.documents
+    version = reader.get_version(service.store, "document", *parted(name))
+    if version is not None:
+        return start_document(service, documents.checked(version), asked, key)
+    if parted(name)[1] is not None and reader.get_version(service.store, "document", parted(name)[0]) is not None:
+        documents.row(name)  # which says what versions there are
     for engine in (service.worker, service.engine):
         given = None if engine is None else engine.code.given.get(name)
         if engine is not None and given is not None:

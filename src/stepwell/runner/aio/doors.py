@@ -5,14 +5,11 @@ Nothing is written twice: a door is made from the method it leads to, and has it
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
-from ...errors import EngineClosed
+from .pool import Pool
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,28 +17,6 @@ Behind = TypeVar("Behind")
 Behind_co = TypeVar("Behind_co", covariant=True)
 
 Awaited: TypeAlias = Coroutine[Any, Any, T]
-
-THREADS = 8
-"""Calls at once; what many of them commit at the same time goes into one commit."""
-
-
-class Pool:
-    """The threads in which the calls of one engine are made."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, "stepwell-async")
-
-    async def call(self, function: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T:
-        """Whoever waits may be cancelled; a call that has begun is made to its end all the same."""
-        call = functools.partial(copy_context().run, function, *args, **keywords)
-        try:
-            made = self._threads.submit(call)
-        except RuntimeError:  # it was shut down
-            raise EngineClosed("the engine is closed; open a new one") from None
-        return await asyncio.wrap_future(made)
-
-    def close(self) -> None:
-        self._threads.shutdown(wait=False)
 
 
 class HasDoors(Protocol[Behind_co]):
@@ -55,11 +30,12 @@ class HasDoors(Protocol[Behind_co]):
 
 
 def door(method: Callable[Concatenate[Behind, P], T]) -> Callable[Concatenate[Any, P], Awaited[T]]:
-    """A method that is awaited, made from one that waits."""
+    """A method that is awaited, made from one that waits; what is behind it may have its own of that name."""
 
     @functools.wraps(method)
     async def awaited(self: HasDoors[Behind], /, *args: P.args, **keywords: P.kwargs) -> T:
-        return await self._pool.call(method, self.sync, *args, **keywords)
+        found: T = await self._pool.call(getattr(self.sync, method.__name__), *args, **keywords)
+        return found
 
     return awaited
 

@@ -4,76 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from ...ids import RunId
+from ...kernel.comparing import Comparison
+from ...model import RunStatus
 from ...store import public
 from ...words import offered
 from .. import checking
 from ..engine import Engine
-from ..listing import Runs
 from ..run import Run
 from ..worker.metrics import EngineMetrics
-from .doors import Awaited, Pool, door
-from .run import AsyncRun
+from .doors import door
+from .giving import giving_a_page, giving_a_run, giving_runs, starting_and_waiting
+from .pool import Pool
+from .run import AsyncRun, behind
 
 if TYPE_CHECKING:
     from ...clock import Duration
+    from .triggers import AsyncTriggers
 
 P = ParamSpec("P")
 T = TypeVar("T")
+THREADS = 8
+"""Calls at once; what many of them commit at the same time goes into one commit."""
 CANCELLED_SECONDS = 5.0
 """How long closing waits for async bodies that were cancelled: one may do what it likes with that."""
-
-
-def giving_a_run(
-    method: Callable[Concatenate[Engine, P], Run],
-) -> Callable[Concatenate[AsyncEngine, P], Awaited[AsyncRun]]:
-    @functools.wraps(method)
-    async def awaited(self: AsyncEngine, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:
-        return AsyncRun(await self._pool.call(method, self.sync, *args, **keywords), self._pool)
-
-    return awaited
-
-
-def starting_and_waiting(
-    method: Callable[Concatenate[Engine, P], Run],
-) -> Callable[Concatenate[AsyncEngine, P], Awaited[AsyncRun]]:
-    """`engine.run` holds a thread while it waits; this one holds none."""
-
-    @functools.wraps(method)
-    async def awaited(self: AsyncEngine, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:
-        given: tuple[Any, ...] = args
-        options: dict[str, Any] = dict(keywords)
-        check, wait = options.pop("check", True), options.pop("wait", None)
-        limit = checking.checked_limit("wait", wait)  # before anything is started
-        run = await self._pool.call(self.sync.start, *given, **options)
-        row = await self.sync.waiting.wait_on_loop(run.id, limit)
-        if check:
-            await self._pool.call(run._checked, row)
-        return AsyncRun(run, self._pool)
-
-    return awaited
-
-
-def giving_runs(
-    method: Callable[Concatenate[Engine, P], list[Run]],
-) -> Callable[Concatenate[AsyncEngine, P], Awaited[list[AsyncRun]]]:
-    @functools.wraps(method)
-    async def awaited(self: AsyncEngine, /, *args: P.args, **keywords: P.kwargs) -> list[AsyncRun]:
-        return [AsyncRun(run, self._pool) for run in await self._pool.call(method, self.sync, *args, **keywords)]
-
-    return awaited
-
-
-def giving_a_page(
-    method: Callable[Concatenate[Engine, P], Runs],
-) -> Callable[Concatenate[AsyncEngine, P], Awaited[AsyncRuns]]:
-    @functools.wraps(method)
-    async def awaited(self: AsyncEngine, /, *args: P.args, **keywords: P.kwargs) -> AsyncRuns:
-        return AsyncRuns(await self._pool.call(method, self.sync, *args, **keywords), self._pool)
-
-    return awaited
 
 
 def at_once(method: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[AsyncEngine, P], T]:
@@ -101,7 +59,8 @@ class AsyncEngine:
         """On the loop that async bodies are to run on."""
         self.sync = engine
         self._bodies = engine.use_loop(asyncio.get_running_loop())
-        self._pool = Pool()
+        self._pool = Pool(THREADS, "stepwell-async")
+        engine.waiting.use_loop()
         self._closing: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
@@ -121,6 +80,21 @@ class AsyncEngine:
     start_many = giving_runs(Engine.start_many)
     runs = giving_a_page(Engine.runs)
     on = at_once(Engine.on)
+
+    @cached_property
+    def triggers(self) -> AsyncTriggers:
+        """What starts runs by itself, as in `Engine.triggers`; its verbs are awaited."""
+        from .triggers import AsyncTriggers
+
+        return AsyncTriggers(self.sync.triggers, self._pool)
+
+    async def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
+        """Wait until a run has ended, or has paused because somebody must decide, and give its status."""
+        return (await self.sync.waiting.wait_on_loop(run_id, timeout)).status
+
+    async def compare(self, first: AsyncRun | Run | str, second: AsyncRun | Run | str) -> Comparison:
+        """Two runs side by side; see `Run.diff`."""
+        return await self._pool.call(self.sync.compare, behind(first), behind(second))
 
     @property
     def metrics(self) -> EngineMetrics:
@@ -143,23 +117,3 @@ class AsyncEngine:
         self.sync.tell_unfinished()
         if self._bodies is not None:
             await self._bodies.ended(CANCELLED_SECONDS)
-
-
-class AsyncRuns(list[AsyncRun]):
-    """One page of runs, the newest first."""
-
-    def __init__(self, page: Runs, pool: Pool) -> None:
-        super().__init__(AsyncRun(run, pool) for run in page)
-        self._page, self._pool = page, pool
-
-    async def next(self) -> AsyncRuns:
-        """The page after this one; empty at the end."""
-        return AsyncRuns(await self._pool.call(self._page.next), self._pool)
-
-    async def all(self) -> AsyncIterator[AsyncRun]:
-        """These and all others after them, read page by page: `async for run in (await engine.runs()).all(): ...`"""
-        page = self
-        while page:
-            for run in page:
-                yield run
-            page = await page.next()

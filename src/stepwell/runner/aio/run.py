@@ -16,7 +16,8 @@ from ...model import RunStatus
 from ...model.origin import Origin
 from ...words import offered
 from ..run import Run
-from .doors import Awaited, Pool, door, reading
+from .doors import Awaited, door, reading
+from .pool import Pool
 
 P = ParamSpec("P")
 Output = TypeVar("Output")
@@ -68,7 +69,7 @@ class AsyncRun:
 
     async def diff(self, other: AsyncRun | Run | str) -> Comparison:
         """This run and another side by side; see `Run.diff`."""
-        return await self._pool.call(self.sync.diff, other.sync if isinstance(other, AsyncRun) else other)
+        return await self._pool.call(self.sync.diff, behind(other))
 
     @overload
     async def output(self, node: Callable[..., Coroutine[Any, Any, Delta[Output]]]) -> Output: ...
@@ -106,6 +107,7 @@ class AsyncRun:
     node = door(Run.node)
     logs = door(Run.logs)
     effects = door(Run.effects)
+    show = door(Run.show)
     why = door(Run.why)
     audit = door(Run.audit)
     replay = door(Run.replay)
@@ -124,3 +126,8 @@ class AsyncRun:
     freeze = verb(Run.freeze)
     import_graph = verb(Run.import_graph)
     fork = verb(Run.fork)
+
+
+def behind(run: AsyncRun | Run | str) -> Run | str:
+    """A run as those take it who are not for coroutines."""
+    return run.sync if isinstance(run, AsyncRun) else run

@@ -102,7 +102,7 @@ class Scheduler:
     def with_lines(self, held: Held, settle: Settle) -> list[Op]:
         """What is committed with the settlement of one attempt, in a transaction of its own: what it printed and recorded."""
         if held.printed is not None:
-            held.unstored += held.printed.rest()
+            held.unstored = (*held.unstored, *held.printed.rest())
         if held.recorded is not None:
             settle = Settle(*settle[:-1], held.recorded.lines())
         return [*held.unstored, settle]
@@ -543,7 +543,7 @@ class Scheduler:
             grant.generation,
             suspect,
             now,
-            postponed=grant.postponed,
+            grant.postponed,
         )
         self.held[grant.attempt] = held
         facts.held += 1

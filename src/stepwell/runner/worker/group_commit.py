@@ -91,11 +91,11 @@ class GroupCommit:
 
     def submit(self, ops: list[Op], facts: tuple[RunFacts, ...] = ()) -> list[Receipt]:
         """Commit these ops together with whatever else is waiting, and return their receipts."""
-        return self._submit(ops, facts, self.pump)
+        return self._submit(ops, facts, lambda ready: self.pump(until=ready.is_set))
 
     def submit_from_a_body(self, ops: list[Op]) -> list[Receipt]:
         """The same, committed elsewhere: what follows from a commit is not for the thread of a body to do."""
-        return self._submit(ops, (), self.wake)
+        return self._submit(ops, (), lambda _: self.wake())
 
     def ended(self, held: Held, settlement: Settle) -> None:
         """A body has ended; to be committed with the next commit, for which somebody has to ask."""
@@ -113,8 +113,11 @@ class GroupCommit:
         """The same, in a moment."""
         self._late_committer.wake()
 
-    def pump(self, *, keep: bool = False) -> Held | None:
-        """Commit what there is to commit, unless somebody does; `keep`: return one body for this thread to run."""
+    def pump(self, *, keep: bool = False, until: Callable[[], bool] | None = None) -> Held | None:
+        """Commit what there is to commit, unless somebody does; `keep`: return one body for this thread to run.
+
+        `until`: when it holds, leave the rest to a thread of ours. Who starts a run would else lead for as long as others do.
+        """
         if not keep:
             self._asked = True
         kept: Held | None = None
@@ -125,7 +128,12 @@ class GroupCommit:
             result = self._commit(batch)
             if result is not None:
                 kept = self._apply_result(result, keep=keep)
-                if result.enough and kept is not None and not (self._asked or self._ended):
+                more = self._asked or bool(self._ended)
+                if result.enough and kept is not None and not more:
+                    break
+                if until is not None and until():
+                    if more or not result.enough:
+                        self.wake()
                     break
             elif not self._asked:  # who asked while it led, and was not told, waits for the next
                 return None
@@ -156,14 +164,16 @@ class GroupCommit:
         """Commit nothing more, as there is nothing to commit it to; whoever asks for something is told."""
         self.trouble = self._replaced = error
 
-    def _submit(self, ops: list[Op], facts: tuple[RunFacts, ...], commit: Callable[[], object]) -> list[Receipt]:
+    def _submit(
+        self, ops: list[Op], facts: tuple[RunFacts, ...], commit: Callable[[threading.Event], object]
+    ) -> list[Receipt]:
         ready = threading.Event()
         submission = Submission(ops, facts, done=ready.set)
         with self._lock:
             if self._closed:
                 raise EngineClosed("the engine is closed")
             self._scheduler.submit(submission)
-        commit()
+        commit(ready)
         while not ready.wait(0 if self._replaced else 1.0):
             if self._replaced is not None:
                 raise self._replaced

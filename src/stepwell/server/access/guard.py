@@ -12,16 +12,15 @@ from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ...store import Store
 from ..problems import Problem, problem_of, problem_response
+from .callers import Caller, Callers
 from .scopes import SCOPES
 from .scopes import Scope as Right
-from .sessions import COOKIE, find_session
-from .tokens import Token, any_token, find_token
+from .sessions import COOKIE
+from .tokens import Token
 
 PRINCIPAL = "stepwell.principal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -57,9 +56,9 @@ LOCAL = Principal("loopback", (SCOPES[-1],))
 class Guard:
     """`open_paths` need nobody to be known: health checks, and webhooks, which check their callers themselves."""
 
-    def __init__(self, app: ASGIApp, store: Store, hosts: Collection[str], open_paths: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, callers: Callers, hosts: Collection[str], open_paths: Collection[str]) -> None:
         self.app = app
-        self._store = store
+        self._callers = callers
         self._hosts = {name.lower().rstrip(".") for name in hosts} | LOOPBACK_NAMES
         self._open = frozenset(path for path in open_paths if not path.endswith("/"))
         self._open_below = tuple(path for path in open_paths if path.endswith("/"))
@@ -112,35 +111,30 @@ class Guard:
             kind, _, text = given[0].partition(" ")
             if kind.lower() != "bearer" or not text.strip():
                 raise _unknown("Authorization: Bearer TOKEN is needed")
-            return await to_thread.run_sync(self._by_token, text.strip())
+            return _valid(await self._callers.by_token(text.strip()), by_cookie=False)
         cookie = _cookie(headers)
         if cookie is not None:
             if scope["method"] not in SAFE and "origin" not in headers and "sec-fetch-site" not in headers:
                 raise Problem(403, "a request with a cookie that changes something needs an Origin header; use a token")
-            return await to_thread.run_sync(self._by_session, cookie)
+            return _valid(await self._callers.by_session(cookie), by_cookie=True)
         if not _is_local(scope, headers):
             raise _unknown("a token is needed: Authorization: Bearer TOKEN; `stepwell token create` makes one")
-        if await to_thread.run_sync(any_token, self._store):
+        if await self._callers.any_token():
             raise _unknown(
                 "a token is needed, also on this machine, since tokens were made: Authorization: Bearer TOKEN; "
                 "`stepwell token create` makes one"
             )
         return LOCAL
 
-    def _by_token(self, text: str) -> Principal:
-        return self._valid(find_token(self._store, text), by_cookie=False)
 
-    def _by_session(self, text: str) -> Principal:
-        return self._valid(find_session(self._store, text), by_cookie=True)
-
-    def _valid(self, token: Token | None, *, by_cookie: bool) -> Principal:
-        what = "session" if by_cookie else "token"
-        if token is None:
-            raise _unknown(f"this {what} is not known" + (", or has ended: open another one" if by_cookie else ""))
-        status = token.status(self._store.now())
-        if status != "valid":
-            raise _unknown(f"the token {token.id} is {status}; `stepwell token create` makes another")
-        return Principal(token.name or token.id, token.scopes, token, by_cookie)
+def _valid(caller: Caller | None, *, by_cookie: bool) -> Principal:
+    what = "session" if by_cookie else "token"
+    if caller is None:
+        raise _unknown(f"this {what} is not known" + (", or has ended: open another one" if by_cookie else ""))
+    token = caller.token
+    if caller.status != "valid":
+        raise _unknown(f"the token {token.id} is {caller.status}; `stepwell token create` makes another")
+    return Principal(token.name or token.id, token.scopes, token, by_cookie)
 
 
 def _unknown(detail: str) -> Problem:

@@ -17,7 +17,7 @@ from ...clock import SECOND
 from ...errors import StoreError
 from ...graph import Graph
 from ...ids import Digest, RunId, WorkerId, new_worker_id
-from ...model import UNFINISHED_RUNS, Answer, Batch, JournalRow, ListJournal, ListRuns, RunRow
+from ...model import UNFINISHED_RUNS, Answer, Batch, JournalRow, ListJournal, ListRuns, PutRecord, RunRow
 from ...runner.events import Events, ObservedStore
 from ...runner.recent import Recent
 from ...store import Store
@@ -239,13 +239,18 @@ def changed_since(store: Store, since: int) -> tuple[list[RunRow], bool]:
 
 
 class WatchedStore(ObservedStore):
-    """A store whose commits the feed of this process hears of at once."""
+    """A store whose commits the feed of this process hears of at once; and who remembers records, of those."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, Events())
         self.on_commit: Callable[[], None] = lambda: None
+        self.on_record: Callable[[str], None] = lambda kind: None
+        """Is told the kind of each record that was put."""
 
     def commit(self, batch: Batch) -> Answer:
         answer = self._store.commit(batch)
         self.on_commit()
+        for op in batch:
+            if type(op) is PutRecord:
+                self.on_record(op.kind)
         return answer

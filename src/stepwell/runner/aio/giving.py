@@ -1,0 +1,82 @@
+"""Doors to what gives runs: what comes out is for coroutines too."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Concatenate, ParamSpec
+
+from ..checking import checked_limit
+from ..listing import Runs
+from ..run import Run
+from .doors import Awaited
+from .pool import Pool
+from .run import AsyncRun
+
+P = ParamSpec("P")
+
+
+def giving_a_run(method: Callable[Concatenate[Any, P], Run]) -> Callable[Concatenate[Any, P], Awaited[AsyncRun]]:
+    @functools.wraps(method)
+    async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:
+        return AsyncRun(await self._pool.call(method, self.sync, *args, **keywords), self._pool)
+
+    return awaited
+
+
+def starting_and_waiting(
+    method: Callable[Concatenate[Any, P], Run],
+) -> Callable[Concatenate[Any, P], Awaited[AsyncRun]]:
+    """`engine.run` holds a thread while it waits; this one holds none."""
+
+    @functools.wraps(method)
+    async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:
+        given: tuple[Any, ...] = args
+        options: dict[str, Any] = dict(keywords)
+        check, wait = options.pop("check", True), options.pop("wait", None)
+        limit = checked_limit("wait", wait)  # before anything is started
+        run: Run = await self._pool.call(self.sync.start, *given, **options)
+        row = await self.sync.waiting.wait_on_loop(run.id, limit)
+        if check:
+            await self._pool.call(run._checked, row)
+        return AsyncRun(run, self._pool)
+
+    return awaited
+
+
+def giving_runs(
+    method: Callable[Concatenate[Any, P], list[Run]],
+) -> Callable[Concatenate[Any, P], Awaited[list[AsyncRun]]]:
+    @functools.wraps(method)
+    async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> list[AsyncRun]:
+        return [AsyncRun(run, self._pool) for run in await self._pool.call(method, self.sync, *args, **keywords)]
+
+    return awaited
+
+
+def giving_a_page(method: Callable[Concatenate[Any, P], Runs]) -> Callable[Concatenate[Any, P], Awaited[AsyncRuns]]:
+    @functools.wraps(method)
+    async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> AsyncRuns:
+        return AsyncRuns(await self._pool.call(method, self.sync, *args, **keywords), self._pool)
+
+    return awaited
+
+
+class AsyncRuns(list[AsyncRun]):
+    """One page of runs, the newest first."""
+
+    def __init__(self, page: Runs, pool: Pool) -> None:
+        super().__init__(AsyncRun(run, pool) for run in page)
+        self._page, self._pool = page, pool
+
+    async def next(self) -> AsyncRuns:
+        """The page after this one; empty at the end."""
+        return AsyncRuns(await self._pool.call(self._page.next), self._pool)
+
+    async def all(self) -> AsyncIterator[AsyncRun]:
+        """These and all others after them, read page by page: `async for run in (await engine.runs()).all(): ...`"""
+        page = self
+        while page:
+            for run in page:
+                yield run
+            page = await page.next()

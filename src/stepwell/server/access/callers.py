@@ -1,0 +1,84 @@
+"""Who callers are: looked up in the store, and remembered for a second.
+
+A token that another process makes or revokes counts within that second, one that this process revokes at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from anyio import to_thread
+
+from ...clock import SECOND
+from ...codec import sha256
+from ...runner.recent import Recent
+from ...store import Store
+from . import sessions, tokens
+from .tokens import Token
+
+REMEMBERED_SECONDS = 1.0
+
+
+class Caller(NamedTuple):
+    """A token that somebody has shown, and whether it is `valid`, `revoked` or `expired`."""
+
+    token: Token
+    status: str
+    until: float = 0.0
+    """When to look again, on the monotonic clock."""
+
+
+class Callers:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._found: Recent[tuple[str, str], Caller] = Recent(1_000)
+        """By kind and hash. What is not known is looked up each time."""
+        self._no_token_until = 0.0
+        self._has_tokens = False
+        """Once there was a token, that never changes."""
+        self._changes = 0
+
+    def put(self, kind: str) -> None:
+        """A record of this kind was put by this process."""
+        if kind not in (tokens.KIND, sessions.KIND):
+            return
+        self._changes += 1
+        self._found.clear()
+        self._no_token_until = 0.0
+
+    async def by_token(self, text: str) -> Caller | None:
+        return await self._find(tokens.KIND, text, tokens.find_token)
+
+    async def by_session(self, text: str) -> Caller | None:
+        return await self._find(sessions.KIND, text, sessions.find_session)
+
+    async def any_token(self) -> bool:
+        """Whether a token was ever made in this store."""
+        if self._has_tokens or time.monotonic() < self._no_token_until:
+            return self._has_tokens
+        changes, until = self._changes, time.monotonic() + REMEMBERED_SECONDS
+        found = await to_thread.run_sync(tokens.any_token, self._store)
+        if found or changes == self._changes:
+            self._has_tokens, self._no_token_until = found, until
+        return found
+
+    async def _find(self, kind: str, text: str, find: Callable[[Store, str], Token | None]) -> Caller | None:
+        key = kind, sha256(text.encode("utf-8", "replace"))
+        caller = self._found.get(key)
+        if caller is not None and time.monotonic() < caller.until:
+            return caller
+        changes = self._changes
+        caller = await to_thread.run_sync(self._look, find, text)
+        if caller is not None and changes == self._changes:
+            self._found[key] = caller
+        return caller
+
+    def _look(self, find: Callable[[Store, str], Token | None], text: str) -> Caller | None:
+        began, token = time.monotonic(), find(self._store, text)
+        if token is None:
+            return None
+        now = self._store.now()
+        left = max(0.0, (token.expires_at - now) / SECOND)
+        return Caller(token, token.status(now), began + min(REMEMBERED_SECONDS, left))
