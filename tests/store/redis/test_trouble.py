@@ -182,7 +182,7 @@ def test_the_server_tells_an_old_client_apart(server: RedisServer, url: str) -> 
     """Every call names the marker; a store of a later layout is refused when it is opened."""
     store = RedisStore(url)
     with redis.Redis("127.0.0.1", server.port) as client:
-        client.set(f"{{{url.partition('namespace=')[2]}}}:marker", "2 of a later version")
+        client.hset(f"{{{url.partition('namespace=')[2]}}}:marker", "marker", "2 of a later version")
     with pytest.raises(StoreReplaced):
         enlist(store)
     with pytest.raises(StoreError, match="has layout 2, and this Stepwell knows 1; upgrade it"):

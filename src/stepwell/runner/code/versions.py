@@ -123,7 +123,7 @@ class Versions:
 
     def _register(self, graph: Graph, workflow: str) -> None:
         if graph.digest not in reader.get_graph_ages(self._store, graph.digest):
-            for op in add_graph(graph, workflow):
+            for op in add_graph(graph, workflow, chunk=self._store.limits.nodes):
                 self._store.commit([op])
 
     def _alive(self, workflow: str) -> set[str]:

@@ -129,6 +129,7 @@ def connect(address: Address, **more: Any) -> Any:
         "socket_timeout": 30.0,
         "socket_keepalive": True,
         "client_name": "stepwell",
+        "protocol": 2,  # in which nothing comes but what was asked for
         # A batch may be sent again: it answers the same question again.
         "retry": Retry(ExponentialBackoff(cap=0.2, base=0.01), 3),
         "retry_on_error": [ConnectionError, TimeoutError],

@@ -60,6 +60,8 @@ from .limits import EDGES
 from .settlements import encode_settle
 
 _REMOVED, _CAREFUL, _SUSPECT = 8, 16, 32
+_RANGE = 1 << 31
+_FEW = 8
 
 
 def encode(ops: Sequence[Op]) -> list[Arg]:
@@ -95,6 +97,19 @@ def _numbers(values: Sequence[int]) -> bytes:
     return struct.pack(f">{len(values)}I", *values)
 
 
+def _nodes(values: Sequence[int]) -> bytes:
+    """As the library keeps lists of nodes: neighbours are one piece. In ascending order, as it only counts them."""
+    if len(values) < _FEW:
+        return _numbers(values)
+    ordered, pieces, first = sorted(values), [], 0
+    for place in range(1, len(ordered) + 1):
+        if place == len(ordered) or ordered[place] != ordered[place - 1] + 1:
+            count = place - first
+            pieces += [ordered[first]] if count == 1 else [ordered[first] + _RANGE, count]
+            first = place
+    return _numbers(pieces)
+
+
 def _add_graph(op: AddGraph) -> list[Arg]:
     args: list[Arg] = [
         "add_graph",
@@ -108,7 +123,7 @@ def _add_graph(op: AddGraph) -> list[Arg]:
     args.append(len(op.rows))
     for row in op.rows:
         flags = _REMOVED * row.removed + _CAREFUL * row.lane.careful + _SUSPECT * row.lane.suspect
-        args += (row.id, _numbers(row.parents), _numbers(row.needs), lane_text(row.lane), row.rank, flags)
+        args += (row.id, _nodes(row.parents), _numbers(row.needs), lane_text(row.lane), row.rank, flags)
     return args
 
 
@@ -126,9 +141,10 @@ def parts_before(op: AddGraph) -> Iterator[list[Arg]]:
             yield _add_graph(op._replace(start=op.start + first, rows=op.rows[first:place], document=document))
             first, edges = place, 0 if wide else len(row.parents)
         if wide:
-            for begin in range(0, len(row.parents), EDGES):
-                some = row.parents[begin : begin + EDGES]
-                neighbours = some == tuple(range(some[0], some[0] + len(some)))
+            parents = sorted(row.parents)
+            for begin in range(0, len(parents), EDGES):
+                some = parents[begin : begin + EDGES]
+                neighbours = some[-1] - some[0] == len(some) - 1
                 told = (some[0], b"") if neighbours else (-1, _numbers(some))
                 yield ["add_edges", op.digest, child, begin, len(some), *told]
 

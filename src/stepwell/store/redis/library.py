@@ -59,6 +59,10 @@ class Library(NamedTuple):
         return f"{self.name}_commit"
 
     @property
+    def step(self) -> str:
+        return f"{self.name}_step"
+
+    @property
     def read(self) -> str:
         return f"{self.name}_read"
 

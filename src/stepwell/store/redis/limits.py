@@ -3,7 +3,7 @@
 from ...model import StoreLimits
 
 LIMITS = StoreLimits(nodes=500, settlements=500, batch_bytes=2 * 1024 * 1024, runs=64)
-SLICE = 1_000
+SLICE = 500
 """How many children of one completed node one call tells."""
 EDGES = 2_000
 """How many edges of a graph one call adds."""

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
-from ...ids import RunId, split_attempt_id
-from ...model import AttemptStatus, Claim, NodeStatus, Op, Receipt, Refusal, Refused, RunNews, Settle, Settled
+from ...ids import RunId, attempt_id, split_attempt_id
+from ...model import (
+    Answer,
+    AttemptStatus,
+    Claim,
+    Claimed,
+    GateState,
+    Grant,
+    NodeStatus,
+    Op,
+    Receipt,
+    Refusal,
+    Refused,
+    RunNews,
+    RunStatus,
+    Settle,
+    Settled,
+)
 from ..rules.codes import ATTEMPT_CODE, GATE, NODE_CODE, RUN_STATUS
 from ..rules.payloads import is_large
 from .fields import Arg, duration, lane_text, pack_id, payload, text
@@ -17,41 +33,49 @@ _ACCEPTED, _FENCED = ord("a"), ord("f")
 _SETTLEMENT = struct.Struct(">?HBB")
 _COMPLETED, _NODE_COMPLETED = AttemptStatus.COMPLETED, NodeStatus.COMPLETED
 _COMPLETED_CODE, _NODE_COMPLETED_CODE = ATTEMPT_CODE[_COMPLETED], NODE_CODE[_NODE_COMPLETED]
-_PLAIN_REST = [None, None, None, False, ()]
-"""Of a settlement: no error, outcome, delay, postponement or lines."""
+_RUNNING, _OPEN = RunStatus.RUNNING, GateState.OPEN
+_STEP = struct.Struct(">QIIQIIIBI")
+_LONGEST_CLAIM = 255
 
 
-def encode_step(batch: Sequence[Op]) -> list[Arg] | None:
+def encode_step(batch: Sequence[Op]) -> tuple[bytes, bytes] | None:
     """What a chain commits over and over, if it is that: a completion with a small output, a claim in one run and one lane."""
     if len(batch) != 2:
         return None
     done, claim = batch
-    if type(done) is not Settle or type(claim) is not Claim or claim.serves is not None or len(claim.runs) != 1:
+    if type(done) is not Settle or type(claim) is not Claim:
         return None
-    attempt, status, node, output, *rest = done
-    if status is not _COMPLETED or node is not _NODE_COMPLETED or output is None or rest != _PLAIN_REST:
+    attempt, status, node, output, error, outcome, _, _, lines = done
+    claim_id, worker_id, lanes, runs, serves = claim
+    if status is not _COMPLETED or node is not _NODE_COMPLETED or output is None or is_large(output):
+        return None
+    if error is not None or outcome is not None or lines or serves is not None or len(runs) != 1 or len(lanes) != 1:
         return None
     name, ordinal = split_attempt_id(attempt)
-    if not name or is_large(output) or len(claim.lanes) != 1:
+    ((lane, limit),) = lanes
+    if not name or lane.suspect or limit < 1:
         return None
-    ((lane, limit),) = claim.lanes
-    if lane.suspect or limit < 1:
+    settled, asked, worker = pack_id(name), pack_id(claim_id), worker_id.encode()
+    queue, run = lane_text(lane).encode(), runs[0].encode()
+    sizes = len(settled), len(asked), len(worker), len(queue), len(run)
+    if sizes[0] > _LONGEST_CLAIM or sizes[1] > _LONGEST_CLAIM:
         return None
-    head = _SETTLEMENT.pack(True, ordinal, _COMPLETED_CODE, _NODE_COMPLETED_CODE) + pack_id(name)
-    settle: tuple[Arg, ...] = ("1", claim.worker, "step", "settle", "1", head, "1", output)
-    return [
-        *settle,
-        "claim",
-        pack_id(claim.claim_id),
-        claim.worker,
-        "1",
-        lane_text(lane),
-        "0",
-        limit,
-        "1",
-        claim.runs[0],
-        "0",
-    ]
+    packed = struct.pack(
+        f">HIB{sizes[0]}sB{sizes[1]}sH{sizes[2]}sH{sizes[3]}sH{sizes[4]}s",
+        *(ordinal, limit, sizes[0], settled, sizes[1], asked, sizes[2], worker, sizes[3], queue, sizes[4], run),
+    )
+    return packed, output
+
+
+def decode_step(batch: Sequence[Op], found: bytes) -> Answer:
+    """The answer to a step that was as usual."""
+    now, open_, active, seq, child, number, heals, needs, index = _STEP.unpack(found)
+    claim: Claim = batch[1]  # type: ignore[assignment]
+    (run,) = claim.runs
+    inputs = ((index, cast(Settle, batch[0]).output),) if needs else ()
+    news = RunNews(run, _RUNNING, _OPEN, None, open_, active, 0, seq)
+    grant = Grant(attempt_id(claim.claim_id, 0), run, child, number, 0, 0, inputs, 0, heals)  # type: ignore[arg-type]
+    return Answer((Settled(False, news), Claimed((grant,), ())), now)
 
 
 def encode_settle(op: Settle, args: list[Arg]) -> None:

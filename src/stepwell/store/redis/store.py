@@ -56,7 +56,7 @@ from .hints import Hints
 from .library import library
 from .limits import LIMITS
 from .reading import Reader, lines_args, lines_of, run_page, runs_args
-from .settlements import encode_step, settlements_of
+from .settlements import decode_step, encode_step, settlements_of
 
 LAYOUT = 1
 """The version of the keys: see `lua/keys.lua`."""
@@ -109,8 +109,8 @@ class RedisStore:
     def _mark(self) -> bytes:
         """What tells this store from every other that was or will be under its name."""
         fresh = f"{LAYOUT} {secrets.token_hex(16)}"
-        self._client.set(self._marker_key, fresh, nx=True)
-        marker = cast(bytes, self._client.get(self._marker_key))
+        self._client.hsetnx(self._marker_key, "marker", fresh)
+        marker = cast(bytes, self._client.hget(self._marker_key, "marker"))
         layout = marker.split(b" ")[0]
         if layout != b"%d" % LAYOUT:
             raise SchemaTooNew(
@@ -133,7 +133,10 @@ class RedisStore:
         self._check_open()
         step = encode_step(batch)
         if step is not None:
-            now, (settled, claimed), stops, blobs = self._call(self._library.commit, step, writes=True)
+            found = self._call(self._library.step, step, writes=True)
+            if type(found) is bytes:
+                return decode_step(batch, found)
+            now, (settled, claimed), stops, blobs = found
             done = [*settlements_of(settled), decode(batch[1], claimed, blobs_of(blobs))]
             return Answer(done, now, attempts_of(stops))
         for op in takewhile(lambda op: isinstance(op, AddGraph), batch):
@@ -156,9 +159,9 @@ class RedisStore:
                 sent += [good] if kind is Settle else [[position] for position in good]
         if self._address.keep is not None and any(isinstance(op, Sweep) and op.run is None for op in batch):
             args += ("forget_old", self._address.keep)
-        now, found, stops, blobs = self._call(self._library.commit, args, writes=True)
+        now, receipts_, stops, blobs = self._call(self._library.commit, args, writes=True)
         kept = blobs_of(blobs)
-        for positions, receipt in zip(sent, found, strict=True):
+        for positions, receipt in zip(sent, receipts_, strict=True):
             first = batch[positions[0]]
             if isinstance(first, Settle):
                 for position, settled in zip(positions, settlements_of(receipt), strict=True):

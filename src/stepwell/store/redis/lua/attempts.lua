@@ -4,6 +4,7 @@
 
 local function attempt_name(i, number) return pack('>I4I4', i, number) end
 
+local ATTEMPT_HEAD = '>BBI2I7B' -- status, which payloads it has, ordinal, ended, length of the claim's id
 local read_attempt, packed_attempt
 
 do
@@ -17,7 +18,7 @@ end
 
 read_attempt = function(value)
   local attempt, flags, at, size = {}
-  attempt.status, flags, attempt.ordinal, attempt.place, attempt.ended, size, at = unpack_bytes('>BBI2I4I7B', value)
+  attempt.status, flags, attempt.ordinal, attempt.ended, size, at = unpack_bytes(ATTEMPT_HEAD, value)
   attempt.ended = time_or_nil(attempt.ended)
   attempt.claim, at = sub(value, at, at + size - 1), at + size
   attempt.output, at = read_payload(value, flags, 1, at)
@@ -39,7 +40,7 @@ end
 packed_attempt = function(attempt)
   local flags = (attempt.output and 1 or 0) + (attempt.error and 2 or 0) + (attempt.outcome and 4 or 0) + (attempt.worker and 8 or 0)
   local parts = {
-    pack('>BBI2I4I7B', attempt.status, flags, attempt.ordinal, attempt.place, packed_time(attempt.ended), #attempt.claim),
+    pack(ATTEMPT_HEAD, attempt.status, flags, attempt.ordinal, packed_time(attempt.ended), #attempt.claim),
     attempt.claim,
   }
   pack_payload(parts, attempt.output)
@@ -52,6 +53,12 @@ packed_attempt = function(attempt)
   return concat(parts)
 end
 
+end
+
+-- A completed attempt with at most an output, as it is stored.
+local function completed_value(ordinal, claim, output)
+  if not output then return pack(ATTEMPT_HEAD, A.COMPLETED, 0, ordinal, now + 1, #claim) .. claim end
+  return pack(ATTEMPT_HEAD, A.COMPLETED, 1, ordinal, now + 1, #claim) .. claim .. pack('>I4', #output) .. output
 end
 
 -- An attempt is a table when somebody asks for it with get_attempt; what can be done with its bytes (`values`) is done with them,
@@ -102,7 +109,7 @@ end
 -- Claims: by whom and when, and for each ordinal which attempt it is.
 
 local CLAIM_HEAD = '>I7I6I4B' -- at, number, running, length of the worker's id
-local CLAIM_HEAD_SIZE, CLAIM_CELL = 18, 14
+local CLAIM_HEAD_SIZE, CLAIM_CELL = 18, 18
 
 local function get_claim(id)
   local claim = S.claims[id]
@@ -129,16 +136,13 @@ end
 
 local function claim_size(claim) return claim.pieces and #claim.pieces or #claim.cells / CLAIM_CELL end
 
+-- Run, node, number of the attempt, its place in the run.
 local function claim_cell(claim, ordinal)
-  local number, i, attempt
-  if claim.pieces then
-    if not claim.pieces[ordinal + 1] then return nil end
-    number, i, attempt = unpack_bytes('>I6I4I4', claim.pieces[ordinal + 1])
-  else
-    if (ordinal + 1) * CLAIM_CELL > #claim.cells then return nil end
-    number, i, attempt = unpack_bytes('>I6I4I4', claim.cells, ordinal * CLAIM_CELL + 1)
-  end
-  if number > 0 then return number, i, attempt end
+  local text, at = claim.cells, ordinal * CLAIM_CELL + 1
+  if claim.pieces then text, at = claim.pieces[ordinal + 1] or '', 1 end
+  if #text < at + CLAIM_CELL - 1 then return nil end
+  local number, i, attempt, place = unpack_bytes('>I6I4I4I4', text, at)
+  if number > 0 then return number, i, attempt, place end
 end
 
 -- Cells that are changed are kept apart, one by one, and the claim is written whole.
@@ -204,9 +208,9 @@ end
 
 local function new_attempt(run, claim, ordinal, i, number)
   local attempt = {
-    run = run, i = i, number = number, name = attempt_name(i, number), status = A.RUNNING, ordinal = ordinal, place = run.orders,
-    claim = claim.id,
+    run = run, i = i, number = number, name = attempt_name(i, number), status = A.RUNNING, ordinal = ordinal, claim = claim.id,
   }
+  set_claim_cell(claim, ordinal, run.packed .. attempt.name .. pack('>I4', run.orders))
   run.orders = run.orders + 1
   run.attempts[attempt.name] = attempt
   touch_attempt(attempt)
@@ -215,20 +219,27 @@ end
 
 -- Lines: data by (place of the attempt in its run, index), and an index of what there is.
 
-local function line_name(attempt, line_index) return pack('>I4I4', attempt.place, line_index + 2147483648) end
+local lines = {}
 
-local function packed_line(attempt, kind, data, at)
+local function place_of(attempt)
+  local _, _, _, place = claim_cell(get_claim(attempt.claim), attempt.ordinal)
+  return place
+end
+
+function lines.name(attempt, line_index) return pack('>I4I4', place_of(attempt), line_index + 2147483648) end
+
+function lines.packed(attempt, kind, data, at)
   return pack('>I7I4I4I2BB', at, attempt.i, attempt.number, attempt.ordinal, #attempt.claim, #kind) .. attempt.claim .. kind .. data
 end
 
-local function has_line(run, name)
+function lines.has(run, name)
   if run.lines[name] ~= nil then return true end
   return call('HEXISTS', run_key('lines', run), name) == 1
 end
 
-local function add_line(attempt, line_index, kind, data, at)
-  local run, name = attempt.run, line_name(attempt, line_index)
-  run.lines[name] = packed_line(attempt, kind, data, at)
+function lines.add(attempt, line_index, kind, data, at)
+  local run, name = attempt.run, lines.name(attempt, line_index)
+  run.lines[name] = lines.packed(attempt, kind, data, at)
   put(index('run:line_index:' .. run.name), name, true)
   run.changed = true
 end

@@ -9,8 +9,12 @@ worker_key = function(id) return P .. 'worker:' .. id end
 get_worker = function(id)
   local worker = S.workers[id]
   if worker == nil then
-    local f = call('HMGET', worker_key(id), 'until', 'renewed', 'lease')
-    worker = f[1] and {id = id, lease_until = tonumber(f[1]), renewed = tonumber(f[2]), lease = tonumber(f[3])} or false
+    local lease_until = call('HGET', MARKER, 'lease:' .. id)
+    worker = false
+    if lease_until then
+      local f = call('HMGET', worker_key(id), 'renewed', 'lease')
+      worker = {id = id, lease_until = tonumber(lease_until), renewed = tonumber(f[1]), lease = tonumber(f[2])}
+    end
     S.workers[id] = worker
   end
   return worker or nil
@@ -78,7 +82,8 @@ end
 -- Start the next nodes of a run. A grant of a node that has neither a past nor needs is ten bytes; those of one run that follow each
 -- other are one text. The others are lists.
 local function start(claim, run, indexes, grants)
-  local graph, plain, last = graph_of(run), {}, '\0\0\0\0\0\0\0' .. pack('>B', #claim.id) .. claim.id
+  local graph, plain, last = graph_of(run), {}, '\0\0\0\0\0\0\0' .. char(#claim.id) .. claim.id
+  local claimed = pack('>BI7', K.claimed, now)
   local function together()
     if #plain > 0 then grants[#grants + 1] = {run.id, run.heals, concat(plain)} end
     plain = {}
@@ -97,10 +102,10 @@ local function start(claim, run, indexes, grants)
     end
     local name = attempt_name(i, number)
     run.touched[i], run.values_touched[name], run.attempts[name] = true, true, nil
-    run.values[name] = pack('>BBI2I4', A.RUNNING, 0, ordinal, run.orders) .. last
+    run.values[name] = pack('>BBI2', A.RUNNING, 0, ordinal) .. last
+    run.journal[#run.journal + 1] = claimed .. name
+    claim.pieces[ordinal + 1] = run.packed .. name .. pack('>I4', run.orders)
     run.orders, run.seq = run.orders + 1, run.seq + 1
-    run.journal[#run.journal + 1] = pack('>BI7I4I4', K.claimed, now, i, number)
-    claim.pieces[ordinal + 1] = run.packed .. name
     if simple and not has(flags_of(graph, i), HAS_NEEDS) then
       plain[#plain + 1] = pack('>I2', ordinal) .. name
     else

@@ -1,4 +1,4 @@
--- The two doors: `commit` applies a batch, `read` answers queries. Arguments are a flat list, each op with its fields in order.
+-- The doors: `commit` applies a batch, `step` what a chain commits over and over, `read` answers queries. Arguments are a flat list, each op with its fields in order.
 -- They are in a function of their own, because one function has at most 200 local names.
 
 local function offer()
@@ -90,7 +90,7 @@ end
 
 local OPS = {
   restore = function(receipts)
-    insert(receipts, restore({
+    insert(receipts, ops.restore({
       run = arg(), workflow = arg(), target = maybe(arg), digest = arg(), input = arg(), seed = arg(), on_failure = arg(),
       priority = arg(), urgency = arg(), timeout = maybe(arg), key = maybe(arg), fork = maybe(arg), origin = maybe(arg),
       tags = maybe(arg), created_at = arg(), status = number(), gate = number(), stopping = flag(), seq = number(),
@@ -111,13 +111,13 @@ local OPS = {
     insert(receipts, ops.append({claim = arg(), ordinal = number(), index = number(), kind = arg(), data = arg()}))
   end,
   add_graph = function(receipts)
-    insert(receipts, add_graph({
+    insert(receipts, ops.add_graph({
       digest = arg(), workflow = arg(), signature = arg(), document = maybe(arg), total = number(), start = number(),
       rows = list(layout_row),
     }))
   end,
   add_edges = function()
-    add_edges({digest = arg(), child = number(), from = number(), count = number(), first = number(), parents = arg()})
+    ops.add_edges({digest = arg(), child = number(), from = number(), count = number(), first = number(), parents = arg()})
   end,
   create = function(receipts)
     insert(receipts, ops.create({
@@ -153,13 +153,13 @@ local OPS = {
     }))
   end,
   forget_old = function() forget_old(number()) end,
-  delete = function(receipts) insert(receipts, delete_run({run = arg(), limit = number()})) end,
-  delete_graph = function(receipts) insert(receipts, delete_graph({digest = arg(), limit = number()})) end,
+  delete = function(receipts) insert(receipts, ops.delete_run({run = arg(), limit = number()})) end,
+  delete_graph = function(receipts) insert(receipts, ops.delete_graph({digest = arg(), limit = number()})) end,
   save_version = function(receipts)
-    insert(receipts, save_version({kind = arg(), name = arg(), digest = arg(), body = arg()}))
+    insert(receipts, versions.save({kind = arg(), name = arg(), digest = arg(), body = arg()}))
   end,
   activate_version = function(receipts)
-    insert(receipts, activate_version({kind = arg(), name = arg(), number = maybe(number)}))
+    insert(receipts, versions.activate({kind = arg(), name = arg(), number = maybe(number)}))
   end,
   put_record = function(receipts)
     insert(receipts, records.put({kind = arg(), key = arg(), value = maybe(arg), expected = maybe(arg)}))
@@ -218,12 +218,14 @@ local QUERIES = {
 
 -- The first key is the marker; what it holds tells this store from every other that was or will be under its name.
 local function enter(keys, given)
-  args, at = given, 0
-  local marker = arg()
-  begin(keys[1], arg())
-  if call('GET', keys[1]) ~= marker then return false end
-  return true
+  args, at = given, 2
+  begin(keys[1], given[2])
+  local found = call('HMGET', keys[1], 'marker', unpack(COUNTERS))
+  new_state(found)
+  return found[1] == given[1]
 end
+
+local function replaced() return redis.error_reply('REPLACED the store is another one, or gone') end
 
 local function asked_blobs()
   local blobs = {}
@@ -239,24 +241,9 @@ local function leave(...)
   return {...}
 end
 
--- Its arguments are those of one settlement with a small output and of a claim in one run and one lane.
-local function try_step()
-  local _, ordinal = unpack_bytes('>BI2', args[at + 3])
-  return take_step({
-    claim = sub(args[at + 3], 6), ordinal = ordinal, output = args[at + 5], claim_id = args[at + 7], worker = args[at + 8],
-    lane = args[at + 10], run = args[at + 14],
-  })
-end
-
 local function commit(keys, given)
-  if not enter(keys, given) then return redis.error_reply('REPLACED the store is another one, or gone') end
+  if not enter(keys, given) then return replaced() end
   local receipts, stops, workers = {}, {}, list(arg)
-  if args[at + 1] == 'step' then
-    at = at + 1
-    local taken = try_step()
-    if taken then return leave(now, taken, {}, {}) end
-  end
-  new_state()
   while at < #args do OPS[arg()](receipts) end
   for k = 1, #workers do
     local found = stops_of(workers[k])
@@ -266,15 +253,35 @@ local function commit(keys, given)
   return leave(now, receipts, stops, asked_blobs())
 end
 
+-- A settlement with a small output, and a claim in one run and one lane: `marker`, `offset`, the rest packed, the output.
+local function step(keys, given)
+  begin(keys[1], given[2])
+  local op = {output = given[4]}
+  op.ordinal, op.limit, op.claim, op.claim_id, op.worker, op.lane, op.run = unpack_bytes('>I2I4Bc0Bc0I2c0I2c0I2c0', given[3])
+  local taken = take_step(op, given[1])
+  if taken then return taken end
+  if not enter(keys, given) then return replaced() end
+  local settled = ops.settle({{
+    claim = op.claim, ordinal = op.ordinal, status = A.COMPLETED, node = N.COMPLETED, output = op.output, plain = true, delay = 0,
+    lines = NOTHING,
+  }})
+  local claimed = ops.claim_nodes({
+    claim = op.claim_id, worker = op.worker, lanes = {{text = op.lane, suspect = 0}, op.limit}, runs = {op.run},
+  })
+  local stops = stops_of(op.worker)
+  write_all()
+  return leave(now, {settled, claimed}, stops, asked_blobs())
+end
+
 local function read(keys, given)
-  if not enter(keys, given) then return redis.error_reply('REPLACED the store is another one, or gone') end
+  if not enter(keys, given) then return replaced() end
   local answers = {}
-  new_state()
   while at < #args do answers[#answers + 1] = QUERIES[arg()]() end
   return leave(now, answers, asked_blobs())
 end
 
 redis.register_function({function_name = NAME .. '_commit', callback = commit})
+redis.register_function({function_name = NAME .. '_step', callback = step})
 redis.register_function({function_name = NAME .. '_read', callback = read, flags = {'no-writes'}})
 
 end

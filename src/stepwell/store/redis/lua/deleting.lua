@@ -1,6 +1,6 @@
 -- Forgetting ended runs, in parts, from the end.
 
-local delete_run, forget_old
+local forget_old
 
 do
 
@@ -106,10 +106,10 @@ forget_old = function(keep)
   update_marks()
   local first = first_of(index('ended'), 1, nil, pack('>I7', max(0, now - keep)))[1]
   local run = first and get_numbered((unpack_bytes('>I6', first, 8)))
-  if run then delete_run({run = run.id, limit = LIMIT_NODES}) end
+  if run then ops.delete_run({run = run.id, limit = LIMIT_NODES}) end
 end
 
-delete_run = function(op)
+ops.delete_run = function(op)
   local run = get_run(op.run)
   if not run then return {'deleted', 1} end
   if run.purpose ~= 'delete' and run.purpose ~= 'restore' and run.status < R.COMPLETED then return refused('status', RUN_NAMES[run.status]) end

@@ -104,12 +104,67 @@ local function read_numbers(text)
   return numbers
 end
 
+-- Lists of nodes, in which neighbours are one piece, so that a very wide node has a short one.
+
+local lists = {RANGE = 2147483648} -- one name for all of them, because one function has at most 200 local names
+
+function lists.size(text)
+  local size, at = 0, 1
+  while at <= #text do
+    if byte(text, at) >= 128 then
+      size, at = size + unpack_bytes('>I4', text, at + 4), at + 8
+    else
+      size, at = size + 1, at + 4
+    end
+  end
+  return size
+end
+
+-- At most `most` of its nodes from a position on, and the position after them: a byte, and how many of its range are left out.
+function lists.read(text, most, at, skip)
+  local nodes, count = {}, 0
+  at, skip = at or 1, skip or 0
+  while at <= #text and count < most do
+    local first, size = unpack_bytes('>I4', text, at), 1
+    if first >= lists.RANGE then first, size = first - lists.RANGE, unpack_bytes('>I4', text, at + 4) end
+    local stop = min(size, skip + most - count)
+    for k = skip, stop - 1 do
+      count = count + 1
+      nodes[count] = first + k
+    end
+    skip = stop
+    if stop == size then at, skip = at + (size > 1 and 8 or 4), 0 end
+  end
+  return nodes, at, skip
+end
+
+function lists.piece(first, size)
+  return size > 1 and pack('>I4I4', first + lists.RANGE, size) or pack('>I4', first)
+end
+
+-- A list to which nodes are added: `done` and a last piece.
+function lists.open(text)
+  local size = #text
+  if size >= 8 and byte(text, size - 7) >= 128 then
+    local first, count = unpack_bytes('>I4I4', text, size - 7)
+    return {done = {sub(text, 1, size - 8)}, first = first - lists.RANGE, count = count}
+  end
+  return {done = {sub(text, 1, size - 4)}, first = (unpack_bytes('>I4', text, size - 3)), count = 1}
+end
+
+function lists.text(list) return concat(list.done) .. lists.piece(list.first, list.count) end
+
+-- Parents, children or needs of a node, as they are stored.
+local function related_text(graph, kind, i)
+  if kind == 'children' and graph.more[i] then return lists.text(graph.more[i]) end
+  if kind == 'parents' and graph.wide[i] then return graph.wide[i] end
+  return not graph.fresh and call('HGET', graph_key(kind, graph.digest), pack('>I4', i)) or ''
+end
+
 local function related(graph, kind, i)
   local known = graph[kind][i]
   if not known then
-    local added = kind == 'children' and graph.more[i] and concat(graph.more[i]) or kind == 'parents' and graph.wide[i]
-    if not added then added = not graph.fresh and call('HGET', graph_key(kind, graph.digest), pack('>I4', i)) or '' end
-    known = read_numbers(added)
+    known = lists.read(related_text(graph, kind, i), math.huge)
     graph[kind][i] = known
   end
   return known
@@ -122,15 +177,10 @@ local function parents_of(graph, i)
   return count == 0 and NOTHING or {parent}
 end
 
--- The next parents of a node: a very long list is not taken apart whole.
-local function some_parents(graph, i, from, count)
-  local known, all = graph.parents[i], parent_count(graph, i)
-  if all <= count or known then
-    known = known or parents_of(graph, i)
-    return from == 0 and all <= count and known or {unpack(known, from + 1, min(all, from + count))}
-  end
-  local text = graph.wide[i] or call('HGET', graph_key('parents', graph.digest), pack('>I4', i))
-  return read_numbers(sub(text, 4 * from + 1, 4 * (from + count)))
+-- The next parents of a node, and the position after them: a very long list is not taken apart whole.
+local function some_parents(graph, i, most, at, skip)
+  if parent_count(graph, i) <= most then return parents_of(graph, i), 1, 0 end
+  return lists.read(related_text(graph, 'parents', i), most, at, skip)
 end
 
 -- The only child of a node, one too large; 0: it has none; MANY: they are in the hash.
@@ -165,8 +215,6 @@ end
 
 local function refused(reason, detail) return {'refused', reason, detail or ''} end
 
-local add_graph, add_edges
-
 do
 
 -- One more child of a node. Children come in order, so one that is not larger than the last was there before, when a graph
@@ -177,16 +225,22 @@ local function add_child(graph, parent, child)
     graph.child[parent], graph.child_touched[parent] = child + 1, true
     return
   end
-  local list = graph.more[parent] -- as it is stored: of a long one only the end is looked at
+  local list = graph.more[parent] -- of a long one only the end is looked at
   if first ~= MANY then
     if first > child then return end
-    list = {pack('>I4', first - 1)}
+    list = {done = {}, first = first - 1, count = 1}
     graph.child[parent], graph.child_touched[parent] = MANY, true
   elseif not list then
-    list = {call('HGET', graph_key('children', graph.digest), pack('>I4', parent))}
+    list = lists.open(call('HGET', graph_key('children', graph.digest), pack('>I4', parent)))
   end
-  if unpack_bytes('>I4', list[#list], #list[#list] - 3) >= child then return end
-  list[#list + 1] = pack('>I4', child)
+  local after = list.first + list.count
+  if child < after then return end
+  if child == after then
+    list.count = list.count + 1
+  else
+    insert(list.done, lists.piece(list.first, list.count))
+    list.first, list.count = child, 1
+  end
   graph.more[parent], graph.children[parent] = list, nil
 end
 
@@ -216,7 +270,7 @@ local function edges_text(child, count) return int(child) .. ' ' .. int(count) e
 
 local function edges_are_there(graph, child, count) return count > 0 and graph.edges == edges_text(child, count) end
 
-add_edges = function(op)
+ops.add_edges = function(op)
   local graph = get_graph(op.digest)
   if not graph or graph.loaded ~= op.child then return end
   for_adding(graph)
@@ -242,7 +296,7 @@ local function new_graph(op)
   return graph
 end
 
-add_graph = function(op)
+ops.add_graph = function(op)
   local graph = get_graph(op.digest)
   if op.start > (graph and graph.loaded or 0) then
     return refused('incomplete', 'the nodes before ' .. int(op.start) .. ' are not there yet')
@@ -263,14 +317,14 @@ add_graph = function(op)
       insert(needs, pack('>I4', i))
       insert(needs, row.needs)
     end
-    local of, parent = nil, 0
-    if edges_are_there(graph, i, #row.parents / 4) then -- a list that is too long to be taken apart
-      parent, graph.wide[i] = unpack_bytes('>I4', row.parents), row.parents
+    local of, parent, count = nil, 0, lists.size(row.parents)
+    if edges_are_there(graph, i, count) then -- a list that is too long to be taken apart
+      graph.wide[i] = row.parents
     else
-      of = read_numbers(row.parents)
+      of = lists.read(row.parents, math.huge)
       parent = of[1] or 0
     end
-    graph.cells[i] = pack('>I4I2BI4I4B', row.rank, new_lane(row.lane), flags, #row.parents / 4, parent, 0)
+    graph.cells[i] = pack('>I4I2BI4I4B', row.rank, new_lane(row.lane), flags, count, parent, 0)
     graph.parents[i], graph.needs[i], graph.touched[i] = of, read_numbers(row.needs), true
     insert(graph.ids, row.id)
     graph.loaded = graph.loaded + 1
@@ -319,10 +373,12 @@ local function write_graph(graph)
   local more = {}
   for i, list in pairs(graph.more) do
     insert(more, pack('>I4', i))
-    insert(more, concat(list))
+    insert(more, lists.text(list))
   end
   send_many('HSET', graph_key('children', graph.digest), more)
 end
+
+do
 
 -- Write what is pending of a graph in its turn, before a command that takes a part of it away.
 local function write_graph_now(graph)
@@ -335,7 +391,7 @@ local function write_graph_now(graph)
   later(function() write_graph(pending) end)
 end
 
-local function delete_graph(op)
+ops.delete_graph = function(op)
   local graph = get_graph(op.digest)
   if not graph then return {'deleted', 1} end
   if graph.uses > 0 then return refused('status', 'in use') end
@@ -355,4 +411,6 @@ local function delete_graph(op)
   graph.loaded, graph.changed = left, true
   later('LTRIM', graph_key('ids', op.digest), '0', int(left - 1))
   return {'deleted', 0}
+end
+
 end

@@ -1,13 +1,15 @@
 -- Keys. All begin with `{namespace}:`, so that a batch stays in one slot. Nothing has a time to live: keys would expire one
 -- by one and leave indexes that point nowhere. `run` is a number, counted up when a run is admitted and never used again.
 --
---   marker              what tells this store from every other under this name: version of this layout, and a random text
---   counters            hash   runs, graphs, claims, lanes so far; when somebody last swept; how many runs are stopping, releasing
+--   marker              hash   what every call looks at, in one command. `marker` tells this store from every other under this name: version
+--                              of this layout, and a random text. Counters: runs, graphs, claims, lanes so far; when somebody last swept;
+--                              how many runs are stopping, releasing. `lane:` queue NUL body NUL careful -> number of the lane;
+--                              `lease:` worker -> until when
 --   runs                hash   id of a run -> run
 --   keys                hash   workflow NUL idempotency key -> run
 --   all_runs            set    run (6 bytes)
 --   unfinished          hash   workflow NUL target NUL digest -> how many runs that have not ended
---   lanes, lane_texts   hash and list: queue NUL body NUL careful -> number, and back
+--   lane_texts          list   number of a lane -> its text
 --
 --   run:row:R           hash   `cell` (counts and times, packed), `ready` (lane, count)*, and texts; `derived`: how far the opening of its
 --                              gate is; `fenced`: where the sweep of a cancelled run goes on
@@ -18,19 +20,21 @@
 --   run:attempts:R      hash   (node, number) -> attempt
 --   run:journal:R       list   one entry for each `seq`
 --   run:lines:R         hash   (place of the attempt in its run, index) -> line, and run:line_index:R, a set of the same
---   run:releases:R      list   (node, how many of its children have heard) of completed nodes with very many children
+--   run:releases:R      list   (node, where in the list of its children it goes on) of completed nodes with very many children
 --   run:blobs:R         hash   reference -> large payload
 --
 --   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it; edges: a node that comes next
 --                              and how many of its parents know it
 --   graph:cells:D       string 16 bytes a node: rank, lane, flags, count of parents, first parent
 --   graph:child:D       string 4 bytes a node: its only child, one too large
---   graph:parents:D, graph:children:D, graph:needs:D   hash   node -> nodes; of those that do not fit into the cell
+--   graph:parents:D, graph:children:D, graph:needs:D   hash   node -> nodes; of those that do not fit into the cell.
+--                              Each node is 4 bytes; neighbours are 8 together: the first with 2^31 added, and how many
 --   graph:ids:D         list   ids of nodes
 --   unused_graphs       set    digests that no run has or had
 --
---   claim:C             string when, by whom, how many of it run, and (run, node, number) for each ordinal
---   worker:W            hash   lease;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
+--   claim:C             string when, by whom, how many of it run (of one that was granted a single node: ran at first), and for each
+--                              ordinal (run, node, number of the attempt, its place among all attempts of the run)
+--   worker:W            hash   when it was renewed, and the rest of its row;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
 --   lane:L:D NUL workflow   set   (urgency, run) of runs with READY nodes behind an open gate
 --   leases, due, deadlines, held, cancelling   set   (time, worker or run): what a sweep looks for
 --   ended               set    (time, run) of runs that ended: the oldest are forgotten first

@@ -26,6 +26,7 @@ local function forget_worker(worker)
   put(index('leases'), timed(worker.lease_until, worker.id), false)
   put(index('workers'), worker.id, false)
   S.workers[worker.id] = false
+  later('HDEL', MARKER, 'lease:' .. worker.id)
   later('UNLINK', worker_key(worker.id))
 end
 
@@ -155,7 +156,9 @@ local function running_in(run)
   if first > 0 or #names < run.running then set_text(run, 'fenced', i < run.loaded and #names < run.running and int(i) or nil) end
   want_attempts(run, names)
   for k = 1, #names do found[k] = run.attempts[names[k]] end
-  sort(found, function(a, b) return a.place < b.place end)
+  local places = {}
+  for k = 1, #found do places[found[k]] = place_of(found[k]) end
+  sort(found, function(a, b) return places[a] < places[b] end)
   return found
 end
 

@@ -62,22 +62,20 @@ end
 
 local function release_later(run, i)
   run.releases = run.releases or (run.releasing and call('LRANGE', run_key('releases', run), 0, -1)) or {}
-  insert(run.releases, pack('>I4I4', i, 0))
+  insert(run.releases, pack('>I4I4I4', i, 1, 0))
   run.releasing, run.changed = true, true
 end
 
 release = function(run)
   if not run.releasing or run.gate ~= G.OPEN then return end
   run.releases = run.releases or call('LRANGE', run_key('releases', run), 0, -1)
-  local i, from = unpack_bytes('>I4I4', run.releases[1])
-  -- Only a slice of the list is taken apart.
-  local graph, fewer = graph_of(run), {}
-  local children = graph.more[i] and concat(graph.more[i]) or call('HGET', graph_key('children', run.digest), pack('>I4', i))
-  local slice = read_numbers(sub(children, 4 * from + 1, 4 * (from + SLICE)))
+  local i, at, skip = unpack_bytes('>I4I4I4', run.releases[1])
+  local children, fewer, slice = related_text(graph_of(run), 'children', i), {}, nil
+  slice, at, skip = lists.read(children, SLICE, at, skip)
   for k = 1, #slice do fewer[slice[k]] = 1 end
   lower(run, slice, fewer)
-  if from + SLICE < #children / 4 then
-    run.releases[1] = pack('>I4I4', i, from + SLICE)
+  if at <= #children then
+    run.releases[1] = pack('>I4I4I4', i, at, skip)
   else
     table.remove(run.releases, 1)
   end
@@ -149,7 +147,7 @@ local function accept(op, attempt)
   keep_blob(run, op.output)
   keep_blob(run, op.error)
   keep_blob(run, op.outcome)
-  for k = 1, #op.lines, 2 do add_line(attempt, RECORDED + (k - 1) / 2, op.lines[k], op.lines[k + 1], now) end
+  for k = 1, #op.lines, 2 do lines.add(attempt, RECORDED + (k - 1) / 2, op.lines[k], op.lines[k + 1], now) end
   local status = settled_as(op.node, run, is_removed(run, attempt.i))
   local node = end_attempt(attempt, op.status, status)
   set_due(run, node, status == N.WAITING and now + op.delay or nil)
@@ -161,15 +159,15 @@ end
 
 -- What nearly all settlements are, a completion with nothing but an output behind an open gate, done on the bytes of the rows.
 -- Whether it was one.
+-- The attempt need not be read: the node runs and its latest attempt is this one, so it is RUNNING, and its claim has all
+-- that is kept of it.
 local function accept_plain(op, run, i, number, name)
-  local value = run.values[name]
-  if not op.plain or run.stopping or run.gate ~= G.OPEN or not value or run.attempts[name] ~= nil or run.nodes[i] then return false end
+  if not op.plain or run.stopping or run.gate ~= G.OPEN or run.attempts[name] ~= nil or run.nodes[i] then return false end
   local text, at = node_at(run, i)
-  if byte(value) ~= A.RUNNING or byte(text, at) ~= N.RUNNING or is_removed(run, i) then return false end
+  if byte(text, at) ~= N.RUNNING or sub(text, at + 1, at + 4) ~= sub(name, 5) or is_removed(run, i) then return false end
   local output = op.output
   keep_blob(run, output)
-  run.values[name] = char(A.COMPLETED, output and 1 or 0) .. sub(value, 3, 8) .. pack('>I7', now + 1)
-    .. sub(value, 16, 16 + byte(value, 16)) .. (output and pack('>I4', #output) .. output or '')
+  run.values[name] = completed_value(op.ordinal, op.claim, output)
   run.values_touched[name] = true
   run.cells[i] = char(N.COMPLETED) .. sub(text, at + 1, at + 12)
   run.touched[i], run.changed = true, true
@@ -196,7 +194,8 @@ local function find_all(ops)
         of = {{}, {}}
         of_run[run] = of
       end
-      of[1][#of[1] + 1], of[2][#of[2] + 1] = i, names[k]
+      of[1][#of[1] + 1] = i
+      if not ops[k].plain then of[2][#of[2] + 1] = names[k] end
     end
   end
   for run, of in pairs(of_run) do
@@ -221,11 +220,16 @@ local function count_children(lowered, run, i)
     lowered[run] = of
     lowered[#lowered + 1] = run
   end
-  local children = child == MANY and related(graph, 'children', i) or {child - 1}
-  if #children > SLICE then
-    release_later(run, i)
-    of.wide = true
-    return
+  local children = child == MANY and graph.children[i] or {child - 1}
+  if child == MANY and not graph.children[i] then
+    local text = related_text(graph, 'children', i)
+    if lists.size(text) > SLICE then
+      release_later(run, i)
+      of.wide = true
+      return
+    end
+    children = lists.read(text, SLICE)
+    graph.children[i] = children
   end
   for n = 1, #children do
     local each = children[n]
@@ -294,8 +298,8 @@ end
 ops.append = function(op)
   local attempt = find_attempt(op.claim, op.ordinal)
   if not attempt or attempt.status ~= A.RUNNING then return refused('fenced') end
-  if op.index < 0 or not has_line(attempt.run, line_name(attempt, op.index)) then
-    add_line(attempt, op.index, op.kind, op.data, now)
+  if op.index < 0 or not lines.has(attempt.run, lines.name(attempt, op.index)) then
+    lines.add(attempt, op.index, op.kind, op.data, now)
   end
   return {'appended'}
 end

@@ -216,7 +216,7 @@ function reading.list_lines(q)
   local after
   if q.claim then
     local attempt = find_attempt(q.claim, q.ordinal)
-    if attempt and attempt.run == run then after = line_name(attempt, q.line) end
+    if attempt and attempt.run == run then after = lines.name(attempt, q.line) end
   end
   local names = first_of(index('run:line_index:' .. run.name), q.count, q.from or after)
   local values = {}
@@ -230,8 +230,8 @@ end
 function reading.list_workers(q)
   local rows = {}
   for _, id in ipairs(first_of(index('workers'), q.limit, q.after)) do
-    local f = call('HMGET', worker_key(id), 'until', 'renewed', 'info')
-    insert(rows, {id, f[1], f[2], f[3]})
+    local f = call('HMGET', worker_key(id), 'renewed', 'info')
+    insert(rows, {id, call('HGET', MARKER, 'lease:' .. id), f[1], f[2]})
   end
   return rows
 end
@@ -313,20 +313,20 @@ local function version_row(record, name, number, body)
   local row = call('HGET', record.key, 'row:' .. int(number))
   local at, size, length, from = unpack_bytes('>I7I4I2', row)
   return {
-    name, number, sub(row, from, from + length - 1), size, at, number == active_version(record) and 1 or 0,
+    name, number, sub(row, from, from + length - 1), size, at, number == versions.active(record) and 1 or 0,
     body and call('HGET', record.key, 'body:' .. int(number)) or false,
   }
 end
 
 function reading.get_version(q)
-  local record = get_name(q.kind, q.name)
-  local number = q.number or active_version(record)
+  local record = versions.find(q.kind, q.name)
+  local number = q.number or versions.active(record)
   if q.digest then number = tonumber(call('HGET', record.key, 'digest:' .. q.digest) or '0') end
   return version_row(record, q.name, number, true)
 end
 
 function reading.list_versions(q)
-  local record, rows = get_name(q.kind, q.name), {}
+  local record, rows = versions.find(q.kind, q.name), {}
   for number = max(q.after, 0) + 1, min(record.newest, max(q.after, 0) + q.limit) do
     insert(rows, version_row(record, q.name, number, false))
   end
@@ -336,8 +336,8 @@ end
 function reading.list_names(q)
   local rows = {}
   for _, name in ipairs(first_of(index('names:' .. q.kind), q.limit, q.after)) do
-    local record = get_name(q.kind, name)
-    local newest, active = version_row(record, name, record.newest), version_row(record, name, active_version(record))
+    local record = versions.find(q.kind, name)
+    local newest, active = version_row(record, name, record.newest), version_row(record, name, versions.active(record))
     insert(rows, {name, newest[2], active[2], active[3], newest[5]})
   end
   return rows

@@ -1,7 +1,5 @@
 -- Runs that come from another store, part by part, with their ids, times and seq.
 
-local restore
-
 do
 
 local function restored_run(op)
@@ -58,7 +56,6 @@ local function restore_attempts(run, rows)
     local row = rows[k]
     local claim = get_claim(row.claim) or new_claim(row.claim, '')
     if not claim_cell(claim, row.ordinal) then
-      set_claim_cell(claim, row.ordinal, pack('>I6I4I4', run.number, row.i, row.number))
       local attempt = new_attempt(run, claim, row.ordinal, row.i, row.number)
       for _, name in ipairs({'status', 'worker', 'started', 'ended', 'output', 'error', 'outcome'}) do attempt[name] = row[name] end
       keep_blob(run, row.output)
@@ -78,8 +75,8 @@ local function restore_lines(run, rows)
   for k = 1, #rows do
     local row = rows[k]
     local attempt = find_attempt(row.claim, row.ordinal)
-    if attempt and attempt.run == run and not has_line(run, line_name(attempt, row.index)) then
-      add_line(attempt, row.index, row.kind, row.data, row.at)
+    if attempt and attempt.run == run and not lines.has(run, lines.name(attempt, row.index)) then
+      lines.add(attempt, row.index, row.kind, row.data, row.at)
     end
   end
 end
@@ -96,7 +93,7 @@ local function restore_former(run, digests)
   end
 end
 
-restore = function(op)
+ops.restore = function(op)
   local graph, run = get_graph(op.digest), get_run(op.run)
   if run and run.purpose ~= 'restore' and text(run, 'created_at') == op.created_at and text(run, 'seed') == op.seed then
     return {'restored', run.loaded, 1} -- it is this run: it was asked before

@@ -141,8 +141,8 @@ local SHARED_LINES = {effect = true, payload = true, checkpoint = true}
 
 lines_of = function(attempt)
   local set = index('run:line_index:' .. attempt.run.name)
-  local prefix = pack('>I4', attempt.place)
-  return first_of(set, 100000, prefix, pack('>I4', attempt.place + 1))
+  local place = place_of(attempt)
+  return first_of(set, 100000, pack('>I4', place), pack('>I4', place + 1))
 end
 
 local function line_value(run, name) return run.lines[name] or call('HGET', run_key('lines', run), name) end
@@ -162,7 +162,6 @@ local function copy_blob(from, to, reference)
 end
 
 local function share_one(run, node, theirs, claim, ordinal)
-  set_claim_cell(claim, ordinal, pack('>I6I4I4', run.number, node.i, 1))
   local ours = new_attempt(run, claim, ordinal, node.i, 1)
   ours.status, ours.ended, ours.output, ours.outcome = A.COMPLETED, theirs.ended, theirs.output, theirs.outcome
   ours.worker, ours.started = theirs.worker or get_claim(theirs.claim).worker, started_of(theirs)
@@ -174,7 +173,7 @@ local function share_one(run, node, theirs, claim, ordinal)
   for _, name in ipairs(lines_of(theirs)) do
     local line = read_line(line_value(theirs.run, name))
     local _, line_index = unpack_bytes('>I4I4', name)
-    if SHARED_LINES[line.kind] then add_line(ours, line_index - 2147483648, line.kind, line.data, line.at) end
+    if SHARED_LINES[line.kind] then lines.add(ours, line_index - 2147483648, line.kind, line.data, line.at) end
   end
 end
 
@@ -295,12 +294,12 @@ end
 
 -- Whether it is done.
 local function derive(run)
-  local graph, i, from, waiting, live = graph_of(run), 0, 0, 0, 0
+  local graph, i, waiting, live, counted, at, skip = graph_of(run), 0, 0, 0, 0, 1, 0
   if run.derived == '' then
     run.releases, run.releasing = {}, false
     if run.requeue then drop_queues(run) end
   else
-    i, from, waiting, live = unpack_bytes('>I4I4I4I4', run.derived)
+    i, waiting, live, counted, at, skip = unpack_bytes('>I4I4I4I4I4I4', run.derived)
   end
   local left, stop = DERIVED, i
   while i < run.loaded and left > 0 do
@@ -311,17 +310,18 @@ local function derive(run)
       want_cells(graph, indexes)
       want_nodes(run, indexes)
     end
-    local parents = some_parents(graph, i, from, AT_ONCE)
+    local parents
+    parents, at, skip = some_parents(graph, i, AT_ONCE, at, skip)
     local more_waiting, more_live = count_parents(run, parents)
-    waiting, live, left, from = waiting + more_waiting, live + more_live, left - 1 - #parents, from + #parents
-    if from == parent_count(graph, i) then
+    waiting, live, left, counted = waiting + more_waiting, live + more_live, left - 1 - #parents, counted + #parents
+    if counted == parent_count(graph, i) then
       if set_counters(run, i, waiting, live) then left = left - CHANGED end
-      i, from, waiting, live = i + 1, 0, 0, 0
+      i, waiting, live, counted, at, skip = i + 1, 0, 0, 0, 1, 0
     end
   end
   run.changed = true
   if i < run.loaded then
-    run.derived = pack('>I4I4I4I4', i, from, waiting, live)
+    run.derived = pack('>I4I4I4I4I4I4', i, waiting, live, counted, at, skip)
     return false
   end
   run.derived, run.requeue = '', false

@@ -9,7 +9,7 @@
 -- While a library is loaded it sees none of what Lua and the server offer, so these are set when a call begins.
 local call, pack, unpack_bytes
 local byte, sub, rep, char, format, floor, min, max, insert, concat, sort
-local P, now -- the prefix of every key, and the time of this call
+local P, MARKER, now -- the prefix of every key, the one that every call names, and the time of this call
 local S      -- everything that was read or changed
 local ops = {} -- what a batch may ask for: a chunk of Lua has at most 200 local names
 
@@ -19,7 +19,7 @@ local function begin(marker, offset)
     byte, sub, rep, char, format = string.byte, string.sub, string.rep, string.char, string.format
     floor, min, max, insert, concat, sort = math.floor, math.min, math.max, table.insert, table.concat, table.sort
   end
-  P = sub(marker, 1, -7)
+  P, MARKER = sub(marker, 1, -7), marker
   if byte(offset) == 64 then -- '@': a test says what time it is
     now = tonumber(sub(offset, 2))
   else
@@ -28,8 +28,10 @@ local function begin(marker, offset)
   end
 end
 
-local function new_state()
+-- `found`: the values of COUNTERS.
+local function new_state(found)
   S = {
+    found = found,
     runs = {}, numbers = {}, run_order = {}, graphs = {}, claims = {}, workers = {}, indexes = {}, index_order = {},
     names = {}, records = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},
   }
@@ -65,8 +67,7 @@ local COUNTERS = {'runs', 'graphs', 'claims', 'lanes', 'swept_at', 'stopping', '
 local function counter(name)
   if not S.counters then
     S.counters = {}
-    local found = call('HMGET', P .. 'counters', unpack(COUNTERS))
-    for k = 1, #COUNTERS do S.counters[COUNTERS[k]] = tonumber(found[k] or '0') end
+    for k = 1, #COUNTERS do S.counters[COUNTERS[k]] = tonumber(S.found[k + 1] or '0') end
   end
   return S.counters[name]
 end
@@ -161,7 +162,7 @@ local function up_to_now() return pack('>I7', now + 1) end
 local function lane_number(text)
   local known = S.lanes[text]
   if known == nil then
-    known = tonumber(call('HGET', P .. 'lanes', text) or '-1')
+    known = tonumber(call('HGET', MARKER, 'lane:' .. text) or '-1')
     S.lanes[text] = known
   end
   return known
@@ -173,7 +174,7 @@ local function new_lane(text)
     number = counter('lanes')
     set_counter('lanes', number + 1)
     S.lanes[text] = number
-    later('HSET', P .. 'lanes', text, int(number))
+    later('HSET', MARKER, 'lane:' .. text, int(number))
     later('RPUSH', P .. 'lane_texts', text)
   end
   return number

@@ -96,7 +96,8 @@ end
 local function write_workers()
   for _, worker in pairs(S.workers) do
     if worker and worker.changed then
-      call('HSET', worker_key(worker.id), 'until', int(worker.lease_until), 'renewed', int(worker.renewed), 'lease', int(worker.lease))
+      call('HSET', MARKER, 'lease:' .. worker.id, int(worker.lease_until))
+      call('HSET', worker_key(worker.id), 'renewed', int(worker.renewed), 'lease', int(worker.lease))
       if worker.info then call('HSET', worker_key(worker.id), 'info', worker.info) end
     end
   end
@@ -141,7 +142,7 @@ write_all = function()
       insert(fields, name)
       insert(fields, int(value))
     end
-    call('HSET', P .. 'counters', unpack(fields))
+    call('HSET', MARKER, unpack(fields))
   end
 end
 
