@@ -1,4 +1,4 @@
-"""A cold build after a few changes looks only at the entities they concern, and comes to the same as if it had looked at all."""
+"""A cold build after a few changes looks only at the entities they concern, and comes to the same as a look at everything."""
 
 from __future__ import annotations
 

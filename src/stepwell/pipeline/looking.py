@@ -21,7 +21,7 @@ from .states.records import Record
 from .states.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from .pipeline import Pipeline
+    from .definition import PipelineDefinition
 
 
 TRUSTED_CHANGES = 5_000
@@ -118,7 +118,11 @@ class View:
     """A pipeline at one moment."""
 
     def __init__(
-        self, pipeline: Pipeline, *, folders: Sequence[Folder] | None = None, only: Collection[str] | None = None
+        self,
+        pipeline: PipelineDefinition,
+        *,
+        folders: Sequence[Folder] | None = None,
+        only: Collection[str] | None = None,
     ) -> None:
         self.pipeline = pipeline
         pipeline.code.refresh()

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .. import registry
 from ..looking import View
+from ..registry import enter
 from ..staleness.units import Unit
 from ..states.listing import MANIFEST_FILES, Folder
 from .recovery import Recovery
@@ -19,13 +19,13 @@ from .work import Runs
 
 if TYPE_CHECKING:
     from ...runner import Engine
-    from ..pipeline import Pipeline
+    from ..definition import PipelineDefinition
 
 __all__ = ["BuildReport", "Scanner", "StateEvent", "Tally", "build"]
 
 
 def build(
-    pipeline: Pipeline,
+    pipeline: PipelineDefinition,
     targets: Iterable[str] = (),
     *,
     engine: Engine | str | None = None,
@@ -45,7 +45,7 @@ class Scanner:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        pipeline: PipelineDefinition,
         engine: Engine | str | None = None,
         *,
         patience: float = 3_600.0,
@@ -105,7 +105,7 @@ class Scanner:
     def _lease(self) -> Iterator[Callable[[], bool]]:
         """Scan alone; what runs meanwhile is this pipeline's code, whichever others of its name this process has made."""
         with self.pipeline.store.lease(self.pipeline.name, self._patience) as holds:
-            registry.enter(self.pipeline)
+            enter(self.pipeline)
             self._runs.scan_number = self.pipeline.store.lease_number(self.pipeline.name)
             yield holds
 

@@ -11,8 +11,8 @@ from ..states.listing import Folder
 from .report import BuildReport
 
 if TYPE_CHECKING:
+    from ..definition import PipelineDefinition
     from ..looking import View
-    from ..pipeline import Pipeline
 
 
 class Listed(NamedTuple):
@@ -22,13 +22,13 @@ class Listed(NamedTuple):
     folders: list[Folder]
 
 
-def list_everything(pipeline: Pipeline) -> Listed:
+def list_everything(pipeline: PipelineDefinition) -> Listed:
     pipeline.code.refresh()
     number = pipeline.store.lease_number(pipeline.name)
     return Listed(number, pipeline.store.files.walk(pipeline.connections.wanted))
 
 
-def nothing_to_do(pipeline: Pipeline, listed: Listed) -> BuildReport | None:
+def nothing_to_do(pipeline: PipelineDefinition, listed: Listed) -> BuildReport | None:
     """The report of a build that has nothing to do, told by the cache, without a look at any state; None if it may have."""
     verdict = pipeline.store.cache.read().verdict
     if verdict.get("stale", True) or not _holds(pipeline, listed.folders, verdict):
@@ -37,7 +37,7 @@ def nothing_to_do(pipeline: Pipeline, listed: Listed) -> BuildReport | None:
     return BuildReport(pipeline.name, (), (), {}, left, (), 0.0)
 
 
-def known_status(pipeline: Pipeline) -> dict[str, Any] | None:
+def known_status(pipeline: PipelineDefinition) -> dict[str, Any] | None:
     """How everything stood when it was last looked at, if nothing has changed since."""
     verdict = pipeline.store.cache.read().verdict
     if not _holds(pipeline, pipeline.store.files.walk(pipeline.connections.wanted), verdict):
@@ -46,7 +46,7 @@ def known_status(pipeline: Pipeline) -> dict[str, Any] | None:
     return {**found, "stages": {name: found["stages"].get(name, {}) for name in pipeline.stages}}
 
 
-def _holds(pipeline: Pipeline, folders: list[Folder], verdict: Mapping[str, Any]) -> bool:
+def _holds(pipeline: PipelineDefinition, folders: list[Folder], verdict: Mapping[str, Any]) -> bool:
     if not verdict or any(stage.entities is not None for stage in pipeline.stages.values()):
         return False
     due = verdict.get("dueAt")
@@ -55,7 +55,7 @@ def _holds(pipeline: Pipeline, folders: list[Folder], verdict: Mapping[str, Any]
     return verdict.get("fingerprint") == pipeline.code.fingerprint() and pipeline.store.cache.changed(folders) == []
 
 
-def concerned(pipeline: Pipeline, folders: list[Folder]) -> set[str] | None:
+def concerned(pipeline: PipelineDefinition, folders: list[Folder]) -> set[str] | None:
     """The paths of the entities that a few changed files concern, if everything else is fresh; None: all may be."""
     verdict = pipeline.store.cache.read().verdict
     if (
@@ -70,7 +70,7 @@ def concerned(pipeline: Pipeline, folders: list[Folder]) -> set[str] | None:
     return None if changed is None else part_of(pipeline.connections, changed)
 
 
-def save_verdict(pipeline: Pipeline, view: View) -> None:
+def save_verdict(pipeline: PipelineDefinition, view: View) -> None:
     """Write the cache: hashes, and how everything stands."""
     status = view.status()
     told = status.to_json()
