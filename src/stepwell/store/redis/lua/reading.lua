@@ -22,7 +22,7 @@ run_row = function(run)
   local row = {
     run.id, run.workflow, run.digest, run.status, run.on_failure, run.gate, run.purpose or false, run.stopping and 1 or 0,
     get_graph(run.digest).total, run.open, run.active, run.failed, run.seq, run.started or false, run.ended or false,
-    run.deadline or false, run.heals, run.tolerated, run.number,
+    run.deadline or false, run.heals, run.tolerated, run.number, run.releasing and 1 or 0,
   }
   for _, name in ipairs(ROW_TEXTS) do insert(row, run.texts[name] or false) end
   return row
