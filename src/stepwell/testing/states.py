@@ -39,7 +39,7 @@ def drafted(store: StateStore, address: str, content: bytes | Mapping[str, bytes
             file = Path(draft.place, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(each)
-    return store.drafts.named(address, store.drafts.keep(draft), token)
+    return store.drafts.named(address, store.drafts.keep(draft))
 
 
 def everything(components: object) -> bool:
@@ -182,7 +182,7 @@ class StateStoreConformance:
         name = store.drafts.keep(draft)
         assert sum(len(folder.temporary) for folder in store.files.walk(everything)) == 1
         other = open_states()
-        other.drafts.discard(other.drafts.named("", name, ""))
+        other.drafts.discard(other.drafts.named("", name))
         assert sum(len(folder.temporary) for folder in store.files.walk(everything)) == 0
         (answer,) = store.publish([Publication(draft, record_of(b"made"), None)])
         assert (answer.done, answer.reason) == (False, "lost")

@@ -88,6 +88,7 @@ class Scanner:
             recovery.note_failures(self.view)
             outcome = self._work(holds, given, force=force)
             self._fire()
+            pipeline.store.tidy()
             if not given:
                 save_verdict(pipeline, self.view)
         return self._report(outcome, began)
@@ -120,6 +121,7 @@ class Scanner:
             with self._lease() as holds:
                 outcome = self._work(holds, (), units=touched)
                 self._fire()
+                self.pipeline.store.tidy()
                 save_verdict(self.pipeline, self.view)
         return self._report(outcome, began, units=touched)
 

@@ -20,10 +20,11 @@ from ...words import message_of
 from ..entity import Entity
 from ..registry import find_pipeline
 from ..stage import Stage
-from ..staleness.units import unit_id
+from ..staleness.units import filled_inputs, input_formats, split_entity, unit_id
 from ..states.port import Draft
-from ..states.records import EXISTS, MANY_INPUTS, Record, content_hash, inputs_hash
+from ..states.records import EXISTS, content_hash
 from .arguments import Signature, converted, entities_of
+from .made import Source, UnitMade, many_settled, one_settled
 from .outputs import described, store_result
 
 if TYPE_CHECKING:
@@ -40,66 +41,101 @@ def produce(
     home: str, pipeline: str, root: str, stage: str, key: list[str], inputs: dict[str, list[str]], ctx: Context
 ) -> Any:
     """Make the outputs of one stage for one entity."""
-    work = _Work(find_pipeline(home, pipeline, root), stage, key, inputs, ctx)
+    job = _Job(find_pipeline(home, pipeline, root), stage, ctx)
+    work = _Work(job, key, inputs)
     if not work.begin():
         return {"gone": True}
     try:
-        return work.end(work.call())
+        return one_settled(job.source(), work.end(work.call()))
     except BaseException:
         work.discard()
         raise
 
 
 def produce_many(
-    home: str, pipeline: str, root: str, stage: str, units: list[tuple[list[str], dict[str, list[str]]]], ctx: Context
+    home: str,
+    pipeline: str,
+    root: str,
+    stage: str,
+    entities: list[str],
+    inputs: list[dict[str, list[str]]] | None,
+    ctx: Context,
 ) -> Any:
-    """The same for several entities of a stage that is done with each in no time: a node for each would take longer."""
-    found = find_pipeline(home, pipeline, root)
-    made: dict[str, Any] = {}
+    """The same for several entities of a stage that is done with each in no time: a node for each would take longer.
+
+    Without `inputs`, what each reads follows from the patterns.
+    """
+    job = _Job(find_pipeline(home, pipeline, root), stage, ctx)
+    made: list[UnitMade] = []
     failed: dict[str, list[str]] = {}
-    for key, inputs in units:
+    for position, entity in enumerate(entities):
         ctx.check()
-        work = _Work(found, stage, key, inputs, ctx)
-        name = unit_id(stage, key)
+        key = split_entity(entity)
+        work = _Work(job, key, filled_inputs(job.formats, key) if inputs is None else inputs[position])
         try:
             if work.begin():
-                made[name] = work.end(work.call())["made"]
+                made.append(work.end(work.call()))
         except RetryLater:
             work.discard()  # its input changes just now: the next scan finds it stale
         except Exception as error:
             work.discard()
+            name = unit_id(stage, key)
             log.exception("%s failed", name)
             failed[name] = [exception_name(type(error)), message_of(error)]
-    return {"many": made, "failed": failed}
+    return many_settled(job.source(), made, failed)
 
 
 async def produce_async(
     home: str, pipeline: str, root: str, stage: str, key: list[str], inputs: dict[str, list[str]], ctx: Context
 ) -> Any:
     """The same for a stage that is an `async def`."""
-    work = _Work(find_pipeline(home, pipeline, root), stage, key, inputs, ctx)
+    job = _Job(find_pipeline(home, pipeline, root), stage, ctx)
+    work = _Work(job, key, inputs)
     if not work.begin():
         return {"gone": True}
     try:
-        return work.end(await work.call())
+        return one_settled(job.source(), work.end(await work.call()))
     except BaseException:
         work.discard()
         raise
 
 
-class _Work:
-    """One attempt at one unit."""
+class _Job:
+    """What all units of one node have in common."""
 
-    def __init__(
-        self, pipeline: Pipeline, stage: str, key: Sequence[str], inputs: Mapping[str, Sequence[str]], ctx: Context
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, stage: str, ctx: Context) -> None:
         self.pipeline = pipeline
         self.store = pipeline.store
         self.stage: Stage = pipeline.stages[stage]
         self.signature: Signature = pipeline.signatures[stage]
-        self.values = self.stage.values(key)
-        self.inputs = inputs
         self.ctx = ctx
+        self.excluded = {each.name: each.excluded for each in pipeline.connections.readings[stage]}
+        self.formats = input_formats(self.stage)
+        self.outputs = {
+            name: output.pattern.format_for(self.stage.variables) for name, output in self.stage.outputs.items()
+        }
+        self._token = f"{ctx.run_id}.{os.urandom(4).hex()}"
+        self._units = 0
+
+    def next_token(self) -> str:
+        """What tells the drafts of one unit from all others."""
+        self._units += 1
+        return f"{self._token}{self._units:x}"
+
+    def source(self) -> Source:
+        current, by = self.pipeline.code.current(self.stage.name), f"{self.pipeline.name}#{self.stage.name}"
+        return Source(self.stage.name, current, utc_text(time.time()), by)
+
+
+class _Work:
+    """One attempt at one unit."""
+
+    def __init__(self, job: _Job, key: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> None:
+        self.job = job
+        self.store = job.store
+        self.stage = job.stage
+        self.key = key
+        self.inputs = inputs
         self.hashes: dict[str, str] = {}
         self.stamps: dict[str, Any] = {}
         self.arguments: dict[str, Any] = {}
@@ -108,28 +144,28 @@ class _Work:
     def begin(self) -> bool:
         """Read the inputs and prepare the drafts; False if an input is gone: there is nothing to do any more."""
         contents: dict[str, bytes] = {}
+        files = self.store.files
         for name, paths in self.inputs.items():
-            excluded = self.pipeline.connections.excluded(self.stage.name, name)
             for path in paths:
                 if name in self.stage.gates:
-                    if not self.store.files.exists(path):
+                    if not files.exists(path):
                         return False
                     self.hashes[path] = EXISTS
                 elif path[-1] == "/":
-                    digest = self.store.files.directory_hash(path, excluded)
+                    digest = files.directory_hash(path, self.job.excluded[name])
                     if digest is None:
                         return False
                     self.hashes[path] = digest
                 else:
                     try:
-                        content, self.stamps[path] = self.store.files.read_with_stamp(path)
+                        content, self.stamps[path] = files.read_with_stamp(path)
                     except (FileNotFoundError, NotADirectoryError):
                         return False
                     self.hashes[path] = content_hash(content)
                     contents[path] = content
-        for parameter, taken in self.signature.inputs.items():
+        for parameter, taken in self.job.signature.inputs.items():
             given = [
-                self.store.files.local(path)
+                files.local(path)
                 if path[-1] == "/" or taken.form is Path
                 else converted(contents[path], taken.form, path)
                 for path in self.inputs.get(taken.input, ())
@@ -139,18 +175,17 @@ class _Work:
         return True
 
     def _add_special(self) -> None:
-        special = self.signature.special
-        token = f"{self.ctx.run_id}.{os.urandom(4).hex()}"
-        for name, output in self.stage.outputs.items():
-            address = output.pattern.partly_filled(self.values) if output.extra else output.pattern.fill(self.values)
-            self.drafts[name] = self.store.drafts.open(address, token)
+        token = self.job.next_token()
+        for name, text in self.job.outputs.items():
+            self.drafts[name] = self.store.drafts.open(text.format(*self.key), token)
+        special = self.job.signature.special
         if "entity" in special:
             path = next((paths[0] for paths in self.inputs.values() if paths), "")
-            self.arguments["entity"] = Entity(self.values, path)
+            self.arguments["entity"] = Entity(self.stage.values(self.key), path)
         if "entities" in special:
             self.arguments["entities"] = entities_of(self.stage, self.inputs)
         if "ctx" in special:
-            self.arguments["ctx"] = self.ctx
+            self.arguments["ctx"] = self.job.ctx
         if "config" in special:
             self.arguments["config"] = dict(self.stage.config)
         if "out" in special:
@@ -161,34 +196,21 @@ class _Work:
         assert self.stage.function is not None
         return self.stage.function(**self.arguments)
 
-    def end(self, result: Any) -> dict[str, Any]:
+    def end(self, result: Any) -> UnitMade:
         """Check what was made, and that the inputs are what they were; what is returned is settled."""
         contents = store_result(self.stage, result, self.drafts)
-        current = self.pipeline.code.current(self.stage.name)
-        made = {}
-        common = inputs_hash(self.hashes)
-        listed = self.hashes if len(self.hashes) <= MANY_INPUTS else {}
-        now = utc_text(time.time())
+        outputs = []
         for name, draft in self.drafts.items():
             digest, members = described(self.stage, self.stage.outputs[name], draft, contents.get(draft.address))
-            record = Record(
-                current.code_hash, current.config_hash, digest, common, now, f"{self.pipeline.name}#{self.stage.name}",
-                "/".join(self.values.values()), listed, members, current.check_hash,
-            )  # fmt: skip
-            made[draft.address] = {
-                "place": self.store.drafts.keep(draft),
-                "token": draft.token,
-                "record": record.to_json(),
-            }
+            outputs.append((draft.address, self.store.drafts.keep(draft), digest, members))
         self._check_inputs()
-        return {"made": made}
+        return UnitMade("/".join(self.key), self.hashes, outputs)
 
     def _check_inputs(self) -> None:
         for name, paths in self.inputs.items():
-            excluded = self.pipeline.connections.excluded(self.stage.name, name)
             for path in paths if name not in self.stage.gates else ():
                 if path[-1] == "/":
-                    same = self.store.files.directory_hash(path, excluded) == self.hashes[path]
+                    same = self.store.files.directory_hash(path, self.job.excluded[name]) == self.hashes[path]
                 else:
                     same = self.store.files.still_is(path, self.stamps[path], self.hashes[path])
                 if not same:

@@ -10,9 +10,10 @@ from ...clock import SECOND
 from ...commands import DEFAULT_STORE
 from ...errors import StepwellError
 from ..staleness.standing import FRESH
-from ..staleness.units import Unit, unit_id
+from ..staleness.units import Unit, split_entity, unit_id
 from ..states.records import Failure
-from .work import Runs, results_of
+from .made import results_of
+from .work import Runs
 
 if TYPE_CHECKING:
     from ...runner import Run
@@ -74,13 +75,13 @@ class Recovery:
             unit: outputs
             for unit, outputs in made.items()
             if all(
-                address not in known or known[address].produced_at <= each["record"]["producedAt"]
+                address not in known or known[address].produced_at <= each.record.produced_at
                 for address, each in outputs.items()
             )
         }
         self._runs.publish(newer, {address: each.content_hash for address, each in known.items()}, set())
         for name in drafts:
-            store.drafts.discard(store.drafts.named("", name, ""))
+            store.drafts.discard(store.drafts.named("", name))
         self._failed |= {unit: (error, run) for unit, error in failed.items()}
 
     def note_failures(self, view: View) -> None:
@@ -119,6 +120,6 @@ def _units_of(run: Run) -> list[str]:
     found: list[str] = []
     for node in run.graph.nodes.values():
         args: dict[str, Any] = dict(node.args)
-        keys = [args["key"]] if "key" in args else [key for key, _ in args.get("units", ())]
+        keys = [args["key"]] if "key" in args else map(split_entity, args.get("entities", ()))
         found += [unit_id(args["stage"], key) for key in keys]
     return [unit for unit in found if unit not in made and unit not in failed]

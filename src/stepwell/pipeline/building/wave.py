@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ...errors import PipelineBusy
-from ..looking import View
+from ..looking import View, no_collections
 from ..staleness.standing import FRESH
 from ..staleness.units import Unit
 from .report import Outcome, Tally
-from .work import Runs
+from .work import Open, Runs
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -27,9 +28,9 @@ CHUNK_SECONDS = 1.0
 IN_FLIGHT = 3
 """Runs at once, so that one slow entity does not keep the engine idle."""
 
-MANY, FAST, TOGETHER = 200, 100.0, 50
-"""From so many units on, and from so many a second, a node has so many of them: then the commits of the engine, each of which
-is synced, would take most of the time."""
+MANY, FAST, TOGETHER, TOGETHER_SECONDS = 200, 100.0, (50, 250), 0.1
+"""From so many units on, and from so many a second, a node has several, so many at least and at most, that take about so long:
+otherwise the commits of the engine, each of which is synced, would take most of the time."""
 
 Progress = Callable[[Tally], None]
 
@@ -67,23 +68,30 @@ class Wave:
 
     def work(self, units: Iterable[Unit] | None = None) -> None:
         """Build what is stale among these units, or among all, and what follows from it."""
-        self._look(self.view.model.all_units() if units is None else units)
-        while True:
+        with no_collections():
+            self._look(self.view.model.all_units() if units is None else units)
             self._start()
+        while True:
             self._tell()
             if not self.runs.open:
                 return
             ended = self.runs.next()
             self._check_lease()
             self._adapt(len(ended.units))
-            touched = self.runs.settle(ended, self.view, self.outcome, self._forced)
-            if touched is None:
-                self.view.model = self.view.make_model()
-                self._ready.clear()
-                self._chosen = self.view.chosen(self.targets)
-                self._look(self.view.model.all_units())
-            else:  # what stands further below cannot be ready yet
-                self._look([unit for path in _outputs(ended.units) for unit in self.view.model.readers(path)])
+            with no_collections():
+                self._settle(ended)
+                self._start()
+
+    def _settle(self, ended: Open) -> None:
+        """Settle what ended, and find what is ready because of it."""
+        touched = self.runs.settle(ended, self.view, self.outcome, self._forced)
+        if touched is None:
+            self.view.model = self.view.make_model()
+            self._ready.clear()
+            self._chosen = self.view.chosen(self.targets)
+            self._look(self.view.model.all_units())
+        else:  # what stands further below cannot be ready yet
+            self._look([unit for path in _outputs(ended.units) for unit in self.view.model.readers(path)])
 
     def _check_lease(self) -> None:
         """What ended is settled by whoever has the lease."""
@@ -105,7 +113,7 @@ class Wave:
             name = max(free, key=lambda each: self.pipeline.stages[each].priority)
             ready = self._ready[name]
             chunk = (
-                sorted(ready.values(), key=lambda unit: unit.key)[: self._chunk]
+                sorted(ready.values(), key=attrgetter("key"))[: self._chunk]
                 if len(ready) > self._chunk
                 else list(ready.values())
             )
@@ -127,7 +135,7 @@ class Wave:
             or "ctx" in signature.special
         ):
             return 1
-        return TOGETHER
+        return int(max(TOGETHER[0], min(TOGETHER[1], self._rate * TOGETHER_SECONDS)))
 
     def _adapt(self, units: int) -> None:
         """The size of the next run: what was done in the time that one should take."""
@@ -140,6 +148,9 @@ class Wave:
         """Find what is ready: stale, wanted, not tried yet, and nothing above it is stale or being made."""
         model = self.view.model
         for unit in units:
+            if model.is_behind(unit):
+                self._ready.get(unit.stage.name, {}).pop(unit.id, None)
+                continue
             standing = model.standing(unit)
             if standing is FRESH and not self._forced:
                 continue
@@ -151,11 +162,7 @@ class Wave:
                 continue
             ready = self._ready.setdefault(unit.stage.name, {})
             forced = unit.id in self._forced and standing.status != "blocked"
-            if (
-                (standing.status == "stale" or forced)
-                and not any(cause.code == "upstream_stale" for cause in standing.causes)
-                and not self._waits(unit)
-            ):
+            if (standing.status == "stale" or forced) and not self._waits(unit):
                 ready[unit.id] = unit
             else:
                 ready.pop(unit.id, None)

@@ -11,14 +11,15 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...define import Builder
-from ...model import NodeStatus, RunStatus
+from ...model import RunStatus
 from ..staleness.judge import identity
-from ..staleness.units import Unit
+from ..staleness.units import Unit, filled_inputs, input_formats
 from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
 from ..states.port import Publication
-from ..states.records import Failure, Record, record_from
+from ..states.records import Failure, Record
 from .jobs import produce, produce_async, produce_many
+from .made import Outputs, results_of
 from .report import Outcome, StateEvent
 
 if TYPE_CHECKING:
@@ -101,8 +102,9 @@ class Runs:
 
         if together > 1:
             batches = [units[start : start + together] for start in range(0, len(units), together)]
+            formats = input_formats(stage)
             builder.fan_out(
-                batches, job=produce_many, name=_ids_of, args=lambda each: {**alike, "units": _listed(each)}
+                batches, job=produce_many, name=_ids_of, args=lambda each: {**alike, **_together(each, formats)}
             )
         before: Sequence[str] = ()
         for start in () if together > 1 else range(0, len(units), limit):
@@ -197,14 +199,14 @@ class Runs:
                 view.snapshot.failures[key] = failure
 
     def publish(
-        self, made: Mapping[str, Mapping[str, Any]], expected: Mapping[str, str | None], replace: set[str]
+        self, made: Mapping[str, Outputs], expected: Mapping[str, str | None], replace: set[str]
     ) -> dict[str, Record]:
         """Publish what nodes made; the records of what is seen now, by address."""
         store = self.pipeline.store
         publications = [
             Publication(
-                store.drafts.named(address, each["place"], each["token"]),
-                record_from(each["record"]),
+                store.drafts.named(address, each.place),
+                each.record,
                 expected.get(address),
                 address in replace,
             )
@@ -263,27 +265,12 @@ def _ids_of(units: Sequence[Unit]) -> str:
     return f"{units[0].id} … {units[-1].entity}" if len(units) > 1 else units[0].id
 
 
-def _listed(units: Sequence[Unit]) -> list[Any]:
-    return [[list(unit.key), {name: list(paths) for name, paths in unit.inputs.items()}] for unit in units]
+def _together(units: Sequence[Unit], formats: Mapping[str, str]) -> dict[str, Any]:
+    """What a node that makes many is told: what they read only if it does not follow from their names."""
+    follows = all(unit.inputs == filled_inputs(formats, unit.key) for unit in units)
+    inputs = None if follows else [{name: list(paths) for name, paths in unit.inputs.items()} for unit in units]
+    return {"entities": [unit.entity for unit in units], "inputs": inputs}
 
 
 def _id_of(unit: Unit) -> str:
     return unit.id
-
-
-def results_of(run: Run) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
-    """What the nodes of a run made, and what failed, by the name of the node."""
-    outputs = run.outputs
-    made = {name: output["made"] for name, output in outputs.items() if isinstance(output, dict) and "made" in output}
-    failed: dict[str, tuple[str, str]] = {}
-    for output in outputs.values():
-        if isinstance(output, dict) and "many" in output:
-            made |= output["many"]
-            failed |= {name: (kind, told) for name, (kind, told) in output["failed"].items()}
-    if len(outputs) < len(run.graph):
-        for view in run.nodes():
-            if view.status in (NodeStatus.FAILED, NodeStatus.INTERRUPTED):
-                error = view.error
-                told = ("Interrupted", "its worker was lost") if error is None else (error.type, error.message)
-                failed[view.name] = told
-    return made, failed

@@ -34,9 +34,6 @@ class Connections(NamedTuple):
     def readers_of(self, writer: str) -> list[Reading]:
         return [each for stage in self.order for each in self.readings[stage.name] if writer in each.writers]
 
-    def excluded(self, stage: str, input: str) -> tuple[Pattern, ...]:
-        return next(each.excluded for each in self.readings[stage] if each.name == input)
-
     @property
     def patterns(self) -> list[Pattern]:
         """Everything that is read or written."""

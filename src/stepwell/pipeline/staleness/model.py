@@ -248,6 +248,14 @@ class Model:
             unit.standing = judge(self.facts(unit), self._now())
         return unit.standing
 
+    def is_behind(self, unit: Unit) -> bool:
+        """Whether something that it is made of is not fresh."""
+        return any(
+            maker is not unit and self.standing(maker) is not FRESH
+            for path in unit.input_paths()
+            if (maker := self.producer.get(path) or self._maker_of_directory(path)) is not None
+        )
+
     def facts(self, unit: Unit) -> UnitFacts:
         """Everything that the standing of a unit follows from."""
         upstream = []

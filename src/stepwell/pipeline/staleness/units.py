@@ -60,6 +60,25 @@ def unit_id(stage: str, key: Sequence[str]) -> str:
     return f"{stage} {'/'.join(key)}" if key else stage
 
 
+def split_entity(entity: str) -> Key:
+    """The key of an entity by its id; empty where one unit stands for all there is."""
+    return tuple(entity.split("/")) if entity else ()
+
+
+def input_formats(stage: Stage) -> dict[str, str]:
+    """What the inputs of a stage are for a key, where each is one file that the key names: by input, for `str.format`."""
+    if any(
+        pattern.has_glob or any(name not in stage.variables for name in pattern.variables)
+        for pattern in stage.inputs.values()
+    ):
+        return {}
+    return {name: pattern.format_for(stage.variables) for name, pattern in stage.inputs.items()}
+
+
+def filled_inputs(formats: Mapping[str, str], key: Sequence[str]) -> dict[str, list[str]]:
+    return {name: [text.format(*key)] for name, text in formats.items()}
+
+
 def key_variables(reading: Reading) -> tuple[str, ...]:
     """The variables of an input that tell entities apart."""
     return tuple(name for name in reading.pattern.variables if name in reading.stage.variables)

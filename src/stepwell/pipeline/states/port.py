@@ -31,7 +31,6 @@ class Draft(NamedTuple):
     address: str
     place: str
     """A file, or a directory for a state of several files."""
-    token: str
 
 
 class Publication(NamedTuple):
@@ -102,12 +101,15 @@ class Records(Protocol):
 class Drafts(Protocol):
     """Outputs that nobody sees yet."""
 
-    def open(self, address: str, token: str) -> Draft: ...
+    def open(self, address: str, token: str) -> Draft:
+        """`token` tells it from all other drafts."""
+        ...
+
     def keep(self, draft: Draft) -> str:
         """It is written: the name by which whoever publishes it, in another process too, finds it."""
         ...
 
-    def named(self, address: str, name: str, token: str) -> Draft: ...
+    def named(self, address: str, name: str) -> Draft: ...
     def discard(self, draft: Draft) -> None: ...
 
 
@@ -159,6 +161,10 @@ class StateStore(Protocol):
 
     def publish(self, publications: Sequence[Publication]) -> list[Published]:
         """Make drafts seen, each as a whole."""
+        ...
+
+    def tidy(self) -> None:
+        """After the last of many publications: bring what was recorded into the form that it is kept in."""
         ...
 
     def finish(self, folders: Iterable[Folder]) -> list[str]:

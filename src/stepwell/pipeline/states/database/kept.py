@@ -104,7 +104,7 @@ class DatabaseDrafts:
         place = os.path.join(self._home, f"{TEMPORARY}{token}-{os.urandom(3).hex()}-{draft_name(key)}")
         if address.endswith("/") or "{" in key:
             os.mkdir(place)
-        return Draft(address, place, token)
+        return Draft(address, place)
 
     def keep(self, draft: Draft) -> str:
         now = time.time_ns()
@@ -116,8 +116,8 @@ class DatabaseDrafts:
         discard(draft)
         return name_of(draft)
 
-    def named(self, address: str, name: str, token: str) -> Draft:
-        return Draft(address, os.path.join(self._home, os.path.basename(name)), token)
+    def named(self, address: str, name: str) -> Draft:
+        return Draft(address, os.path.join(self._home, os.path.basename(name)))
 
     def discard(self, draft: Draft) -> None:
         discard(draft)

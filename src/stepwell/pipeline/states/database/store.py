@@ -83,6 +83,9 @@ class DatabaseStates:
             discard(each.draft)
         return answers
 
+    def tidy(self) -> None:
+        pass
+
     def finish(self, folders: Iterable[Folder]) -> list[str]:
         """Nothing is ever half done. Once a day, what nobody needs any more is removed."""
         now = time.time_ns()
@@ -108,7 +111,7 @@ class DatabaseStates:
             for name in os.listdir(home) if os.path.isdir(home) else ():
                 place = os.path.join(home, name)
                 if time.time() - os.lstat(place).st_mtime > FORGOTTEN_SECONDS:
-                    discard(Draft("", place, ""))
+                    discard(Draft("", place))
 
     def remove(self, addresses: Iterable[str]) -> list[str]:
         with self._database.changing() as change:

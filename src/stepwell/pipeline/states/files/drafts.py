@@ -21,20 +21,21 @@ class FileDrafts:
     def open(self, address: str, token: str) -> Draft:
         folder, key = split_address(address)
         probe = probe_path(address)
-        home = os.path.dirname(self._files.file(probe))
+        file = self._files.file(probe)
+        home = file[: file.rindex(os.sep)]
         if not self._files.safe.knows(folder.removesuffix("/")):
             os.makedirs(home, exist_ok=True)
             self._files.file(probe)
-        place = os.path.join(home, f"{TEMPORARY}{token}-{draft_name(key)}")
+        place = f"{home}{os.sep}{TEMPORARY}{token}-{draft_name(key)}"
         if address.endswith("/") or "{" in key:
             os.mkdir(place)
-        return Draft(address, place, token)
+        return Draft(address, place)
 
     def keep(self, draft: Draft) -> str:
         return draft.place[len(self._files.safe.home) + 1 :].replace(os.sep, "/")
 
-    def named(self, address: str, name: str, token: str) -> Draft:
-        return Draft(address, os.path.join(self._files.safe.home, *name.split("/")), token)
+    def named(self, address: str, name: str) -> Draft:
+        return Draft(address, f"{self._files.safe.home}{os.sep}{name.replace('/', os.sep)}")
 
     def discard(self, draft: Draft) -> None:
         discard(draft)

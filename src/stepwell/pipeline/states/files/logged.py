@@ -64,18 +64,17 @@ class Logged:
         """After what `write` wrote has been renamed: the log is part of it."""
         remove_if_there(self.log_path)
 
-    def fold(self, *, always: bool = False) -> bool:
-        """Write both files as one if the log has grown, or `always`; whether it was done."""
+    def fold(self) -> None:
+        """Write both files as one if the log has grown."""
         log = _size(self.log_path)
-        if not log or not (always or log > max(FOLD_BYTES, _size(self.json_path) // 4)):
-            return False
+        if not log or log <= max(FOLD_BYTES, _size(self.json_path) // 4):
+            return
         values = self.read()
         if values:
             write_durably(self.json_path, self._written(values))
         else:
             remove_if_there(self.json_path)
         remove_if_there(self.log_path)
-        return True
 
     def _written(self, values: Mapping[str, Any]) -> bytes:
         """One line for each value: people and repositories see what changed."""

@@ -19,6 +19,8 @@ class Manifests:
         self._root = root
         self._pipeline = pipeline
         self._lock = lock
+        self._changed: set[str] = set()
+        """Directories whose log may have grown."""
 
     def read(self, folder: str) -> dict[str, Record]:
         """The records of one directory."""
@@ -55,10 +57,16 @@ class Manifests:
             folder, key = split_address(address)
             folders.setdefault(folder, {})[key] = None if record is None else record.to_json()
         store_changes([(self._logged(folder), changed) for folder, changed in folders.items()])
+        self._changed |= folders.keys()
 
-    def fold(self, addresses: Iterable[str], *, always: bool = False) -> None:
-        for folder in {split_address(address)[0] for address in addresses}:
-            self._logged(folder).fold(always=always)
+    @property
+    def may_fold(self) -> bool:
+        return bool(self._changed)
+
+    def fold(self) -> None:
+        """Write manifests anew whose log has grown. Who calls it holds the lock of the root."""
+        while self._changed:
+            self._logged(self._changed.pop()).fold()
 
     def _logged(self, folder: str) -> Logged:
         return Logged(os.path.join(self._root, folder, ".manifest"), "states", self._pipeline)

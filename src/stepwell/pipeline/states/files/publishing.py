@@ -54,7 +54,6 @@ def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
             for each in accepted:
                 address = each.draft.address
                 _reveal(home, address, each.draft.place, each.record, each.expected, found[address])
-            home.manifests.fold([each.draft.address for each in accepted])
     for each in publications:
         if not answers[each.draft.address].done:
             discard(each.draft)
@@ -124,8 +123,8 @@ def _reveal(home: Home, address: str, place: str, record: Record, expected: str 
 
 
 def _files_of(draft: Draft) -> list[str]:
-    if not os.path.isdir(draft.place):
-        return [draft.place] if draft.address[-1] != "/" and os.path.lexists(draft.place) else []
+    if draft.address[-1] != "/" and "{" not in draft.address:
+        return [draft.place]
     return [os.path.join(folder, name) for folder, _, names in os.walk(draft.place) for name in names]
 
 
@@ -146,7 +145,7 @@ def finish(home: Home, folders: Iterable[Folder], forgotten: float) -> list[str]
                     _reveal(home, address, place, records[address], None, there)
                     finished.append(address)
                 elif ending in MANIFEST_FILES or _age(place) > forgotten:  # who writes manifests has the lock
-                    discard(Draft(address or "", place, ""))
+                    discard(Draft(address or "", place))
     return finished
 
 
@@ -181,7 +180,7 @@ def remove_states(home: Home, addresses: Iterable[str]) -> list[str]:
             with suppress(OSError):
                 sync_file_system(folder)
         home.manifests.store(dict.fromkeys(records))
-        home.manifests.fold(records)
+        home.manifests.fold()
     return list(records)
 
 

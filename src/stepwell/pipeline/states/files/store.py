@@ -150,6 +150,12 @@ class FileStates:
     def publish(self, publications: Sequence[Publication]) -> list[Published]:
         return publish(self._publishing, publications)
 
+    def tidy(self) -> None:
+        """Fold the logs of manifests that have grown: once, however many states were published."""
+        if self.records.may_fold:
+            with self._lock():
+                self.records.fold()
+
     def finish(self, folders: Iterable[Folder]) -> list[str]:
         """Finish renames that were interrupted, and remove drafts that nobody will finish."""
         left = [folder for folder in folders if folder.temporary]

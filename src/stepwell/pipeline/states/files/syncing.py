@@ -20,7 +20,10 @@ def sync_files(paths: Sequence[str]) -> None:
     if len(paths) > ONE_BY_ONE and sync_file_system(os.path.dirname(paths[0])):
         return
     for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # whoever renames it finds out
         try:
             os.fsync(descriptor)
         finally:

@@ -1,0 +1,114 @@
+"""What nodes of a pipeline's runs return: what they made, as drafts, so that whoever has the run can publish it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...model import NodeStatus
+from ..staleness.judge import Current
+from ..states.records import MANY_INPUTS, Record, inputs_hash, record_from
+
+if TYPE_CHECKING:
+    from ...runner import Run
+
+
+class Made(NamedTuple):
+    """One output of one unit."""
+
+    place: str
+    """The name of its draft."""
+    record: Record
+
+
+Outputs = dict[str, Made]
+"""By address."""
+
+
+class Source(NamedTuple):
+    """What all records of one stage and one moment have in common."""
+
+    stage: str
+    current: Current
+    produced_at: str
+    produced_by: str
+
+    def record(
+        self, entity: str, inputs: Mapping[str, str], digest: str, members: Mapping[str, str] | None, common: str
+    ) -> Record:
+        code_hash, config_hash, check_hash, _ = self.current
+        return Record(
+            code_hash, config_hash, digest, common, self.produced_at, self.produced_by, entity, inputs, members, check_hash
+        )  # fmt: skip
+
+
+class UnitMade(NamedTuple):
+    """What was made of one entity."""
+
+    entity: str
+    inputs: Mapping[str, str]
+    """The hash of each as it was given to the body."""
+    outputs: Sequence[tuple[str, str, str, Mapping[str, str] | None]]
+    """The address, the name of the draft, the content hash, and the hash of each file if it is of several."""
+
+    def kept(self) -> tuple[str, Mapping[str, str]]:
+        """The common hash of the inputs, and each, unless there are very many."""
+        return inputs_hash(self.inputs), self.inputs if len(self.inputs) <= MANY_INPUTS else {}
+
+
+def one_settled(source: Source, unit: UnitMade) -> dict[str, Any]:
+    """The output of a node that made one unit."""
+    common, listed = unit.kept()
+    made = {
+        address: {"place": place, "record": source.record(unit.entity, listed, digest, members, common).to_json()}
+        for address, place, digest, members in unit.outputs
+    }
+    return {"made": made}
+
+
+def many_settled(source: Source, units: Sequence[UnitMade], failed: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """The output of a node that made many: what their records have in common is there once."""
+    return {
+        "stage": source.stage,
+        "current": list(source.current),
+        "producedAt": source.produced_at,
+        "producedBy": source.produced_by,
+        "units": [[unit.entity, *unit.kept(), unit.outputs] for unit in units],
+        "failed": failed,
+    }
+
+
+def _read_many(output: Mapping[str, Any]) -> dict[str, Outputs]:
+    stage = output["stage"]
+    source = Source(stage, Current(*output["current"]), output["producedAt"], output["producedBy"])
+    return {
+        f"{stage} {entity}".rstrip(): {
+            address: Made(place, source.record(entity, inputs, digest, members, common))
+            for address, place, digest, members in outputs
+        }
+        for entity, common, inputs, outputs in output["units"]
+    }
+
+
+def results_of(run: Run) -> tuple[dict[str, Outputs], dict[str, tuple[str, str]]]:
+    """What the nodes of a run made, and what failed, by unit."""
+    outputs = run.outputs
+    made: dict[str, Outputs] = {}
+    failed: dict[str, tuple[str, str]] = {}
+    for name, output in outputs.items():
+        if not isinstance(output, dict):
+            continue
+        if "made" in output:
+            made[name] = {
+                address: Made(each["place"], record_from(each["record"])) for address, each in output["made"].items()
+            }
+        elif "units" in output:
+            made |= _read_many(output)
+            failed |= {unit: (kind, told) for unit, (kind, told) in output["failed"].items()}
+    if len(outputs) < len(run.graph):
+        for view in run.nodes():
+            if view.status in (NodeStatus.FAILED, NodeStatus.INTERRUPTED):
+                error = view.error
+                told = ("Interrupted", "its worker was lost") if error is None else (error.type, error.message)
+                failed[view.name] = told
+    return made, failed
