@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar, Unpack
 from ..clock import Duration
 from ..errors import DefinitionError, GraphError
 from ..graph import NO_ARGS, Graph, NodeSpec, Problem, SideEffects
+from ..graph.spec import OPTIONS
 from ..ids import NodeId
 from ..place import SourceLine, caller
 from ..words import count, offered, shown
@@ -74,6 +75,7 @@ class Builder:
         self._same_name: dict[str, int] = {}
         self._jobs: dict[Job, NamedJob] = {}
         self._graph: Graph | None = None
+        self._last_rules: tuple[Options | None, bool, tuple[Any, ...]] = (None, False, ())
 
     def __repr__(self) -> str:
         return f"<Builder {self.workflow_name}, {count(len(self._specs), 'node')}>"
@@ -177,9 +179,7 @@ class Builder:
         place: SourceLine,
     ) -> list[NodeId]:
         """Add nodes that differ in name and args only. This loop is what 100,000 nodes are waited for."""
-        own_options = options.under(self.options.nodes)
-        alike = NodeSpec(NodeId(""), "", parents, job.address, **own_options.of_spec(job.is_async))
-        rest = alike[5:]
+        rest = self._rules(options, job.is_async)
         # Checked before anything is added: making names and args may raise, and then nothing has happened.
         own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)
         function = job.function or loaded(job.address)
@@ -197,6 +197,15 @@ class Builder:
         self._places += [place] * len(added)
         self._graph = None
         return added
+
+    def _rules(self, options: Options, is_async: bool) -> tuple[Any, ...]:
+        """The last fields of nodes with these options; those of the last node are remembered, most nodes have the same."""
+        known, was_async, rules = self._last_rules
+        if options is not known or is_async is not was_async:
+            own = options.under(self.options.nodes).of_spec(is_async)
+            rules = NodeSpec(NodeId(""), "", **own)[OPTIONS:]
+            self._last_rules = options, is_async, rules
+        return rules
 
     def _new_id(self, name: str, ordinal: int) -> NodeId:
         """From the name and how many nodes had it before, as short as it can be: 32 bits are not enough for 100,000."""

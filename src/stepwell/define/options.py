@@ -56,18 +56,25 @@ class Options(NamedTuple):
 
     def under(self, defaults: NodeDefaults) -> Options:
         """The same, with what the workflow says for the options that were not written."""
+        if defaults == NO_DEFAULTS:
+            return self
         said = {name: value for name, value in defaults._asdict().items() if value is not None}
         return self._replace(**{name: value for name, value in said.items() if name not in self.given})
 
     def of_spec(self, is_async: bool) -> dict[str, Any]:
         """The fields of a NodeSpec that they are. The body runs in a process if asked for, else on the loop or in a thread."""
         body: Body = "process" if self.isolation == "process" else "loop" if is_async else "thread"
-        own = self._asdict()
-        return {name: own[name] for name in NodeSpec._fields if name in own} | {"body": body}
+        return {name: getattr(self, name) for name in _OF_SPEC} | {"body": body}
+
+
+_OF_SPEC = tuple(name for name in Options._fields if name in NodeSpec._fields)
+_PLAIN = Options()
 
 
 def checked_options(place: SourceLine, given: JobOptions, allowed: type = JobOptions) -> Options:
     """The options of one node, or a DefinitionError that shows the line."""
+    if not given:
+        return _PLAIN
     unknown = given.keys() - allowed.__annotations__.keys() - JobOptions.__annotations__.keys()
     if unknown:
         known = ", ".join(sorted({*allowed.__annotations__, *JobOptions.__annotations__}))
@@ -110,12 +117,15 @@ class NodeDefaults(NamedTuple):
     side_effects: SideEffects | None = None
 
 
+NO_DEFAULTS = NodeDefaults()
+
+
 class RunOptions(NamedTuple):
     """Checked options of every run of a workflow."""
 
     on_failure: OnFailure = "fail_fast"
     timeout: float | None = None
-    nodes: NodeDefaults = NodeDefaults()
+    nodes: NodeDefaults = NO_DEFAULTS
 
 
 def checked_run_options(

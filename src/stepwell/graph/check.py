@@ -8,13 +8,10 @@ from typing import NamedTuple
 from ..clock import POSITIVE_SECONDS_NEEDED, is_seconds
 from ..codec import check as check_json
 from ..errors import NotJson
-from ..ids import NodeId
 from .order import topological
-from .spec import NO_ARGS, NodeSpec
+from .spec import NO_ARGS, OPTIONS, PLAIN_OPTIONS, NodeSpec
 
 MAX_NODES = 1_000_000
-_PLAIN_OPTIONS = NodeSpec(NodeId(""), "")[5:]
-"""All but the arguments."""
 _NEEDS_AT_ONCE = 1_024
 
 
@@ -66,7 +63,7 @@ def inspect(specs: Sequence[NodeSpec]) -> Inspection:
         elif spec.id in positions:
             problems.append(Problem(spec.id, "two nodes have this id"))
         positions.setdefault(spec.id, position)
-        if spec[5:] != _PLAIN_OPTIONS:
+        if spec[OPTIONS:] != PLAIN_OPTIONS:
             problems += _options(spec)
         if spec.args is not NO_ARGS:
             problems += _args(spec)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..codec import encode_checked
-from .spec import NO_ARGS, NodeSpec, Retry
+from .spec import NO_ARGS, OPTIONS, PLAIN_OPTIONS, NodeSpec, Retry
 
 
 class Source(NamedTuple):
@@ -39,10 +39,19 @@ def to_document(specs: Sequence[NodeSpec], state: str | None = None, source: Sou
 def node_document(spec: NodeSpec) -> dict[str, Any]:
     """One node, defaults left out."""
     node: dict[str, Any] = {"id": spec.id}
-    for field, value in zip(NodeSpec._fields[1:], spec[1:], strict=True):
-        default = spec.id if field == "name" else _DEFAULTS[field]
-        if value is not default and value != default:
-            node[field] = _WRITE[field](value) if field in _WRITE else value
+    if spec.name != spec.id:
+        node["name"] = spec.name
+    if spec.depends_on:
+        node["depends_on"] = sorted(spec.depends_on)
+    if spec.job is not None:
+        node["job"] = spec.job
+    if spec.args:
+        node["args"] = dict(spec.args)
+    if spec[OPTIONS:] != PLAIN_OPTIONS:
+        for field, value in zip(NodeSpec._fields[OPTIONS:], spec[OPTIONS:], strict=True):
+            default = NodeSpec._field_defaults[field]
+            if value is not default and value != default:
+                node[field] = _WRITE[field](value) if field in _WRITE else value
     if spec.templated and spec.depends_on:
         node["depends_on"] = list(spec.depends_on)  # a handler may bring their outputs together in this order
     return node
@@ -74,10 +83,7 @@ def _read_retry(retry: dict[str, Any] | None) -> Retry | None:
     return Retry.stored(retry["max_attempts"], *delays, None if retry_on is None else tuple(retry_on))
 
 
-_DEFAULTS = NodeSpec._field_defaults
 _WRITE: dict[str, Callable[[Any], Any]] = {
-    "depends_on": sorted,
-    "args": dict,
     "needs": sorted,
     "retry": _write_retry,
     "was": sorted,

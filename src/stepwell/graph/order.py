@@ -28,6 +28,9 @@ class Ordered(NamedTuple):
 
 def topological(parents: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
     """(positions parents-first, level of each position). Positions on a cycle, or below one, are left out."""
+    level = _levels_as_declared(parents)
+    if level is not None:
+        return [*range(len(parents))], level
     waiting = [len(ps) for ps in parents]
     children: dict[int, list[int]] = {}
     for child, ps in enumerate(parents):
@@ -44,6 +47,20 @@ def topological(parents: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]
             if waiting[child] == 0:
                 found.append(child)
     return found, level
+
+
+def _levels_as_declared(parents: Sequence[Sequence[int]]) -> list[int] | None:
+    """The level of each position when all were declared after their parents, as a builder does it; None if not."""
+    level: list[int] = []
+    siblings: Sequence[int] = ()
+    below = 0
+    for position, own in enumerate(parents):
+        if own is not siblings:  # members of a fan-out share their parents
+            if own and max(own) >= position:
+                return None
+            siblings, below = own, max([level[parent] for parent in own], default=-1) + 1
+        level.append(below)
+    return level
 
 
 def ordered(

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ..clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, Duration, in_seconds, is_seconds
 from ..errors import DefinitionError
@@ -177,3 +177,9 @@ class NodeSpec(NamedTuple):
     @property
     def lane(self) -> Lane:
         return Lane(self.queue, self.body, self.on_lost == "interrupt")
+
+
+OPTIONS: Final = 5
+"""From here on the fields of a node are rules it runs under: all but what it is, after what and with which arguments."""
+PLAIN_OPTIONS = NodeSpec(NodeId(""), "")[OPTIONS:]
+"""Those of most nodes of a large graph."""

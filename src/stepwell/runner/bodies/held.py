@@ -87,9 +87,9 @@ class RecordedLines:
         return (*clock_lines(self.readings), *self.effects) if self.readings else tuple(self.effects)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Held:
-    """An attempt this worker holds, from its claim to its settlement."""
+    """An attempt this worker holds, from its claim to its settlement. What seldom happens to one costs nothing before."""
 
     attempt: AttemptId
     facts: RunFacts
@@ -101,27 +101,27 @@ class Held:
     suspect: bool = False
     claimed_at: int = 0
     """When its claim was answered, on the clock of the scheduler."""
-    begun: bool = False
-    stop: bool = False
-    """It was asked to stop."""
-    over: bool = False
-    """Its settlement is decided; whatever its body still does is not recorded."""
-    runaway: bool = False
-    """Its body did not end in time and still occupies a thread."""
-    interrupt: Callable[[], None] | None = None
-    """How its body is made to stop, where that is possible: a task on the loop is cancelled, a process killed."""
-    cancel: Callable[[], None] | None = None
-    """How what its body waits for is ended, so that it can notice: a statement of its transaction."""
-    answer: Settled | None = None
-    """What the store answered to its settlement, if that was committed with the transaction of its body."""
-    unstored: list[Append] = field(default_factory=list)
-    """What its body printed, and was not stored because its transaction was undone."""
-    printed: AttemptOutput | None = None
-    """What its body logs and prints, once it does."""
-    recorded: RecordedLines | None = None
-    """The effects of its body, once it has some."""
     postponed: int = 0
     """How often its node has asked to be tried again later."""
+    begun: bool = field(default=False, init=False)
+    stop: bool = field(default=False, init=False)
+    """It was asked to stop."""
+    over: bool = field(default=False, init=False)
+    """Its settlement is decided; whatever its body still does is not recorded."""
+    runaway: bool = field(default=False, init=False)
+    """Its body did not end in time and still occupies a thread."""
+    interrupt: Callable[[], None] | None = field(default=None, init=False)
+    """How its body is made to stop, where that is possible: a task on the loop is cancelled, a process killed."""
+    cancel: Callable[[], None] | None = field(default=None, init=False)
+    """How what its body waits for is ended, so that it can notice: a statement of its transaction."""
+    answer: Settled | None = field(default=None, init=False)
+    """What the store answered to its settlement, if that was committed with the transaction of its body."""
+    unstored: tuple[Append, ...] = field(default=(), init=False)
+    """What its body printed, and was not stored because its transaction was undone."""
+    printed: AttemptOutput | None = field(default=None, init=False)
+    """What its body logs and prints, once it does."""
+    recorded: RecordedLines | None = field(default=None, init=False)
+    """The effects of its body, once it has some."""
     spec: NodeSpec = field(init=False)
 
     def __post_init__(self) -> None:

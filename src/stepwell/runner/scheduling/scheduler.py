@@ -102,7 +102,7 @@ class Scheduler:
     def with_lines(self, held: Held, settle: Settle) -> list[Op]:
         """What is committed with the settlement of one attempt, in a transaction of its own: what it printed and recorded."""
         if held.printed is not None:
-            held.unstored += held.printed.rest()
+            held.unstored = (*held.unstored, *held.printed.rest())
         if held.recorded is not None:
             settle = Settle(*settle[:-1], held.recorded.lines())
         return [*held.unstored, settle]
@@ -143,10 +143,10 @@ class Scheduler:
             if run in self.facts:
                 self._add_ready(run)
 
-    def look_around(self) -> None:
-        """Runs of the workflows it serves may have READY nodes."""
+    def look_around(self, *, suspects: bool = True) -> None:
+        """Runs of the workflows it serves may have READY nodes; `suspects`: also such as may kill their workers."""
         self._ready.serve(self.serves)
-        if self.serves:
+        if self.serves and suspects:
             self.look_for_suspects()
 
     def look_again(self) -> None:
@@ -543,7 +543,7 @@ class Scheduler:
             grant.generation,
             suspect,
             now,
-            postponed=grant.postponed,
+            grant.postponed,
         )
         self.held[grant.attempt] = held
         facts.held += 1

@@ -50,6 +50,8 @@ log = logging.getLogger("stepwell")
 
 CONTENDED_SECONDS = 0.01
 """After so long a claim is made again that left out runs which others held: about as long as a commit takes."""
+SUSPECTS_EVERY = 4 * SECOND
+"""Every hint of work has it look; for suspects, which whoever sweeps looks for at once, it does less often."""
 SETTLE_SECONDS = 5.0
 """How long closing waits for the settlement of what has ended or was given back."""
 
@@ -75,7 +77,7 @@ class LocalRunner:
         guarded: bool = False,
     ) -> None:
         self._store = store
-        self.find_facts, self.tell_trouble = find_facts, on_trouble
+        self._find_facts, self.tell_trouble = find_facts, on_trouble
         self._on_news, self._on_pressure = on_news, on_pressure
         self._telling = threading.Lock()
         self._follower = follower
@@ -87,6 +89,7 @@ class LocalRunner:
         self._quiet = threading.Condition(self._lock)
         self._store_soon = Debounce(self._store_lines, "stepwell-lines")
         self.scheduler.lines.wake = self._store_soon.wake
+        self._suspects_at = -SUSPECTS_EVERY
         self._again_soon = Debounce(self._look_again, "stepwell-claims", CONTENDED_SECONDS)
         self._bodies = BodyThreads(limits.threads, self, lambda: self.scheduler.count("thread"))
         self._time = Timekeeper(self.scheduler, self._lock, self.timetable, self._commits, self._bodies)
@@ -160,7 +163,10 @@ class LocalRunner:
         """Work for these (workflow, digest) pairs, whoever started the runs."""
         with self._lock:
             self.scheduler.serves = dict(pairs)
-            self.scheduler.look_around()
+            suspects = now() - self._suspects_at >= SUSPECTS_EVERY
+            if suspects:
+                self._suspects_at = now()
+            self.scheduler.look_around(suspects=suspects)
         self.pump()
         if pairs:
             self._driving.found_work()
@@ -244,6 +250,12 @@ class LocalRunner:
     @property
     def bodies_wait(self) -> bool:
         return self._bodies.waiting
+
+    def find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
+        facts = self._find_facts(run_id, row)
+        if self._others is not None:
+            self._others.took(run_id)
+        return facts
 
     def put_back(self, held: Held) -> None:
         self._bodies.put_back(held)
