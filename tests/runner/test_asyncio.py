@@ -156,9 +156,13 @@ def test_an_await_that_was_forgotten_is_named(opened: Open) -> None:
     async def main() -> None:
         async with opened() as engine:
             run = await engine.run(Order())
-            with pytest.warns(RuntimeWarning, match=r"coroutine 'AsyncRun\.status' was never awaited"):
+
+            def forget() -> None:
                 assert run.status != "COMPLETED"  # type: ignore[comparison-overlap]
                 gc.collect()
+
+            with pytest.warns(RuntimeWarning, match=r"coroutine 'AsyncRun\.status' was never awaited"):
+                forget()
 
     run_main(main())
 
