@@ -1,4 +1,4 @@
-"""How much READY work waits in the store for want of room in this worker: what back-pressure and hints to others follow from."""
+"""How much READY work waits in the store for want of room in this worker: back-pressure and hints to others follow from it."""
 
 from __future__ import annotations
 
