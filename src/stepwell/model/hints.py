@@ -14,3 +14,9 @@ class Hint(NamedTuple):
     """That ended, paused or wait for somebody."""
     workers: tuple[WorkerId, ...] = ()
     """That should stop attempts."""
+    started: tuple[RunId, ...] = ()
+    """What is READY in the queues is of these runs; empty: of any."""
+    taken: tuple[RunId, ...] = ()
+    """Started elsewhere, and now worked on by the sender, who has room for more: nobody else need look for them."""
+    senders: tuple[WorkerId, ...] = ()
+    """Need not be told: it comes from them."""

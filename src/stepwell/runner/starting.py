@@ -23,6 +23,7 @@ from .procedures.gates import load
 from .procedures.procedure import carry_out
 from .recent import Recent
 from .worker.local_runner import LocalRunner
+from .worker.others import FEW_RUNS
 
 MAX_INPUT = MAX_BYTES
 
@@ -136,7 +137,8 @@ class Starting:
         ]
         if self._runner is None and self._store.needs_hints:
             queues = {lane.queue for definition, _ in items for lane in definition.graph.lanes}
-            self._store.send_hint(Hint(queues=tuple(sorted(queues))))
+            named = tuple(started) if len(started) <= FEW_RUNS else ()
+            self._store.send_hint(Hint(queues=tuple(sorted(queues)), started=named))
         return started
 
     def _started(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> RunId:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("stepwell")
 
 LOOK_AGAIN_SECONDS = 5.0
-"""How often to look whether there are triggers."""
+"""How often to look what others did to the triggers, while there are some."""
+NONE_SECONDS = 15.0
+"""How often to look whether there are any."""
 
 
 class Triggered:
@@ -78,8 +80,11 @@ class Triggered:
         self._declare()
         if now >= self._fire_at:
             (found,) = self.store.read([ListRecords("trigger", limit=1)])
-            seconds = self.triggers.fire_due() if found else LOOK_AGAIN_SECONDS
-            # Whoever hears of every commit is called often, and reads no more than once a second what others added.
-            self._fire_at, self._look_at = now + min(seconds, LOOK_AGAIN_SECONDS / 5), now + seconds
+            if found:
+                seconds = self.triggers.fire_due()
+                # Whoever hears of every commit is called often, and reads no more than once a second what others added.
+                self._fire_at, self._look_at = now + min(seconds, LOOK_AGAIN_SECONDS / 5), now + seconds
+            else:
+                self._fire_at = self._look_at = now + NONE_SECONDS
         soonest = max(0.0, self._look_at - now)
         return soonest if again is None else min(again, soonest)

@@ -143,10 +143,10 @@ class Scheduler:
             if run in self.facts:
                 self._add_ready(run)
 
-    def look_around(self) -> None:
-        """Runs of the workflows it serves may have READY nodes."""
+    def look_around(self, *, suspects: bool = True) -> None:
+        """Runs of the workflows it serves may have READY nodes; `suspects`: also such as may kill their workers."""
         self._ready.serve(self.serves)
-        if self.serves:
+        if self.serves and suspects:
             self.look_for_suspects()
 
     def look_again(self) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...clock import SECOND
 from ...errors import StoreError, StoreReplaced
 from ...graph import Graph
 from ...ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
@@ -41,6 +42,8 @@ log = logging.getLogger("stepwell")
 
 CONTENDED_SECONDS = 0.01
 """After so long a claim is made again that left out runs which others held: about as long as a commit takes."""
+SUSPECTS_EVERY = 4 * SECOND
+"""Every hint of work has it look; for suspects, which whoever sweeps looks for at once, it does less often."""
 SETTLE_SECONDS = 5.0
 """How long closing waits for the settlement of what has ended or was given back."""
 
@@ -66,7 +69,7 @@ class LocalRunner:
         guarded: bool = False,
     ) -> None:
         self._store = store
-        self.find_facts, self.tell_trouble = find_facts, on_trouble
+        self._find_facts, self.tell_trouble = find_facts, on_trouble
         self._on_news, self._on_pressure = on_news, on_pressure
         self._telling = threading.Lock()
         self._follower = follower
@@ -78,6 +81,7 @@ class LocalRunner:
         self._quiet = threading.Condition(self._lock)
         self._store_soon = Debounce(self._store_lines, "stepwell-lines")
         self.scheduler.lines.wake = self._store_soon.wake
+        self._suspects_at = -SUSPECTS_EVERY
         self._again_soon = Debounce(self._look_again, "stepwell-claims", CONTENDED_SECONDS)
         self._house = Housekeeper(
             store, worker, queues, self.timetable, self._lock, self, follower=follower, waited=waited, graphs=graphs
@@ -150,7 +154,10 @@ class LocalRunner:
         """Work for these (workflow, digest) pairs, whoever started the runs."""
         with self._lock:
             self.scheduler.serves = dict(pairs)
-            self.scheduler.look_around()
+            suspects = now() - self._suspects_at >= SUSPECTS_EVERY
+            if suspects:
+                self._suspects_at = now()
+            self.scheduler.look_around(suspects=suspects)
         self.pump()
         if pairs:
             self._driving.found_work()
@@ -234,6 +241,12 @@ class LocalRunner:
     @property
     def bodies_wait(self) -> bool:
         return self._bodies.threads.waiting
+
+    def find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
+        facts = self._find_facts(run_id, row)
+        if self._others is not None:
+            self._others.took(run_id)
+        return facts
 
     def committed(self, result: CommitResult) -> None:
         # Before anybody else leads or closes: they begin in the order of claims, and what is not to begin is found.

@@ -1,4 +1,5 @@
-"""What other processes are told after a commit: that runs ended, and that there is more to do than this process takes."""
+"""What other processes are told after a commit: that runs ended, that there is more to do than this process takes, and which
+runs of others it has taken, so that those who heard of them too need not look."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ from ..scheduling.scheduler import Scheduler
 
 TELL_FIRST, TELL_LATER = 0.05, 1.6
 """Seconds between two times that others are told of surplus work: more and more, as long as there is some."""
+FEW_RUNS = 8
+"""So many runs are told of by their ids; with more there is work for several."""
 
 
 class Others:
@@ -28,21 +31,27 @@ class Others:
         self._on_surplus = on_surplus
         self._told_at = -TELL_LATER
         self._pause = TELL_FIRST
+        self._taken: list[RunId] = []
+
+    def took(self, run_id: RunId) -> None:
+        """This process works on a run that another has started. Told with the commit that it was granted by."""
+        self._taken.append(run_id)
 
     def tell(self, result: CommitResult) -> None:
         """After a commit. Nothing depends on it: who is not told looks by itself, later."""
         moved = tuple(run.run_id for run in result.news.values() if run.gate is not GateState.OPEN)
         if not self._scheduler.full:
             self._pause = TELL_FIRST
-        self._tell(self._surplus(), moved)
+        taken, self._taken = self._taken, []
+        self._tell(self._surplus(), moved, () if self._scheduler.full or len(taken) > FEW_RUNS else tuple(taken))
 
     def tell_again(self) -> None:
         """Between commits: what was not told with the last one, because it came too soon after another."""
         self._tell(self._surplus(), ())
 
-    def _tell(self, queues: dict[str, int], moved: tuple[RunId, ...]) -> None:
-        if self._store.needs_hints and (moved or queues):
-            self._store.send_hint(Hint(tuple(queues), moved))
+    def _tell(self, queues: dict[str, int], moved: tuple[RunId, ...], taken: tuple[RunId, ...] = ()) -> None:
+        if self._store.needs_hints and (moved or queues or taken):
+            self._store.send_hint(Hint(tuple(queues), moved, taken=taken, senders=(self._scheduler.worker,)))
 
     def _surplus(self) -> dict[str, int]:
         now = time.monotonic()

@@ -22,6 +22,7 @@ import psycopg
 
 from ...ids import RunId, WorkerId
 from ...model import Hint
+from ..rules.hints import ANYTHING, Looking, together
 from .connections import Connections
 
 log = logging.getLogger("stepwell")
@@ -33,8 +34,6 @@ KEPT = 1_000
 """Hints that are remembered for those who are slow to ask."""
 MOST_BYTES = 7_900
 """PostgreSQL carries no more than 8,000."""
-ANYTHING = Hint()
-"""Stands for a hint that does not say what of: something may have happened."""
 _SEND = "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)"
 
 
@@ -43,25 +42,15 @@ def channel(schema: str) -> str:
 
 
 def encoded(hint: Hint) -> str:
-    text = json.dumps([hint.queues, hint.runs, hint.workers], separators=(",", ":"))
+    text = json.dumps(hint, separators=(",", ":"))
     return text if len(text) <= MOST_BYTES else ""
 
 
 def decoded(text: str) -> Hint:
     try:
-        queues, runs, workers = json.loads(text)
-        return Hint(tuple(queues), tuple(runs), tuple(workers))
+        return Hint(*map(tuple, json.loads(text)))
     except (ValueError, TypeError):
         return ANYTHING
-
-
-def concerns(hint: Hint, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId) -> bool:
-    return (
-        hint == ANYTHING
-        or worker in hint.workers
-        or (bool(hint.queues) if queues is None else not set(queues).isdisjoint(hint.queues))
-        or not set(runs).isdisjoint(hint.runs)
-    )
 
 
 class Sender:
@@ -93,7 +82,7 @@ class Sender:
                 hints, self._waiting = self._waiting, []
             try:
                 with self._connections.one() as connection:
-                    connection.execute(_SEND, (self._channel, encoded(_together(hints))))
+                    connection.execute(_SEND, (self._channel, encoded(together(hints))))
             except Exception:  # a hint that is lost costs only time
                 log.debug("a hint was not sent", exc_info=True)
             with self._changed:
@@ -107,12 +96,6 @@ class Sender:
             self._thread.join(5)
 
 
-def _together(hints: list[Hint]) -> Hint:
-    if ANYTHING in hints:
-        return ANYTHING
-    return Hint._make(tuple(dict.fromkeys(one for part in parts for one in part)) for parts in zip(*hints, strict=True))
-
-
 class Listener:
     """Hears hints on a connection of its own; begins with the first who waits."""
 
@@ -121,7 +104,10 @@ class Listener:
         self._heard: deque[tuple[int, Hint]] = deque(maxlen=KEPT)
         self._last = 0
         self._told: dict[WorkerId, int] = {}
-        """The last hint that each worker has looked at."""
+        """The last hint that each worker has heard."""
+        self._looking: dict[WorkerId, Looking] = {}
+        self.spread = 0.0
+        """Within how many seconds those who hear of work look for it."""
         self._changed = threading.Condition()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -133,20 +119,26 @@ class Listener:
         give_up_at = time.monotonic() + timeout
         with self._changed:
             self._told.setdefault(worker, self._last)
+            looking = self._looking.setdefault(worker, Looking())
             while not self._closed:
-                if self._is_told(queues, runs, worker):
+                self._hear(looking, queues, runs, worker)
+                now = time.monotonic()
+                if looking.is_due(now):
                     return True
-                left = give_up_at - time.monotonic()
-                if left <= 0:
+                if now >= give_up_at:
                     return False
-                self._changed.wait(left)
+                self._changed.wait(min(give_up_at, looking.at or give_up_at) - now)
         return False
 
-    def _is_told(self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId) -> bool:
+    def _hear(
+        self, looking: Looking, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId
+    ) -> None:
         before, self._told[worker] = self._told[worker], self._last
-        if self._heard and self._heard[0][0] > before + 1 and before < self._last:
-            return True  # more than is remembered
-        return any(number > before and concerns(hint, queues, runs, worker) for number, hint in self._heard)
+        heard = [hint for number, hint in self._heard if number > before] if before < self._last else []
+        if len(heard) < self._last - before:
+            heard.append(ANYTHING)  # there was more than is remembered
+        for hint in heard:
+            looking.hear(hint, queues, runs, worker, time.monotonic(), self.spread)
 
     def _begin(self) -> None:
         with self._starting:

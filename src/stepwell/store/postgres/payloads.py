@@ -60,11 +60,11 @@ class Packer:
             return (None,) * 9
         named = any(claim is not None for claim in self.claims)
         return (
-            _texts(self.claims) if named else None,
+            texts(self.claims) if named else None,
             _numbers(self.ordinals) if named else None,
             _numbers(self.codes) if named else None,
             _numbers(self.numbers) if named else None,
-            _texts(self.kinds) if any(self.kinds) else None,
+            texts(self.kinds) if any(self.kinds) else None,
             _bytes(self.first),
             _bytes(self.second) if any(value is not None for value in self.second) else None,
             _bytes(self.third) if any(value is not None for value in self.third) else None,
@@ -76,9 +76,9 @@ def _numbers(values: list[int]) -> str:
     return f"{{{','.join(map(str, values))}}}"
 
 
-def _texts(values: list[str | None]) -> str:
+def texts(values: list[str | None]) -> str:
     """
-    >>> print(_texts(["a", None, 'say "hi"']))
+    >>> print(texts(["a", None, 'say "hi"']))
     {"a",NULL,"say \\"hi\\""}
     """
     written = {

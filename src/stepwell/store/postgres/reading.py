@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, assert_never
 
@@ -39,6 +39,7 @@ from ...model import (
     Query,
     ReadyRuns,
     RunPage,
+    RunStatus,
     Unfinished,
     WorkerRow,
 )
@@ -51,7 +52,6 @@ from ..rules.codes import (
     NODE_CODE,
     NODE_STATUS,
     ORDINALS,
-    R_COMPLETED,
     RUN_CODE,
     RUN_STATUS,
 )
@@ -151,9 +151,9 @@ SELECT id, lease_until, renewed_at, info FROM worker WHERE id > %(after)s ORDER 
             )
         case ListUnfinished(last, limit):
             workflow, target, named = ("", "", "") if last is None else (last[0], last[1] or "", last[2])
-            statement = f"""
+            statement = """
 SELECT DISTINCT r.workflow, r.target, g.digest, coalesce(r.target, '') FROM run r JOIN graph g ON g.key = r.graph
- WHERE r.status < {R_COMPLETED} AND (r.workflow, coalesce(r.target, ''), g.digest) > (%(workflow)s, %(target)s, %(digest)s)
+ WHERE r.ended_as IS NULL AND (r.workflow, coalesce(r.target, ''), g.digest) > (%(workflow)s, %(target)s, %(digest)s)
  ORDER BY r.workflow, coalesce(r.target, ''), g.digest LIMIT %(limit)s"""
             given = {"workflow": workflow, "target": target, "digest": named, "limit": limit}
             return Question(
@@ -184,7 +184,7 @@ def _runs(query: ListRuns) -> Question:
         where.append(f"r.key IN (SELECT run FROM tag WHERE name = %(tag{place})s AND value = %(value{place})s)")
         given |= {f"tag{place}": storable(name), f"value{place}": storable(value)}
     if query.statuses:
-        where.append(f"r.status IN ({','.join(str(RUN_CODE[status]) for status in query.statuses)})")
+        where.append(_status_is(query.statuses))
     given = {key: value for key, value in given.items() if key not in ("statuses", "tags")} | {"more": query.limit + 1}
     statement = f"{_RUN} WHERE {' AND '.join(where) or 'true'} ORDER BY r.key DESC LIMIT %(more)s"
 
@@ -193,6 +193,15 @@ def _runs(query: ListRuns) -> Question:
         return RunPage(tuple(map(_run, page)), page[-1][0] if len(rows) > len(page) else None)
 
     return Question(statement, given, read)
+
+
+def _status_is(statuses: Collection[RunStatus]) -> str:
+    """In words that an index has, where one does."""
+    codes = ",".join(str(RUN_CODE[status]) for status in statuses)
+    if all(status.terminal for status in statuses):
+        return f"r.ended_as IN ({codes})"
+    unfinished = "" if any(status.terminal for status in statuses) else "r.ended_as IS NULL AND "
+    return f"{unfinished}r.status IN ({codes})"
 
 
 def _ended(query: ListEnded) -> Question:

@@ -15,12 +15,15 @@ import psycopg
 from ...clock import Clock
 from ...errors import StoreError
 from ...ids import RunId, WorkerId
-from ...model import Answer, Batch, Hint, Query
+from ...model import Answer, Batch, Hint, Query, Swept
+from ..rules.hints import spread
+from . import links
 from .address import parse
 from .connections import Connections, worth_repeating
 from .durability import Durability, inspect
 from .hints import Listener, Sender
 from .limits import LIMITS
+from .links import Link, Links
 from .reading import question
 from .receipts import attempts
 from .request import Request
@@ -69,8 +72,12 @@ class PostgresStore:
         self._listener = Listener(self._connections, self._address.schema)
         self.transactions = BodyTransactions(self._connections, self._address.schema, self._call)
         self._commit_statement = _COMMIT.format(schema=quoted(self._address.schema))
+        self._link_statement = links.STATEMENT.format(schema=quoted(self._address.schema))
+        self._links = Links()
         self._ahead = 0
         """What the server's clock is ahead of this machine's monotonic one, as of the last answer."""
+        self._commit_seconds = 0.0
+        """How long a small commit takes, lately."""
         self._ends = threading.Event()
         self._said = False
 
@@ -90,16 +97,31 @@ class PostgresStore:
 
     def commit(self, batch: Batch) -> Answer:
         self._check_process()
+        link = self._links.find(batch)
+        if link is not None:
+            answer = self._patiently(lambda connection: self._send_link(connection, link), RETRY_SECONDS)
+            if answer is not None:
+                return answer
+            self._links.refused(link)
         request = Request(batch)
         if request.empty and batch:
             return Answer(request.receipts((), None), self.now())
         return self._patiently(lambda connection: self._send(connection, request), RETRY_SECONDS)
+
+    def _send_link(self, connection: psycopg.Connection[Any], link: Link) -> Answer | None:
+        given = (*link.parameters(), *self._test_clock())
+        row = connection.execute(self._link_statement, given, prepare=self._prepare, binary=True).fetchone()
+        assert row is not None
+        if self._clock is None:
+            self._learn_time(row[0])
+        return link.answer(row)
 
     def _call(self, connection: psycopg.Connection[Any], batch: Batch) -> Answer:
         return self._send(connection, Request(batch))
 
     def _send(self, connection: psycopg.Connection[Any], request: Request) -> Answer:
         exact, shift = self._test_clock()
+        began = time.monotonic()
         row = connection.execute(
             self._commit_statement, (*request.parameters(), exact, shift), prepare=self._prepare, binary=True
         ).fetchone()
@@ -108,7 +130,11 @@ class PostgresStore:
         if self._clock is None:
             self._learn_time(now)
         stops = tuple(attempt for pairs in stop or () for attempt in attempts(pairs))
-        return Answer(request.receipts(receipts, payloads), now, stops)
+        answer = Answer(request.receipts(receipts, payloads), now, stops)
+        if len(answer) == 1 and type(answer[0]) is Swept:  # it tells how many there are, and is as small as a claim
+            self._commit_seconds += (time.monotonic() - began - self._commit_seconds) / 4
+            self._listener.spread = spread(answer[0].workers, self._commit_seconds)
+        return answer
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
         self._check_process()
@@ -116,7 +142,7 @@ class PostgresStore:
 
         def ask(connection: psycopg.Connection[Any]) -> list[list[Any]]:
             if len(questions) == 1 and not self._address.pooled:
-                return [connection.execute(questions[0].statement, questions[0].given).fetchall()]
+                return [connection.execute(questions[0].statement, questions[0].given, binary=True).fetchall()]
             with connection.pipeline():
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 if self._address.pooled:

@@ -45,7 +45,7 @@ class Hints:
         wanted_runs = frozenset(runs)
 
         def concerns(hint: Hint) -> bool:
-            return (
+            return worker not in hint.senders and (
                 bool(hint.queues if wanted_queues is None else wanted_queues.intersection(hint.queues))
                 or not wanted_runs.isdisjoint(hint.runs)
                 or worker in hint.workers
@@ -98,8 +98,7 @@ class Hints:
 
     def _hear(self, message: dict[str, Any]) -> None:
         try:
-            queues, runs, workers = json.loads(message["data"])
-            hint = Hint(tuple(queues), tuple(runs), tuple(workers))
+            hint = Hint(*map(tuple, json.loads(message["data"])))
         except (ValueError, TypeError, KeyError):
             return  # no message of ours
         with self._changed:

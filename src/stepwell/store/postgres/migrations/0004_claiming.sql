@@ -4,7 +4,7 @@
 -- sees what others have committed meanwhile, their nodes are taken in the order of the graph.
 
 -- The runs that a claim takes from, locked, in order. `p_mine` are locked already. `o_contended`: others hold some.
--- What is found is looked at again once it is locked, until nothing new is found.
+-- If others hold some of what is found, it is looked again without those.
 CREATE FUNCTION lock_claimed_1(p_lanes integer[], p_limits integer[], p_runs text[], p_workflows text[], p_digests text[],
                                p_mine bigint[], OUT o_runs bigint[], OUT o_contended boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -12,9 +12,19 @@ DECLARE
   v_room integer := (SELECT max(l) FROM unnest(p_limits) u(l));
   v_mine bigint[] := coalesce(p_mine, '{}');
   v_theirs bigint[] := '{}';
+  v_graphs bigint[];   -- those that are served
   v_new bigint[];
   v_locked bigint[];
+  v_changed bigint[];   -- before they were locked: the gate was closed, or the graph is another
+  v_found bigint;       -- nodes
+  v_passed bigint;      -- offers that were passed by, because they are out of date
+  v_stale integer;
+  v_forgotten integer;
+  v_behind boolean := false;   -- there may be runs that were not looked at
 BEGIN
+  IF p_runs IS NULL THEN
+    v_graphs := array(SELECT key FROM graph WHERE digest = ANY(p_digests));
+  END IF;
   LOOP
     -- Of each lane the first runs, as many as have the nodes that are wanted.
     IF p_runs IS NOT NULL THEN
@@ -29,47 +39,70 @@ BEGIN
                        WHERE f.ready > 0) g
                WHERE g.before < g.most) h;
     ELSE
-      SELECT array_agg(run ORDER BY urgency, run) INTO o_runs
-        FROM (SELECT DISTINCT g.run, g.urgency
+      SELECT array_agg(run ORDER BY urgency, run), sum(ready), max(passed) - count(*) INTO o_runs, v_found, v_passed
+        FROM (SELECT g.run, g.urgency, sum(g.ready) AS ready, max(g.passed) AS passed
                 FROM (SELECT f.*, sum(f.ready) OVER (ORDER BY f.place, f.urgency, f.run) - f.ready AS before
-                        FROM (SELECT o.run, o.urgency, l.place, l.most,
+                        FROM (SELECT o.run, o.urgency, o.passed, l.place, l.most,
                                      (SELECT count(*) FROM (SELECT FROM ready y WHERE y.run = o.run AND y.lane = l.lane
                                                              LIMIT v_room) y) AS ready
                                 FROM unnest(p_lanes, p_limits) WITH ORDINALITY l(lane, most, place)
                                      CROSS JOIN unnest(p_workflows, p_digests) s(workflow, digest)
                                      JOIN graph g ON g.digest = s.digest
                                      CROSS JOIN LATERAL
-                                     (SELECT o.urgency, o.run FROM offer o
-                                       WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
-                                         AND o.run <> ALL(v_theirs)
-                                       ORDER BY o.urgency, o.run LIMIT v_room) o) f) g
-               WHERE g.before < g.most) h;
+                                     (SELECT q.urgency, q.run, q.passed
+                                        FROM (SELECT o.urgency, o.run, row_number() OVER (ORDER BY o.urgency, o.run) AS passed
+                                                FROM offer o
+                                               WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
+                                                 AND o.run <> ALL(v_theirs)
+                                               ORDER BY o.urgency, o.run LIMIT v_room + {STALE}) q
+                                       WHERE EXISTS (SELECT FROM ready y WHERE y.run = q.run AND y.lane = l.lane)
+                                         AND EXISTS (SELECT FROM run r WHERE r.key = q.run AND r.gate = {G_OPEN} AND r.graph = g.key)
+                                       LIMIT v_room) o) f) g
+               WHERE g.before < g.most
+               GROUP BY g.run, g.urgency) h;
+      IF v_found IS NULL OR v_found < v_room OR v_passed > {STALE} / 4 THEN
+        SELECT o_found, o_forgotten INTO v_stale, v_forgotten FROM forget_offers_1(p_lanes, p_workflows, p_digests, v_mine);
+        CONTINUE WHEN v_stale = {STALE} AND v_forgotten > 0;   -- there may be more, and others behind them
+        v_behind := v_stale = {STALE};
+      END IF;
     END IF;
     v_new := array(SELECT run FROM unnest(o_runs) u(run) WHERE run <> ALL(v_mine));
-    IF cardinality(v_new) > 0 THEN
-      v_locked := lock_free_1(v_new);
-      v_mine := v_mine || v_locked;
-      v_theirs := v_theirs || array(SELECT run FROM unnest(v_new) u(run) WHERE run <> ALL(v_locked));
-    ELSIF p_runs IS NULL AND o_runs IS NOT NULL AND forget_offers_1(o_runs, p_lanes) > 0 THEN
-      NULL;   -- some had nothing to give, and stood before others that have
-    ELSE
-      o_contended := cardinality(v_theirs) > 0;
-      RETURN;
-    END IF;
+    EXIT WHEN cardinality(v_new) = 0;
+    SELECT coalesce(array_agg(key), '{}'), coalesce(array_agg(key) FILTER (WHERE changed), '{}') INTO v_locked, v_changed
+      FROM (SELECT key, gate <> {G_OPEN} OR p_runs IS NULL AND graph <> ALL(v_graphs) AS changed
+              FROM run WHERE key = ANY(v_new) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED) q;
+    v_mine := v_mine || v_locked;
+    EXIT WHEN cardinality(v_locked) = cardinality(v_new) AND cardinality(v_changed) = 0;
+    v_theirs := v_theirs || array(SELECT run FROM unnest(v_new) u(run) WHERE run <> ALL(v_locked));
   END LOOP;
+  o_contended := v_behind OR cardinality(v_theirs) > 0;
 END $$;
 
--- Offers of runs that we hold and that are out of date are removed; how many there were.
-CREATE FUNCTION forget_offers_1(p_runs bigint[], p_lanes integer[]) RETURNS integer LANGUAGE plpgsql AS $$
+-- Offers that are out of date are removed, as far as nobody else holds their runs. `p_mine` are locked already.
+CREATE FUNCTION forget_offers_1(p_lanes integer[], p_workflows text[], p_digests text[], p_mine bigint[],
+                                OUT o_found integer, OUT o_forgotten integer) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_count integer;
+  v_runs bigint[];
 BEGIN
-  DELETE FROM offer o USING run r
-   WHERE o.run = ANY(p_runs) AND o.lane = ANY(p_lanes) AND r.key = o.run
-     AND (r.gate <> {G_OPEN} OR r.graph <> o.graph OR NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = o.lane));
-  GET DIAGNOSTICS v_count = ROW_COUNT;
-  RETURN v_count;
+  o_forgotten := 0;
+  v_runs := array(
+    SELECT o.run
+      FROM unnest(p_lanes) l(lane) CROSS JOIN unnest(p_workflows, p_digests) s(workflow, digest) JOIN graph g ON g.digest = s.digest
+           CROSS JOIN LATERAL (SELECT o.run FROM offer o WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
+                                ORDER BY o.urgency, o.run LIMIT 2 * {STALE}) o
+     WHERE NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = l.lane)
+        OR NOT EXISTS (SELECT FROM run r WHERE r.key = o.run AND r.gate = {G_OPEN} AND r.graph = g.key)
+     LIMIT {STALE});
+  o_found := cardinality(v_runs);
+  IF o_found > 0 THEN
+    v_runs := array(SELECT run FROM unnest(v_runs) u(run) WHERE run = ANY(p_mine))
+              || lock_free_1(array(SELECT run FROM unnest(v_runs) u(run) WHERE run <> ALL(p_mine)));
+    DELETE FROM offer o USING run r
+     WHERE o.run = ANY(v_runs) AND o.lane = ANY(p_lanes) AND r.key = o.run
+       AND (r.gate <> {G_OPEN} OR r.graph <> o.graph OR NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = o.lane));
+    GET DIAGNOSTICS o_forgotten = ROW_COUNT;
+  END IF;
 END $$;
 
 -- Which nodes of these runs a claim takes, lane by lane; the limits are cumulative.
@@ -111,8 +144,9 @@ BEGIN
 END $$;
 
 -- The nodes become RUNNING. What their claim is answered: [ordinal, run, idx, number, failures, losses, generation, heals, postponed].
+-- `o_needs`: in some of the runs bodies take outputs as parameters.
 CREATE FUNCTION start_1(p_claim bigint, p_worker text, p_runs bigint[], p_lanes integer[], p_ranks integer[], p_idxs integer[],
-                        p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+                        p_now bigint, OUT o_grants jsonb, OUT o_needs boolean, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_places bigint[];   -- of the nodes, as they were updated
@@ -120,7 +154,6 @@ DECLARE
   v_idxs integer[];
   v_numbers integer[];
   v_rest jsonb[];
-  v_grants jsonb;
 BEGIN
   DELETE FROM ready y USING unnest(p_runs, p_lanes, p_ranks, p_idxs) u(run, lane, rank, idx)
    WHERE y.run = u.run AND y.lane = u.lane AND y.rank = u.rank AND y.idx = u.idx;
@@ -139,9 +172,12 @@ BEGIN
                         THEN jsonb_build_array(failures, losses, generation, postponed) END)
     INTO v_places, v_runs, v_idxs, v_numbers, v_rest FROM started;
 
-  UPDATE run r SET seq = r.seq + t.started, started_at = coalesce(r.started_at, p_now),
-                   status = CASE r.status WHEN {R_PENDING} THEN {R_RUNNING} ELSE r.status END
-    FROM (SELECT run, count(*) AS started FROM unnest(p_runs) u(run) GROUP BY run) t WHERE r.key = t.run;
+  WITH counted AS (
+    UPDATE run r SET seq = r.seq + t.started, started_at = coalesce(r.started_at, p_now),
+                     status = CASE r.status WHEN {R_PENDING} THEN {R_RUNNING} ELSE r.status END
+      FROM (SELECT run, count(*) AS started FROM unnest(p_runs) u(run) GROUP BY run) t WHERE r.key = t.run
+    RETURNING r.key, r.graph)
+  SELECT bool_or(g.has_needs), array_agg(c.key) INTO o_needs, o_runs FROM counted c JOIN graph g ON g.key = c.graph;
 
   WITH granted AS (
     SELECT u.place, u.run, u.idx, u.number, u.rest, r.id, r.heals, r.seq
@@ -152,8 +188,7 @@ BEGIN
   SELECT jsonb_agg(CASE WHEN rest IS NULL THEN jsonb_build_array(place - 1, id, idx, number, 0, 0, 0, heals, 0)
                         ELSE jsonb_build_array(place - 1, id, idx, number, rest -> 0, rest -> 1, rest -> 2, heals, rest -> 3) END
                    ORDER BY place)
-    INTO v_grants FROM granted;
-  RETURN v_grants;
+    INTO o_grants FROM granted;
 END $$;
 
 -- The payload that a row of a run holds or refers to.
@@ -208,15 +243,18 @@ BEGIN
     IF cardinality(v_runs) > 0 THEN
       SELECT o_runs, o_lanes, o_ranks, o_idxs INTO t_runs, t_lanes, t_ranks, t_idxs
         FROM choose_ready_1(v_lanes, v_limits, v_runs);
+      -- Others may have emptied a run after it was found and before it was locked: then there may be more behind it.
+      v_contended := v_contended OR coalesce(cardinality(t_runs), 0) < (SELECT max(l) FROM unnest(v_limits) u(l))
+        AND EXISTS (SELECT FROM unnest(v_runs) u(run)
+                     WHERE NOT EXISTS (SELECT FROM ready y WHERE y.run = u.run AND y.lane = ANY(v_lanes)));
     END IF;
     IF t_runs IS NULL THEN
       o_receipt := jsonb_build_object('grants', '[]'::jsonb, 'contended', v_contended);
       RETURN;
     END IF;
     INSERT INTO claim (id) VALUES (p_op ->> 'claim') RETURNING key INTO v_claim;
-    v_grants := start_1(v_claim, p_op ->> 'worker', t_runs, t_lanes, t_ranks, t_idxs, p_now);
-    SELECT bool_or(g.has_needs), array_agg(r.key) INTO v_needs, v_runs
-      FROM (SELECT DISTINCT run FROM unnest(t_runs) u(run)) d JOIN run r ON r.key = d.run JOIN graph g ON g.key = r.graph;
+    SELECT o_grants, o_needs, o_runs INTO v_grants, v_needs, v_runs
+      FROM start_1(v_claim, p_op ->> 'worker', t_runs, t_lanes, t_ranks, t_idxs, p_now);
   ELSE
     SELECT coalesce(jsonb_agg(jsonb_build_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation,
                                                 r.heals, n.postponed) ORDER BY a.key), '[]'),

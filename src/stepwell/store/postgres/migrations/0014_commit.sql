@@ -193,7 +193,7 @@ BEGIN
     o_receipts := o_receipts || jsonb_build_array(v_receipt);
     o_bytes := o_bytes || v_bytes;
   END LOOP;
-  IF p_batch ? 'watched' AND EXISTS (SELECT FROM run WHERE stopping AND status < {R_COMPLETED}) THEN
+  IF p_batch ? 'watched' AND EXISTS (SELECT FROM run WHERE stopping AND ended_as IS NULL) THEN
     SELECT jsonb_agg(stops_1(w, 10000)) INTO o_stop FROM jsonb_array_elements_text(p_batch -> 'watched') w;
   END IF;
 END $$;

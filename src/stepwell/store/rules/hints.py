@@ -1,0 +1,84 @@
+"""When a worker that hears hints looks: not all at once, and not for what another has taken meanwhile."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Sequence
+
+from ...ids import RunId, WorkerId
+from ...model import Hint
+
+ANYTHING = Hint()
+"""Stands for a hint that does not say what of: something may have happened."""
+SHORTEST_SECONDS = 0.005
+LONGEST_SPREAD_SECONDS = 0.5
+
+
+def spread(workers: int, commit_seconds: float) -> float:
+    """Within how many seconds those who hear of work look for it, when there are so many: one after the other, on average, each
+    after the time that the one before needs to claim it and to tell of that."""
+    return min(LONGEST_SPREAD_SECONDS, max(SHORTEST_SECONDS, 3 * commit_seconds) * max(0, workers - 1))
+
+
+def together(hints: Sequence[Hint]) -> Hint:
+    """One hint instead of several.
+
+    >>> together([Hint(("a",), started=("r-1",)), Hint(("b",), started=("r-2",))])[:4]
+    (('a', 'b'), (), (), ('r-1', 'r-2'))
+    >>> together([Hint(("a",), started=("r-1",)), Hint(("a",))]).started
+    ()
+    """
+    if ANYTHING in hints:
+        return ANYTHING
+    merged = Hint._make(
+        tuple(dict.fromkeys(one for part in parts for one in part)) for parts in zip(*hints, strict=True)
+    )
+    if any(hint.queues and not hint.started for hint in hints):
+        merged = merged._replace(started=())
+    return merged if len({hint.senders for hint in hints}) == 1 else merged._replace(senders=())
+
+
+class Looking:
+    """What one worker has heard of and not looked for yet. The time is an argument."""
+
+    def __init__(self, chance: Callable[[], float] = random.random) -> None:
+        self._chance = chance
+        self.at: float | None = None
+        """When to look."""
+        self._started: set[RunId] | None = None
+        """For which runs; None: for more than is known."""
+
+    def hear(
+        self,
+        hint: Hint,
+        queues: Collection[str] | None,
+        runs: Collection[RunId],
+        worker: WorkerId,
+        now: float,
+        spread: float,
+    ) -> None:
+        """`queues` (all, if None), `runs` and `worker`: what this worker wants to hear of."""
+        if worker in hint.senders:
+            return
+        if hint == ANYTHING or worker in hint.workers or not set(runs).isdisjoint(hint.runs):
+            self._look(now, ())
+        elif hint.queues if queues is None else not set(queues).isdisjoint(hint.queues):
+            self._look(now + spread * self._chance(), hint.started)
+        if self._started is not None:
+            self._started.difference_update(hint.taken)
+            if not self._started:
+                self.at = self._started = None
+
+    def is_due(self, now: float) -> bool:
+        """Whether to look now; if so, that is done."""
+        if self.at is None or self.at > now:
+            return False
+        self.at = self._started = None
+        return True
+
+    def _look(self, at: float, started: Collection[RunId]) -> None:
+        if self.at is None:
+            self.at, self._started = at, set(started) or None
+            return
+        self.at = min(self.at, at)
+        self._started = self._started | set(started) if self._started is not None and started else None
