@@ -59,5 +59,5 @@ class reading(Generic[T]):
         if owner is None:
             return self
         awaited = owner._pool.call(self._read, owner.sync)
-        awaited.__qualname__ = self._name  # Python names it when nobody has awaited it
+        setattr(awaited, "__qualname__", self._name)  # noqa: B010  # Python names it when nobody has awaited it
         return awaited
