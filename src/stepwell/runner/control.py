@@ -127,7 +127,7 @@ class Controls:
     def freeze(self: Self) -> Self:
         """Keep the graph the run has now: it no longer follows its class."""
         row = reader.require_run(self._engine.store, self.id)
-        graph = self._engine.code.graph_of(row)
+        graph = self._engine.code.graphs.of(row)
         self._engine.requests.change_graph(row, graph, "freeze")
         return self
 
@@ -138,7 +138,7 @@ class Controls:
         """
         row = reader.require_run(self._engine.store, self.id)
         new = with_templates_read(from_frozen(data), self._engine.code.handlers)
-        problems = import_problems(self._engine.code.graph_of(row), reader.all_nodes(self._engine.store, self.id), new)
+        problems = import_problems(self._engine.code.graphs.of(row), reader.all_nodes(self._engine.store, self.id), new)
         if problems:
             raise GraphError(problems)
         self._engine.requests.change_graph(row, new, "import")
@@ -202,7 +202,7 @@ class Controls:
             return []
         if isinstance(plan, NotNow):
             raise RunConflict(f"run {self.id}: {plan.message}", run_id=self.id)
-        graph = self._engine.code.graph_of(row)
+        graph = self._engine.code.graphs.of(row)
         specs = graph.in_order
         touched = {
             change.index: Touched(specs[change.index].id, specs[change.index].name, change.was, change.status)
