@@ -1,10 +1,11 @@
 # `make` alone says what there is. Everything runs in .venv, which scripts/setup creates and keeps up to date.
 
 BIN := .venv/bin
-# One file's tests stay together in one process, so that what a file starts is not started twice.
-PYTEST_ARGS ?= -n 2 --dist loadfile
+# One file's tests stay together in one process, so that what a file starts is not started twice. Files are begun in the order of
+# tests/conftest.py: the slowest first, so that neither process waits for the other in the end.
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 # Tests start hundreds of processes, which would compile what they import each time where PYTHONDONTWRITEBYTECODE is set.
-COMPILE := $(BIN)/python -m compileall -q src tests
+COMPILE := $(BIN)/python -m compileall -q src tests examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run test quick lint docs users bench load chaos prove valkey explore mutate clean
@@ -54,6 +55,7 @@ bench: ## Run the benchmarks
 load: ## Run what is too large for every day, and measure it
 	@scripts/setup dev
 	$(BIN)/python -m tests.load
+	STEPWELL_FULL_SIZE=1 $(BIN)/pytest -n 0 -m full_size
 
 chaos: ## Break a fleet of Celery workers in every way for a while (MINUTES=10), and judge it (CHAOS_ARGS='--broker Redis')
 	@scripts/setup dev
@@ -85,6 +87,11 @@ mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONL
 year: ## Fire triggers through a simulated year: nearly 900,000 times, each once (three minutes; DAYS=20 SEED=7)
 	@scripts/setup dev
 	$(BIN)/python -m tests.triggers.long_year
+
+.PHONY: requests
+requests: ## Send 100,000 requests of every kind to one server; its memory must not grow (five minutes; REQUESTS=20000)
+	@scripts/setup dev
+	$(BIN)/python -m tests.server.long_memory
 
 clean: ## Remove the environment, caches, build output and local runs
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .mutation .stepwell build dist bench/out

@@ -26,6 +26,35 @@ settings.register_profile(
 )
 settings.load_profile("default" if os.environ.get("STEPWELL_EXPLORE") else "same")
 
+SLOW_FILES = (
+    "chaos/test_fleet.py",
+    "simulation/test_seeds.py",
+    "simulation/test_every_fault.py",
+    "cli/test_control.py",
+    "cli/test_resume.py",
+    "cli/test_errors.py",
+    "cli/test_looking.py",
+    "cli/test_documents.py",
+    "chaos/test_rolling_deploy.py",
+    "chaos/test_racing_controls.py",
+    "conformance/test_same_as_memory.py",
+    "conformance/test_postgres.py",
+    "conformance/test_postgres_same_as_memory.py",
+    "conformance/test_redis_same_as_memory.py",
+    "triggers/test_firing.py",
+    "triggers/test_simulated_year.py",
+    "store/sqlite/test_crashes.py",
+    "store/postgres/test_transactions.py",
+    "server/test_schema.py",
+)
+"""They are begun first, because one that is begun last keeps one process busy while the other has nothing to do any more."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    places = {config.rootpath / "tests" / name: place for place, name in enumerate(SLOW_FILES)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import sys
 import textwrap
@@ -15,12 +16,34 @@ import pytest
 
 import stepwell.errors
 from stepwell import Engine
-from tests.docs.preludes import COMMON, PRELUDES
+from tests.docs.preludes import COMMON, EPILOGUES, FILES, PRELUDES, STATES
+from tests.postgres_server import PostgresServer
+from tests.server.running import running
+from tests.servers.redis_server import RedisServer
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
-RUN_WHOLE = ("asyncio.md", "coming-from.md", "fastapi.md", "index.md", "policies.md", "testing.md")
+RUN_WHOLE = ("asyncio.md", "coming-from.md", "fastapi.md", "index.md", "policies.md", "testing.md", "README.md")
 """Pages whose Python blocks are programs; those of one page are run one after the other, in one namespace."""
+RUN_ELSEWHERE = {
+    "checkpoints.md": ("tests/replay/test_pages.py", 2),
+    "class-form.md": ("tests/define/test_class_form_page.py", 34),
+    "documents.md": ("tests/cli/test_documents_page.py", 1),
+    "examples.md": ("tests/examples/test_examples_page.py", 9),
+    "fork.md": ("tests/runner/test_fork_page.py", 1),
+    "handlers.md": ("tests/handlers/test_handlers_page.py", 1),
+    "pipelines.md": ("tests/pipeline/test_page.py", 1),
+    "state.md": ("tests/runner/test_state_page.py", 3),
+    "types.md": ("tests/types/test_types_page.py", 3),
+}
+"""Which tests run the Python blocks of other pages, and how many those are."""
+SERVERS = {
+    "postgresql://localhost/shop": "postgres",
+    "redis://localhost:6379/0?namespace=shop": "redis",
+    "redis://localhost:6379/1": "redis",
+    "https://stepwell.example.com": "server",
+}
+"""Addresses on pages, which stand for servers of the tests."""
 
 
 def name_of(page: Path) -> str:
@@ -43,23 +66,117 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         engine.close(1)
 
 
+@pytest.fixture
+def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of its own, whose modules are forgotten in the end."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+class Page:
+    """The blocks of a page, run one after the other in one module."""
+
+    def __init__(self, name: str, request: pytest.FixtureRequest, folder: Path) -> None:
+        self.name, self._request, self._folder = name, request, folder
+        self._path = ROOT / name if name == "README.md" else ROOT / "docs" / name
+        self.text = self._path.read_text(encoding="utf-8")
+        self._module = ModuleType(f"page_{name.removesuffix('.md').replace('-', '_')}")
+        self._servers: dict[str, str] = {}
+
+    def run(self) -> None:
+        sys.modules[self._module.__name__] = self._module  # jobs are found by their address
+        try:
+            self._run()
+        finally:
+            del sys.modules[self._module.__name__]
+
+    def _run(self) -> None:
+        for name, code in FILES.get(self.name, {}).items():
+            self._write(name, code)
+        found = PRELUDES.get(self.name)
+        preludes = found if isinstance(found, dict) else {0: found or ""}
+        if found is not None:
+            self._execute(COMMON)
+        for number, block in enumerate(python_blocks(self.text)):
+            self._execute(preludes.get(number, ""))
+            named = re.match(r"# ([\w/]+\.py)\n", block[1])
+            if named and self.name in FILES:
+                self._write(named[1], block[1])
+                self._execute(f"import runpy; runpy.run_path({named[1]!r}, run_name='__main__')")
+            elif (self.name, number) == ("control.md", 1):
+                for line in block[1].splitlines():
+                    verb = re.search(r"\.(\w+)\(", line)
+                    assert verb is not None
+                    self._execute(f"prepare({STATES[verb[1]]!r})\n{line}")
+            elif not block[1].startswith(">>>"):  # at a prompt
+                self._execute(block[1], "\n" * self.text[: block.start(1)].count("\n"))
+        self._execute(EPILOGUES.get(self.name, ""))
+
+    def _execute(self, code: str, before: str = "") -> None:
+        exec(compile(before + self._with_servers(code), str(self._path), "exec"), self._module.__dict__)
+
+    def _write(self, name: str, code: str) -> None:
+        file = self._folder / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(code, encoding="utf-8")
+
+    def _with_servers(self, code: str) -> str:
+        for address, kind in SERVERS.items():
+            if address in code:
+                if address not in self._servers:
+                    self._servers[address] = self._request.getfixturevalue(f"a_{kind}_url")
+                code = code.replace(address, self._servers[address])
+        return code.replace('token="sw_..."', "token=None").replace(
+            "transport=RecordingTransport())", "transport=RecordingTransport(answers))"
+        )
+
+
+@pytest.fixture
+def a_postgres_url(postgres: PostgresServer) -> str:
+    return postgres.new_url()
+
+
+@pytest.fixture
+def a_redis_url(redis_server: RedisServer) -> str:
+    return f"{redis_server.url}?namespace=page"
+
+
+@pytest.fixture
+def a_server_url(at_home: Path) -> Iterator[str]:
+    shop = importlib.import_module("shop")
+    with running(f"sqlite:///{at_home}/server.db", worker={"workflows": [shop.OrderWorkflow]}) as serving:
+        yield serving.url
+
+
+def python_blocks(text: str) -> list[re.Match[str]]:
+    return list(re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
+
+
 @pytest.mark.usefixtures("engines")
 @pytest.mark.parametrize("page", [*RUN_WHOLE, *PRELUDES])
-def test_the_programs_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
-    assert blocks
-    monkeypatch.chdir(tmp_path)
-    module = ModuleType(f"page_{page.removesuffix('.md').replace('-', '_')}")
-    monkeypatch.setitem(sys.modules, module.__name__, module)  # jobs are found by their address
-    if page in PRELUDES:
-        monkeypatch.setenv("SUPPLIER_TOKEN", "")
-        exec(compile(COMMON + PRELUDES[page], "prelude", "exec"), module.__dict__)
-    for block in blocks:
-        if block[1].startswith(">>>"):  # at a prompt
-            continue
-        line = text[: block.start(1)].count("\n")
-        exec(compile("\n" * line + block[1], str(ROOT / "docs" / page), "exec"), module.__dict__)
+def test_the_programs_of_a_page_run(
+    page: str, at_home: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUPPLIER_TOKEN", "")
+    read = Page(page, request, at_home)
+    assert python_blocks(read.text)
+    read.run()
+
+
+def test_every_block_of_python_is_run_by_somebody() -> None:
+    """A new page says below which name its programs are run; a new block of a page that others run is counted there."""
+    told = {*RUN_WHOLE, *PRELUDES, *RUN_ELSEWHERE}
+    for page in PAGES:
+        count = len(re.findall(r"^ *```(?:python|py)\b", page.read_text(encoding="utf-8"), re.MULTILINE))
+        if count:
+            assert page.name in told, f"no test runs the Python of {name_of(page)}"
+            test, known = RUN_ELSEWHERE.get(page.name, ("", count))
+            assert count == known, f"{name_of(page)} has {count} blocks of Python: does {test} run them all?"
+            assert not test or page.name.removesuffix(".md") in (ROOT / test).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

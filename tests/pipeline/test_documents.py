@@ -10,12 +10,13 @@ import pytest
 from stepwell import Engine, Handlers
 from stepwell.define.document import DocumentError
 from stepwell.errors import InputError
+from stepwell.pipeline.building.found import find_pipeline
 from stepwell.pipeline.building.watch import Watcher
-from stepwell.pipeline.document.load import FIELDS, is_pipeline, load_pipeline
+from stepwell.pipeline.document.load import FIELDS, is_pipeline
 from stepwell.pipeline.document.nodes import DATA
 from stepwell.pipeline.document.schema import any_schema
-from stepwell.pipeline.document.stored import save_pipeline, stored_pipeline
-from stepwell.pipeline.registry import find_pipeline
+from stepwell.pipeline.document.stored import save_pipeline
+from stepwell.pipeline.finding import load_pipeline, stored_pipeline
 from stepwell.runner.documents import SavedDocument
 from tests.pipeline.blog import statuses, write
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stepwell.pipeline.document.load import load_pipeline
+from stepwell.pipeline.finding import load_pipeline
 from stepwell.pipeline.staleness.standing import STATUSES
 from tests.pipeline.blog import write
 

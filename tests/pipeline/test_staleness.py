@@ -326,7 +326,7 @@ def test_build_of_a_target_makes_only_what_it_needs(root: Path, engine: Engine, 
 
 def test_work_that_was_planned_for_another_root_is_refused(root: Path, tmp_path: Path) -> None:
     from stepwell.errors import OtherRoot
-    from stepwell.pipeline.registry import find_pipeline
+    from stepwell.pipeline.building.found import find_pipeline
 
     pipeline = make_blog(root)
     assert find_pipeline(pipeline.home, pipeline.name, pipeline.store.root_id) is pipeline

@@ -43,9 +43,13 @@ class Later(datetime):
     """A class of somebody's own."""
 
 
+def by_datagrams(send: Callable[[socket.socket], Any]) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+        send(own)
+
+
 NO_TIME = None
 A_TIME = 0
-DATAGRAMS = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("time.time", lambda: time.time()),
@@ -84,8 +88,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("socket.gethostbyaddr", lambda: socket.gethostbyaddr("127.0.0.1")),
     ("socket.getfqdn", lambda: socket.getfqdn("127.0.0.1")),
     ("socket.getnameinfo", lambda: socket.getnameinfo(("127.0.0.1", 9), 0)),
-    ("socket.sendto", lambda: DATAGRAMS.sendto(b"x", ("127.0.0.1", 9))),
-    ("socket.sendmsg", lambda: DATAGRAMS.sendmsg([b"x"], [], 0, ("127.0.0.1", 9))),
+    ("socket.sendto", lambda: by_datagrams(lambda own: own.sendto(b"x", ("127.0.0.1", 9)))),
+    ("socket.sendmsg", lambda: by_datagrams(lambda own: own.sendmsg([b"x"], [], 0, ("127.0.0.1", 9)))),
     ("multiprocessing.process.BaseProcess.start", lambda: multiprocessing.get_context("spawn").Process().start()),
     ("subprocess.run", lambda: subprocess.run(["true"], check=False)),
     ("os.system", lambda: os.system("true")),

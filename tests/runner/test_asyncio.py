@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import os
 import statistics
 import subprocess
@@ -147,6 +148,21 @@ def test_a_run_that_fails_raises_and_can_be_steered(opened: Open) -> None:
                 await engine.run(Order(), wait=-1)
             forked = await (await engine.run(Order())).fork("ship")
             assert (await (await forked).diff(await engine.get(forked.id))) is not None
+
+    run_main(main())
+
+
+def test_an_await_that_was_forgotten_is_named(opened: Open) -> None:
+    async def main() -> None:
+        async with opened() as engine:
+            run = await engine.run(Order())
+
+            def forget() -> None:
+                assert run.status != "COMPLETED"  # type: ignore[comparison-overlap]
+                gc.collect()
+
+            with pytest.warns(RuntimeWarning, match=r"coroutine 'AsyncRun\.status' was never awaited"):
+                forget()
 
     run_main(main())
 

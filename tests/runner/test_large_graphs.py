@@ -6,31 +6,29 @@ Each thing here takes a second or three; the limits are for slow machines.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
+import pytest
 
 from stepwell import Builder
 from stepwell.graph import Graph, from_frozen, to_frozen
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
+from tests.sizes import in_seconds, sized
 
-SIZE = 100_000
-SECONDS = 20
+pytestmark = pytest.mark.full_size
+
+SIZE = sized(100_000)
 
 Made = TypeVar("Made")
 
 
 def in_time(what: str, work: Callable[[], Made]) -> Made:
-    """In processor time, so that others on the machine do not count."""
-    began = time.process_time()
-    made = work()
-    taken = time.process_time() - began
-    assert taken < SECONDS, f"{what} took {taken:.1f} s"
-    return made
+    with in_seconds(20, what):
+        return work()
 
 
 def fan() -> Builder:

@@ -200,7 +200,7 @@ def test_a_late_attempt_cannot_say_anything(engine: Engine, tmp_path: Path) -> N
     run = engine.run(w, check=False)
     assert run.node("body").attempts[0].status == "TIMED_OUT"
     go.touch()
-    eventually(lambda: engine._runner is not None and engine._runner._bodies.lost == 0)
+    eventually(lambda: engine._runner is not None and engine._runner.runaways == 0)
     assert [line.message for line in run.logs()] == ["begun"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stepwell.clock import SECOND
 from stepwell.ids import RunId
 from stepwell.model import Claimed, Receipt, Settled
@@ -13,6 +15,7 @@ from stepwell.runner.scheduling.backpressure import (
     RunPressure,
 )
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, news, scheduler
+from tests.sizes import sized
 
 FULL = 2
 
@@ -94,8 +97,9 @@ def test_a_fan_wider_than_the_slots_presses_until_nothing_more_is_ready() -> Non
     assert d.pressure.blocks("thread") == 1
 
 
+@pytest.mark.full_size
 def test_a_fan_of_50_000_is_one_block_and_memory_holds_two_of_it() -> None:
-    width = 50_000
+    width = sized(50_000)
     d = scheduler(threads=1, queue_depth=1)
     d.know(facts(width=width))
     given, waiting, now = 0, [], 0
@@ -169,6 +173,6 @@ def test_a_run_that_waits_for_a_slot_is_named() -> None:
     d = scheduler(threads=1, queue_depth=0)
     d.know(facts(width=2))
     hold(d, ("r", 0))
-    assert d.blocked_runs() == {}  # it has just begun
+    assert d.waiting.blocked_runs() == {}  # it has just begun
     d.next_batch(3 * SECOND)
-    assert d.blocked_runs() == {RunId("r"): RunPressure(1, 3.0)}
+    assert d.waiting.blocked_runs() == {RunId("r"): RunPressure(1, 3.0)}

@@ -6,9 +6,11 @@ import asyncio
 import inspect
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from stepwell import (
@@ -27,8 +29,10 @@ from stepwell import (
     Workflow,
     step,
 )
-from stepwell.errors import NotAllowed, ServerError
+from stepwell.client import events as client_events
+from stepwell.errors import NotAllowed, ServerError, StoreError
 from stepwell.server.access.tokens import create_token
+from stepwell.server.api import events as server_events
 from stepwell.server.serving import Serving
 from tests.server.running import ADD, running
 
@@ -261,3 +265,44 @@ def test_a_server_without_the_code_checks_and_draws_what_workers_have(tmp_path: 
             run = client.run("Order", input={"order_id": 7})
             assert run.input == {"order_id": 7, "express": False}
             assert run.output("charge")["charged"] == 7
+
+
+def test_who_waits_for_a_quiet_run_is_told_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heartbeats come meanwhile: they are no news of the run."""
+    monkeypatch.setattr(server_events, "HEARTBEAT_SECONDS", 0.1)
+    with running(f"sqlite:///{tmp_path}/quiet.db") as serving, Client(serving.url) as client:
+        run = client.start(Document(ADD), input={"a": 1})  # nobody works
+        with pytest.raises(RunStillActive):
+            run.wait(0.5)
+
+
+class Scripted:
+    """A transport whose streams give these lines, or fail."""
+
+    url, httpx = "http://scripted", httpx
+
+    def __init__(self, *streams: list[str] | Exception) -> None:
+        self._streams = list(streams)
+        self.lasts: list[str | None] = []
+
+    @contextmanager
+    def stream(self, path: str, *, last: str | None, timeout: float | None) -> Iterator[Iterator[str]]:
+        self.lasts.append(last)
+        found = self._streams.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        yield iter(found)
+
+
+def test_a_stream_that_was_quiet_for_long_goes_on_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 1_000_000, 5))  # every look at the clock is 5 s later
+    monkeypatch.setattr(client_events.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(client_events.time, "sleep", lambda _: None)
+    away = httpx.ConnectError("refused")
+    transport = Scripted(
+        ["id: 7", "", *[": heartbeat", ""] * 30], away, StoreError("closing"), ["event: end", "data: {}", ""]
+    )
+    assert [event.kind for event in client_events.follow(transport, "/events", None)] == ["end"]  # type: ignore[arg-type]
+    assert transport.lasts == [None, "7", "7", "7"]
+    with pytest.raises(ServerError):
+        list(client_events.follow(Scripted(*[away] * 20), "/events", None))  # type: ignore[arg-type]

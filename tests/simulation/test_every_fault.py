@@ -16,10 +16,11 @@ def test_no_single_fault_breaks_a_promise(shape: str) -> None:
     assert schedules >= 6 * 8
 
 
-@pytest.mark.parametrize("shape", ["chain", "at most once"])
-def test_no_pair_of_faults_breaks_a_promise(shape: str) -> None:
-    for plan, life in enumerate_faults(shapes()[shape], 2, workers=1):
-        assert life.problem is None, f"{shrink(shapes()[shape], plan, workers=1)}: {life.problem}"
+def test_no_pair_of_faults_breaks_a_promise() -> None:
+    """A shape in which nothing may happen twice; `make prove` tries the pairs of all shapes."""
+    shape = shapes()["at most once"]
+    for plan, life in enumerate_faults(shape, 2, workers=1):
+        assert life.problem is None, f"{shrink(shape, plan, workers=1)}: {life.problem}"
 
 
 def test_a_fault_really_happens_where_it_is_planned() -> None:

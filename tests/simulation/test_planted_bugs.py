@@ -16,8 +16,19 @@ def test_a_planted_bug_is_noticed(name: str) -> None:
     notice(name)
 
 
+NOTICED_BY = {
+    "a commit that raised is believed, and not sent again": 32,
+    "a fork whose maker died is left as it is": 34,
+    "the failure of a removed node fails the run": 146,
+    "what is to run again does not wait for a parent it was given meanwhile": 223,
+    "a gate that was left is taken for something else": 455,
+}
+"""The world that noticed a bug last time is tried first. When it no longer does, others are looked through."""
+
+
 def notice(name: str) -> None:
+    seeds = [NOTICED_BY[name]] if name in NOTICED_BY else []
     with MUTANTS[name]():
-        seed = next((seed for seed in range(2_000) if live(seed).problem is not None), None)
+        seed = next((seed for seed in (*seeds, *range(2_000)) if live(seed).problem is not None), None)
     assert seed is not None, f"not noticed: {name}"
     assert live(seed).problem is None, "it is the planted bug that was noticed"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from math import inf
 from typing import Any, NamedTuple
 
 from ..codec import decode
+from ..errors import StoreError
 from .transport import SECONDS, Transport, unreachable
 
 QUIET_SECONDS = 45.0
@@ -26,9 +28,10 @@ class Event(NamedTuple):
 
 
 class EventReader:
-    """Makes events of lines."""
+    """Makes events of lines. `last` is where the stream is: it may be told without an event."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: str | None) -> None:
+        self.last = last
         self._fields: dict[str, str] = {}
 
     def line(self, line: str) -> Event | None:
@@ -39,6 +42,7 @@ class EventReader:
                 self._fields[name] = value
             return None
         fields, self._fields = self._fields, {}
+        self.last = fields.get("id") or self.last
         if "data" not in fields:
             return None
         return Event(fields.get("event", ""), fields.get("id"), decode(fields["data"]))
@@ -46,29 +50,31 @@ class EventReader:
 
 def follow(transport: Transport, path: str, last: str | None, *, seconds: float | None = None) -> Iterator[Event]:
     """Every event, from after the one with the id `last` on; at most for so many seconds. Ends with the event `end`."""
-    began, heard_at = time.monotonic(), time.monotonic()
-    while True:
-        left = None if seconds is None else began + seconds - time.monotonic()
-        if left is not None and left <= 0:
-            return
+    heard_at = time.monotonic()
+    until = inf if seconds is None else heard_at + seconds
+    while (left := until - time.monotonic()) > 0:
         try:
-            quiet = QUIET_SECONDS if left is None else min(left, QUIET_SECONDS)
-            with transport.stream(path, last=last, timeout=quiet) as lines:
-                reading = EventReader()
+            with transport.stream(path, last=last, timeout=min(left, QUIET_SECONDS)) as lines:
+                reading = EventReader(last)
                 for line in lines:
+                    heard_at = time.monotonic()
                     event = reading.line(line)
+                    last = reading.last
                     if event is not None:
-                        heard_at = time.monotonic()
-                        last = event.id or last
                         yield event
                         if event.kind == "end":
                             return
+                    # How long to wait for a line is said when a stream is opened: near the end by another one.
+                    if until < heard_at or (line.startswith(":") and until < heard_at + QUIET_SECONDS):
+                        break
+                else:
+                    time.sleep(AGAIN_SECONDS)
         except transport.httpx.ReadTimeout:
             continue
-        except transport.httpx.TransportError as error:
+        except (transport.httpx.TransportError, StoreError) as error:  # a server that ends, or begins, answers 503
             if time.monotonic() - heard_at > GIVE_UP_SECONDS:
                 raise unreachable(transport.url, error) from None
-        time.sleep(AGAIN_SECONDS)
+            time.sleep(min(AGAIN_SECONDS, max(0.0, until - time.monotonic())))
 
 
 async def follow_on_loop(transport: Transport, path: str, last: str | None) -> AsyncIterator[Event]:
@@ -85,18 +91,18 @@ async def follow_on_loop(transport: Transport, path: str, last: str | None) -> A
                     if not answer.is_success:
                         await answer.aread()
                         transport.result(answer)
-                    reading = EventReader()
+                    reading = EventReader(last)
                     async for line in answer.aiter_lines():
+                        heard_at = time.monotonic()
                         event = reading.line(line)
+                        last = reading.last
                         if event is not None:
-                            heard_at = time.monotonic()
-                            last = event.id or last
                             yield event
                             if event.kind == "end":
                                 return
             except httpx.ReadTimeout:
                 continue
-            except httpx.TransportError as error:
+            except (httpx.TransportError, StoreError) as error:
                 if time.monotonic() - heard_at > GIVE_UP_SECONDS:
                     raise unreachable(transport.url, error) from None
             await asyncio.sleep(AGAIN_SECONDS)

@@ -57,6 +57,8 @@ class RunRow(NamedTuple):
     tags: tuple[tuple[str, str], ...] = ()
     timeout: int | None = None
     """How long it may take, in microseconds, from its start or from when somebody makes it go on."""
+    releasing: bool = False
+    """A node with very many children has completed, and not all of them know it yet; claims and sweeps tell the next ones."""
 
 
 class NodeRow(NamedTuple):

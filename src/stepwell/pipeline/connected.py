@@ -9,7 +9,7 @@ from ..errors import DefinitionError
 from .staleness.connections import find_cycle
 
 if TYPE_CHECKING:
-    from .pipeline import Pipeline
+    from .definition import PipelineDefinition
 
 
 class Link(NamedTuple):
@@ -21,7 +21,7 @@ class Link(NamedTuple):
     input: str
 
 
-def links(pipelines: Sequence[Pipeline]) -> list[Link]:
+def links(pipelines: Sequence[PipelineDefinition]) -> list[Link]:
     """Every connection of stages, `pipeline#stage`, within pipelines and between those of one root."""
     found = []
     for one in pipelines:
@@ -43,7 +43,7 @@ def links(pipelines: Sequence[Pipeline]) -> list[Link]:
     return found
 
 
-def check_together(pipelines: Sequence[Pipeline]) -> None:
+def check_together(pipelines: Sequence[PipelineDefinition]) -> None:
     """Refuse pipelines of one name, that would write one state, or that need each other's states in a circle."""
     if len(pipelines) < 2:
         return
@@ -67,7 +67,7 @@ def check_together(pipelines: Sequence[Pipeline]) -> None:
         )
 
 
-def _refuse_two_writers(one: Pipeline, other: Pipeline) -> None:
+def _refuse_two_writers(one: PipelineDefinition, other: PipelineDefinition) -> None:
     for stage in one.stages.values():
         for output in stage.outputs.values():
             for theirs in other.stages.values():
@@ -79,7 +79,7 @@ def _refuse_two_writers(one: Pipeline, other: Pipeline) -> None:
                         )
 
 
-def drawing(pipelines: Sequence[Pipeline]) -> str:
+def drawing(pipelines: Sequence[PipelineDefinition]) -> str:
     """A Mermaid flowchart: stages, and the patterns they read and write."""
     lines = ["flowchart LR"]
     ids: dict[str, str] = {}

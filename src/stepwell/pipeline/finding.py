@@ -13,9 +13,36 @@ from .pipeline import Pipeline
 
 if TYPE_CHECKING:
     from ..handlers import Handlers
+    from ..store import Store
 
 
 DOCUMENTS = (".json", ".yaml", ".yml")
+
+
+def load_pipeline(
+    path: str | os.PathLike[str],
+    *,
+    root: str | None = None,
+    handlers: Handlers | None = None,
+    jobs: Iterable[str] = (),
+    check_handlers: bool = False,
+) -> Pipeline:
+    """The pipeline in a file. `root` stands for its `stateRoot`; functions it names must be in modules of `jobs`.
+
+    Handlers are looked for when they are needed; with `check_handlers`, one that is not here is a problem of the document.
+    """
+    from .document.load import read_pipeline
+
+    return read_pipeline(Pipeline, path, root=root, handlers=handlers, jobs=jobs, check_handlers=check_handlers)
+
+
+def stored_pipeline(
+    store: Store, text: str, *, handlers: Handlers | None = None, jobs: tuple[str, ...] = ()
+) -> Pipeline:
+    """The saved pipeline that `auto-blog`, or `auto-blog@3`, means."""
+    from .document.stored import read_stored
+
+    return read_stored(Pipeline, store, text, handlers=handlers, jobs=jobs)
 
 
 def is_stored_name(target: str) -> bool:
@@ -31,8 +58,6 @@ def is_stored_name(target: str) -> bool:
 def find_target(target: str, *, handlers: Callable[[], Handlers] | None = None, jobs: Iterable[str] = ()) -> Pipeline:
     """The pipeline that a command line or a setting names."""
     if target.endswith(DOCUMENTS):
-        from .document.load import load_pipeline
-
         return load_pipeline(target, handlers=None if handlers is None else handlers(), jobs=jobs)
     if ":" in target:
         home, _, name = target.partition(":")

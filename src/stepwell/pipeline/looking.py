@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,7 @@ from .states.records import Record
 from .states.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from .pipeline import Pipeline
+    from .definition import PipelineDefinition
 
 
 TRUSTED_CHANGES = 5_000
@@ -117,11 +117,17 @@ class Explanation(NamedTuple):
 class View:
     """A pipeline at one moment."""
 
-    def __init__(self, pipeline: Pipeline, *, folders: Sequence[Folder] | None = None) -> None:
+    def __init__(
+        self,
+        pipeline: PipelineDefinition,
+        *,
+        folders: Sequence[Folder] | None = None,
+        only: Collection[str] | None = None,
+    ) -> None:
         self.pipeline = pipeline
         pipeline.code.refresh()
         with no_collections():
-            self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.connections.wanted, folders)
+            self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.connections.wanted, folders, only)
             self.model = self.make_model()
             self._trust()
 

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from ..clock import POSITIVE_SECONDS_NEEDED, Duration, in_seconds, is_seconds
-from ..errors import DefinitionError
-from ..importable import importable_name
-from ..place import caller
-from ..words import shown
-from . import registry
-from .codehash.stages import StageCodes
-from .patterns.paths import name_problem
-from .stage import BACK_OFF, Stage, make_stage
-from .staleness.connections import Connections, connect
-from .states.files.store import FileStates
+from .definition import PipelineDefinition
 
 if TYPE_CHECKING:
-    from ..define.options import JobOptions
     from ..runner import Engine
-    from .building.arguments import Signature
-    from .building.build import BuildReport
-    from .building.triggers import Trigger
+    from .building.report import BuildReport
     from .looking import Explanation, PipelineStatus, Plan, View
-    from .states.port import StateStore
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-DATABASES = ("sqlite:///", "postgresql://", "postgres://")
 
 
-class Pipeline:
+class Pipeline(PipelineDefinition):
     """Stages that make states from states. What is missing or stale is produced, what is fresh is left alone.
 
         blog = Pipeline("auto-blog", root="output")
@@ -48,138 +29,6 @@ class Pipeline:
 
     `root` is where states are: a directory, or `sqlite:///states.db`. Paths and patterns are relative to it.
     """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        root: str | os.PathLike[str] = "output",
-        scan_interval: Duration = 60.0,
-        back_off: Iterable[Duration] = BACK_OFF,
-        limit: int | None = None,
-        clock: Callable[[], float] = time.time,
-        home: str | None = None,
-    ) -> None:
-        self.place = caller()
-        if not isinstance(name, str) or name_problem(name) or "#" in name:
-            problem = name_problem(name) if isinstance(name, str) else "some text is needed"
-            raise DefinitionError(
-                f"{shown(name)} cannot be the name of a pipeline: {problem or 'no # is allowed'}", where=str(self.place)
-            )
-        interval = in_seconds(scan_interval)
-        if not is_seconds(interval, positive=True):
-            raise DefinitionError(
-                f"scan_interval={shown(scan_interval)}: {POSITIVE_SECONDS_NEEDED} is needed", where=str(self.place)
-            )
-        self.name = name
-        self.home = home or _calling_module()
-        """The module that another process imports to have this pipeline, or the file of its document."""
-        self.scan_interval = float(interval)
-        self.back_off = tuple(back_off)
-        self.limit = limit
-        self.clock = clock
-        self.stages: dict[str, Stage] = {}
-        self.triggers: dict[str, Trigger] = {}
-        self.root = checked_root(os.fspath(root))
-        self._connections: Connections | None = None
-        self.signatures: dict[str, Signature] = {}
-        """What the body of each stage wants to have."""
-        self._states = _States(self.root, name)
-        self.code = StageCodes(name, self.stages, self.triggers, self._states, (Pipeline,))
-        registry.enter(self)
-
-    def __repr__(self) -> str:
-        return f"<Pipeline {self.name}>"
-
-    @property
-    def store(self) -> StateStore:
-        """Where its states are. A database is opened when it is first needed."""
-        return self._states()
-
-    # Writing
-
-    def stage(
-        self,
-        name: str | None = None,
-        *,
-        input: str | Mapping[str, str] | None = None,
-        output: str | Mapping[str, str],
-        collect: str | Iterable[str] | None = None,
-        config: Mapping[str, Any] | None = None,
-        entities: Callable[[], Iterable[Any]] | None = None,
-        filter: str | Mapping[str, str] | None = None,
-        min_size: int = 0,
-        validate: Callable[..., Any] | None = None,
-        quiet: Duration = 0.0,
-        priority: int = 0,
-        limit: int | None = None,
-        back_off: Iterable[Duration] | None = None,
-        version: str | None = None,
-        uses: Iterable[Any] = (),
-        **options: Unpack[JobOptions],
-    ) -> Callable[[Function], Function]:
-        """Make a function a stage. It is returned as it is, and can be called and tested as any other."""
-        place = caller()
-
-        def add(function: Function) -> Function:
-            self.add(
-                make_stage(
-                    name or function.__name__, input=input, output=output, collect=collect, function=function, config=config,
-                    entities=entities, filter=filter, min_size=min_size, validate=validate, quiet=quiet, priority=priority,
-                    limit=limit, back_off=self.back_off if back_off is None else back_off, version=version, uses=uses,
-                    options=options, place=place,
-                )
-            )  # fmt: skip
-            return function
-
-        return add
-
-    def add(self, stage: Stage, signature: Signature | None = None) -> None:
-        """Add a stage that was made otherwise: from a document."""
-        from .building.arguments import signature_of
-
-        if stage.name in self.stages:
-            raise DefinitionError(
-                f"pipeline {self.name!r} has a stage {stage.name!r} already; give this one another name: stage(name=...)",
-                where=str(stage.place),
-            )
-        if stage.options:
-            from ..define.options import checked_options
-
-            checked_options(stage.place or self.place, stage.options)  # type: ignore[arg-type]
-        self.signatures[stage.name] = signature or signature_of(stage)
-        connect([*self.stages.values(), stage], self.name)
-        self.stages[stage.name] = stage
-        self._connections = None
-
-    def trigger(
-        self,
-        name: str,
-        *,
-        state: str,
-        workflow: Any = None,
-        filter: str | None = None,
-        existing: bool = False,
-    ) -> None:
-        """Start a workflow once for each new state: `state` is a stage or a pattern, `workflow` the name of a saved document, a
-        Document, or a function that makes a workflow of the event.
-
-        `filter` is an expression over `codeHash`, `currentCodeHash`, `contentHash`, `entity`, `stateType` and `path`. States
-        that are there when the trigger is first seen count only with `existing`.
-        """
-        from .building.triggers import make_trigger
-
-        if name in self.triggers:
-            raise DefinitionError(f"pipeline {self.name!r} has a trigger {name!r} already", where=str(caller()))
-        self.triggers[name] = make_trigger(self, name, state, workflow, filter, existing)
-
-    @property
-    def connections(self) -> Connections:
-        if self._connections is None:
-            self._connections = connect(list(self.stages.values()), self.name)
-        return self._connections
-
-    # Looking and working
 
     def view(self) -> View:
         """How everything stands now."""
@@ -219,73 +68,30 @@ class Pipeline:
 
     def accept(self, *targets: str) -> list[str]:
         """Take states as they are, also those that nobody recorded; their addresses are returned."""
-        from . import steering
+        from .steering import accept
 
-        return steering.accept(self, targets)
+        return accept(self, targets)
 
     def invalidate(self, *targets: str, stage: str | None = None) -> list[str]:
         """Have states made again."""
-        from . import steering
+        from .steering import invalidate
 
-        return steering.invalidate(self, targets, stage=stage)
+        return invalidate(self, targets, stage=stage)
 
     def retry(self, *targets: str) -> list[str]:
         """Have what failed tried again by the next scan: all of it, or what is named."""
-        from . import steering
+        from .steering import retry
 
-        return steering.retry(self, targets)
+        return retry(self, targets)
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         """Remove states whose source is gone."""
-        from . import steering
+        from .steering import clean
 
-        return steering.clean(self, dry_run=dry_run)
+        return clean(self, dry_run=dry_run)
 
     def put(self, path: str, content: bytes) -> None:
         """Write a source into the store of states."""
-        from . import steering
+        from .steering import put
 
-        steering.put(self, path, content)
-
-
-def checked_root(root: str) -> str:
-    if "://" in root and not root.startswith(DATABASES):
-        raise DefinitionError(
-            f"root={root.partition('://')[0]}://...: a directory is needed, sqlite:///states.db or postgresql://..."
-        )
-    if root.startswith(DATABASES[0]):  # relative to where it is now, not to where it is first needed
-        return DATABASES[0] + os.path.abspath(root.removeprefix(DATABASES[0]))
-    return root if "://" in root else os.path.abspath(root)
-
-
-class _States:
-    """The store of states, opened once. It does not know the pipeline, which so can be forgotten as soon as nobody has it."""
-
-    def __init__(self, root: str, pipeline: str) -> None:
-        self._root = root
-        self._pipeline = pipeline
-        self._opened: StateStore | None = None
-
-    def __call__(self) -> StateStore:
-        if self._opened is None:
-            self._opened = open_states(self._root, self._pipeline)
-        return self._opened
-
-
-def open_states(root: str, pipeline: str) -> StateStore:
-    """The store of states at a directory or a URL."""
-    if root.startswith(DATABASES):
-        from .states.database import open_database_states
-
-        return open_database_states(root, pipeline)
-    return FileStates(root, pipeline)
-
-
-def _calling_module() -> str:
-    """The module of the first frame outside this package, under the name that another process can import."""
-    frame = sys._getframe(1)
-    own = __name__.rpartition(".")[0]
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(own):
-        frame = frame.f_back
-    name = str(frame.f_globals.get("__name__", "__main__"))
-    return importable_name(sys.modules["__main__"]) if name == "__main__" else name
+        put(self, path, content)

@@ -15,10 +15,10 @@ from .states.notes import change_failures, read_failures
 from .states.records import MANY_INPUTS, Failure, Record, inputs_hash
 
 if TYPE_CHECKING:
-    from .pipeline import Pipeline
+    from .definition import PipelineDefinition
 
 
-def accept(pipeline: Pipeline, targets: Iterable[str]) -> list[str]:
+def accept(pipeline: PipelineDefinition, targets: Iterable[str]) -> list[str]:
     """Take states as they are: what is there is recorded as made by the present code from the present inputs."""
     view = View(pipeline)
     changes: dict[str, Record | None] = {}
@@ -33,7 +33,7 @@ def accept(pipeline: Pipeline, targets: Iterable[str]) -> list[str]:
     return list(changes)
 
 
-def _as_it_is(pipeline: Pipeline, view: View, unit: Unit, name: str, address: str) -> Record | None:
+def _as_it_is(pipeline: PipelineDefinition, view: View, unit: Unit, name: str, address: str) -> Record | None:
     output = unit.stage.outputs[name]
     digest = view.model.content_of(address) if output.kind != "members" else None
     members = None
@@ -50,7 +50,7 @@ def _as_it_is(pipeline: Pipeline, view: View, unit: Unit, name: str, address: st
     )  # fmt: skip
 
 
-def invalidate(pipeline: Pipeline, targets: Iterable[str], *, stage: str | None = None) -> list[str]:
+def invalidate(pipeline: PipelineDefinition, targets: Iterable[str], *, stage: str | None = None) -> list[str]:
     """Have states made again, whatever else says that they are fresh; also what nobody recorded may then be replaced."""
     view = View(pipeline)
     if stage is not None and stage not in pipeline.stages:
@@ -69,7 +69,7 @@ def invalidate(pipeline: Pipeline, targets: Iterable[str], *, stage: str | None 
     return list(changes)
 
 
-def retry(pipeline: Pipeline, targets: Iterable[str] = ()) -> list[str]:
+def retry(pipeline: PipelineDefinition, targets: Iterable[str] = ()) -> list[str]:
     """Have what failed tried again by the next scan, whatever its back-off."""
     given = list(targets)
     failures = read_failures(pipeline.store.notes)
@@ -80,7 +80,7 @@ def retry(pipeline: Pipeline, targets: Iterable[str] = ()) -> list[str]:
     return list(changed)
 
 
-def clean(pipeline: Pipeline, *, dry_run: bool = False) -> list[str]:
+def clean(pipeline: PipelineDefinition, *, dry_run: bool = False) -> list[str]:
     """Remove states whose source is gone."""
     removed = list(View(pipeline).model.orphans)
     if removed and not dry_run:
@@ -88,7 +88,7 @@ def clean(pipeline: Pipeline, *, dry_run: bool = False) -> list[str]:
     return removed
 
 
-def put(pipeline: Pipeline, path: str, content: bytes) -> None:
+def put(pipeline: PipelineDefinition, path: str, content: bytes) -> None:
     """Write a source into the store of states."""
     checked_path(path)
     for stage in pipeline.stages.values():

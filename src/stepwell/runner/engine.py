@@ -162,7 +162,7 @@ class Engine(Triggered, Working):
                 on_pressure=self.events.pressed,
                 follower=lambda: self._follower,
                 waited=self._watch.runs,
-                graphs=self.code.known_graph,
+                graphs=self.code.graphs.known,
                 queues=taken,
                 guarded=guard,
             )

@@ -1,6 +1,7 @@
 """Servers that are flushed, full, cut off or shared with others."""
 
 import logging
+import re
 import threading
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from stepwell.ids import RunId, WorkerId
 from stepwell.model import Enlist, GetRun, Settle, Sweep
 from stepwell.store import open_store, reader
 from stepwell.store.redis import RedisStore
+from stepwell.store.redis.library import library
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import claim, completed, enlist, fan, graph, serve, start, work
 from tests.runner import jobs
@@ -127,6 +129,8 @@ def test_a_user_needs_only_its_keys_and_a_few_commands(server: RedisServer) -> N
             .partition("```")[0]
         )
         rights = rules.replace("\\\n", " ").replace("PASSWORD", "s3cret").replace("stepwell", "limited").split()
+        sent = re.findall(r"(?:call|later|send_many|'many',)[( ]'([A-Z]+)'", library().text)
+        assert {f"+{command.lower()}" for command in sent} <= set(rights)
         client.execute_command("ACL", "SETUSER", "app", *rights)
         try:
             base = f"redis://app:s3cret@127.0.0.1:{server.port}/0"

@@ -55,11 +55,14 @@ def test_a_very_wide_node_releases_its_children_in_slices_whoever_asks(url: str)
     store.commit([completed(root)])
     ready = lambda: reader.count_nodes(store, "run-1").get(NodeStatus.READY, 0)  # noqa: E731
     assert ready() == SLICE
+    assert reader.require_run(store, "run-1").releasing
+    audit(store)
     enlist(store, "another")
     assert claim(store, "another", limit=0) == ()
     assert ready() == 2 * SLICE
     assert sweep(store).next_due is not None
     assert ready() == 2 * SLICE + 300
+    assert not reader.require_run(store, "run-1").releasing
     audit(store)
     assert finish_all(store) == 2 * SLICE + 301
     assert reader.require_run(store, "run-1").status == "COMPLETED"
@@ -75,6 +78,7 @@ def test_what_is_behind_a_closed_gate_is_not_released(url: str) -> None:
     enact(store, "pause", RunStatus.PAUSED)
     sweep(store)
     assert reader.count_nodes(store, "run-1")[NodeStatus.READY] == SLICE
+    audit(store)
     enact(store, "resume", RunStatus.RUNNING)
     assert reader.count_nodes(store, "run-1")[NodeStatus.READY] == SLICE + 10
     audit(store)

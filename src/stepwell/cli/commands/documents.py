@@ -65,7 +65,7 @@ def is_pipeline_file(file: str) -> bool:
 
 def check_pipeline(connection: Connection, file: str, handlers: Handlers, *, as_json: bool) -> dict[str, Any]:
     """The same for a document whose mode is "pipeline"."""
-    from ...pipeline.document.load import load_pipeline
+    from ...pipeline.finding import load_pipeline
 
     try:
         pipeline = load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, check_handlers=True)
@@ -122,8 +122,8 @@ def try_(
 
 def save(connection: Connection, files: Sequence[str], *, as_json: bool) -> None:
     """All of them are checked before the first is stored."""
-    from ...pipeline.document.load import load_pipeline
     from ...pipeline.document.stored import save_pipeline
+    from ...pipeline.finding import load_pipeline
 
     handlers = connection.handlers()
     pipelines = [file for file in files if is_pipeline_file(file)]

@@ -34,7 +34,7 @@ def find_pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipel
 def _pipeline(place: Connection, name: str) -> Pipeline:
     if not is_stored_name(name):
         return find_target(name, handlers=place.handlers, jobs=place.settings.jobs)
-    from ...pipeline.document.stored import stored_pipeline
+    from ...pipeline.finding import stored_pipeline
 
     with place.store() as store:
         return stored_pipeline(store, name, handlers=place.handlers(), jobs=place.settings.jobs)

@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .. import registry
 from ..looking import View
+from ..registry import enter
 from ..staleness.units import Unit
 from ..states.listing import MANIFEST_FILES, Folder
 from .recovery import Recovery
 from .report import BuildReport, Outcome, StateEvent, Tally
-from .verdict import Listed, list_everything, nothing_to_do, save_verdict
+from .verdict import Listed, concerned, list_everything, nothing_to_do, save_verdict
 from .wave import Progress, Wave
 from .work import Runs
 
 if TYPE_CHECKING:
     from ...runner import Engine
-    from ..pipeline import Pipeline
+    from ..definition import PipelineDefinition
 
 __all__ = ["BuildReport", "Scanner", "StateEvent", "Tally", "build"]
 
 
 def build(
-    pipeline: Pipeline,
+    pipeline: PipelineDefinition,
     targets: Iterable[str] = (),
     *,
     engine: Engine | str | None = None,
@@ -37,7 +37,7 @@ def build(
 ) -> BuildReport:
     """Produce what is missing or stale."""
     with Scanner(pipeline, engine, patience=patience, progress=progress, options=options) as scanner:
-        return scanner.scan(targets, force=force, listed=listed)
+        return scanner.scan(targets, force=force, listed=listed, once=True)
 
 
 class Scanner:
@@ -45,7 +45,7 @@ class Scanner:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        pipeline: PipelineDefinition,
         engine: Engine | str | None = None,
         *,
         patience: float = 3_600.0,
@@ -72,8 +72,13 @@ class Scanner:
     def close(self) -> None:
         self._stack.close()
 
-    def scan(self, targets: Iterable[str] = (), *, force: bool = False, listed: Listed | None = None) -> BuildReport:
-        """Look at everything there is, unless it was `listed` a moment ago, and produce what is stale."""
+    def scan(
+        self, targets: Iterable[str] = (), *, force: bool = False, listed: Listed | None = None, once: bool = False
+    ) -> BuildReport:
+        """Look at everything there is, unless it was `listed` a moment ago, and produce what is stale.
+
+        What is done `once` needs no view of what has not changed.
+        """
         began = time.monotonic()
         pipeline, given = self.pipeline, tuple(targets)
         number, folders = listed = listed or list_everything(pipeline)
@@ -84,7 +89,10 @@ class Scanner:
                 folders = pipeline.store.files.walk(pipeline.connections.wanted)
             recovery = Recovery(self._runs)
             folders = self._recovered(recovery, folders, number if number % 2 else None)
-            self.view = View(pipeline, folders=folders)
+            part = (
+                concerned(pipeline, folders) if once and not given and not force and not recovery.has_failures else None
+            )
+            self.view = View(pipeline, folders=folders, only=part)
             recovery.note_failures(self.view)
             outcome = self._work(holds, given, force=force)
             self._fire()
@@ -97,7 +105,7 @@ class Scanner:
     def _lease(self) -> Iterator[Callable[[], bool]]:
         """Scan alone; what runs meanwhile is this pipeline's code, whichever others of its name this process has made."""
         with self.pipeline.store.lease(self.pipeline.name, self._patience) as holds:
-            registry.enter(self.pipeline)
+            enter(self.pipeline)
             self._runs.scan_number = self.pipeline.store.lease_number(self.pipeline.name)
             yield holds
 

@@ -18,18 +18,18 @@ from ...errors import RetryLater
 from ...importable import exception_name
 from ...words import message_of
 from ..entity import Entity
-from ..registry import find_pipeline
 from ..stage import Stage
 from ..staleness.units import filled_inputs, input_formats, split_entity, unit_id
 from ..states.port import Draft
 from ..states.records import EXISTS, content_hash
 from .arguments import Signature, converted, entities_of
+from .found import find_pipeline
 from .made import Source, UnitMade, many_settled, one_settled
 from .outputs import described, store_result
 
 if TYPE_CHECKING:
     from ...runner import Context
-    from ..pipeline import Pipeline
+    from ..definition import PipelineDefinition
 
 log = logging.getLogger("stepwell.pipeline")
 
@@ -103,7 +103,7 @@ async def produce_async(
 class _Job:
     """What all units of one node have in common."""
 
-    def __init__(self, pipeline: Pipeline, stage: str, ctx: Context) -> None:
+    def __init__(self, pipeline: PipelineDefinition, stage: str, ctx: Context) -> None:
         self.pipeline = pipeline
         self.store = pipeline.store
         self.stage: Stage = pipeline.stages[stage]

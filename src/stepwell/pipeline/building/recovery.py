@@ -84,6 +84,10 @@ class Recovery:
             store.drafts.discard(store.drafts.named("", name))
         self._failed |= {unit: (error, run) for unit, error in failed.items()}
 
+    @property
+    def has_failures(self) -> bool:
+        return bool(self._failed)
+
     def note_failures(self, view: View) -> None:
         """Have what failed back off, although whoever started it did not live to write it down."""
         if not self._failed:

@@ -14,25 +14,25 @@ from ..codehash.loaded import loaded
 from ..states.listing import Stamp, stamp_of
 
 if TYPE_CHECKING:
-    from ..pipeline import Pipeline
+    from ..definition import PipelineDefinition
 
 
 class Reloader:
     """Every module of the project is imported again, because one may hold what it imported from another."""
 
-    def __init__(self, find: Callable[[], Sequence[Pipeline]]) -> None:
+    def __init__(self, find: Callable[[], Sequence[PipelineDefinition]]) -> None:
         self._find = find
         self._documents: dict[str, Stamp | None] = {}
         self._tried: dict[str, Stamp | None] = {}
         """What could not be loaded as it was: it is not tried again before it changes."""
 
-    def found(self) -> Sequence[Pipeline]:
+    def found(self) -> Sequence[PipelineDefinition]:
         """The pipelines, for the first time."""
         pipelines = self._find()
         self._note(pipelines)
         return pipelines
 
-    def _note(self, pipelines: Sequence[Pipeline]) -> None:
+    def _note(self, pipelines: Sequence[PipelineDefinition]) -> None:
         loaded.look()
         self._documents = {p.home: stamp_of(p.home) for p in pipelines if os.path.isfile(p.home)}
 
@@ -45,7 +45,7 @@ class Reloader:
             if file not in self._tried or self._tried[file] != stamp_of(file)
         ]
 
-    def reload(self) -> Sequence[Pipeline]:
+    def reload(self) -> Sequence[PipelineDefinition]:
         """The pipelines as they are written now. If they cannot be loaded, the error is raised and nothing has changed."""
         changed = self.changed()
         self._tried = {file: stamp_of(file) for file in changed}

@@ -8,55 +8,24 @@ from __future__ import annotations
 
 import logging
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ...errors import DefinitionError, StepwellError
+from ...errors import StepwellError
 from ...triggers.definition import StateWritten
-from ...words import shown
-from ..patterns.pattern import Pattern
 from ..states.records import Record
+from ..trigger import Trigger, make_trigger
 
 if TYPE_CHECKING:
     from ...runner import Engine
-    from ...templates import Expression
+    from ..definition import PipelineDefinition
     from ..looking import View
-    from ..pipeline import Pipeline
 
 log = logging.getLogger("stepwell.pipeline")
 
 SEEN = "seen"
 
 
-class Trigger(NamedTuple):
-    name: str
-    pattern: Pattern
-    kind: str
-    """The type of the state: the stage that makes it, or the pattern."""
-    workflow: Any
-    condition: Expression | None
-    existing: bool
-
-
-def make_trigger(
-    pipeline: Pipeline, name: str, state: str, workflow: Any, condition: str | None, existing: bool
-) -> Trigger:
-    compiled = None
-    if condition is not None:
-        from ...templates import TemplateError, compile_expression
-
-        try:
-            compiled = compile_expression(condition)
-        except TemplateError as error:
-            raise DefinitionError(f"trigger {name!r}: filter={shown(condition)}: {error}") from None
-    stage = pipeline.stages.get(state)
-    if stage is not None:
-        return Trigger(name, next(iter(stage.outputs.values())).pattern, state, workflow, compiled, existing)
-    pattern = Pattern(state)
-    makers = (each.name for each in pipeline.stages.values() for o in each.outputs.values() if o.pattern.text == state)
-    return Trigger(name, pattern, next(makers, state), workflow, compiled, existing)
-
-
-def fire_triggers(pipeline: Pipeline, view: View, engine: Any) -> list[str]:
+def fire_triggers(pipeline: PipelineDefinition, view: View, engine: Any) -> list[str]:
     """Start what new states trigger; the ids of the runs. `engine()` opens the engine if there is something to start."""
     marks: dict[str, str] = pipeline.store.notes.read("triggers") if pipeline.triggers else {}
     started = []
@@ -81,7 +50,7 @@ def fire_triggers(pipeline: Pipeline, view: View, engine: Any) -> list[str]:
     return started
 
 
-def fire_stored_triggers(pipeline: Pipeline, view: View, engine: Engine) -> list[str]:
+def fire_stored_triggers(pipeline: PipelineDefinition, view: View, engine: Engine) -> list[str]:
     """The same for triggers that were added to the engine's store: for what was written since they were added or resumed."""
     wanted = [
         stored
@@ -95,7 +64,7 @@ def fire_stored_triggers(pipeline: Pipeline, view: View, engine: Engine) -> list
     for stored in wanted:
         when = stored.trigger.when
         assert isinstance(when, StateWritten)
-        trigger = make_trigger(pipeline, f"@{stored.name}", when.state, None, when.filter, True)
+        trigger = make_trigger(pipeline.stages, f"@{stored.name}", when.state, None, when.filter, True)
         fired: dict[str, str] = {}
         for address, record, content in _states(view, trigger):
             key = f"{trigger.name} {address}"
@@ -131,7 +100,7 @@ def _states(view: View, trigger: Trigger) -> list[tuple[str, Record | None, str]
 
 
 def _event(
-    pipeline: Pipeline, trigger: Trigger, address: str, record: Record | None, content: str
+    pipeline: PipelineDefinition, trigger: Trigger, address: str, record: Record | None, content: str
 ) -> dict[str, str] | None:
     """What a workflow is told of a new state; None if the filter of the trigger leaves it out."""
     values = trigger.pattern.match(address) or {}
@@ -149,7 +118,7 @@ def _event(
 
 
 def _start(
-    pipeline: Pipeline, trigger: Trigger, address: str, record: Record | None, content: str, engine: Any
+    pipeline: PipelineDefinition, trigger: Trigger, address: str, record: Record | None, content: str, engine: Any
 ) -> str | None:
     event = _event(pipeline, trigger, address, record, content)
     if event is None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..staleness.part import part_of
+from ..staleness.standing import STATUSES
 from ..states.listing import Folder
 from .report import BuildReport
 
 if TYPE_CHECKING:
+    from ..definition import PipelineDefinition
     from ..looking import View
-    from ..pipeline import Pipeline
 
 
 class Listed(NamedTuple):
@@ -20,13 +22,13 @@ class Listed(NamedTuple):
     folders: list[Folder]
 
 
-def list_everything(pipeline: Pipeline) -> Listed:
+def list_everything(pipeline: PipelineDefinition) -> Listed:
     pipeline.code.refresh()
     number = pipeline.store.lease_number(pipeline.name)
     return Listed(number, pipeline.store.files.walk(pipeline.connections.wanted))
 
 
-def nothing_to_do(pipeline: Pipeline, listed: Listed) -> BuildReport | None:
+def nothing_to_do(pipeline: PipelineDefinition, listed: Listed) -> BuildReport | None:
     """The report of a build that has nothing to do, told by the cache, without a look at any state; None if it may have."""
     verdict = pipeline.store.cache.read().verdict
     if verdict.get("stale", True) or not _holds(pipeline, listed.folders, verdict):
@@ -35,7 +37,7 @@ def nothing_to_do(pipeline: Pipeline, listed: Listed) -> BuildReport | None:
     return BuildReport(pipeline.name, (), (), {}, left, (), 0.0)
 
 
-def known_status(pipeline: Pipeline) -> dict[str, Any] | None:
+def known_status(pipeline: PipelineDefinition) -> dict[str, Any] | None:
     """How everything stood when it was last looked at, if nothing has changed since."""
     verdict = pipeline.store.cache.read().verdict
     if not _holds(pipeline, pipeline.store.files.walk(pipeline.connections.wanted), verdict):
@@ -44,18 +46,36 @@ def known_status(pipeline: Pipeline) -> dict[str, Any] | None:
     return {**found, "stages": {name: found["stages"].get(name, {}) for name in pipeline.stages}}
 
 
-def _holds(pipeline: Pipeline, folders: list[Folder], verdict: Mapping[str, Any]) -> bool:
+def _holds(pipeline: PipelineDefinition, folders: list[Folder], verdict: Mapping[str, Any]) -> bool:
     if not verdict or any(stage.entities is not None for stage in pipeline.stages.values()):
         return False
     due = verdict.get("dueAt")
     if due is not None and pipeline.clock() >= due:
         return False
-    return bool(verdict.get("fingerprint") == pipeline.code.fingerprint() and pipeline.store.cache.unchanged(folders))
+    return verdict.get("fingerprint") == pipeline.code.fingerprint() and pipeline.store.cache.changed(folders) == []
 
 
-def save_verdict(pipeline: Pipeline, view: View) -> None:
+def concerned(pipeline: PipelineDefinition, folders: list[Folder]) -> set[str] | None:
+    """The paths of the entities that a few changed files concern, if everything else is fresh; None: all may be."""
+    verdict = pipeline.store.cache.read().verdict
+    if (
+        not verdict
+        or verdict["status"]["states"]
+        or verdict["status"]["problems"]
+        or pipeline.triggers
+        or verdict.get("fingerprint") != pipeline.code.fingerprint()
+    ):
+        return None
+    changed = pipeline.store.cache.changed(folders)
+    return None if changed is None else part_of(pipeline.connections, changed)
+
+
+def save_verdict(pipeline: PipelineDefinition, view: View) -> None:
     """Write the cache: hashes, and how everything stands."""
     status = view.status()
+    told = status.to_json()
+    if view.snapshot.is_partial:
+        told = _with_rest(pipeline.store.cache.read().verdict["status"], told)
     due = [each.standing.due_at for each in status.states if each.standing.due_at is not None]
     pipeline.store.cache.save(
         view.snapshot,
@@ -63,7 +83,19 @@ def save_verdict(pipeline: Pipeline, view: View) -> None:
             "fingerprint": pipeline.code.fingerprint(),
             "stale": status.counts.get("stale", 0),
             "dueAt": min(due, default=None),
-            "status": status.to_json(),
+            "status": told,
             "code": pipeline.code.stamps(),
         },
     )
+
+
+def _with_rest(before: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """The status of everything, of which a part was looked at, and the rest was fresh and is."""
+
+    def counts(former: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+        seen = sum(now.get(status, 0) for status in STATUSES)
+        found: dict[str, int] = {each: now.get(each, 0) for each in STATUSES if each in former or each in now}
+        return found | {"fresh": former.get("fresh", 0) - seen + now.get("fresh", 0)}
+
+    stages = {name: counts(before["stages"].get(name, {}), now) for name, now in part["stages"].items()}
+    return {**part, **counts(before, part), "entities": before["entities"], "stages": stages}

@@ -16,7 +16,7 @@ from .report import BuildReport, StateEvent
 
 if TYPE_CHECKING:
     from ...runner import Engine
-    from ..pipeline import Pipeline
+    from ..definition import PipelineDefinition
     from .reloading import Reloader
 
 log = logging.getLogger("stepwell.pipeline")
@@ -35,7 +35,7 @@ class Watcher:
 
     def __init__(
         self,
-        pipelines: Sequence[Pipeline],
+        pipelines: Sequence[PipelineDefinition],
         engine: Engine | str | None = None,
         *,
         interval: float | None = None,
@@ -61,7 +61,7 @@ class Watcher:
             self._engine = self._stack.enter_context(Engine(engine, **options))
         self.scanners = self._made(pipelines)
 
-    def _made(self, pipelines: Sequence[Pipeline]) -> list[Scanner]:
+    def _made(self, pipelines: Sequence[PipelineDefinition]) -> list[Scanner]:
         from ..connected import check_together
 
         check_together(pipelines)

@@ -19,7 +19,7 @@ from .report import Outcome, Tally
 from .work import Open, Runs
 
 if TYPE_CHECKING:
-    from ..pipeline import Pipeline
+    from ..definition import PipelineDefinition
 
 FIRST_CHUNK = 16
 LARGEST_CHUNK = 2_000
@@ -40,7 +40,7 @@ class Wave:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        pipeline: PipelineDefinition,
         view: View,
         runs: Runs,
         holds: Callable[[], bool],

@@ -24,8 +24,8 @@ from .report import Outcome, StateEvent
 
 if TYPE_CHECKING:
     from ...runner import Engine, Run
+    from ..definition import PipelineDefinition
     from ..looking import View
-    from ..pipeline import Pipeline
 
 
 class Open(NamedTuple):
@@ -41,7 +41,7 @@ class Runs:
     """The runs of one build. An engine is opened with the first thing there is to run."""
 
     def __init__(
-        self, pipeline: Pipeline, engine: Engine | str | None, stack: ExitStack, options: Mapping[str, Any]
+        self, pipeline: PipelineDefinition, engine: Engine | str | None, stack: ExitStack, options: Mapping[str, Any]
     ) -> None:
         self.pipeline = pipeline
         self.workflow = f"pipeline:{pipeline.name}"

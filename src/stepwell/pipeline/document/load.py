@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, TypeVar
 
 from ...clock import is_seconds
 from ...define.document import DocumentError, Problem
@@ -13,8 +13,8 @@ from ...define.document.problems import Collected
 from ...define.document.text import Read, form_of, read_file, read_text
 from ...define.document.unreadable import Unreadable
 from ...handlers import Handlers
-from ..pipeline import Pipeline
-from .nodes import TYPES, Nodes
+from ..definition import PipelineDefinition
+from .nodes import Nodes
 
 FIELDS = (
     "mode", "name", "description", "stateStore", "stateRoot", "scanInterval", "maxConcurrentEntities", "retryPolicy", "nodes",
@@ -23,29 +23,40 @@ FIELDS = (
 STORES = ("filesystem", "files", "database")
 
 
-def load_pipeline(
+Made = TypeVar("Made", bound=PipelineDefinition)
+
+
+def read_pipeline(
+    make: type[Made],
     path: str | os.PathLike[str],
     *,
     root: str | None = None,
     handlers: Handlers | None = None,
     jobs: Iterable[str] = (),
     check_handlers: bool = False,
-) -> Pipeline:
-    """The pipeline in a file. `root` stands for its `stateRoot`; functions it names must be in modules of `jobs`.
+) -> Made:
+    """The pipeline in a file, as an object of the class `make`.
 
+    `root` stands for its `stateRoot`; functions it names must be in modules of `jobs`.
     Handlers are looked for when they are needed; with `check_handlers`, one that is not here is a problem of the document.
     """
     file = FilePath(path)
     return _load(
-        _read_file(file), str(file), file.stem, os.path.abspath(file), root, handlers, tuple(jobs), check_handlers
+        make, _read_file(file), str(file), file.stem, os.path.abspath(file), root, handlers, tuple(jobs), check_handlers
     )
 
 
-def load_pipeline_text(
-    content: bytes, *, source: str, home: str, handlers: Handlers | None = None, jobs: Iterable[str] = ()
-) -> Pipeline:
+def read_pipeline_text(
+    make: type[Made],
+    content: bytes,
+    *,
+    source: str,
+    home: str,
+    handlers: Handlers | None = None,
+    jobs: Iterable[str] = (),
+) -> Made:
     """The same of a text that was saved: it names its pipeline."""
-    return _load(read_text(content, "json"), source, source, home, None, handlers, tuple(jobs), False)
+    return _load(make, read_text(content, "json"), source, source, home, None, handlers, tuple(jobs), False)
 
 
 def content_of_file(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
@@ -63,6 +74,7 @@ def _read_file(file: FilePath) -> Read:
 
 
 def _load(
+    make: type[Made],
     read: Read,
     source: str,
     stem: str,
@@ -71,11 +83,11 @@ def _load(
     handlers: Handlers | None,
     jobs: tuple[str, ...],
     check_handlers: bool,
-) -> Pipeline:
+) -> Made:
     problems = Collected()
     for repeated in read.repeated:
         problems.add(repeated, "this key is there more than once", found=repeated[-1])
-    made = _read(read.data, problems, stem, home, root, _found_handlers(handlers), jobs, check_handlers)
+    made = _read(make, read.data, problems, stem, home, root, _found_handlers(handlers), jobs, check_handlers)
     if problems or made is None:
         raise DocumentError(source, _placed(problems, read))
     return made
@@ -106,6 +118,7 @@ def _found_handlers(given: Handlers | None) -> Callable[[], Handlers]:
 
 
 def _read(
+    make: type[Made],
     data: Any,
     problems: Collected,
     stem: str,
@@ -114,7 +127,7 @@ def _read(
     handlers: Callable[[], Handlers],
     jobs: tuple[str, ...],
     check_handlers: bool,
-) -> Pipeline | None:
+) -> Made | None:
     if not isinstance(data, dict):
         problems.needed((), "an object with mode and nodes", data)
         return None
@@ -148,9 +161,7 @@ def _read(
     if problems:
         return None
     try:
-        pipeline = Pipeline(
-            name, root=where, scan_interval=interval, limit=limit, home=home, **_back_off(data, problems)
-        )
+        pipeline = make(name, root=where, scan_interval=interval, limit=limit, home=home, **_back_off(data, problems))
         nodes.add_to(pipeline)
     except Exception as error:
         problems.add(("nodes",), str(error))
@@ -177,6 +188,3 @@ def _placed(problems: Collected, read: Read) -> list[Problem]:
         line, column = marks.at(path)
         placed.append(problem._replace(line=line, column=column))
     return sorted(placed, key=lambda each: (each.line or 0, each.column or 0))
-
-
-__all__ = ["TYPES", "is_pipeline", "load_pipeline"]

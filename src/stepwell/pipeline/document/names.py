@@ -19,6 +19,8 @@ from typing import Any
 from ...templates import TemplateError, compile_template
 from ..patterns.pattern import Pattern
 
+STORED = "stored:"
+"""What the home of a saved pipeline begins with: `stored:auto-blog@3`."""
 _DOLLAR = re.compile(r"\$\.(?=[A-Za-z_])")
 _BRACES = re.compile(r"\{[{%].*?[}%]\}", re.DOTALL)
 

@@ -24,8 +24,8 @@ from ...errors import DefinitionError
 from ...handlers import Handlers
 from ...templates import TemplateError, compile_config, compile_expression
 from ..building.arguments import Signature, Taken
+from ..definition import PipelineDefinition
 from ..patterns.pattern import Pattern
-from ..pipeline import Pipeline
 from ..stage import FILTERS, Stage, make_stage
 from .bodies import SOLE_PARAMETER, Body, FunctionBody, HandlerBody, TextBody
 from .names import as_pattern, config_without_dollars, expression_without_dollars, pattern_scope
@@ -81,7 +81,7 @@ class Nodes:
         for node in self._in_order():
             self._read(node)
 
-    def add_to(self, pipeline: Pipeline) -> None:
+    def add_to(self, pipeline: PipelineDefinition) -> None:
         for stage, signature, _ in self.stages:
             pipeline.add(stage, signature)
         for trigger in self.triggers:

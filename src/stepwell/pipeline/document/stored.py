@@ -11,14 +11,11 @@ from ...codec import encode_checked
 from ...handlers import Handlers
 from ...model import SaveVersion, VersionSaved
 from ...runner.documents import Documents, SavedDocument
-from .load import content_of_file, load_pipeline_text
+from .load import Made, content_of_file, read_pipeline_text
+from .names import STORED
 
 if TYPE_CHECKING:
     from ...store import Store
-    from ..pipeline import Pipeline
-
-STORED = "stored:"
-"""What the home of a saved pipeline begins with: `stored:auto-blog@3`."""
 
 
 def save_pipeline(store: Store, file: str) -> SavedDocument:
@@ -31,18 +28,18 @@ def save_pipeline(store: Store, file: str) -> SavedDocument:
     return SavedDocument(name, receipt.number, digest, not receipt.existed, receipt.active)
 
 
-def stored_pipeline(
-    store: Store, text: str, *, handlers: Handlers | None = None, jobs: tuple[str, ...] = ()
-) -> Pipeline:
-    """The saved pipeline that `auto-blog`, or `auto-blog@3`, means."""
+def read_stored(
+    make: type[Made], store: Store, text: str, *, handlers: Handlers | None = None, jobs: tuple[str, ...] = ()
+) -> Made:
+    """The saved pipeline that `auto-blog`, or `auto-blog@3`, means, as an object of the class `make`."""
     row = Documents(store, handlers or Handlers(), "pipeline").row(text)
     home = f"{STORED}{row.name}@{row.number}"
-    return load_pipeline_text(
-        row.body or b"", source=f"{row.name}@{row.number}", home=home, handlers=handlers, jobs=jobs
+    return read_pipeline_text(
+        make, row.body or b"", source=f"{row.name}@{row.number}", home=home, handlers=handlers, jobs=jobs
     )
 
 
-def load_home(home: str) -> Pipeline:
+def read_home(make: type[Made], home: str) -> Made:
     """A saved pipeline in a process that has only its name: from the store of this process's settings."""
     from ...settings import read_settings
     from ...store import open_store
@@ -50,8 +47,8 @@ def load_home(home: str) -> Pipeline:
     settings = read_settings({}, os.environ, Path.cwd())
     store = open_store(settings.store)
     try:
-        return stored_pipeline(
-            store, home.removeprefix(STORED), handlers=Handlers.of_settings(settings), jobs=settings.jobs
+        return read_stored(
+            make, store, home.removeprefix(STORED), handlers=Handlers.of_settings(settings), jobs=settings.jobs
         )
     finally:
         store.close()

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 from array import array
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ...codec import encode_checked
@@ -34,32 +34,64 @@ class Cached(NamedTuple):
     manifest_hash: str
     """Of a manifest that was written a moment before; otherwise empty."""
 
-    def known(self) -> dict[str, tuple[Stamp, str]]:
-        """The hash of each name that is sure to hold for its stamp."""
+    def known(self, names: Collection[str]) -> dict[str, tuple[Stamp, str]]:
+        """The hash of each of these names that is sure to hold for its stamp."""
         numbers = array("Q", self.stamps)
         doubtful = set(self.recent)
         digests = self.hashes.hex()
         found = {}
         for position, name in enumerate(self.names):
+            if name not in names:
+                continue
             digest = digests[position * 64 : position * 64 + 64]
             if position not in doubtful and digest != _UNKNOWN_HEX:
                 at = position * 4
                 found[name] = ((numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]), digest)
         return found
 
-    def same(self, folder: Folder) -> bool:
-        """Whether a directory is as it was."""
-        if self.manifest != [None if each is None else list(each) for each in folder.manifest]:
-            return False
-        if folder.names == self.names:
-            return folder.stamps.tobytes() == self.stamps
-        if len(folder.names) != len(self.names):
-            return False
+    def changed(self, folder: Folder) -> list[str] | None:
+        """The names whose stamps are others; None if some were added or removed."""
         numbers, known = folder.stamps.tobytes(), self.stamps
-        there = {name: numbers[at : at + 32] for name, at in zip(folder.names, range(0, len(numbers), 32), strict=True)}
-        return there == {
-            name: known[at : at + 32] for name, at in zip(self.names, range(0, len(known), 32), strict=True)
-        }
+        if folder.names == self.names:
+            if numbers == known:
+                return []
+            places = range(0, len(numbers), _STAMP_BYTES)
+            return [
+                name
+                for name, at in zip(self.names, places, strict=True)
+                if numbers[at : at + _STAMP_BYTES] != known[at : at + _STAMP_BYTES]
+            ]
+        if len(folder.names) != len(self.names):
+            return None
+        before, now = _by_name(self.names, known), _by_name(folder.names, numbers)
+        return [name for name in now if now[name] != before[name]] if before.keys() == now.keys() else None
+
+    def with_part(self, part: Cached, still_recent: Collection[int]) -> Cached:
+        """The same with what was found of some names."""
+        stamps, hashes = bytearray(self.stamps), bytearray(self.hashes)
+        at = {name: position for position, name in enumerate(part.names)}
+        recent = []
+        for position, name in enumerate(self.names):
+            there = at.get(name)
+            if there is None:
+                if position in still_recent:
+                    recent.append(position)
+                continue
+            one, other = position * _STAMP_BYTES, there * _STAMP_BYTES
+            stamps[one : one + _STAMP_BYTES] = part.stamps[other : other + _STAMP_BYTES]
+            hashes[one : one + _STAMP_BYTES] = part.hashes[other : other + _STAMP_BYTES]
+            if there in part.recent:
+                recent.append(position)
+        return Cached(self.names, bytes(stamps), bytes(hashes), recent, part.manifest, part.manifest_hash)
+
+
+_STAMP_BYTES = 32
+"""Of a stamp; a hash has as many."""
+
+
+def _by_name(names: Sequence[str], stamps: bytes) -> dict[str, bytes]:
+    places = range(0, len(stamps), _STAMP_BYTES)
+    return {name: stamps[at : at + _STAMP_BYTES] for name, at in zip(names, places, strict=True)}
 
 
 _UNKNOWN_HEX = UNKNOWN.hex()

@@ -9,7 +9,7 @@ An *address* names a state: a file `final/a.md`, a directory `audio/a/`, or the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -126,11 +126,15 @@ class ScanCache(Protocol):
     """What the last scan knew; may be lost at any time."""
 
     def read(self) -> Cache: ...
-    def unchanged(self, folders: Sequence[Folder]) -> bool:
-        """Whether everything is as it was when the cache was saved."""
+    def changed(self, folders: Sequence[Folder]) -> list[str] | None:
+        """The files that are not as they were when the cache was saved; None if it cannot be told, or if files, records or
+        failures were added or removed.
+        """
         ...
 
-    def save(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None: ...
+    def save(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None:
+        """Of a snapshot of some paths only, the rest stays as it is."""
+        ...
 
 
 class StateStore(Protocol):
@@ -155,8 +159,10 @@ class StateStore(Protocol):
         """What tells this root from every other."""
         ...
 
-    def snapshot(self, wanted: Wanted, folders: Sequence[Folder] | None = None) -> Snapshot:
-        """Everything there is in the directories that are `wanted`."""
+    def snapshot(
+        self, wanted: Wanted, folders: Sequence[Folder] | None = None, only: Collection[str] | None = None
+    ) -> Snapshot:
+        """Everything there is in the directories that are `wanted`, or of it `only` some paths."""
         ...
 
     def publish(self, publications: Sequence[Publication]) -> list[Published]:

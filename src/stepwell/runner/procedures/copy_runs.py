@@ -227,6 +227,8 @@ class Copying:
             row = reader.require_run(self._source, run_id)
             if row.gate is GateState.HELD:
                 raise NotCopied(f"somebody is just changing it ({row.purpose}); copy it again")
+            if row.releasing:
+                raise NotCopied("a node has completed, and not all of its children know it; let it go on for a moment")
             counts = self._restore(row)
             if reader.require_run(self._source, run_id).seq == row.seq:
                 self._check(row, counts)

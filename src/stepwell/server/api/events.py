@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any, Literal
 
 from anyio import to_thread
@@ -23,8 +23,8 @@ from ..access.tokens import get_token
 from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
-from ..streams.feed import AT_ONCE, SLACK, Watcher, changed_since
-from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, event, stream, written_event
+from ..streams.feed import AT_ONCE, MAX_CHANGED, SLACK, Watcher, pages_of_ended, pages_of_unfinished
+from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, event, moved, stream, written_event
 from .nodes import journal_entry
 
 routes = Routes("events")
@@ -119,7 +119,7 @@ class _Journal:
         """There may be more in the store than the feed has brought."""
 
     async def next(self) -> list[dict[str, Any]]:
-        pushed, dropped = self._watcher.take()
+        pushed, dropped, _ = self._watcher.take()
         rows = [row for row in pushed if isinstance(row, JournalRow) and row.seq > self._place]
         if self.behind or dropped or (rows and rows[0].seq != self._place + 1):
             rows = await to_thread.run_sync(self._read)
@@ -162,28 +162,41 @@ async def follow_all(service: Given, request: Request, last_event_id: LastEventI
 
 
 async def _all_events(service: Service, since: int | None, visitor: Visitor) -> AsyncIterator[bytes]:
+    """A place in this stream is a time: of what had ended by then nothing is missing. So it moves on when all that was found
+    together has been sent, by an id without an event."""
     yield BEGIN
     with service.feed.watching(None) as watcher:
-        cursor = service.store.now()
-        if since is not None:
-            found, complete = await to_thread.run_sync(changed_since, service.store, since - SLACK)
-            if not complete or not cursor - OLDEST < since <= cursor + SLACK:
-                yield event("reset", {}, cursor)
-            else:
-                for row in found:
-                    yield written_event("run", _written(service, row), cursor)
+        now = await to_thread.run_sync(service.store.now)
+        lost = since is not None and not now - OLDEST < since <= now + SLACK
+        place = now if since is None or lost else since
+        yield moved(place)
+        pages, told = _missed(service, None if lost else since), 0
+        while not lost and (page := await to_thread.run_sync(next, pages, None)) is not None:
+            for row in page:
+                yield written_event("run", _written(service, row), place)
+            told += len(page)
+            lost = told > MAX_CHANGED
+        place = now
+        yield event("reset", {}, place) if lost else moved(place)
         while not watcher.closed:
-            cursor = service.store.now()
-            rows, dropped = watcher.take()
-            if dropped:
-                yield event("reset", {}, cursor)
+            rows, dropped, as_of = watcher.take()
             for each in rows:
                 if isinstance(each, RunRow):
-                    yield written_event("run", _written(service, each), cursor)
-            if not rows and not await watcher.wait(HEARTBEAT_SECONDS):
+                    yield written_event("run", _written(service, each), place)
+            if rows or dropped:
+                place = as_of
+                yield event("reset", {}, place) if dropped else moved(place)
+            elif not await watcher.wait(HEARTBEAT_SECONDS):
                 if not await visitor.may_stay():
                     return
                 yield HEARTBEAT
+
+
+def _missed(service: Service, since: int | None) -> Iterator[list[RunRow]]:
+    """What is told first, page by page: runs that have not ended, and those that ended since then."""
+    yield from pages_of_unfinished(service.store)
+    if since is not None:
+        yield from pages_of_ended(service.store, since - SLACK)
 
 
 def _written(service: Service, row: RunRow) -> str:

@@ -12,12 +12,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from ...clock import SECOND
 from ...errors import StoreError
 from ...graph import Graph
 from ...ids import Digest, RunId, WorkerId, new_worker_id
-from ...model import UNFINISHED_RUNS, Answer, Batch, JournalRow, ListJournal, ListRuns, PutRecord, RunRow
+from ...model import UNFINISHED_RUNS, Answer, Batch, JournalRow, ListEnded, ListJournal, ListRuns, PutRecord, RunRow
 from ...runner.events import Events, ObservedStore
 from ...runner.recent import Recent
 from ...store import Store
@@ -35,10 +36,22 @@ AT_ONCE = 500
 MAX_WAITING = 2_000
 """Events that wait for a slow client; then it reads them from the store, when it can take them."""
 MAX_STREAMS = 2_000
+RUNS_AT_ONCE = 1_000
+"""Unfinished runs that one look takes in: the newest, and of older ones the next so many."""
 MAX_CHANGED = 10_000
 """Runs that one look at all of them gives; those who follow all runs are told to begin anew when there are more."""
 SLACK = 10 * SECOND
 """A commit may be seen later than the time it bears: so much is read again."""
+
+
+class Taken(NamedTuple):
+    """What waited for a stream."""
+
+    rows: list[JournalRow | RunRow]
+    dropped: bool
+    """Some of it was not kept."""
+    as_of: int
+    """When the look at all runs began that brought the last of it: of what had ended by then, nothing is missing."""
 
 
 class Watcher:
@@ -48,14 +61,16 @@ class Watcher:
         self.run_id = run_id
         self.waiting: list[JournalRow | RunRow] = []
         self.overflowed = False
+        self._as_of = 0
         self.closed = False
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._lock = threading.Lock()
 
-    def push(self, rows: list[JournalRow] | list[RunRow]) -> None:
+    def push(self, rows: list[JournalRow] | list[RunRow], as_of: int = 0) -> None:
         """From the thread of the feed."""
         with self._lock:
+            self._as_of = as_of
             if len(self.waiting) + len(rows) > MAX_WAITING:
                 self.waiting, self.overflowed = [], True
             elif not self.overflowed:
@@ -66,12 +81,11 @@ class Watcher:
         with contextlib.suppress(RuntimeError):  # its loop was closed
             self._loop.call_soon_threadsafe(self._changed.set)
 
-    def take(self) -> tuple[list[JournalRow | RunRow], bool]:
-        """What waits, and whether some of it was dropped."""
+    def take(self) -> Taken:
         with self._lock:
-            found, self.waiting = self.waiting, []
-            dropped, self.overflowed = self.overflowed, False
-        return found, dropped
+            taken = Taken(self.waiting, self.overflowed, self._as_of)
+            self.waiting, self.overflowed = [], False
+        return taken
 
     async def wait(self, seconds: float) -> bool:
         """Until there is something, or the server ends; False if that takes longer."""
@@ -96,6 +110,10 @@ class Feed:
         self.written: Recent[tuple[RunId, int, int], str] = Recent(2_000)
         """How runs stand, as it was told last: written once for all streams."""
         self._ended_since = 0
+        self._older: int | None = None
+        """Where to go on among the unfinished runs that are not the newest."""
+        self._rounds = 0
+        """How often the older ones are to be gone through to the end: again after each change."""
         self._poked = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -127,6 +145,7 @@ class Feed:
     def poke(self) -> None:
         """Something was committed in this process."""
         if self._watchers:
+            self._rounds = 2  # the one that is going on may have passed what has changed
             self._poked.set()
 
     @contextlib.contextmanager
@@ -138,6 +157,7 @@ class Feed:
             if run_id is None and not any(each.run_id is None for each in self._watchers):
                 self._seen.clear()  # nobody has looked at all runs meanwhile
                 self._ended_since = self._store.now() - SLACK
+                self._rounds = 1
             if run_id is not None:
                 self._places[run_id] = min(place, self._places.get(run_id, place))
             self._watchers.add(watcher)
@@ -184,7 +204,10 @@ class Feed:
         poked = self._poked.wait(LOOK_EVERY)
         self._poked.clear()
         # A store on a server says nothing of most commits: it is looked at each time.
-        return poked or self._store.needs_hints or self._store.wait_for_hint((), (), self._name, 0)
+        if self._store.needs_hints or self._store.wait_for_hint((), (), self._name, 0):
+            self._rounds = 2
+            return True
+        return poked
 
     def _look(self) -> None:
         with self._lock:
@@ -196,9 +219,9 @@ class Feed:
                 if rows:
                     self._tell(run_id, list(rows))
         if of_all:
-            changed, complete = self._changed_runs()
-            for watcher in of_all:
-                watcher.push(changed)
+            changed, complete, as_of = self._changed_runs()
+            for watcher in of_all if changed or not complete else ():
+                watcher.push(changed, as_of)
                 if not complete:
                     watcher.overflowed = True
 
@@ -212,30 +235,57 @@ class Feed:
         if len(rows) == AT_ONCE:
             self._poked.set()
 
-    def _changed_runs(self) -> tuple[list[RunRow], bool]:
-        """Runs that stand otherwise than they were last told; and whether these are all of them."""
-        since = self._ended_since
-        self._ended_since = self._store.now() - SLACK
-        found, complete = changed_since(self._store, since)
+    def _changed_runs(self) -> tuple[list[RunRow], bool, int]:
+        """Runs that stand otherwise than they were last told; whether these are all of them; and when the look began."""
+        as_of, since = self._store.now(), self._ended_since
+        self._ended_since = as_of - (SECOND if self._store.embedded else SLACK)
+        ended, complete = ended_since(self._store, since)
+        found = [*self._some_unfinished(), *ended]
         changed = [row for row in found if self._seen.get(row.id) != (row.created_at, row.seq)]
         for row in changed:
             self._seen[row.id] = row.created_at, row.seq
-        return changed, complete
+        return changed, complete, as_of
+
+    def _some_unfinished(self) -> list[RunRow]:
+        """The newest, and some of the older ones: with many, a look would take so long that it could be taken only seldom."""
+        asked = ListRuns(RUNS_AT_ONCE, statuses=tuple(UNFINISHED_RUNS))
+        (newest,) = self._store.read([asked])
+        if newest.cursor is None:
+            self._older = None
+            return list(newest.runs)
+        (older,) = self._store.read([asked._replace(before=self._older or newest.cursor)])
+        self._older = older.cursor
+        if older.cursor is None:
+            self._rounds -= 1
+        if self._rounds > 0:
+            self._poked.set()
+        return [*newest.runs, *older.runs]
 
 
-def changed_since(store: Store, since: int) -> tuple[list[RunRow], bool]:
-    """All runs that have not ended, and those that did since then; and whether there are no more than can be told."""
+def ended_since(store: Store, since: int) -> tuple[list[RunRow], bool]:
+    """Runs that ended then or later; and whether there are no more than can be told."""
     found: list[RunRow] = []
-    for query in (ListRuns(1_000, statuses=tuple(UNFINISHED_RUNS)), ListRuns(1_000, ended_since=since)):
-        while True:
-            (page,) = store.read([query])
-            found += page.runs
-            if page.cursor is None:
-                break
-            if len(found) > MAX_CHANGED:
-                return found, False
-            query = query._replace(before=page.cursor)
+    for page in pages_of_ended(store, since):
+        if len(found) > MAX_CHANGED:
+            return found, False
+        found += page
     return found, True
+
+
+def pages_of_ended(store: Store, since: int) -> Iterator[list[RunRow]]:
+    query: ListEnded | None = ListEnded(since)
+    while query is not None:
+        (page,) = store.read([query])
+        yield list(page)
+        query = None if page.cursor is None else query._replace(after=page.cursor)
+
+
+def pages_of_unfinished(store: Store) -> Iterator[list[RunRow]]:
+    query: ListRuns | None = ListRuns(RUNS_AT_ONCE, statuses=tuple(UNFINISHED_RUNS))
+    while query is not None:
+        (page,) = store.read([query])
+        yield list(page.runs)
+        query = None if page.cursor is None else query._replace(before=page.cursor)
 
 
 class WatchedStore(ObservedStore):

@@ -30,5 +30,10 @@ def written_event(kind: str, data: str, place: str | int | None = None) -> bytes
     return f"{head}data: {data}\n\n".encode()
 
 
+def moved(place: int) -> bytes:
+    """No event: only where the client is now, which it names when it comes back."""
+    return f"id: {place}\n\n".encode()
+
+
 def stream(events: AsyncIterator[bytes]) -> StreamingResponse:
     return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")

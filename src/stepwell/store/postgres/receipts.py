@@ -132,7 +132,7 @@ def run_row(row: Sequence[Any], content: bytes, fork: bytes | None) -> RunRow:
         GATE[gate],
     )
     labels = tuple(map(tuple, json.loads(tags))) if tags else ()
-    return RunRow._make((*values, purpose, stopping, *counts[:-5], fork, tolerated, origin, labels, timeout))
+    return RunRow._make((*values, purpose, stopping, *counts[:-5], fork, tolerated, origin, labels, timeout, False))
 
 
 def enlisted(answer: Any, _: Bytes) -> Sequence[Receipt]:

@@ -61,8 +61,10 @@ def attempts_of(found: Sequence[Any]) -> tuple[AttemptId, ...]:
 
 def run_row(found: Sequence[Any]) -> RunRow:
     run, workflow, digest, status, on_failure, gate, purpose, stopping, nodes, open_, active, failed, seq = found[:13]
-    started, ended, deadline, heals, tolerated, _, target, input_, seed, priority, key, created = found[13:25]
-    reason, fork, origin, tags, timeout = found[25:]
+    started, ended, deadline, heals, tolerated, _, releasing, target, input_, seed, priority, key, created = found[
+        13:26
+    ]
+    reason, fork, origin, tags, timeout = found[26:]
     return RunRow(
         RunId(run.decode()),
         workflow.decode(),
@@ -93,6 +95,7 @@ def run_row(found: Sequence[Any]) -> RunRow:
         cast("RunId | None", text(origin)),
         tags_of(text(tags)),
         None if timeout is None else int(timeout),
+        bool(releasing),
     )
 
 

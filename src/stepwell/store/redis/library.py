@@ -36,6 +36,7 @@ FILES = (
     "attempts",
     "moving",
     "claiming",
+    "listing",
     "step",
     "leases",
     "shaping",

@@ -64,6 +64,7 @@ def run_row(tx: Transaction, row: Any) -> RunRow:
         *rest,
         tuple(map(tuple, json.loads(tags))) if tags else (),
         timeout,
+        False,
     )
     return RunRow._make(values)
 

@@ -141,8 +141,8 @@ class NoCache:
     def read(self) -> Cache:
         return EMPTY
 
-    def unchanged(self, folders: Sequence[Folder]) -> bool:
-        return False
+    def changed(self, folders: Sequence[Folder]) -> list[str] | None:
+        return None
 
     def save(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None:
         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -61,7 +61,10 @@ class DatabaseStates:
     def lease_number(self, name: str) -> int:
         return self._database.lease_number(checked_path(name))
 
-    def snapshot(self, wanted: Wanted, folders: Sequence[Folder] | None = None) -> Snapshot:
+    def snapshot(
+        self, wanted: Wanted, folders: Sequence[Folder] | None = None, only: Collection[str] | None = None
+    ) -> Snapshot:
+        """Everything: the cache of a database never says that a part is enough."""
         snapshot = Snapshot(self.files.find_hash)
         for folder in self.files.walk(wanted) if folders is None else folders:
             snapshot.tree[folder.path] = {name: folder.stamp(position) for position, name in enumerate(folder.names)}

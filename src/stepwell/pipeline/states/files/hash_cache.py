@@ -29,27 +29,37 @@ class HashCache:
         self._cache: Cache | None = None
         self._known: dict[str, dict[str, tuple[Stamp, str]]] = {}
         self._recent: set[str] = set()
+        self._looked_at = 0
 
     def read(self) -> Cache:
         if self._cache is None:
             self._cache = read_cache(self._path)
         return self._cache
 
-    def unchanged(self, folders: Sequence[Folder]) -> bool:
+    def changed(self, folders: Sequence[Folder]) -> list[str] | None:
         cached = self.read()
-        if not cached.verdict or len(folders) != len(cached.folders):
-            return False
+        if (
+            not cached.verdict
+            or len(folders) != len(cached.folders)
+            or self._failure_stamps() != cached.verdict.get("failureStamps")
+        ):
+            return None
+        self._looked_at = time.time_ns()
+        found: list[str] = []
         for folder in folders:
             known = cached.folders.get(folder.path)
-            if known is None or folder.temporary or not known.same(folder):
-                return False
-            if known.manifest_hash and known.manifest_hash != self._manifest_hash(folder.path):
-                return False
+            if known is None or folder.temporary or not self.same_manifest(folder, known):
+                return None
+            names = known.changed(folder)
+            if names is None:
+                return None
+            prefix = f"{folder.path}/" if folder.path else ""
+            found += [prefix + name for name in names]
             for position in known.recent:
-                path = f"{folder.path}/{known.names[position]}" if folder.path else known.names[position]
+                path = prefix + known.names[position]
                 if self._files.hash_of(path) != known.hashes[position * 32 : position * 32 + 32].hex():
-                    return False
-        return bool(self._failure_stamps() == cached.verdict.get("failureStamps"))
+                    found.append(path)
+        return found
 
     def _failure_stamps(self) -> list[list[int] | None]:
         return [None if each is None else list(each) for each in self._notes.stamps("failures")]
@@ -66,7 +76,7 @@ class HashCache:
         self, folder: Folder, cached: Cached, tree: Mapping[str, Stamp], hashes: dict[str, str]
     ) -> list[str] | None:
         """What changed in one directory; None if a file is gone. The hashes of what did not are added to `hashes`."""
-        known = self._known[folder.path] = cached.known()
+        known = self._known[folder.path] = cached.known(tree)
         prefix = f"{folder.path}/" if folder.path else ""
         hashes.update({prefix + name: digest for name, (stamp, digest) in known.items() if tree.get(name) == stamp})
         if not set(cached.names) <= tree.keys():
@@ -83,12 +93,26 @@ class HashCache:
         now = time.time_ns()
         told = {"failureStamps": self._failure_stamps(), **verdict}
         with_records = {split_address(address)[0].removesuffix("/") for address in snapshot.records}
-        written = [
-            (folder, self._cached(snapshot, folder, tree, now, folder in with_records))
-            for folder, tree in snapshot.tree.items()
-        ]
+        if snapshot.is_partial:
+            written = [(folder, self._with_part(snapshot, folder, now)) for folder in self.read().folders]
+        else:
+            written = [
+                (folder, self._cached(snapshot, folder, tree, now, folder in with_records))
+                for folder, tree in snapshot.tree.items()
+            ]
         write_cache(self._path, written, told)
         self._cache = None
+
+    def _with_part(self, snapshot: Snapshot, folder: str, now: int) -> Cached:
+        """What is known of a directory of which the snapshot has a part, or nothing."""
+        known = self.read().folders[folder]
+        part = self._cached(snapshot, folder, snapshot.tree.get(folder, {}), now, known.manifest != [None, None])
+        numbers = array("Q", known.stamps)
+        # The others of these were hashed when it was looked for what changed.
+        still = {
+            at for at in known.recent if is_recent((0, numbers[at * 4 + 1], numbers[at * 4 + 2], 0), self._looked_at)
+        }
+        return known.with_part(part, still)
 
     def _cached(
         self, snapshot: Snapshot, folder: str, tree: Mapping[str, Stamp], now: int, has_records: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ....codec import encode_checked
@@ -19,7 +19,9 @@ from .syncing import remove_if_there, sync_files, sync_folders, write_all, write
 FOLD_BYTES = 64 * 1024
 SMALL_BYTES = 16 * 1024
 """Up to here a change writes the whole `.json` anew."""
+FEW = 100
 VERSION = 1
+_TAIL = b"\n}}\n"
 
 
 class Logged:
@@ -33,7 +35,34 @@ class Logged:
 
     def read(self) -> dict[str, Any]:
         """The values by key."""
-        values = self._base()
+        return self._with_log(self._base())
+
+    def find(self, keys: Collection[str]) -> dict[str, Any]:
+        """The values of some keys. Of a few, without reading what others have."""
+        if len(keys) > FEW or (written := self._written_lines()) is None:
+            return {key: value for key, value in self.read().items() if key in keys}
+        values = {}
+        for key in keys:
+            mark = b"\n%s: " % encode_checked(key)
+            start = written.rfind(mark)
+            if start >= 0:
+                start += len(mark)
+                try:
+                    values[key] = json.loads(written[start : written.index(b"\n", start)].removesuffix(b","))
+                except ValueError as error:
+                    raise self._unreadable(self.json_path, f"{key!r}: {error}") from None
+        return {key: value for key, value in self._with_log(values).items() if key in keys}
+
+    def _written_lines(self) -> bytes | None:
+        """The `.json`, if it is as we write it, and nobody has edited or merged it."""
+        try:
+            with open(self.json_path, "rb") as file:
+                written = file.read()
+        except FileNotFoundError:
+            return b""
+        return written if written.startswith(self._head) and written.endswith(_TAIL) else None
+
+    def _with_log(self, values: dict[str, Any]) -> dict[str, Any]:
         for line in self._lines():
             if line.get("value") is None:
                 values.pop(line["key"], None)
@@ -79,8 +108,11 @@ class Logged:
     def _written(self, values: Mapping[str, Any]) -> bytes:
         """One line for each value: people and repositories see what changed."""
         lines = [b"%s: %s" % (encode_checked(key), encode_checked(values[key])) for key in sorted(values)]
-        head = b'{"version": %d, %s: {\n' % (VERSION, encode_checked(self._member))
-        return head + b",\n".join(lines) + b"\n}}\n"
+        return self._head + b",\n".join(lines) + _TAIL
+
+    @property
+    def _head(self) -> bytes:
+        return b'{"version": %d, %s: {\n' % (VERSION, encode_checked(self._member))
 
     def _base(self) -> dict[str, Any]:
         try:

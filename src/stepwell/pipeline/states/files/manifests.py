@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from typing import Any
 
 from ....errors import ManifestError
 from ..address import split_address
@@ -25,25 +26,29 @@ class Manifests:
     def read(self, folder: str) -> dict[str, Record]:
         """The records of one directory."""
         prefix = f"{folder}/" if folder else ""
-        logged = self._logged(prefix)
-        found = {}
-        for key, value in logged.read().items():
-            try:
-                found[prefix + key] = record_from(value)
-            except (KeyError, TypeError, AttributeError):
-                raise ManifestError(
-                    f"{logged.json_path}: the record of {key!r} is incomplete; remove it there, and `stepwell pipeline accept` "
-                    f"takes the state over as it is",
-                    pipeline=self._pipeline,
-                    path=logged.json_path,
-                ) from None
-        return found
+        return {prefix + key: self._record(prefix, key, value) for key, value in self._logged(prefix).read().items()}
+
+    def _record(self, prefix: str, key: str, value: Any) -> Record:
+        try:
+            return record_from(value)
+        except (KeyError, TypeError, AttributeError):
+            path = self._logged(prefix).json_path
+            raise ManifestError(
+                f"{path}: the record of {key!r} is incomplete; remove it there, and `stepwell pipeline accept` takes the state "
+                f"over as it is",
+                pipeline=self._pipeline,
+                path=path,
+            ) from None
 
     def find(self, addresses: Iterable[str]) -> dict[str, Record]:
-        wanted = set(addresses)
-        folders = {split_address(address)[0].removesuffix("/") for address in wanted}
+        folders: dict[str, list[str]] = {}
+        for address in addresses:
+            folder, key = split_address(address)
+            folders.setdefault(folder, []).append(key)
         return {
-            address: record for folder in folders for address, record in self.read(folder).items() if address in wanted
+            folder + key: self._record(folder, key, value)
+            for folder, keys in folders.items()
+            for key, value in self._logged(folder).find(keys).items()
         }
 
     def change(self, changes: Mapping[str, Record | None]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 
 from ....errors import PipelineError
@@ -95,8 +95,12 @@ class FileStates:
     def _lease_path(self, name: str) -> str:
         return os.path.join(self.files.home, f"{checked_path(name)}.lease")
 
-    def snapshot(self, wanted: Wanted, folders: Sequence[Folder] | None = None) -> Snapshot:
+    def snapshot(
+        self, wanted: Wanted, folders: Sequence[Folder] | None = None, only: Collection[str] | None = None
+    ) -> Snapshot:
         given = self.files.walk(wanted) if folders is None else folders
+        if only is not None:
+            return self._part(given, only)
         cached = self.cache.read()
         snapshot = Snapshot(self.cache.find_hash)
         changed: list[str] | None = [] if len(given) >= len(cached.folders) else None
@@ -112,6 +116,18 @@ class FileStates:
             snapshot.tree[folder.path] = tree
         snapshot.changed_paths = changed
         snapshot.failures = read_failures(self.notes)
+        return snapshot
+
+    def _part(self, folders: Sequence[Folder], only: Collection[str]) -> Snapshot:
+        snapshot = Snapshot(self.cache.find_hash)
+        snapshot.is_partial = True
+        for folder in folders:
+            prefix = f"{folder.path}/" if folder.path else ""
+            tree = {name: folder.stamp(position) for position, name in enumerate(folder.names) if prefix + name in only}
+            if tree:
+                snapshot.tree[folder.path] = tree
+                self.cache.changed_paths(folder, self.cache.read().folders[folder.path], tree, snapshot.hashes)
+        snapshot.records = self.records.find(only)
         return snapshot
 
     def _take_known(self, snapshot: Snapshot, folder: Folder, tree: dict[str, Stamp]) -> list[str] | None:

@@ -177,11 +177,11 @@ local QUERIES = {
       digest = maybe(arg), origin = maybe(arg), prefix = maybe(arg), tags = list(arg), since = maybe(number), until_ = maybe(number),
       ended_since = maybe(number),
     }
-    return reading.list_runs(q, number())
+    return listing.list_runs(q, number())
   end,
   list_ended = function()
     local q = {limit = number(), at = number(), number = number(), workflow = maybe(arg), statuses = list(number), tags = {}}
-    return reading.list_ended(q, number())
+    return listing.list_ended(q, number())
   end,
   list_nodes = function() return reading.list_nodes({run = arg(), after = number(), count = number()}) end,
   count_nodes = function() return reading.count_nodes({run = arg()}) end,

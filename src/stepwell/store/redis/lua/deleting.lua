@@ -90,7 +90,7 @@ local function forget_run(run)
   end
   S.numbers[run.id] = 0
   later('HDEL', P .. 'runs', run.id)
-  put(index('all_runs'), run.packed, false)
+  listing.put(run, false)
   local used = former_graphs(run)
   used[run.digest] = true
   for digest in pairs(used) do

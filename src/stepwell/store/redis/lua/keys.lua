@@ -7,7 +7,8 @@
 --                              `lease:` worker -> until when
 --   runs                hash   id of a run -> run
 --   keys                hash   workflow NUL idempotency key -> run
---   all_runs            set    run (6 bytes)
+--   runs:status:S, runs:workflow:W, runs:tag: NUL name NUL NUL value NUL, runs:origin:ID   set   run (6 bytes)
+--   created             set    (time, run);  run_ids: set of (id NUL run)
 --   unfinished          hash   workflow NUL target NUL digest -> how many runs that have not ended
 --   lane_texts          list   number of a lane -> its text
 --

@@ -210,6 +210,7 @@ local function marks_of(run)
   if run.cancel_at then marks.cancel = mark_of(run, run.cancel_at) end
   if run.status >= R.COMPLETED then marks.ended = mark_of(run, run.ended) else marks.unfinished = run.serving end
   if run.stopping and run.running > 0 then marks.stopping = run.packed end
+  marks.listed = listing.status_set(run.status)
   return marks
 end
 
@@ -244,6 +245,10 @@ local function move_marks(run, before, marks)
       if before[name] then put(index(set), before[name], false) end
       if marks[name] then put(index(set), marks[name], true) end
     end
+  end
+  if marks.listed ~= before.listed then
+    if before.listed then put(index(before.listed), run.packed, false) end
+    if marks.listed then put(index(marks.listed), run.packed, true) end
   end
   if not marks.releasing ~= not before.releasing then
     put(index('releasing'), run.packed, marks.releasing and true or false)

@@ -22,89 +22,10 @@ run_row = function(run)
   local row = {
     run.id, run.workflow, run.digest, run.status, run.on_failure, run.gate, run.purpose or false, run.stopping and 1 or 0,
     get_graph(run.digest).total, run.open, run.active, run.failed, run.seq, run.started or false, run.ended or false,
-    run.deadline or false, run.heals, run.tolerated, run.number,
+    run.deadline or false, run.heals, run.tolerated, run.number, run.releasing and 1 or 0,
   }
   for _, name in ipairs(ROW_TEXTS) do insert(row, run.texts[name] or false) end
   return row
-end
-
-local function matches(run, q)
-  if q.workflow and run.workflow ~= q.workflow then return false end
-  if q.digest and run.digest ~= q.digest then return false end
-  if #q.statuses > 0 then
-    local found = false
-    for k = 1, #q.statuses do found = found or q.statuses[k] == run.status end
-    if not found then return false end
-  end
-  if q.ended_before and not (run.ended and run.ended < q.ended_before) then return false end
-  if q.ended_since and not (run.ended and run.ended >= q.ended_since) then return false end
-  if q.prefix and sub(run.id, 1, #q.prefix) ~= q.prefix then return false end
-  if q.origin and text(run, 'origin') ~= q.origin then return false end
-  if q.since or q.until_ then
-    local created = tonumber(text(run, 'created_at'))
-    if q.since and created < q.since or q.until_ and created >= q.until_ then return false end
-  end
-  if #q.tags > 0 then
-    local tags = text(run, 'tags') or ''
-    for k = 1, #q.tags do
-      if not string.find(tags, q.tags[k], 1, true) then return false end
-    end
-  end
-  return true
-end
-
--- Nearly all runs that are looked through are told apart by these three, which takes a quarter of the time.
-local function may_match(number, q)
-  if #q.statuses == 0 and not q.workflow and not q.digest then return true end
-  local f = call('HMGET', P .. 'run:row:' .. int(number), 'cell', 'workflow', 'digest')
-  if q.workflow and f[2] ~= q.workflow or q.digest and f[3] ~= q.digest then return false end
-  for k = 1, #q.statuses do
-    if q.statuses[k] == byte(f[1]) then return true end
-  end
-  return #q.statuses == 0
-end
-
--- Newest first. At most `most` runs are looked at; then the answer says where to go on.
-function reading.list_runs(q, most)
-  local rows, looked, before = {}, 0, q.before and pack('>I6', q.before)
-  if q.ended_since and #first_of(index('ended'), 1, pack('>I7', max(0, q.ended_since))) == 0 then return {rows, 0, false} end
-  while true do
-    local page = call('ZREVRANGEBYLEX', P .. 'all_runs', before and '(' .. before or '+', '-', 'LIMIT', 0, 100)
-    for k = 1, #page do
-      before, looked = page[k], looked + 1
-      local number = unpack_bytes('>I6', page[k])
-      local run = may_match(number, q) and get_numbered(number)
-      if run and matches(run, q) then
-        if #rows == q.limit then return {rows, 1, false} end
-        insert(rows, run_row(run))
-      end
-    end
-    S.runs, S.run_order = {}, {}
-    if #page < 100 then return {rows, 0, false} end
-    if looked >= most then return {rows, 0, (unpack_bytes('>I6', before))} end
-  end
-end
-
--- In the order in which they ended. At most `most` runs are looked at; then the answer says where to go on.
-function reading.list_ended(q, most)
-  local rows, looked, after = {}, 0, q.number < 0 and pack('>I7', q.at) or pack('>I7I6', q.at, q.number)
-  while #rows < q.limit do
-    local page = call('ZRANGEBYLEX', P .. 'ended', '(' .. after, '+', 'LIMIT', 0, 100)
-    for k = 1, #page do
-      if #rows == q.limit then break end
-      after, looked = page[k], looked + 1
-      local number = unpack_bytes('>I6', page[k], 8)
-      local run = may_match(number, q) and get_numbered(number)
-      if run and matches(run, q) then insert(rows, run_row(run)) end
-    end
-    S.runs, S.run_order = {}, {}
-    if #page < 100 then break end
-    if looked >= most then
-      local at, number = unpack_bytes('>I7I6', after)
-      return {rows, at, number}
-    end
-  end
-  return {rows, false, false}
 end
 
 -- Raw cells of neighbouring nodes, and what else is known of those that have more.

@@ -25,7 +25,7 @@ local function restored_run(op)
     later('HSETNX', P .. 'keys', key, run.name)
   end
   make_text(run_key('nodes', run), NODE_CELL * graph.total)
-  put(index('all_runs'), run.packed, true)
+  listing.put(run, true)
   use_graph(graph, 1)
   return run
 end

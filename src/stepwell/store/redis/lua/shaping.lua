@@ -75,7 +75,7 @@ ops.create = function(op)
     later('HSET', P .. 'keys', key, run.name)
   end
   make_text(run_key('nodes', run), NODE_CELL * graph.total)
-  put(index('all_runs'), run.packed, true)
+  listing.put(run, true)
   use_graph(graph, 1)
   note(run, K.created)
   load_nodes(run)

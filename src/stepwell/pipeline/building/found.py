@@ -1,0 +1,54 @@
+"""The pipeline that a node names. A worker that has not got it imports the module it was written in, which makes it, or reads
+its document.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from ...errors import DefinitionError, OtherRoot
+from ...importable import loaded_module
+from ..definition import PipelineDefinition
+from ..document.names import STORED
+from ..registry import living
+
+_loaded: dict[str, PipelineDefinition] = {}
+"""Pipelines that were read from files for a node: nobody else holds them."""
+
+
+def find_pipeline(home: str, name: str, root_id: str) -> PipelineDefinition:
+    """The pipeline of this name, written in the module `home`, whose root is the one that is meant."""
+    alike = _alive(home, name)
+    if not alike:
+        _load(home)
+        alike = _alive(home, name)
+    if not alike:
+        raise DefinitionError(
+            f"there is no pipeline {name!r} in {home}; was it renamed, or is it made only when {home} is run as a program?"
+        )
+    for pipeline in alike:
+        if pipeline.store.root_id == root_id:
+            return pipeline
+    raise OtherRoot(
+        f"pipeline {name!r}: the root here, {alike[0].store.url}, is not the one that the work was planned for; mount the same "
+        f"folder at the root, or plan the work here",
+        pipeline=name,
+    )
+
+
+def _alive(home: str, name: str) -> list[PipelineDefinition]:
+    return [each for each in living(home, name) if isinstance(each, PipelineDefinition)]
+
+
+def _load(home: str) -> None:
+    """Make the pipelines of a module or document; they enter by themselves."""
+    if home.endswith((".json", ".yaml", ".yml")):
+        from ..document.load import read_pipeline
+
+        _loaded[home] = read_pipeline(PipelineDefinition, home)
+    elif home.startswith(STORED):
+        from ..document.stored import read_home
+
+        _loaded[home] = read_home(PipelineDefinition, home)
+    elif loaded_module(home) is None:
+        importlib.import_module(home)

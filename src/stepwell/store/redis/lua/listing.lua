@@ -1,0 +1,164 @@
+-- Which runs there are. A query looks through the smallest of the sets that hold all it asks for, newest first.
+
+local listing = {}
+
+do
+
+local PAGE, FEW = 100, 1000
+
+local function status_set(status) return 'runs:status:' .. int(status) end
+
+-- In these a run is as long as it is there; in that of its status by `marks_of`.
+function listing.put(run, there)
+  put(index('runs:workflow:' .. run.workflow), run.packed, there)
+  for tag in string.gmatch(text(run, 'tags') or '', '%z[^%z]*%z%z[^%z]*%z') do put(index('runs:tag:' .. tag), run.packed, there) end
+  local origin = text(run, 'origin')
+  if origin then put(index('runs:origin:' .. origin), run.packed, there) end
+  put(index('created'), timed(tonumber(text(run, 'created_at')), run.packed), there)
+  put(index('run_ids'), run.id .. '\0' .. run.packed, there)
+end
+
+listing.status_set = status_set
+
+local function smallest(q)
+  local best
+  local function offer(names)
+    local size = 0
+    for k = 1, #names do size = size + call('ZCARD', P .. names[k]) end
+    if not best or size < best.size then best = {names = names, size = size} end
+  end
+  local statuses = {}
+  if #q.statuses > 0 then
+    for k = 1, #q.statuses do statuses[k] = status_set(q.statuses[k]) end
+  else
+    for _, status in pairs(R) do insert(statuses, status_set(status)) end
+  end
+  offer(statuses)
+  if q.workflow then offer({'runs:workflow:' .. q.workflow}) end
+  if q.origin then offer({'runs:origin:' .. q.origin}) end
+  for k = 1, #q.tags do offer({'runs:tag:' .. q.tags[k]}) end
+  return best
+end
+
+-- Bounds of times in a set whose members begin with one.
+local function between(set, since, before)
+  if not since and not before then return nil end
+  return {set = set, from = since and '[' .. pack('>I7', max(0, since)) or '-', to = before and '(' .. pack('>I7', max(0, before)) or '+'}
+end
+
+-- Numbers of runs in a set that is not ordered by them, if these are few.
+local function few_of(range, most)
+  if not range or call('ZLEXCOUNT', P .. range.set, range.from, range.to) >= most then return nil end
+  local members = call('ZRANGEBYLEX', P .. range.set, range.from, range.to)
+  for k = 1, #members do members[k] = unpack_bytes('>I6', members[k], #members[k] - 5) end
+  sort(members, function(a, b) return a > b end)
+  return members
+end
+
+local function page_of(numbers, before)
+  local page = {}
+  for k = 1, #numbers do
+    if #page == PAGE then break end
+    if not before or numbers[k] < before then page[#page + 1] = numbers[k] end
+  end
+  return page
+end
+
+-- A function that gives the next runs below a number, at most PAGE of them, newest first.
+local function candidates(q)
+  local best = smallest(q)
+  local ranges = {between('created', q.since, q.until_), between('ended', q.ended_since, q.ended_before)}
+  local prefix = q.prefix and {set = 'run_ids', from = '[' .. q.prefix, to = '(' .. q.prefix .. '\255'}
+  for _, range in pairs({ranges[1] or false, ranges[2] or false, prefix or false}) do
+    local few = few_of(range, min(FEW, best.size))
+    if few then return function(before) return page_of(few, before) end end
+  end
+  return function(before)
+    local numbers, bound = {}, before and '(' .. pack('>I6', before) or '+'
+    for k = 1, #best.names do
+      local members = call('ZREVRANGEBYLEX', P .. best.names[k], bound, '-', 'LIMIT', 0, PAGE)
+      for n = 1, #members do numbers[#numbers + 1] = (unpack_bytes('>I6', members[n])) end
+    end
+    if #best.names > 1 then sort(numbers, function(a, b) return a > b end) end
+    return page_of(numbers)
+  end
+end
+
+local function matches(run, q)
+  if q.workflow and run.workflow ~= q.workflow then return false end
+  if q.digest and run.digest ~= q.digest then return false end
+  if #q.statuses > 0 then
+    local found = false
+    for k = 1, #q.statuses do found = found or q.statuses[k] == run.status end
+    if not found then return false end
+  end
+  if q.ended_before and not (run.ended and run.ended < q.ended_before) then return false end
+  if q.ended_since and not (run.ended and run.ended >= q.ended_since) then return false end
+  if q.prefix and sub(run.id, 1, #q.prefix) ~= q.prefix then return false end
+  if q.origin and text(run, 'origin') ~= q.origin then return false end
+  if q.since or q.until_ then
+    local created = tonumber(text(run, 'created_at'))
+    if q.since and created < q.since or q.until_ and created >= q.until_ then return false end
+  end
+  if #q.tags > 0 then
+    local tags = text(run, 'tags') or ''
+    for k = 1, #q.tags do
+      if not string.find(tags, q.tags[k], 1, true) then return false end
+    end
+  end
+  return true
+end
+
+-- Nearly all runs that are looked through are told apart by these three, which takes a quarter of the time.
+local function may_match(number, q)
+  if #q.statuses == 0 and not q.workflow and not q.digest then return true end
+  local f = call('HMGET', P .. 'run:row:' .. int(number), 'cell', 'workflow', 'digest')
+  if q.workflow and f[2] ~= q.workflow or q.digest and f[3] ~= q.digest then return false end
+  for k = 1, #q.statuses do
+    if q.statuses[k] == byte(f[1]) then return true end
+  end
+  return #q.statuses == 0
+end
+
+-- At most `most` runs are looked at; then the answer says where to go on.
+function listing.list_runs(q, most)
+  local rows, looked, before, more_of = {}, 0, q.before, candidates(q)
+  while true do
+    local page = more_of(before)
+    for k = 1, #page do
+      before, looked = page[k], looked + 1
+      local run = may_match(before, q) and get_numbered(before)
+      if run and matches(run, q) then
+        if #rows == q.limit then return {rows, 1, false} end
+        insert(rows, run_row(run))
+      end
+    end
+    S.runs, S.run_order = {}, {}
+    if #page < PAGE then return {rows, 0, false} end
+    if looked >= most then return {rows, 0, before} end
+  end
+end
+
+-- In the order in which they ended. At most `most` runs are looked at; then the answer says where to go on.
+function listing.list_ended(q, most)
+  local rows, looked, after = {}, 0, q.number < 0 and pack('>I7', q.at) or pack('>I7I6', q.at, q.number)
+  while #rows < q.limit do
+    local page = call('ZRANGEBYLEX', P .. 'ended', '(' .. after, '+', 'LIMIT', 0, PAGE)
+    for k = 1, #page do
+      if #rows == q.limit then break end
+      after, looked = page[k], looked + 1
+      local number = unpack_bytes('>I6', page[k], 8)
+      local run = may_match(number, q) and get_numbered(number)
+      if run and matches(run, q) then insert(rows, run_row(run)) end
+    end
+    S.runs, S.run_order = {}, {}
+    if #page < PAGE then break end
+    if looked >= most then
+      local at, number = unpack_bytes('>I7I6', after)
+      return {rows, at, number}
+    end
+  end
+  return {rows, false, false}
+end
+
+end

@@ -1,0 +1,91 @@
+"""Lists of runs: what is asked for is found in the smallest set that holds it, however many other runs there are."""
+
+import random
+
+from stepwell.clock import SECOND, ManualClock
+from stepwell.ids import RunId
+from stepwell.model import Create, Delete, ListRuns, RunStatus
+from stepwell.store import reader
+from stepwell.store.memory import MemoryStore
+from stepwell.store.redis import RedisStore
+from stepwell.testing.ops import add_graph, create, enlist, graph, work
+from tests.servers.redis_server import RedisServer
+
+ONE = graph(a="")
+ENDED = (RunStatus.COMPLETED, RunStatus.FAILED)
+
+
+def test_a_list_of_runs_takes_as_long_as_what_it_returns(server: RedisServer, url: str) -> None:
+    store = RedisStore(url)
+    enlist(store)
+    store.commit(add_graph(ONE))
+    many = [create(ONE, f"run-{number:04}") for number in range(1_500)]
+    special = create(ONE, "special-1", workflow="rare", tags=(("customer", "7"), ("empty", "")))
+    for batch in (many[:500], [special], many[500:1_000], many[1_000:]):
+        store.commit(batch)
+    assert work(store, runs=("special-1",)) == 1
+    queries = (
+        ListRuns(statuses=ENDED),
+        ListRuns(workflow="rare", statuses=(RunStatus.PENDING, *ENDED)),
+        ListRuns(tags=(("empty", ""),)),
+        ListRuns(tags=(("customer", "7"),), since=0),
+        ListRuns(prefix="special-"),
+        ListRuns(ended_since=0),
+    )
+    with server.client() as client:
+        for query in queries:
+            before = client.info("commandstats")["cmdstat_hmget"]["calls"]
+            assert [row.id for row in reader.list_runs(store, query).runs] == ["special-1"], query
+            assert client.info("commandstats")["cmdstat_hmget"]["calls"] - before < 20, query
+    store.close()
+
+
+def test_lists_are_those_of_the_memory_store_whatever_is_asked_for(url: str) -> None:
+    chance, clock = random.Random(11), ManualClock()
+    memory, store = MemoryStore(clock), RedisStore(url, clock=clock)
+    began = clock.now()
+    runs = [f"{chance.choice(('a', 'b', 'ab'))}-{number}" for number in range(250)]
+    ops: list[Create] = [
+        create(
+            ONE,
+            run,
+            workflow=chance.choice(("orders", "bills")),
+            tags=tuple((name, chance.choice(("x", "y", ""))) for name in ("p", "q") if chance.random() < 0.4),
+        )
+        for run in runs
+    ]
+    for each in (memory, store):
+        enlist(each, seconds=10_000)
+        each.commit(add_graph(ONE))
+    for first in range(0, len(ops), 10):
+        clock.advance(1)
+        done, gone = chance.sample(runs[: first + 10], 4), chance.choice(runs[: first + 10])
+        for each in (memory, store):
+            each.commit(ops[first : first + 10])
+            work(each, runs=tuple(done), failing=("a",) if first % 3 else ())
+            each.commit([Delete(RunId(gone))])
+
+    def some_time() -> int | None:
+        return began + chance.randrange(30) * SECOND if chance.random() < 0.3 else None
+
+    for _ in range(150):
+        query = ListRuns(
+            limit=chance.choice((1, 7, 300)),
+            workflow=chance.choice((None, None, "orders", "none")),
+            statuses=tuple(chance.sample(sorted(RunStatus), chance.choice((0, 0, 1, 3)))),
+            prefix=chance.choice((None, None, "a", "ab-1", "")),
+            tags=(("p", chance.choice(("x", ""))),) if chance.random() < 0.3 else (),
+            since=some_time(),
+            until=some_time(),
+            ended_since=some_time(),
+            ended_before=some_time(),
+        )
+        found, expected = reader.list_runs(store, query), reader.list_runs(memory, query)
+        for _ in range(20):
+            assert [row.id for row in found.runs] == [row.id for row in expected.runs], query
+            assert (found.cursor is None) == (expected.cursor is None), query
+            if found.cursor is None:
+                break
+            found = reader.list_runs(store, query._replace(before=found.cursor))
+            expected = reader.list_runs(memory, query._replace(before=expected.cursor))
+    store.close()
