@@ -66,7 +66,7 @@ def test_a_store_in_trouble_costs_the_date_and_not_the_message(engine: Engine, m
     w = Builder("gone")
     w.node("charge", job="tests.runner.jobs:removed")
     with monkeypatch.context() as patch:
-        patch.setattr("stepwell.runner.worker.local_runner.reader.get_run", busy)
+        patch.setattr("stepwell.runner.worker.bodies.reader.get_run", busy)
         run = engine.start(w)
         eventually(lambda: engine.store.read([CountNodes(run.id)])[0].get(NodeStatus.FAILED), "it did not fail")
     error = run.wait(10).node("charge").error

@@ -59,7 +59,7 @@ def test_an_engine_remembers_nothing_of_what_has_ended(engine: Engine) -> None:
     assert runner is not None
     eventually(lambda: runner.idle and not runner.scheduler.facts)
     assert runner.scheduler.held == {}
-    assert runner._time._attempts == {}
+    assert runner._bodies.time._attempts == {}
     assert not any(runner.scheduler.claims.ready.by_pool.values())
     assert engine._watch.runs() == ()
 

@@ -173,6 +173,6 @@ def test_a_run_that_waits_for_a_slot_is_named() -> None:
     d = scheduler(threads=1, queue_depth=0)
     d.know(facts(width=2))
     hold(d, ("r", 0))
-    assert d.blocked_runs() == {}  # it has just begun
+    assert d.waiting.blocked_runs() == {}  # it has just begun
     d.next_batch(3 * SECOND)
-    assert d.blocked_runs() == {RunId("r"): RunPressure(1, 3.0)}
+    assert d.waiting.blocked_runs() == {RunId("r"): RunPressure(1, 3.0)}

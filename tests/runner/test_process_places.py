@@ -91,12 +91,12 @@ def test_bodies_that_come_first_at_the_same_time_share_one_set_of_processes(monk
 
     monkeypatch.setattr(process, "ProcessBodies", Bodies)
     with Engine("memory://") as engine:
-        runner = engine._require_runner()
-        threads = [threading.Thread(target=runner._put_into_process, args=(number,)) for number in range(4)]
+        bodies = engine._require_runner()._bodies
+        threads = [threading.Thread(target=bodies._put_into_process, args=(number,)) for number in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         assert (len(made), sorted(made[0].given)) == (1, [0, 1, 2, 3])
-    runner._put_into_process("late")  # type: ignore[arg-type]
+    bodies._put_into_process("late")  # type: ignore[arg-type]
     assert (len(made), len(made[0].given), made[0].closed) == (1, 4, True)

@@ -36,7 +36,7 @@ class RemoteRequests:
         if gate.purpose == "reattempt":
             given = decode(gate.arguments)
             row = reader.require_run(self._store, gate.run_id)
-            node = self._code.graph_of(row).order[given["node"]]
+            node = self._code.graphs.of(row).order[given["node"]]
             self._post(gate.run_id, "nodes", node, "reattempt", cascade=given.get("cascade", False))
         elif gate.purpose == "resume" and input:
             self._post(gate.run_id, "resume", accept=accept, input=dict(input))
@@ -54,7 +54,7 @@ class RemoteRequests:
     def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
         given = decode(arguments)
         before = given["before"]
-        at = given["seq"] if before is None else self._code.graph_of(row).order[before]
+        at = given["seq"] if before is None else self._code.graphs.of(row).order[before]
         chosen = new_run_id() if run_id is None else run_id
         made = self._post(row.id, "fork", at=at, run_id=chosen, **({"input": input} if input else {}))
         return RunId(made["id"])

@@ -60,7 +60,7 @@ class Requests:
 
     def ask(self, gate: Gate) -> RunNews | None:
         """Have done what somebody asks of a run; None when the run is not in a status for it."""
-        news = self._in_turn(lambda: carry_out(self._store, enact(gate), self._code.known_graph))
+        news = self._in_turn(lambda: carry_out(self._store, enact(gate), self._code.graphs.known))
         runner = self._runner()
         if news is not None and runner is not None:
             if gate.stop:
@@ -100,7 +100,7 @@ class Requests:
 
         def ask() -> RunNews | None:
             now = reader.require_run(self._store, row.id)  # who was in turn before may have changed it
-            current = self._code.graph_of(now)
+            current = self._code.graphs.of(now)
             trusted = current.trusted if purpose == "freeze" else self._code.may_trust(current, new)
             news = carry_out(
                 self._store, switch_graph(now, current, new, purpose=purpose, pinned=True, trusted=trusted)
@@ -114,7 +114,7 @@ class Requests:
 
         news = self._in_turn(ask)
         after = reader.require_run(self._store, row.id)
-        if news is None and after.digest == row.digest and self._code.graph_of(row).follows is not None:
+        if news is None and after.digest == row.digest and self._code.graphs.of(row).follows is not None:
             raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
 
     def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
@@ -153,7 +153,7 @@ class Requests:
     def _tell_workers(self, row: RunRow) -> None:
         """There may be work on a run that this engine leaves to others."""
         if not self._works and self._store.needs_hints:
-            queues = {lane.queue for lane in self._code.graph_of(row).lanes}
+            queues = {lane.queue for lane in self._code.graphs.of(row).lanes}
             self._store.send_hint(Hint(queues=tuple(sorted(queues))))
 
     def _in_turn(self, ask: Callable[[], Answer]) -> Answer:
@@ -181,7 +181,7 @@ class Requests:
         """Before anything is asked of the run: when code of it is not here, it stays as it is."""
         if not self._works:
             return None
-        graph, again = self._code.graph_of(row), set()
+        graph, again = self._code.graphs.of(row), set()
         if gate.purpose == "reattempt":
             first = decode(gate.arguments)["node"]
             again = {first, *below(first, graph)} if first < len(graph.order) else set()

@@ -118,7 +118,7 @@ class Run(Controls):
 
     @property
     def graph(self) -> Graph:
-        return self._engine.code.graph_of(self.row)
+        return self._engine.code.graphs.of(self.row)
 
     @property
     def result(self) -> Any:
@@ -136,7 +136,7 @@ class Run(Controls):
         """The outputs of all completed nodes by name, in order; where several have one name, by id. Ids find all of them."""
         found = reader.get_outputs(self._engine.store, self.id)
         row = self.row  # After the outputs: the run may switch to another graph meanwhile, which only adds numbers.
-        return all_outputs(self._engine.code.at_hand(row), self.id, self._engine.code.graph_of(row), found)
+        return all_outputs(self._engine.code.at_hand(row), self.id, self._engine.code.graphs.of(row), found)
 
     @overload
     def output(self, node: Callable[..., Coroutine[Any, Any, Delta[Output]]]) -> Output: ...
@@ -176,7 +176,7 @@ class Run(Controls):
         if state is None:
             return {}
         outputs = reader.get_stored_outputs(self._engine.store, self.id)
-        return state.received(final_state(self.id, self._engine.code.graph_of(row), state, outputs))
+        return state.received(final_state(self.id, self._engine.code.graphs.of(row), state, outputs))
 
     def index_of(self, node: str) -> int:
         check_node_name(node)
@@ -262,7 +262,7 @@ class Run(Controls):
         return labelled(self._engine.store, self.id, self._load_graph, label)
 
     def _load_graph(self, digest: Digest) -> Graph:
-        return self._engine.code.graph(digest, self.id)
+        return self._engine.code.graphs.get(digest, self.id)
 
     def export(self, file: str | Path, *, missing_code_ok: bool = False) -> Path:
         """Write what a replay needs of this run into one JSON file, a cassette: a test that later code is tried with.
@@ -311,7 +311,7 @@ class Run(Controls):
         `run.import_graph(form)` goes on with it.
         """
         row = self.row
-        return to_frozen(self._engine.code.graph_of(row), row.created_at / SECOND)
+        return to_frozen(self._engine.code.graphs.of(row), row.created_at / SECOND)
 
     def why(self, node: str | None = None) -> Why:
         """Why the run is not done yet, or ended as it did; of a node, named by id or name: why it stands as it does.
@@ -336,7 +336,7 @@ class Run(Controls):
         print(run.fork("charge", input={"express": True}).wait().diff(run))
         """
         theirs = as_run(self._engine, other)
-        return compare_runs(*(Source(run._engine.store, run.id, run._engine.code.graph_of) for run in (self, theirs)))
+        return compare_runs(*(Source(run._engine.store, run.id, run._engine.code.graphs.of) for run in (self, theirs)))
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all of them hold."""

@@ -191,7 +191,7 @@ class Starting:
         for chunk in chunks[:-1]:
             self._store.commit([chunk])
         self.known_graphs[graph.digest] = True
-        self._code.stored(graph)
+        self._code.graphs.add(graph)
         return chunks[-1:]
 
     def _whole_graph(self, definition: Definition) -> list[Op]:

@@ -57,12 +57,12 @@ class Working:
 
     def _is_worked_on(self, row: RunRow) -> bool:
         if self._runner is None:
-            return served_by(self.store, row, self.code.graph_of(row))
+            return served_by(self.store, row, self.code.graphs.of(row))
         scheduler = self._runner.scheduler
         own = row.id in scheduler.facts or bool(
             self.serving.can_serve(Unfinished(row.workflow, row.target, row.digest))
         )
-        return own or served_by(self.store, row, self.code.graph_of(row), but=scheduler.worker)
+        return own or served_by(self.store, row, self.code.graphs.of(row), but=scheduler.worker)
 
     def _work_on(self, row: RunRow, facts: RunFacts) -> None:
         runner = self._require_runner()

@@ -63,7 +63,7 @@ class Service:
         return StoredRun(self.store, row, lambda digest: self.graph(digest, row.id))
 
     def graph(self, digest: Digest, run_id: RunId | None = None) -> Graph:
-        return self.engine.code.graph(digest, run_id)
+        return self.engine.code.graphs.get(digest, run_id)
 
     def run(self, run_id: str) -> Run:
         return Run(self.engine, self.row(run_id).id)

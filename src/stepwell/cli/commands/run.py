@@ -103,7 +103,7 @@ def fork(
 
 def _changes(engine: Engine, row: RunRow, inputs: Pairs) -> dict[str, Any]:
     """What `--input` changes of the input of a run, of a class or of a document."""
-    source = engine.code.graph_of(row).source
+    source = engine.code.graphs.of(row).source
     if source is not None:
         return typed_input(source.input, inputs, None)
     return changed_input(row.id, engine.code.target_of(row), inputs)
@@ -189,7 +189,7 @@ def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> Non
 
 def _follow_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
     """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
-    nodes = count(len(engine.code.graph_of(row)), "node")
+    nodes = count(len(engine.code.graphs.of(row)), "node")
     typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
     from ..show.progress import follow
     from ..show.summary import print_end, print_result

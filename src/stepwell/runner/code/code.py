@@ -32,14 +32,15 @@ from ...define.code.registry import names_in
 from ...define.document import Document
 from ...define.document.inputs import checked_input
 from ...define.types.inputs import misfits
-from ...errors import DefinitionError, InputError, MissingJob, StoreCorrupt
+from ...errors import DefinitionError, InputError, MissingJob
 from ...graph import Graph, NodeSpec
 from ...handlers import Handlers
-from ...ids import Digest, RunId
+from ...ids import Digest
 from ...model import SATISFIED_NODES, Lane, NodeStatus, RunRow
 from ...store import Store, reader
 from ..bodies.held import RunFacts
 from ..recent import Recent
+from .graphs import Graphs
 
 
 class Outdated(DefinitionError):
@@ -66,7 +67,7 @@ class Code:
         self._added: dict[str, type[Workflow]] = {}
         """Every class that was started or is served here, by name: two of one name are refused."""
         self.given = {workflow.workflow_name: self._add(workflow) for workflow in workflows}
-        self._graphs: Recent[str, Graph] = Recent(128)
+        self.graphs = Graphs(store)
         self._found: Recent[tuple[str, str], Bodies] = Recent(1_000)
         """By workflow and digest: a class inside a function cannot be found by its address."""
         self._latest: Recent[str, Graph] = Recent(1_000)
@@ -128,33 +129,13 @@ class Code:
         self._latest[workflow] = today
         return True
 
-    def stored(self, graph: Graph) -> None:
-        self._graphs[graph.digest] = graph
-
-    def known_graph(self, digest: Digest) -> Graph | None:
-        """The graph, if it need not be read."""
-        return self._graphs.get(digest)
-
-    def graph(self, digest: Digest, run_id: RunId | None = None) -> Graph:
-        found = self._graphs.get(digest)
-        if found is None:
-            document = reader.get_graph(self._store, digest)
-            if document is None:
-                of_run = f" of run {run_id}" if run_id else ""
-                raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
-            found = self._graphs[digest] = Graph.load(document)
-        return found
-
-    def graph_of(self, row: RunRow) -> Graph:
-        return self.graph(row.digest, row.id)
-
     def bodies_of(self, row: RunRow) -> Bodies:
         """The code of a run, imported if need be."""
-        return self.bodies(row.workflow, row.target, self.graph_of(row))
+        return self.bodies(row.workflow, row.target, self.graphs.of(row))
 
     def input_for(self, row: RunRow, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The input of a run with some of it changed, checked by the class as it is now."""
-        target, source = self.target_of(row), self.graph_of(row).source
+        target, source = self.target_of(row), self.graphs.of(row).source
         if source is not None:
             return checked_input(row.workflow, source.input, {**decode(row.input), **changes})
         if not (isinstance(target, type) and issubclass(target, Workflow)):
@@ -165,7 +146,7 @@ class Code:
     def misfits(self, row: RunRow) -> dict[str, list[str]]:
         """By input: why the class of a run, as it is now, refuses what is stored, or misses one. What it no longer has is no
         problem."""
-        bodies = self.bodies(row.workflow, row.target, self.graph(row.digest, row.id))
+        bodies = self.bodies(row.workflow, row.target, self.graphs.of(row))
         return misfits(bodies.inputs, decode(row.input))
 
     def filled_input(self, row: RunRow, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -271,7 +252,7 @@ class Code:
         cls = self.class_at_hand(row)
         if cls is not None:
             return bodies_for(cls)
-        return self._at_hand(row.workflow, self.graph_of(row)) or Bodies()
+        return self._at_hand(row.workflow, self.graphs.of(row)) or Bodies()
 
     def may_trust(self, current: Graph, new: Graph) -> bool:
         """Whether a graph that was read from somewhere names nothing but what the graph of a run does, or what is registered.
@@ -289,7 +270,7 @@ class Code:
 
         MissingJob if code is not here of a node that may run: one that has not completed, or is among those to run `again`.
         """
-        graph = self.graph(row.digest, row.id)
+        graph = self.graphs.of(row)
         if self.outdated(row.workflow, row.target, graph):
             raise Outdated(f"run {row.id} follows another version of {row.workflow} than this process has")
         bodies = self.bodies(row.workflow, row.target, graph)

@@ -69,7 +69,7 @@ class Serving:
 
     def why_not(self, needed: Unfinished) -> str | None:
         """What is missing here to work on such runs; None: nothing is."""
-        return self._code.absent(needed.workflow, needed.target, self._code.graph(needed.digest))
+        return self._code.absent(needed.workflow, needed.target, self._code.graphs.get(needed.digest))
 
     def lacks(self) -> list[tuple[str, str, str]]:
         """What is missing here, for others to know: workflow, digest and what it is."""
@@ -118,7 +118,7 @@ class Serving:
             # Before anything is healed to it: a worker with older code would heal it back.
             if self._code.has_version_of(item.workflow, item.target):
                 self._announce()
-            graph = self._code.graph(item.digest)
+            graph = self._code.graphs.get(item.digest)
             verdict = self._versions.judge(item.workflow, item.target, graph)
             if verdict == "serve":
                 self._known[item] = self._code.lanes_if_complete(item.workflow, item.target, graph)

@@ -67,7 +67,7 @@ class Versions:
         raise RunConflict(f"run {row.id} is paused: {reason}", run_id=row.id)
 
     def _followed(self, row: RunRow, *, accept: bool) -> RunRow:
-        graph = self._code.graph(row.digest, row.id)
+        graph = self._code.graphs.get(row.digest, row.id)
         verdict = self.judge(row.workflow, row.target, graph)
         if verdict == "serve":
             return row
@@ -81,7 +81,7 @@ class Versions:
 
     def heal_all(self, of: Unfinished, verdict: Verdict, until: float) -> bool:
         """Heal these runs, as it was judged, while there is time; whether any were healed or there was no time for."""
-        graph, today = self._code.graph(of.digest), self._code.today(of.workflow, of.target)
+        graph, today = self._code.graphs.get(of.digest), self._code.today(of.workflow, of.target)
         assert today is not None
         some = False
         for row in reader.all_runs(self._store, *UNFINISHED, workflow=of.workflow, digest=of.digest):
@@ -117,7 +117,7 @@ class Versions:
             row.id,
             "back to an older version" if back else "to the present version",
             row.workflow,
-            changes(graph, self._code.graph(healed.digest, row.id)),
+            changes(graph, self._code.graphs.get(healed.digest, row.id)),
         )
         return healed
 

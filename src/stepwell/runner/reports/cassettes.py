@@ -24,7 +24,7 @@ MISSING_UP_TO = 10
 def export_run(store: Store, code: Code, run_id: RunId, file: str | Path, *, missing_code_ok: bool = False) -> Path:
     """Write a cassette. A file that is there stays as it was until the new one is whole."""
     path = _checked_path(file)
-    recorded = read_recorded(store, run_id, lambda digest: code.graph(digest, run_id))
+    recorded = read_recorded(store, run_id, lambda digest: code.graphs.get(digest, run_id))
     missing = _missing_code(code, recorded)
     if missing and not missing_code_ok:
         raise _unmaskable(run_id, missing)

@@ -79,7 +79,7 @@ def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
     """Replay a stored run with the code that an engine has."""
 
     def load(digest: Digest) -> Graph:
-        return code.graph(digest, run_id)
+        return code.graphs.get(digest, run_id)
 
     started = time.perf_counter()
     recorded = read_recorded(store, run_id, load)

@@ -153,4 +153,4 @@ class CommitResult:
     contended: bool = False
     """A claim left out runs that others held: it is to be asked again soon."""
     enough: bool = False
-    """There was nothing more to say when it had landed."""
+    """There was nothing more to say when it was answered."""

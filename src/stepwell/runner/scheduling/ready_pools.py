@@ -70,7 +70,7 @@ class ReadyPools:
         self._in_flight = True
         self._meanwhile.clear()
 
-    def landed(self) -> None:
+    def answered(self) -> None:
         """None is any more: what is added now is not meanwhile."""
         self._in_flight = False
 

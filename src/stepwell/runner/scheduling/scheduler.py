@@ -9,10 +9,8 @@ follow from it. A chain costs one transaction a node, a wide graph few in all.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import chain
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 
 from ...errors import NotStored
 from ...ids import AttemptId, ClaimId, RunId, WorkerId
@@ -39,12 +37,13 @@ from ...model import (
 )
 from ..bodies.held import Held, RunFacts
 from ..bodies.log_lines import Lines
-from .backpressure import KINDS, Pressure, RunPressure
+from .backpressure import Pressure
 from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission
 from .claims import Claims
 from .counters import Counters
-from .ready_pools import POOLS, ReadyPools
+from .ready_pools import ReadyPools
 from .rejected_ops import FIRST_PAUSE, Isolation, Rejected, in_words
+from .waiting_work import WaitingWork
 
 
 class Scheduler:
@@ -75,6 +74,7 @@ class Scheduler:
         self.resting = False
         """It claims nothing because whoever drives it has not asked it to work."""
         self.counters = Counters()
+        self.waiting = WaitingWork(self.facts, self._ready, self._slots, self.pressure, self.counters)
         self.lines = Lines()
         """What bodies have said and nobody has committed yet."""
         self._submissions: deque[Submission] = deque()
@@ -199,9 +199,9 @@ class Scheduler:
         batches = [batch for batch in (self._in_flight, *self._again) if batch is not None]
         if any(batch.claims for batch in batches):
             return None
-        waiting = [held for held, _ in self._settlements]
-        flying = [held for batch in batches for held in batch.settling]
-        return (*self.held, *(held.attempt for held in (*waiting, *flying)), *self._isolation.attempts())
+        ended = [held for held, _ in self._settlements]
+        in_flight = [held for batch in batches for held in batch.settling]
+        return (*self.held, *(held.attempt for held in (*ended, *in_flight)), *self._isolation.attempts())
 
     def count(self, kind: str) -> int:
         """How many attempts with this kind of body are held."""
@@ -222,17 +222,6 @@ class Scheduler:
         """All slots for some kind of bodies are taken."""
         return bool(self._slots.full)
 
-    def surplus(self) -> dict[str, int]:
-        """By queue: how many nodes at most wait in the store because all slots for them are taken here."""
-        found: Counter[str] = Counter()
-        for pool in (pool for kind in self._slots.full for pool in POOLS[kind]):
-            for run in self._ready.by_pool[pool]:
-                facts = self.facts[run]
-                waiting = facts.active - facts.held
-                for lane in self._ready.lanes_by_pool(facts.graph.lanes).get(pool, ()) if waiting > 0 else ():
-                    found[lane.queue] += waiting
-        return dict(found)
-
     # What the scheduler decides
 
     def next_batch(self, now: int) -> CommitBatch | None:
@@ -244,8 +233,7 @@ class Scheduler:
         if batch is None and not self._nothing_to_say():
             batch = self._compose(now)
         if batch is None or not batch.ops:
-            if self._slots.full or self.pressure.active:
-                self._update_pressure(now)
+            self.waiting.update(now)
             return None
         batch.since = now
         self._in_flight = batch
@@ -266,9 +254,9 @@ class Scheduler:
 
     def committed(self, batch: CommitBatch, receipts: Sequence[Receipt], now: int) -> CommitResult:
         """The answers to a batch."""
-        assert batch is self._in_flight, "only the batch in flight can land"
+        assert batch is self._in_flight, "only the batch in flight can be answered"
         self._in_flight = None
-        self._ready.landed()
+        self._ready.answered()
         self.counters.committed(batch, now)
         result = CommitResult()
         at = 0
@@ -299,19 +287,18 @@ class Scheduler:
             facts = self.facts.get(run.run_id)
             if facts is not None:
                 facts.active = run.active
-        if self._slots.full or self.pressure.active:
-            self._update_pressure(now)
+        self.waiting.update(now)
         return result
 
     def failed(self, batch: CommitBatch, error: BaseException) -> list[Submission]:
         """The commit raised. The same batch is sent again, without what somebody waits for: all of those are told."""
-        assert batch is self._in_flight, "only the batch in flight can fall"
+        assert batch is self._in_flight, "only the batch in flight can fail"
         self._in_flight = None
-        self._ready.landed()
+        self._ready.answered()
         self.counters.commits_failed += 1
-        fallen = [batch, *self._again]
-        told = [*(submission for each in fallen for submission in each.submissions), *self._submissions]
-        rest = [each.without_submissions() for each in fallen]
+        failed = [batch, *self._again]
+        told = [*(submission for each in failed for submission in each.submissions), *self._submissions]
+        rest = [each.without_submissions() for each in failed]
         self._again = deque(each for each in rest if each.ops)
         self._submissions.clear()
         for submission in told:
@@ -323,9 +310,9 @@ class Scheduler:
 
         The batch is sent again in halves. What is alone is refused: returned are those who wait for it, and what to tell.
         """
-        assert batch is self._in_flight, "only the batch in flight can fall"
+        assert batch is self._in_flight, "only the batch in flight can fail"
         self._in_flight = None
-        self._ready.landed()
+        self._ready.answered()
         self.counters.commits_failed += 1
         halves = batch.halves()
         if halves is not None:
@@ -447,36 +434,10 @@ class Scheduler:
             return
         self._ready.add(self.facts[run])
 
-    # Back-pressure
-
     def close(self, now: int) -> None:
-        """From now on nothing more is claimed, so nothing waits for room here."""
+        """From now on nothing more is claimed."""
         self.closing = True
-        self._update_pressure(now)
-
-    def _update_pressure(self, now: int) -> None:
-        """Notice where work waits in the store for want of room, and where it does no more."""
-        for kind, held in self._slots.counts.items():
-            slots = self._slots.most[kind]
-            if held >= slots or kind in self.pressure.active:
-                self.counters.most_held[kind] = max(self.counters.most_held[kind], held)
-                self.pressure.update(kind, held, slots, partial(self._waiting, kind), now)
-
-    def blocked_runs(self) -> dict[RunId, RunPressure]:
-        """What back-pressure has cost the runs that it works on, or did until lately."""
-        ready = (
-            (kind, run) for kind in KINDS for run in {run for pool in POOLS[kind] for run in self._ready.by_pool[pool]}
-        )
-        return self.pressure.of_runs(ready) if self.pressure.ever else {}
-
-    def _waiting(self, kind: str) -> Iterator[tuple[RunId, int]]:
-        """Of each run that may have READY nodes for this kind: how many of its nodes may wait in the store, at most."""
-        if self.closing:
-            return
-        careful, others = (self._ready.by_pool[pool] for pool in POOLS[kind])
-        for run in chain(careful, (run for run in others if run not in careful)):
-            facts = self.facts[run]
-            yield run, max(0, facts.active - facts.held)
+        self.waiting.close(now)
 
     def _answer(self, submission: Submission, receipts: list[Receipt], result: CommitResult) -> None:
         submission.receipts = receipts

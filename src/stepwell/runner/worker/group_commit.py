@@ -191,7 +191,7 @@ class GroupCommit:
             self.pump()
 
     def _next_batch(self) -> CommitBatch | None:
-        """What this thread has to commit, which then leads until that has landed."""
+        """What this thread has to commit, which then leads until that is answered."""
         while self._leading.acquire(blocking=False):
             batch = None
             try:

@@ -1,8 +1,7 @@
 """The local runner: carries out, in this process, what the scheduler decides.
 
-Threads and clocks are at this edge and nowhere else in the runner: `def` bodies run in threads (`threads.py`), `async def`
-bodies on one loop (`loop.py`), `isolation="process"` bodies in processes of their own (`process.py`). What they end with is
-committed in groups (`committing.py`).
+Threads and clocks are at this edge and nowhere else in the runner: bodies run in `bodies.py`, what they end with is committed
+in groups (`group_commit.py`), the lease is held in `lease.py`, and what is due without being asked for in `housekeeper.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...clock import SECOND
@@ -18,20 +17,15 @@ from ...errors import StoreError, StoreReplaced
 from ...graph import Graph
 from ...ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ...kernel import settling
-from ...model import Dismiss, GateState, Lane, Op, RunNews, RunRow, Settle
-from ...model.outputs import Completion
-from ...store import Store, reader
-from ..bodies.attempt import Attempt, settle
+from ...model import Dismiss, GateState, Lane, RunNews, RunRow
+from ...store import Store
+from ..bodies.attempt import settle
 from ..bodies.capture import start_capture, stop_capture
 from ..bodies.held import Held, RunFacts
-from ..bodies.host import Services
-from ..bodies.loop import LoopBodies
-from ..bodies.recording import TRY_AGAIN_SECONDS, Ledger
-from ..bodies.threads import BodyThreads
-from ..bodies.transaction import TransactionAttempt
 from ..scheduling.backpressure import BackpressureEvent
 from ..scheduling.batches import CommitResult, Limits
 from ..scheduling.scheduler import Scheduler
+from .bodies import WorkerBodies
 from .debounce import Debounce
 from .driving import Driving
 from .group_commit import GroupCommit, now
@@ -39,11 +33,9 @@ from .housekeeper import Housekeeper
 from .lease import Lease
 from .metrics import EngineMetrics, snapshot
 from .others import Others
-from .time_limits import Timekeeper
 from .timetable import Due, Timetable
 
 if TYPE_CHECKING:
-    from ..bodies.process import ProcessBodies
     from .follower import Follower
 
 log = logging.getLogger("stepwell")
@@ -91,28 +83,36 @@ class LocalRunner:
         self.scheduler.lines.wake = self._store_soon.wake
         self._suspects_at = -SUSPECTS_EVERY
         self._again_soon = Debounce(self._look_again, "stepwell-claims", CONTENDED_SECONDS)
-        self._bodies = BodyThreads(limits.threads, self, lambda: self.scheduler.count("thread"))
-        self._time = Timekeeper(self.scheduler, self._lock, self.timetable, self._commits, self._bodies)
+        self._house = Housekeeper(
+            store, worker, queues, self.timetable, self._lock, self, follower=follower, waited=waited, graphs=graphs
+        )
+        self.wake, self.wake_gates = self._house.wake, self._house.gates.wake
+        self._others = Others(store, self.scheduler, self._lock) if store.needs_hints else None
         self._replaced = threading.Event()
+        self._bodies = WorkerBodies(
+            store,
+            self.scheduler,
+            self._lock,
+            self._commits,
+            self.timetable,
+            settled_apart=self._settled_apart,
+            pause=self._house.pause,
+            gave_up=self._replaced,
+            guarded=guarded,
+        )
+        self.put_back, self.loop_bodies = self._bodies.threads.put_back, self._bodies.loop
         self._driving = Driving(
             self.scheduler,
             self._lock,
             self._quiet,
-            self._bodies,
+            self._bodies.threads,
             pump=self.pump,
             tell_others=lambda: None if self._others is None else self._others.tell_again(),
             gave_up=self._replaced.is_set,
         )
         self.rest, self.work_off = self._driving.rest, self._driving.work_off
         self.wait_until_idle = self._driving.wait_until_idle
-        self._loop = LoopBodies(self._begins_elsewhere, self._settled_elsewhere, self._loop_is_gone)
-        self._processes: ProcessBodies | None = None
-        self._processes_lock = threading.Lock()
         self._closed = False
-        self._guarded = guarded
-        ledger = Ledger(store, self._commits.submit_from_a_body)
-        self._services = Services(self._read_outputs, self.scheduler.lines, ledger, store.transactions)
-        self._in_transactions: dict[AttemptId, Held] = {}
         self._lease = Lease(
             store,
             worker,
@@ -125,11 +125,6 @@ class LocalRunner:
             lacks=lacks,
             queues=queues,
         )
-        self._others = Others(store, self.scheduler, self._lock) if store.needs_hints else None
-        self._house = Housekeeper(
-            store, worker, queues, self.timetable, self._lock, self, follower=follower, waited=waited, graphs=graphs
-        )
-        self.wake, self.wake_gates = self._house.wake, self._house.gates.wake
 
     # What the engine asks of it
 
@@ -137,10 +132,6 @@ class LocalRunner:
         self._lease.start()
         self._house.start()
         start_capture()
-
-    @property
-    def loop_bodies(self) -> LoopBodies:
-        return self._loop
 
     def announce(self) -> None:
         """Tell others which versions of which workflows are here."""
@@ -209,7 +200,7 @@ class LocalRunner:
     @property
     def runaways(self) -> int:
         """Threads whose body did not end in time and still goes on."""
-        return self._bodies.lost
+        return self._bodies.threads.lost
 
     @property
     def stopped(self) -> bool:
@@ -234,7 +225,7 @@ class LocalRunner:
 
     def settling(self) -> Iterable[Held]:
         """What the commit on its way settles. Asked by the thread that commits it."""
-        return (*self.scheduler.settling, *self._in_transactions.copy().values())
+        return (*self.scheduler.settling, *self._bodies.in_transactions.copy().values())
 
     @property
     def busy(self) -> bool:
@@ -249,7 +240,7 @@ class LocalRunner:
 
     @property
     def bodies_wait(self) -> bool:
-        return self._bodies.waiting
+        return self._bodies.threads.waiting
 
     def find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
         facts = self._find_facts(run_id, row)
@@ -257,14 +248,12 @@ class LocalRunner:
             self._others.took(run_id)
         return facts
 
-    def put_back(self, held: Held) -> None:
-        self._bodies.put_back(held)
-
     def committed(self, result: CommitResult) -> None:
         # Before anybody else leads or closes: they begin in the order of claims, and what is not to begin is found.
-        self._bodies.add([held for held in result.begin if held.spec.body == "thread"])
-        for held, _, _ in result.settled:
-            self._time.forget(held)
+        self._bodies.add(result)
+        self._notice_quiet()
+
+    def _notice_quiet(self) -> None:
         if self._closed or self.scheduler.idle:
             self._quiet.notify_all()
 
@@ -293,7 +282,7 @@ class LocalRunner:
                 self._telling.release()
 
     def act_on(self, result: CommitResult, *, keep: bool) -> Held | None:
-        kept = self._begin(result.begin, keep=keep) if result.begin else None
+        kept = self._bodies.begin(result.begin, keep=keep) if result.begin else None
         if result.settled:
             self._after_settling(result)
         if result.lease_lost:
@@ -303,6 +292,13 @@ class LocalRunner:
         if self._others is not None:
             self._others.tell(result)
         return kept
+
+    def _settled_apart(self, result: CommitResult) -> None:
+        with self._lock:
+            self._notice_quiet()
+        self.act_on(result, keep=False)
+        if not result.settled:
+            self.handle_news(result.news.values())
 
     def _after_settling(self, result: CommitResult) -> None:
         news = result.news.values()
@@ -327,80 +323,7 @@ class LocalRunner:
             self._follower().finish_gate(gate)
         self._on_news(news)
 
-    # Bodies
-
-    def _begin(self, begin: list[Held], *, keep: bool) -> Held | None:
-        threads = len([held for held in begin if held.spec.body == "thread"])
-        if threads != len(begin):
-            on_loop = [self.attempt(held) for held in begin if held.spec.body == "loop"]
-            if on_loop:
-                self._loop.begin(on_loop)
-            for held in begin:
-                if held.spec.body == "process":
-                    self._put_into_process(self.attempt(held))
-        return self._bodies.begin(threads, keep=keep)
-
-    def attempt(self, held: Held) -> Attempt:
-        if held.spec.transaction:
-            self._in_transactions[held.attempt] = held
-            return TransactionAttempt(
-                held,
-                self._services,
-                self._read_frozen_at,
-                self._with_lines,
-                pause=self._house.pause,
-                guarded=self._guarded,
-            )
-        return Attempt(held, self._services, self._read_frozen_at, pause=self._house.pause, guarded=self._guarded)
-
-    def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
-        self._loop.go_on(attempt, coroutine)
-
-    def begins(self, attempt: Attempt) -> bool:
-        """Whoever has taken a body out of those that are ready has it alone, so most need no lock."""
-        held = attempt.held
-        if held.spec.timeout is not None or held.unwanted():
-            return self._begins(attempt)
-        held.begun = True
-        return True
-
-    def _with_lines(self, held: Held, settlement: Settle) -> list[Op]:
-        with self._lock:
-            return self.scheduler.with_lines(held, settlement)
-
-    def ended(self, held: Held, settlement: Settle) -> bool:
-        if held.spec.transaction:
-            self._in_transactions.pop(held.attempt, None)
-            if held.answer is not None:
-                return self._committed_apart(held, settlement)
-        if held.spec.timeout is None:
-            self._commits.ended(held, settlement)
-            if held.spec.on_lost == "interrupt":
-                self._commits.ask()
-            return False
-        with self._lock:
-            if not held.over:
-                self.scheduler.finished(held, settlement, now())
-                self._commits.ask()
-                return False
-            return self._time.came_back(held)
-
-    def _committed_apart(self, held: Held, settlement: Settle) -> bool:
-        with self._lock:
-            result = self.scheduler.settled_apart(held, settlement, now())
-            self.committed(result)
-            self._commits.ask()
-            replaced = self._time.came_back(held)
-        self.act_on(result, keep=False)
-        if not result.settled:
-            self.handle_news(result.news.values())
-        return replaced
-
-    def went_on(self, held: Held) -> bool:
-        if held.spec.timeout is None:
-            return False
-        with self._lock:
-            return self._time.came_back(held)
+    # Housekeeping
 
     def _look_again(self) -> None:
         with self._lock:
@@ -411,78 +334,6 @@ class LocalRunner:
         with self._lock:
             self.scheduler.lines.mark_due()
         self.pump()
-
-    def _begins(self, attempt: Attempt) -> bool:
-        """Whether this body may begin now. Under the lock: what closing gives back must not begin any more."""
-        held = attempt.held
-        with self._lock:
-            if held.unwanted():
-                if not held.over:
-                    self.scheduler.finished(held, settle(held, settling.CANCELLED), now())
-                    self._commits.ask()
-                return False
-            held.begun = True
-            if held.spec.timeout is not None:
-                self._time.begins(attempt, held.spec.timeout)
-            return True
-
-    def _begins_elsewhere(self, attempt: Attempt) -> bool:
-        begins = self._begins(attempt)
-        if not begins:
-            self._commits.wake()
-        return begins
-
-    def _settled_elsewhere(self, held: Held, settlement: Settle) -> None:
-        """A body on the loop or in a process has ended: let a thread of ours commit it."""
-        self._commits.ended(held, settlement)
-        self._commits.wake()
-
-    def _loop_is_gone(self, left: Sequence[Held]) -> None:
-        """The application has closed its loop: async bodies are left to others, those that had begun too."""
-        with self._lock:
-            self.scheduler.withdraw("loop")
-            for held in left:
-                if not held.over:
-                    verdict = settling.lost(held.spec) if held.begun else settling.RELEASED
-                    self.scheduler.finished(held, settle(held, verdict), now())
-            self._commits.ask()
-        self._commits.wake()
-        if not self._closed:
-            log.warning(
-                "the event loop that async bodies ran on was closed before the engine; %d of them are given back, and this "
-                "engine runs no others",
-                len(left),
-            )
-
-    def _put_into_process(self, attempt: Attempt) -> None:
-        """Several threads may come with the first such body at once, or with one that closing has given back."""
-        with self._processes_lock:
-            if self._closed:
-                return
-            if self._processes is None:
-                from ..bodies.process import ProcessBodies
-
-                places = self.scheduler.limits.processes
-                self._processes = ProcessBodies(places, self._begins_elsewhere, self._settled_elsewhere)
-            self._processes.put(attempt)
-
-    def _read_frozen_at(self, run_id: RunId) -> float | None:
-        try:
-            row = reader.get_run(self._store, run_id)
-        except StoreError:  # whoever reads the message can do without
-            return None
-        return None if row is None else row.created_at / SECOND
-
-    def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
-        """A store that is away for a while is no fault of the body that asks: it is asked again until it answers."""
-        while True:
-            try:
-                return reader.get_completions(self._store, run_id, indexes)
-            except StoreError:
-                if self.scheduler.closing or self._replaced.wait(TRY_AGAIN_SECONDS):
-                    raise
-
-    # Housekeeping
 
     def now(self) -> int:
         return now()
@@ -499,8 +350,7 @@ class LocalRunner:
             return self.scheduler.holding()
 
     def end_overdue(self, due: Due) -> None:
-        self._time.end(due.overdue)
-        self._loop.look()
+        self._bodies.end_overdue(due.overdue)
 
     # The end
 
@@ -515,16 +365,11 @@ class LocalRunner:
         with self._lock:
             self._closed = True
             self._commits.close()
+        self._bodies.close()
         self._house.close()
-        self._time.close()
         self._store_soon.close()
         self._again_soon.close()
         self._lease.close()
-        self._bodies.close()
-        self._loop.close()
-        with self._processes_lock:
-            if self._processes is not None:
-                self._processes.close()
         self._house.end()
         self._commits.finish()
         stop_capture()
@@ -544,10 +389,7 @@ class LocalRunner:
 
     def _give_back_unbegun(self) -> None:
         with self._lock:
-            found = [held for held in self.scheduler.held.values() if held.spec.body != "thread" and not held.begun]
-            while (held := self._bodies.take()) is not None:
-                found.append(held)
-            for held in found:
+            for held in self._bodies.not_begun():
                 if not held.over:
                     self.scheduler.finished(held, settle(held, settling.RELEASED), now())
         self.pump()

@@ -109,5 +109,5 @@ def snapshot(scheduler: Scheduler, lease: Lease, now: int) -> EngineMetrics:
         each(lambda kind: pressure.spent(kind, now) / SECOND),
         lease.renewals,
         lease.losses,
-        scheduler.blocked_runs(),
+        scheduler.waiting.blocked_runs(),
     )

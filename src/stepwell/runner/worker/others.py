@@ -58,7 +58,7 @@ class Others:
         if now - self._told_at < self._pause:
             return {}
         with self._lock:
-            surplus = self._scheduler.surplus()
+            surplus = self._scheduler.waiting.surplus()
         self._pause = min(2 * self._pause, TELL_LATER) if surplus else TELL_FIRST
         if surplus:
             self._told_at = now

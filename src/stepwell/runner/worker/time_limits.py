@@ -32,10 +32,10 @@ class Timekeeper:
         commits: GroupCommit,
         bodies: BodyThreads,
     ) -> None:
-        self._desk = scheduler
+        self._scheduler = scheduler
         self._lock = lock
         """That of the scheduler."""
-        self._chores = timetable
+        self._timetable = timetable
         self._commits = commits
         self._bodies = bodies
         self._attempts: dict[Held, Attempt] = {}
@@ -49,7 +49,7 @@ class Timekeeper:
         """Its body has so long from now on. The lock is held."""
         self._attempts[attempt.held] = attempt
         until = now() + microseconds(seconds)
-        self._chores.time_limit(attempt.held, until)
+        self._timetable.time_limit(attempt.held, until)
         if until < self._looks_at:
             self._looks_at = until
             self._changed.set()
@@ -65,7 +65,7 @@ class Timekeeper:
         """Its thread is free again: whether it was taken for lost. The lock is held."""
         if held.runaway:
             self._bodies.find_again()
-            self._desk.stalled = self._bodies.lost >= MAX_RUNAWAYS
+            self._scheduler.stalled = self._bodies.lost >= MAX_RUNAWAYS
         return held.runaway
 
     def end(self, items: list[Held]) -> None:
@@ -85,7 +85,7 @@ class Timekeeper:
             attempt = self._attempts.get(held)
             if held.over or attempt is None:
                 return
-            self._desk.finished(held, attempt.timed_out(), now())
+            self._scheduler.finished(held, attempt.timed_out(), now())
             if held.spec.body == "thread" and held.interrupt is None:
                 self._lose(held)
         held.make_stop()
@@ -97,7 +97,7 @@ class Timekeeper:
     def _lose(self, held: Held) -> None:
         held.runaway = True
         self._bodies.lose()
-        self._desk.stalled = self._bodies.lost >= MAX_RUNAWAYS
+        self._scheduler.stalled = self._bodies.lost >= MAX_RUNAWAYS
         log.warning(
             "node %r of run %s did not end within %g s; a thread cannot be killed, so its body goes on without "
             'being recorded (isolation="process" would end it)',
@@ -116,10 +116,10 @@ class Timekeeper:
 
     def _look(self) -> None:
         with self._lock:
-            at = self._chores.next_limit()
+            at = self._timetable.next_limit()
             self._looks_at = math.inf if at is None else at
         self._changed.wait(None if at is None else min(LONGEST_WAIT, max(0, at - now()) / SECOND))
         self._changed.clear()
         with self._lock:
-            overdue = self._chores.overdue(now())
+            overdue = self._timetable.overdue(now())
         self.end(overdue)

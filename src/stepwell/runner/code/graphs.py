@@ -1,0 +1,38 @@
+"""Graphs by digest: read from the store when they are first needed, the latest kept."""
+
+from __future__ import annotations
+
+from ...errors import StoreCorrupt
+from ...graph import Graph
+from ...ids import Digest, RunId
+from ...model import RunRow
+from ...store import Store, reader
+from ..recent import Recent
+
+
+class Graphs:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: Recent[str, Graph] = Recent(128)
+
+    def add(self, graph: Graph) -> None:
+        """This one is stored."""
+        self._kept[graph.digest] = graph
+
+    def known(self, digest: Digest) -> Graph | None:
+        """The graph, if it need not be read."""
+        return self._kept.get(digest)
+
+    def get(self, digest: Digest, run_id: RunId | None = None) -> Graph:
+        """`run_id`: the run that has it, for the error when it is gone."""
+        found = self._kept.get(digest)
+        if found is None:
+            document = reader.get_graph(self._store, digest)
+            if document is None:
+                of_run = f" of run {run_id}" if run_id else ""
+                raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
+            found = self._kept[digest] = Graph.load(document)
+        return found
+
+    def of(self, row: RunRow) -> Graph:
+        return self.get(row.digest, row.id)
