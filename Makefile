@@ -88,6 +88,11 @@ year: ## Fire triggers through a simulated year: nearly 900,000 times, each once
 	@scripts/setup dev
 	$(BIN)/python -m tests.triggers.long_year
 
+.PHONY: requests
+requests: ## Send 100,000 requests of every kind to one server; its memory must not grow (five minutes; REQUESTS=20000)
+	@scripts/setup dev
+	$(BIN)/python -m tests.server.long_memory
+
 clean: ## Remove the environment, caches, build output and local runs
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .mutation .stepwell build dist bench/out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from . import reducers as reducers
+    from . import testing as testing
     from . import types as types
     from .client import Client
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
@@ -131,6 +133,8 @@ _HOMES = {
     "runner": ("AsyncEngine", "AsyncRun", "Context", "Engine", "NodeView", "Run"),
     "triggers": ("Trigger", "TriggerError"),
 }
+_ROOMS = ("reducers", "testing", "types")
+"""What is used by its own name: `stepwell.types.register(...)`, `stepwell.testing.speedrun(...)`."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -213,8 +217,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "types":  # a room of its own: `stepwell.types.register(...)`
-        return import_module(".types", __name__)
+    if name in _ROOMS:
+        return import_module(f".{name}", __name__)
     home = _HOME.get(name) or _error_home(name)
     if home is None:
         raise AttributeError(f"module 'stepwell' has no attribute {name!r}")
@@ -230,4 +234,4 @@ def _error_home(name: str) -> str | None:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "types"])
+    return sorted([*__all__, *_ROOMS])

@@ -181,6 +181,14 @@ def test_a_dry_run_says_what_would_change_and_changes_nothing(shop: Shop) -> Non
     assert entries(shop, "c") == before
 
 
+def test_a_fork_says_what_it_would_run(shop: Shop) -> None:
+    shop("run", "shop:Order", "--input", "order_id=7", "--run-id", "f")
+    told = shop("fork", "f", "--at", "ship", "--dry-run").out
+    assert "a fork of run f would run 1 node and share the others; nothing has been done" in told
+    assert [node["id"] for node in shop("fork", "f", "--at", "ship", "--dry-run", "--json").json["nodes"]] == ["ship"]
+    shop("fork", "f", "--at", "nowhere", "--dry-run", code=2)
+
+
 def test_json_is_for_dry_runs(shop: Shop) -> None:
     for words in (("retry", "r"), ("reattempt", "r", "n"), ("cancel", "r"), ("pause", "r"), ("resume", "r")):
         assert "--json goes with --dry-run" in shop(*words, "--json", code=2).err

@@ -45,6 +45,18 @@ def test_a_retry(open_sqlite: OpenEngine) -> None:
     assert rewritten(run, since) == set(expected)
 
 
+@pytest.mark.parametrize("at", [None, "left", "top", "aside", 1, 6])
+def test_a_fork(open_sqlite: OpenEngine, at: str | int | None) -> None:
+    play = Play(broken="left")
+    engine = open_sqlite()
+    run = engine.run(play.workflow("finish", **PAIR), check=False)
+    before = run.row, run.nodes(), run.forks()
+    expected = [each.id for each in run.fork(at, dry_run=True)]
+    assert (run.row, run.nodes(), run.forks()) == before
+    fork = open_sqlite(runner=None).get(run.id).fork(at)
+    assert expected == [node.id for node in fork.nodes() if node.status in ("PENDING", "READY")]
+
+
 def test_a_reattempt(open_sqlite: OpenEngine) -> None:
     play = Play(broken="left right")
     run = open_sqlite().run(play.workflow("finish", **PAIR), check=False)

@@ -97,6 +97,10 @@ def test_everything_that_can_be_caught_can_be_imported() -> None:
 def test_every_public_name_is_there() -> None:
     assert set(stepwell.__all__) <= set(dir(stepwell))
     assert all(hasattr(stepwell, name) for name in stepwell.__all__)
+    assert {"reducers", "testing", "types"} <= set(dir(stepwell))
+    assert callable(stepwell.testing.speedrun)
+    assert callable(stepwell.types.register)
+    assert stepwell.reducers.add(1, 2) == 3
     with pytest.raises(AttributeError, match="no attribute 'Enginee'"):
         stepwell.Enginee  # noqa: B018
 

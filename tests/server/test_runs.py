@@ -219,6 +219,55 @@ def test_what_can_be_asked_of_a_run_can_say_first_what_it_would_do(api: httpx.Cl
     assert api.delete(f"{RUNS}/{run}").status_code in (204, 409)  # its fork may keep it
 
 
+def test_everything_that_can_be_asked_of_one_can_be_asked_of_many(api: httpx.Client) -> None:
+    runs = [start(api, number, tags={"batch": "many"})["id"] for number in range(3)]
+    for run in runs:
+        ended(api, run)
+
+    def ask(verb: str, **more: Any) -> dict[str, Any]:
+        answer = api.post(f"/api/v1/bulk/{verb}", json={"filter": {"tag": ["batch=many"]}, **more})
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    dry = ask("fork", at="y", dry_run=True)
+    assert [each["detail"] for each in dry["runs"]] == ["1 nodes would change"] * 3
+    first = ask("fork", at="y", input={"a": 5}, key="again", limit=2)
+    rest = ask("fork", at="y", input={"a": 5}, key="again", limit=2, cursor=first["next"])
+    assert (first["more"], rest["more"], rest["next"]) == (True, False, None)
+    made = [each["fork"] for each in (*first["runs"], *rest["runs"])]
+    assert made == [f"{run}-again" for run in reversed(runs)]
+    for fork in made:
+        assert ended(api, fork)["origin"]["run"] == fork.removesuffix("-again")
+    again = ask("fork", at="y", input={"a": 5}, key="again", limit=6)  # the same forks, and one of each of them
+    assert [each["fork"] for each in again["runs"] if each["run"] in runs] == made
+    for fork in again["runs"]:
+        ended(api, fork["fork"])
+    refused = ask("reattempt", node="x", limit=2)
+    assert {each["done"] for each in refused["runs"]} == {False}  # what is below it has completed
+    assert ask("reattempt", node="x", cascade=True, limit=2)["done"] == 2
+    for each in refused["runs"]:
+        assert ended(api, each["run"])["seq"] > 0
+    assert ask("reattempt", node="nowhere", limit=1)["runs"][0]["done"] is False
+    for verb, more in (("reattempt", {}), ("cancel", {"node": "x"})):
+        assert api.post(f"/api/v1/bulk/{verb}", json=more).status_code == 422
+
+
+def test_a_fork_can_say_what_it_would_run(api: httpx.Client) -> None:
+    run = start(api)["id"]
+    ended(api, run)
+    answer = api.post(f"{RUNS}/{run}/fork", json={"at": "y", "dry_run": True})
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "run": run,
+        "status": "COMPLETED",
+        "dry_run": True,
+        "nodes": [{"id": "y", "name": "y", "status": "COMPLETED", "becomes": "PENDING"}],
+    }
+    assert api.get(f"{RUNS}/{run}").json()["forks"] == []
+    assert api.post(f"{RUNS}/{run}/fork", json={"at": "nowhere", "dry_run": True}).status_code == 404
+
+
 def test_the_server_says_how_it_is(api: httpx.Client, server: Serving) -> None:
     assert api.get("/healthz").json() == {"status": "ok"}
     assert api.get("/readyz").json() == {"status": "ready"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -135,3 +136,17 @@ def test_a_state_keeps_what_a_newer_stepwell_wrote() -> None:
     assert State.decoded(state.encoded()) == state
     newer = state.but(extra={"colour": "blue"})
     assert State.decoded(newer.encoded()) == newer
+
+
+def test_times_and_durations_may_be_those_of_python() -> None:
+    every = timedelta(hours=1, minutes=30)
+    made = Trigger(
+        "t", Greeting, every=every, start=datetime(2026, 3, 1, 6, tzinfo=UTC), grace_seconds=timedelta(seconds=90)
+    )
+    told = Trigger("t", Greeting, every="1h30m", start="2026-03-01T06:00:00Z", grace_seconds=90)
+    assert made.canonical == told.canonical
+    stripe = {"scheme": "stripe", "secret": "secret:HOOK"}
+    hook = Trigger("t", Greeting, webhook={**stripe, "window_seconds": timedelta(minutes=1)})
+    assert hook.canonical == Trigger("t", Greeting, webhook={**stripe, "window_seconds": 60}).canonical
+    with pytest.raises(TriggerError, match="a duration from 1 second"):
+        Trigger("t", Greeting, every=timedelta(0))

@@ -278,6 +278,8 @@ def fork(
     ] = None,
     run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="An id of your choice.")] = None,
     no_wait: options.NoWait = False,
+    dry_run: options.DryRun = False,
+    as_json: options.DryRunAsJson = False,
     jobs: options.Jobs = None,
 ) -> None:
     """Start a new run that begins with what another has done, and goes on with other input or code."""

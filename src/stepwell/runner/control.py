@@ -17,7 +17,7 @@ from ..model.origin import Origin, origin_of
 from ..store import Store, reader
 from .checking import check_step, checked_changes, checked_seconds
 from .code.code import Code
-from .procedures.forking import fork_arguments
+from .procedures.forking import fork_arguments, preview_fork
 from .procedures.gates import ask, ask_to_reattempt, preview
 from .procedures.procedure import carry_out
 from .requests import Requests
@@ -144,13 +144,37 @@ class Controls:
         self._engine.requests.change_graph(row, new, "import")
         return self
 
+    @overload
     def fork(
-        self: Self, at: int | str | None = None, *, input: Mapping[str, Any] | None = None, run_id: str | None = None
-    ) -> Self:
+        self: Self,
+        at: int | str | None = ...,
+        *,
+        input: Mapping[str, Any] | None = ...,
+        run_id: str | None = ...,
+        dry_run: Literal[False] = ...,
+    ) -> Self: ...
+    @overload
+    def fork(
+        self,
+        at: int | str | None = ...,
+        *,
+        input: Mapping[str, Any] | None = ...,
+        run_id: str | None = ...,
+        dry_run: Literal[True],
+    ) -> list[Touched]: ...
+    def fork(
+        self: Self,
+        at: int | str | None = None,
+        *,
+        input: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        dry_run: bool = False,
+    ) -> Self | list[Touched]:
         """A new run that begins with what this one had done: now, at a `seq` or a checkpoint that a body gave this label, or
         before a node and all that is below it. What is both a label and a node is taken for the label.
 
         What is shared is not done again; `input` changes the input for the rest, which runs with the code as it is now.
+        `dry_run=True` only lists that rest.
 
             again = run.fork("charge", input={"express": True})
         """
@@ -168,6 +192,11 @@ class Controls:
                 before = self.index_of(at)
             else:
                 seq = step
+        if dry_run:
+            graph, runs = carry_out(self._engine.store, preview_fork(row, seq, before))
+            nodes = {node.index: node.status for node in reader.all_nodes(self._engine.store, self.id)}
+            specs = [(index, graph.in_order[index]) for index in sorted(runs, key=graph.ranks.__getitem__)]
+            return [Touched(spec.id, spec.name, nodes[index], NodeStatus.PENDING) for index, spec in specs]
         made = self._engine.requests.fork(row, fork_arguments(row, seq, before), changes, run_id)
         return type(self)(self._engine, made)  # type: ignore[call-arg]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..clock import Duration
 from ..commands import DEFAULT_STORE
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("stepwell")
 
 RUNS_PER_COMMIT = 500
+EventName: TypeAlias = Literal["run", "node", "backpressure", "metrics"]
 
 _OFFERED = (
     "adopt", "close", "compare", "get", "metrics", "on", "run", "runs", "save", "serve", "start", "start_many", "triggers",
@@ -375,7 +376,7 @@ class Engine(Triggered, Working):
 
     def on(
         self,
-        event: Literal["run", "node", "backpressure", "metrics"],
+        event: EventName,
         callback: Callable[[Any], None],
         *,
         every: Duration | None = None,

@@ -182,6 +182,7 @@ class SteeredOne(BaseModel):
     status: RunStatus | None = None
     done: bool
     detail: str | None = None
+    fork: str | None = Field(default=None, description="Of fork: the run that was made.")
 
 
 class SteeredMany(BaseModel):
@@ -191,7 +192,8 @@ class SteeredMany(BaseModel):
     done: int
     refused: int
     runs: list[SteeredOne]
-    more: bool = Field(description="More runs match than the limit allows: ask again.")
+    more: bool = Field(description="More runs match than the limit allows.")
+    next: str | None = Field(default=None, description="Pass it as `cursor` to ask the same of the runs after these.")
 
 
 class WorkflowModel(BaseModel):

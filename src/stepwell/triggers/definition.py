@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ..clock import SECOND
+from ..clock import SECOND, Duration
 from ..codec import decode, encode, encode_checked, json_path, sha256
 from ..errors import DefinitionError, NotJson
 from ..secrets import SecretRef
@@ -104,20 +105,21 @@ class Trigger:
         *,
         cron: str | None = None,
         timezone: str | None = None,
-        every: str | float | None = None,
-        start: str | None = None,
+        every: str | Duration | None = None,
+        start: str | datetime | None = None,
         webhook: Mapping[str, Any] | None = None,
         run_finished: Mapping[str, Any] | type | str | None = None,
         state: Mapping[str, Any] | None = None,
         input: Any = None,
         catch_up: CatchUp | None = None,
         overlap: Overlap | None = None,
-        grace_seconds: float | None = None,
+        grace_seconds: Duration | None = None,
         priority: int | None = None,
         tags: Mapping[str, str] | None = None,
         description: str | None = None,
     ) -> None:
         given = {key: value for key, value in locals().items() if key not in ("self", "workflow") and value is not None}
+        given |= {key: _as_data(given[key]) for key in ("every", "start", "grace_seconds", "webhook") if key in given}
         if run_finished is not None:
             after = dict(run_finished) if isinstance(run_finished, Mapping) else {"workflow": run_finished}
             named = after.get("workflow")
@@ -214,3 +216,17 @@ class Trigger:
 
     def __repr__(self) -> str:
         return f"<Trigger {self.name!r} of {self.workflow!r}, {self.kind}>"
+
+
+def _as_data(value: Any) -> Any:
+    """What Python has a type for and a document writes as text or seconds."""
+    match value:
+        case timedelta():
+            seconds = value.total_seconds()
+            return int(seconds) if seconds.is_integer() else seconds
+        case datetime():
+            return value.isoformat()
+        case Mapping():
+            return {key: _as_data(each) for key, each in value.items()}
+        case _:
+            return value

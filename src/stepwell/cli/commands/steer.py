@@ -18,7 +18,7 @@ from ...store import reader
 from ...store.living import living
 from ..connect import Connection
 from ..exits import ExitCode, complain
-from ..find import find_node, find_run
+from ..find import find_node, find_run, find_step
 from ..show.advice import advise, advised, next_steps
 from ..show.words import count, plain
 from ..streams import json_text, say
@@ -35,6 +35,7 @@ _BECOMES = {
     "cancel": RunStatus.CANCELLED,
     "pause": RunStatus.PAUSED,
     "resume": RunStatus.RUNNING,
+    "fork": RunStatus.PENDING,
 }
 
 
@@ -142,6 +143,11 @@ def _preview(run: Run, verb: str, node: str | None, given: Mapping[str, Any]) ->
             return run.reattempt(node or "", cascade=given["cascade"], dry_run=True)
         case "cancel":
             return run.cancel(grace_seconds=given["grace"], dry_run=True)
+        case "fork":
+            where = find_step(run, given["at"])
+            if isinstance(where, str) and run.step_of(where) is None:
+                find_node(run, where)
+            return run.fork(where, dry_run=True)
         case _:
             touched: list[Touched] = getattr(run, verb)(dry_run=True)
             return touched
@@ -160,6 +166,8 @@ def _print_touched(touched: Sequence[Touched]) -> None:
 
 
 def _summary(row: RunRow, verb: str, touched: int, running: int) -> str:
+    if verb == "fork":
+        return f"a fork of run {row.id} would run {count(touched, 'node')} and share the others; nothing has been done"
     nodes = f"{count(touched, 'node')} would change" if touched else "no node would change"
     end = f", {running:,} at work may end" if verb == "pause" and running else ""
     return f"run {row.id} is {row.status} and would be {_BECOMES[verb]}: {nodes}{end}; nothing has been done"

@@ -45,11 +45,19 @@ class reading(Generic[T]):
 
     def __init__(self, read: Callable[[Any], T], doc: str | None = None) -> None:
         self._read = read
+        self._name = ""
         self.__doc__ = doc
+
+    def __set_name__(self, kind: type, name: str) -> None:
+        self._name = f"{kind.__name__}.{name}"
 
     @overload
     def __get__(self, owner: None, kind: type) -> reading[T]: ...
     @overload
     def __get__(self, owner: HasDoors[Any], kind: type) -> Awaited[T]: ...
     def __get__(self, owner: HasDoors[Any] | None, kind: type) -> reading[T] | Awaited[T]:
-        return self if owner is None else owner._pool.call(self._read, owner.sync)
+        if owner is None:
+            return self
+        awaited = owner._pool.call(self._read, owner.sync)
+        setattr(awaited, "__qualname__", self._name)  # noqa: B010  # Python names it when nobody has awaited it
+        return awaited

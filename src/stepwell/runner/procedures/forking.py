@@ -59,6 +59,23 @@ def share_all(gate: ops.Gate, run: RunRow) -> Procedure[Plan | None]:
     return Plan([*_others(nodes, graph, folded, left)], ops.Finish(RunStatus.PENDING, open_gate=True))
 
 
+def preview_fork(origin: RunRow, seq: int, before: int | None) -> Procedure[tuple[Graph, list[int]]]:
+    """Which nodes a fork from there would run, in the graph that it would have."""
+    graph = yield from load_graph(origin.id, origin.digest)
+    folded = yield from _at(origin.id, graph, seq)
+    left = set() if before is None else {before, *below(before, graph)}
+    runs = [
+        index
+        for index, status in enumerate(folded.nodes)
+        if index not in graph.removed and (index in left or status not in _KEPT)
+    ]
+    return graph, runs
+
+
+_KEPT = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
+"""What a fork takes over of its origin."""
+
+
 def _others(nodes: list[NodeRow], graph: Graph, folded: Folded, left: set[int]) -> list[ops.NodeChange]:
     """Nodes that will not run in the fork either: those that were removed, and those that were skipped."""
     found = []

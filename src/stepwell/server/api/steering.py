@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 from fastapi import Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...errors import StepwellError
+from ...errors import InputError, RunConflict, StepwellError
 from ...model import RunRow, RunStatus
 from ...runner import Run
 from ...runner.control import Touched
 from ...store import reader
+from .. import paging
 from ..models import RunModel, Steered, SteeredMany, SteeredOne
 from ..problems import Problem, problem_of
 from ..routes import Routes
@@ -23,7 +24,7 @@ from .runs import RunFilter, listed
 routes = Routes("steering")
 
 MAX_BULK = 1_000
-Verb: TypeAlias = Literal["retry", "cancel", "pause", "resume"]
+Verb: TypeAlias = Literal["retry", "reattempt", "cancel", "pause", "resume", "fork"]
 
 
 class Ask(BaseModel):
@@ -49,8 +50,7 @@ class Reattempt(Ask):
     cascade: bool = Field(default=False, description="Run again what completed below it, too.")
 
 
-class Fork(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class Fork(Ask):
     at: int | str | None = Field(default=None, description="A seq, a label or a node; null: all that it has done.")
     input: dict[str, Any] | None = Field(default=None, description="What changes of the input, for what is not shared.")
     run_id: str | None = Field(default=None, max_length=200)
@@ -62,8 +62,21 @@ class Bulk(BaseModel):
     model_config = ConfigDict(extra="forbid")
     filter: RunFilter = RunFilter()
     limit: int = Field(default=100, ge=1, le=MAX_BULK, description="At most so many runs.")
+    cursor: str | None = Field(default=None, max_length=500, description="`next` of the answer before: go on after it.")
     dry_run: bool = False
-    grace_seconds: float = Field(default=5.0, ge=0, le=86_400)
+    grace_seconds: float = Field(default=5.0, ge=0, le=86_400, description="Of cancel.")
+    node: str | None = Field(default=None, max_length=4_000, description="Of reattempt: which node of each run.")
+    cascade: bool = Field(default=False, description="Of reattempt: run again what completed below it, too.")
+    at: str | None = Field(
+        default=None, max_length=4_000, description="Of fork: a label or a node; null: all it has done."
+    )
+    input: dict[str, Any] | None = Field(default=None, description="Of fork: what changes of the input.")
+    key: str | None = Field(
+        default=None,
+        max_length=40,
+        pattern="^[A-Za-z0-9_.-]+$",
+        description="Of fork: the forks are called RUN-KEY, so asking again makes no more of them.",
+    )
 
 
 def _asked(service: Service, run_id: str, ask: Callable[[Run], Any], *, dry_run: bool) -> Steered:
@@ -122,13 +135,22 @@ def reattempt_node(run_id: str, node: Node, service: Given, body: Reattempt | No
     return _asked(service, run_id, ask, dry_run=given.dry_run)
 
 
-@routes.post("/runs/{run_id}/fork", "run", status_code=201)
-def fork_run(run_id: str, service: Given, response: Response, body: Fork | None = None) -> RunModel:
+@routes.post(
+    "/runs/{run_id}/fork",
+    "run",
+    status_code=201,
+    response_model=RunModel | Steered,
+    responses={200: {"model": Steered, "description": "With dry_run: the nodes that it would run."}},
+)
+def fork_run(run_id: str, service: Given, response: Response, body: Fork | None = None) -> Any:
     """A new run that begins with what this one had done."""
     given = body or Fork()
     run = service.run(run_id)
     if isinstance(given.at, str) and run.step_of(given.at) is None:
         service.index_of(service.stored(run_id), given.at)
+    if given.dry_run:
+        response.status_code = 200
+        return _asked(service, run_id, lambda run: run.fork(given.at, input=given.input, dry_run=True), dry_run=True)
     made = run.fork(given.at, input=given.input, run_id=given.run_id)
     response.headers["Location"] = f"/api/v1/runs/{made.id}"
     return RunModel.model_validate(listed(service, made.row))
@@ -141,6 +163,8 @@ def freeze_run(run_id: str, service: Given) -> Steered:
 
 
 _MATCHES: dict[Verb, tuple[RunStatus, ...]] = {
+    "fork": tuple(RunStatus),
+    "reattempt": tuple(RunStatus),
     "retry": (RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.PAUSED),
     "cancel": (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.PAUSED),
     "pause": (RunStatus.PENDING, RunStatus.RUNNING),
@@ -152,12 +176,16 @@ _MATCHES: dict[Verb, tuple[RunStatus, ...]] = {
 @routes.post("/bulk/{verb}", "run")
 def steer_many(verb: Annotated[Verb, Path()], body: Bulk, service: Given) -> SteeredMany:
     """Ask the same of many runs. Each stands or falls alone; what is refused says why."""
+    if (verb == "reattempt") != (body.node is not None):
+        raise InputError("`node` is needed to reattempt, which is done to one node of each run, and for nothing else")
     asked = body.filter.query()
     allowed = _MATCHES[verb]
     statuses = tuple(status for status in asked.statuses if status in allowed) if asked.statuses else allowed
     if not statuses:
         raise Problem(422, f"{verb} is for runs that are {', '.join(allowed)}; the filter asks for others")
-    page = reader.list_runs(service.store, asked._replace(statuses=statuses, limit=body.limit))
+    before = paging.read_number(body.cursor, -1)
+    asked = asked._replace(statuses=statuses, limit=body.limit, before=None if before < 0 else before)
+    page = reader.list_runs(service.store, asked)
     told = [_steer(service, row, verb, body) for row in page.runs]
     done = sum(each.done for each in told)
     return SteeredMany(
@@ -168,6 +196,7 @@ def steer_many(verb: Annotated[Verb, Path()], body: Bulk, service: Given) -> Ste
         refused=len(told) - done,
         runs=told,
         more=page.cursor is not None,
+        next=paging.written(page.cursor),
     )
 
 
@@ -175,12 +204,32 @@ def _steer(service: Service, row: RunRow, verb: Verb, body: Bulk) -> SteeredOne:
     run = Run(service.engine, row.id)
     try:
         if body.dry_run:
-            touched = getattr(run, verb)(dry_run=True)
+            touched = _ask_of(run, verb, body, dry_run=True)
             return SteeredOne(run=row.id, status=row.status, done=True, detail=f"{len(touched)} nodes would change")
-        if verb == "cancel":
-            run.cancel(grace_seconds=body.grace_seconds)
-        else:
-            getattr(run, verb)()
-        return SteeredOne(run=row.id, status=run.status, done=True)
+        made = _ask_of(run, verb, body)
+        return SteeredOne(run=row.id, status=run.status, done=True, fork=made.id if verb == "fork" else None)
     except StepwellError as error:
         return SteeredOne(run=row.id, status=row.status, done=False, detail=problem_of(error).detail)
+
+
+def _ask_of(run: Run, verb: Verb, body: Bulk, **options: Any) -> Any:
+    match verb:
+        case "cancel":
+            return run.cancel(grace_seconds=body.grace_seconds, **options)
+        case "reattempt":
+            _check_node(run, body.node or "")
+            return run.reattempt(body.node or "", cascade=body.cascade, **options)
+        case "fork":
+            if body.at is not None and run.step_of(body.at) is None:
+                _check_node(run, body.at)
+            named = None if body.key is None else f"{run.id}-{body.key}"
+            return run.fork(body.at, input=body.input, run_id=named, **options)
+        case _:
+            return getattr(run, verb)(**options)
+
+
+def _check_node(run: Run, node: str) -> None:
+    try:
+        run.index_of(node)
+    except KeyError as error:
+        raise RunConflict(str(error.args[0]), run_id=run.id) from None
