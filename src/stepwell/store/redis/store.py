@@ -59,7 +59,7 @@ from .limits import LIMITS
 from .reading import Reader, lines_args, lines_of, run_page, runs_args
 from .settlements import decode_step, encode_step, settlements_of
 
-LAYOUT = 1
+LAYOUT = 2
 """The version of the keys: see `lua/keys.lua`."""
 _log = logging.getLogger("stepwell.store")
 
