@@ -116,9 +116,11 @@ class RedisStore:
         marker = cast(bytes, self._client.hget(self._marker_key, "marker"))
         layout = marker.split(b" ")[0]
         if layout != b"%d" % LAYOUT:
+            stored = layout.decode(errors="replace")
+            older = stored.isdecimal() and int(stored) < LAYOUT  # of a version from before the first release
             raise SchemaTooNew(
-                f"{self.url}: what is stored has layout {layout.decode(errors='replace')}, and this Stepwell knows "
-                f"{LAYOUT}; upgrade it"
+                f"{self.url}: what is stored has layout {stored}, and this Stepwell knows {LAYOUT}; "
+                + ("use another namespace, or remove what is there" if older else "upgrade it")
             )
         return marker
 
