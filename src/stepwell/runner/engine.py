@@ -134,7 +134,8 @@ class Engine(Triggered, Working):
         store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
         self.store: Store = ObservedStore(store, self.events)
         self._watch = Watch()
-        self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, news=runner == "local")
+        news = runner == "local"
+        self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, self._works_on, news=news)
         self._lock = threading.Lock()
         worker = new_worker_id() if runner == "local" else None
         registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
@@ -282,7 +283,7 @@ class Engine(Triggered, Working):
             seed=seed,
             tags=tags,
         )
-        row = self.waiting.wait(run.id, wait)
+        row = self.waiting.wait(run.id, wait, just_started=True)
         return run._checked(row) if check else run
 
     def start(
