@@ -12,14 +12,16 @@ from pathlib import Path
 from stepwell import Engine
 from tests.postgres_server import ROOT, PostgresServer
 
+from .postgres_processes import idle, shared_fan
 from .rows import Row
 from .shapes import Diamond, chain, fan
 
 ROUNDS = 3
+DBOS_NODES = 500
 
 
 def postgres(folder: Path) -> list[Row]:
-    server = PostgresServer()
+    server = PostgresServer("-c", "max_connections=400")
     try:
         urls = {"postgres": server.new_url(), "sqlite": f"sqlite:///{folder}/beside.db"}
         found: dict[tuple[str, str], list[float]] = {}
@@ -33,8 +35,9 @@ def postgres(folder: Path) -> list[Row]:
                         begun = time.perf_counter()
                         work(engine)
                         found.setdefault((name, case), []).append(nodes / (time.perf_counter() - begun))
+        several = [*shared_fan(server), *idle(server), _beside_dbos(server, folder)]
         deadlocks = server.execute("SELECT sum(deadlocks) FROM pg_stat_database")[0][0]
-        return [*_rows(found, statistics.median(floors)), _latency(server), _deadlocks(deadlocks)]
+        return [*_rows(found, statistics.median(floors)), _latency(server), *several, _deadlocks(deadlocks)]
     finally:
         server.close()
 
@@ -51,6 +54,28 @@ def _floor(server: PostgresServer) -> float:
         for _ in range(500):
             connection.execute("INSERT INTO floor (body) VALUES (%s)", ("x" * 100,), prepare=True)
         return (time.perf_counter() - begun) / 500
+
+
+def _beside_dbos(server: PostgresServer, folder: Path) -> Row:
+    """A chain by DBOS on the same server, in an environment of its own, and by us, in turn."""
+    environment, program = folder / "dbos", [folder / "dbos" / "bin" / "python", ROOT / "bench" / "dbos_chain.py"]
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    install = [environment / "bin" / "pip", "--disable-pip-version-check", "--no-input", "install", "--quiet"]
+    subprocess.run([*install, "--require-hashes", "-r", ROOT / "requirements" / "dbos.txt"], check=True)
+    server.execute("CREATE DATABASE dbos")
+    theirs, ours = [], []
+    for _ in range(ROUNDS):
+        command = [*program, server.url("dbos"), str(DBOS_NODES), "1"]
+        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        theirs.append(float(said.stdout.split()[-1]))
+        with Engine(server.new_url()) as engine:
+            engine.run(chain(3))
+            built, begun = chain(DBOS_NODES), time.perf_counter()
+            engine.run(built)
+            ours.append((time.perf_counter() - begun) / DBOS_NODES)
+    there, here = statistics.median(theirs), statistics.median(ours)
+    told = f"{there / here:.1f} x ({1e3 * here:.2f} and {1e3 * there:.2f} ms)"
+    return Row("a node of a chain, beside DBOS", ">= 3 x faster", told, there >= 3 * here)
 
 
 def _diamonds(engine: Engine) -> None:

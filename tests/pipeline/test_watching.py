@@ -51,6 +51,31 @@ def test_a_change_is_built_as_soon_as_the_file_is_there(root: Path, engine: Engi
     assert ledger.take() == [f"digest {A}", "index", f"summary {A}"]
 
 
+def test_what_is_written_during_the_first_scan_is_built(
+    root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger()
+    scan, built = Scanner.scan, threading.Event()
+
+    def scan_and_write(scanner: Scanner) -> BuildReport:
+        report = scan(scanner)
+        write(root, f"daily/{A}/a.txt", "Hello")  # nobody looks again for an hour
+        return report
+
+    monkeypatch.setattr(Scanner, "scan", scan_and_write)
+    (root / f"daily/{A}").mkdir(parents=True)
+    told = lambda report: built.set() if report.produced else None  # noqa: E731
+    with Watcher([make_blog(root, ledger)], engine, interval=3_600, on_build=told) as watcher:
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
+        try:
+            assert built.wait(60)
+        finally:
+            watcher.stop()
+            thread.join(60)
+    assert ledger.take() == [f"digest {A}", "index", f"summary {A}"]
+
+
 def test_one_event_needs_no_full_scan(root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger()
     blog = make_blog(root, ledger)

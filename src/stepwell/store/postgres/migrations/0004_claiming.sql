@@ -21,6 +21,7 @@ DECLARE
   v_stale integer;
   v_forgotten integer;
   v_behind boolean := false;   -- there may be runs that were not looked at
+  v_waited boolean := false;
 BEGIN
   IF p_runs IS NULL THEN
     v_graphs := array(SELECT key FROM graph WHERE digest = ANY(p_digests));
@@ -66,6 +67,13 @@ BEGIN
         v_behind := v_stale = {STALE};
       END IF;
     END IF;
+    IF o_runs IS NULL AND cardinality(v_theirs) > 0 AND cardinality(v_mine) = 0 AND NOT v_waited THEN
+      -- Whoever would go away with nothing waits for one run that others hold, or those who have it would keep it among themselves.
+      v_waited := true;
+      v_mine := lock_patiently_1(v_theirs[1]);
+      v_theirs := array_remove(v_theirs, v_mine[1]);
+      CONTINUE WHEN cardinality(v_mine) > 0;
+    END IF;
     v_new := array(SELECT run FROM unnest(o_runs) u(run) WHERE run <> ALL(v_mine));
     EXIT WHEN cardinality(v_new) = 0;
     SELECT coalesce(array_agg(key), '{}'), coalesce(array_agg(key) FILTER (WHERE changed), '{}') INTO v_locked, v_changed
@@ -76,6 +84,19 @@ BEGIN
     v_theirs := v_theirs || array(SELECT run FROM unnest(v_new) u(run) WHERE run <> ALL(v_locked));
   END LOOP;
   o_contended := v_behind OR cardinality(v_theirs) > 0;
+END $$;
+
+-- A run, locked, if those who hold it are done with it in a moment. No other run may be locked: there would be no order.
+CREATE FUNCTION lock_patiently_1(p_run bigint) RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+  v_usual text := current_setting('lock_timeout');
+BEGIN
+  PERFORM set_config('lock_timeout', '{PATIENCE}', true);
+  PERFORM FROM run WHERE key = p_run FOR NO KEY UPDATE;
+  PERFORM set_config('lock_timeout', v_usual, true);
+  RETURN ARRAY[p_run];
+EXCEPTION WHEN lock_not_available THEN
+  RETURN '{}';   -- which also undoes the setting
 END $$;
 
 -- Offers that are out of date are removed, as far as nobody else holds their runs. `p_mine` are locked already.
