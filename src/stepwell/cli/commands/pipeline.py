@@ -128,7 +128,7 @@ def build(
                     progress=progress,
                     options=place.settings.for_workers,
                     existing=existing,
-                )  # fmt: skip
+                )
             )
     if as_json:
         _tell([report.to_json() for report in reports])
