@@ -59,7 +59,7 @@ from .limits import LIMITS
 from .reading import Reader, lines_args, lines_of, run_page, runs_args
 from .settlements import decode_step, encode_step, settlements_of
 
-LAYOUT = 1
+LAYOUT = 2
 """The version of the keys: see `lua/keys.lua`."""
 _log = logging.getLogger("stepwell.store")
 
@@ -116,9 +116,11 @@ class RedisStore:
         marker = cast(bytes, self._client.hget(self._marker_key, "marker"))
         layout = marker.split(b" ")[0]
         if layout != b"%d" % LAYOUT:
+            stored = layout.decode(errors="replace")
+            older = stored.isdecimal() and int(stored) < LAYOUT  # of a version from before the first release
             raise SchemaTooNew(
-                f"{self.url}: what is stored has layout {layout.decode(errors='replace')}, and this Stepwell knows "
-                f"{LAYOUT}; upgrade it"
+                f"{self.url}: what is stored has layout {stored}, and this Stepwell knows {LAYOUT}; "
+                + ("use another namespace, or remove what is there" if older else "upgrade it")
             )
         return marker
 
