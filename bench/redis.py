@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from stepwell import Builder, Context, Engine
+from stepwell.store import reader
+from stepwell.store.redis import RedisStore
+from stepwell.testing import ops
 from tests.servers.redis_server import RedisServer
 
 from .rows import Row
@@ -33,7 +36,7 @@ def serve(url: str) -> None:
 def on_redis(folder: Path) -> list[Row]:
     server = RedisServer("--auto-aof-rewrite-percentage", "0")
     try:
-        return [*chains(server), *fans(server, folder), *memory(server), *starts(server, folder)]
+        return [*chains(server), *fans(server, folder), *memory(server), *claims(server), *starts(server, folder)]
     finally:
         server.stop()
 
@@ -97,6 +100,24 @@ def memory(server: RedisServer) -> list[Row]:
         Row("Redis: memory of a fan of 100,000", "≤ 250 bytes a node", f"{used:.0f} bytes", used <= 250),
         Row("Redis: longest call of that fan", "≤ 20 ms", f"{longest:.0f} ms; median {usual:.1f} ms", longest <= 20),
     ]
+
+
+def claims(server: RedisServer) -> list[Row]:
+    """How long the server is kept by a worker that asks for as many nodes as it has threads."""
+    store, count = RedisStore(f"{server.url}?namespace=claims"), 500
+    of = ops.fan(10_000)
+    ops.serve(store, of, seconds=600)
+    (first,) = ops.claim(store)
+    store.commit([ops.completed(first)])
+    while ops.sweep(store).next_due is None or reader.require_run(store, ops.RUN).releasing:
+        continue
+    with server.client() as client:
+        client.config_resetstat()
+        granted = sum(len(ops.claim(store, limit=8)) for _ in range(count))
+        each = client.info("commandstats")["cmdstat_fcall"]["usec"] / count / 1_000
+    store.close()
+    assert granted == 8 * count
+    return [Row("Redis: a claim of 8 nodes", "≤ 1 ms of the server", f"{each:.2f} ms", each <= 1)]
 
 
 def starts(server: RedisServer, folder: Path) -> list[Row]:

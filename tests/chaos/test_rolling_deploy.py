@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stepwell import Engine, Run, Workflow, step, task
-from stepwell.model import GateState
+from stepwell.model import GateState, StoreLimits
 from stepwell.runner.procedures import gates
 from stepwell.testing.audit import audit
 from tests.chaos.conftest import StartChild
@@ -92,7 +92,8 @@ def test_when_the_newer_version_is_killed_the_older_one_takes_over_before_its_le
 
 # Large and small versions, made at run time: healing one takes several commits.
 
-LARGE = 11_000
+LARGE = 2 * StoreLimits().nodes + 500
+"""Three chunks: stored by the commits up to the 6th, the 7th takes the gate, the next three switch, the 11th ends the heal."""
 
 
 def version(size: int) -> type[Workflow]:
@@ -136,7 +137,7 @@ def test_a_heal_that_was_cut_short_is_finished_by_another(
         began = tmp_path / "began"
         healer = start_child(serve_version, url, LARGE, str(began))
         eventually(began.exists, seconds=60)
-        time.sleep(choose.uniform(0.0, 1.2))
+        time.sleep(choose.uniform(0.0, 0.6))
         healer.kill()
         healer.join()
         at = (run.row.heals, run.row.purpose, run.row.nodes)

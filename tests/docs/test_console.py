@@ -58,7 +58,7 @@ def blocks(page: str) -> list[str]:
 
 def without_times(text: str) -> str:
     """What differs each time: seconds, ratios, places at which a fork begins, and how wide it makes its column."""
-    text = re.sub(r"\d+\.\d+ (s|m)\b", "T", re.sub(r"\d\.\d\dx", "Rx", text))
+    text = re.sub(r"\d+\.\d+ (s|m)\b", "T", re.sub(r"\d+\.\d\dx", "Rx", text))
     return re.sub(r"[ ─]+", " ", text)
 
 

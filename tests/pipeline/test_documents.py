@@ -9,8 +9,8 @@ import pytest
 
 from stepwell import Engine, Handlers
 from stepwell.define.document import DocumentError
-from stepwell.errors import InputError
-from stepwell.pipeline.building.found import find_pipeline
+from stepwell.errors import DefinitionError, InputError
+from stepwell.pipeline.building.found import HOMES, find_pipeline
 from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.document.load import FIELDS, is_pipeline
 from stepwell.pipeline.document.nodes import DATA
@@ -272,3 +272,11 @@ def test_the_schema_has_every_field_that_is_read() -> None:
     }
     assert kinds == {kind: set(fields) for kind, fields in DATA.items()}
     assert schema["else"]["properties"]["mode"]["enum"] == ["workflow"]
+
+
+def test_a_worker_imports_only_the_modules_it_was_given(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(HOMES, "shop.states,tests.pipeline")
+    with pytest.raises(DefinitionError, match="the pipelines of antigravity are not served here"):
+        find_pipeline("antigravity", "any", "any")
+    with pytest.raises(ModuleNotFoundError):  # it was looked for
+        find_pipeline("tests.pipeline.absent", "any", "any")

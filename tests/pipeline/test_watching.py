@@ -51,6 +51,31 @@ def test_a_change_is_built_as_soon_as_the_file_is_there(root: Path, engine: Engi
     assert ledger.take() == [f"digest {A}", "index", f"summary {A}"]
 
 
+def test_what_is_written_during_the_first_scan_is_built(
+    root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger()
+    scan, built = Scanner.scan, threading.Event()
+
+    def scan_and_write(scanner: Scanner) -> BuildReport:
+        report = scan(scanner)
+        write(root, f"daily/{A}/a.txt", "Hello")  # nobody looks again for an hour
+        return report
+
+    monkeypatch.setattr(Scanner, "scan", scan_and_write)
+    (root / f"daily/{A}").mkdir(parents=True)
+    told = lambda report: built.set() if report.produced else None  # noqa: E731
+    with Watcher([make_blog(root, ledger)], engine, interval=3_600, on_build=told) as watcher:
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
+        try:
+            assert built.wait(60)
+        finally:
+            watcher.stop()
+            thread.join(60)
+    assert ledger.take() == [f"digest {A}", "index", f"summary {A}"]
+
+
 def test_one_event_needs_no_full_scan(root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger()
     blog = make_blog(root, ledger)
@@ -103,21 +128,24 @@ def test_a_trigger_starts_a_workflow_once_for_each_state_and_content(root: Path,
     make_blog(root).build(engine=engine)
     make().build(engine=engine)
     assert entities() == []  # it was there already
+    make().build(engine=engine, existing=True)
+    assert entities() == [A]
+    make().build(engine=engine, existing=True)
     write(root, f"daily/{B}/a.txt", "Hello")
     make().build(engine=engine)
-    assert entities() == [B]
+    assert entities() == [A, B]
     make().build(engine=engine)
     make().build([f"digest {B}"], engine=engine, force=True)
-    assert entities() == [B]
+    assert entities() == [A, B]
     write(root, f"daily/{A}/a.txt", "Changed")
     make().build(engine=engine)
-    assert entities() == [A, B]
+    assert entities() == [A, A, B]
     blog = make_blog(root)
     blog.trigger(
         "all", state="final/{date}-digest.md", workflow=_publish, existing=True, filter="codeHash == currentCodeHash"
     )
     blog.build(engine=engine)
-    assert entities() == [A, A, B, B]
+    assert entities() == [A, A, A, B, B]
 
 
 def test_a_stored_trigger_starts_a_document_for_what_is_written_from_now_on(root: Path, engine: Engine) -> None:
@@ -142,10 +170,12 @@ def test_a_stored_trigger_starts_a_document_for_what_is_written_from_now_on(root
     write(root, f"daily/{B}/a.txt", "Changed")
     make_blog(root).build(engine=engine)
     assert announced() == [B, B]
+    make_blog(root).build(engine=engine, existing=True)
+    assert announced() == [A, B, B]
     engine.triggers.pause("new")
     write(root, f"daily/{B}/a.txt", "Changed again")
     make_blog(root).build(engine=engine)
-    assert announced() == [B, B]
+    assert announced() == [A, B, B]
     with pytest.raises(TriggerError, match=r"(?s)pipeline, the name of a pipeline.*|did you mean 'stateType'"):
         Trigger("bad", "announce", state={"statetype": "digest"})
 

@@ -152,6 +152,30 @@ def test_a_run_that_fails_raises_and_can_be_steered(opened: Open) -> None:
     run_main(main())
 
 
+def test_listeners_that_are_coroutines_run_on_the_loop(opened: Open, caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[Any] = []
+
+    async def told(event: Any) -> None:
+        async with App.lock:  # of this loop
+            heard.append((event.name, str(event.attempt_status)))
+
+    async def fails(event: Any) -> None:
+        raise ValueError("told")
+
+    async def main() -> None:
+        async with opened() as engine:
+            engine.on("node", told)
+            engine.on("run", fails)
+            await engine.run(Order())
+            await until(lambda: len(heard) == 2)
+            with pytest.raises(InputError, match="async with Engine"):
+                engine.sync.on("node", told)  # type: ignore[arg-type]
+
+    run_main(main())
+    assert heard == [("validate", "COMPLETED"), ("ship", "COMPLETED")]
+    assert "ValueError: told" in caplog.text
+
+
 def test_an_await_that_was_forgotten_is_named(opened: Open) -> None:
     async def main() -> None:
         async with opened() as engine:

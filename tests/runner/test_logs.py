@@ -361,3 +361,13 @@ def test_python_s_own_ways_of_logging_stay_as_they_were(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == "last resort\n"
     assert done.stdout.splitlines() == ["mine: configured", "WARNING shop last resort", "INFO shop configured"]
+
+
+def test_a_line_is_printed_as_a_line(engine: Engine) -> None:
+    class Says(Workflow):
+        @step
+        def load(self) -> None:
+            print("loading")
+
+    (line,) = engine.run(Says()).logs()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}  load #1  INFO  stdout: loading", str(line))

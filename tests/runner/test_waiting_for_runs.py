@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from typing import Any, cast
 
 import pytest
 
 from stepwell import Builder, Engine, Run, RunFailed, RunStillActive, Workflow, step
 from stepwell.errors import EngineClosed, RunCancelled, RunPaused
+from stepwell.ids import RunId
+from stepwell.runner import waiting
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually, in_time
@@ -217,3 +220,20 @@ def test_a_coroutine_may_await_a_run_that_others_work_on(open_sqlite: OpenEngine
 
     assert asyncio.run(asyncio.wait_for(main(open_sqlite(runner=None)), 10)) == "COMPLETED"
     assert asyncio.run(asyncio.wait_for(main(open_sqlite()), 10)) == "COMPLETED"
+
+
+def test_run_looks_at_the_store_once_when_it_is_told_of_the_end(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+
+    def counted(self: waiting.Waiting, run_id: RunId, began: float, look: Any = waiting.Waiting._look) -> waiting.Look:
+        looks.append(run_id)
+        return cast(waiting.Look, look(self, run_id, began))
+
+    monkeypatch.setattr(waiting, "LOOK_EVERY", 30)  # so that nothing but news ends the first wait
+    monkeypatch.setattr(waiting.Waiting, "_look", counted)
+    for seconds in (0.0, 0.0, 0.01, 0.1):
+        run = engine.run(napping(seconds))
+        assert looks == [run.id]
+        looks.clear()

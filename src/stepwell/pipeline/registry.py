@@ -27,6 +27,11 @@ def enter(pipeline: Named) -> None:
     _living[pipeline.home, pipeline.name] = [*others, weakref.ref(pipeline)]
 
 
+def homes() -> set[str]:
+    """The modules and documents of all pipelines there are."""
+    return {home for (home, _), known in _living.items() if any(each() is not None for each in known)}
+
+
 def living(home: str, name: str) -> list[Named]:
     """The pipelines of this name, written in the module `home`; the one that was made or built last comes first."""
     return [there for each in reversed(_living.get((home, name), ())) if (there := each()) is not None]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..clock import Duration
 from ..commands import DEFAULT_STORE
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("stepwell")
 
 RUNS_PER_COMMIT = 500
+EventName: TypeAlias = Literal["run", "node", "backpressure", "metrics"]
 
 _OFFERED = (
     "adopt", "close", "compare", "get", "metrics", "on", "run", "runs", "save", "serve", "start", "start_many", "triggers",
@@ -133,7 +134,8 @@ class Engine(Triggered, Working):
         store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
         self.store: Store = ObservedStore(store, self.events)
         self._watch = Watch()
-        self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, news=runner == "local")
+        news = runner == "local"
+        self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, self._works_on, news=news)
         self._lock = threading.Lock()
         worker = new_worker_id() if runner == "local" else None
         registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
@@ -281,7 +283,7 @@ class Engine(Triggered, Working):
             seed=seed,
             tags=tags,
         )
-        row = self.waiting.wait(run.id, wait)
+        row = self.waiting.wait(run.id, wait, just_started=True)
         return run._checked(row) if check else run
 
     def start(
@@ -374,7 +376,7 @@ class Engine(Triggered, Working):
 
     def on(
         self,
-        event: Literal["run", "node", "backpressure", "metrics"],
+        event: EventName,
         callback: Callable[[Any], None],
         *,
         every: Duration | None = None,

@@ -7,6 +7,7 @@ the listeners one after the other, so none of them holds up any work.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import queue
 import threading
@@ -104,6 +105,11 @@ class Events:
         if not callable(callback):
             raise InputError(
                 f"on({event!r}, {shown(callback)}): a function of one argument is needed, which is the event"
+            )
+        if inspect.iscoroutinefunction(callback):
+            raise InputError(
+                f"on({event!r}, {shown(callback)}): an async def is called on a loop, and this engine has none of "
+                "yours; open it with `async with Engine(...) as engine`, or give a plain function"
             )
         if every is not None and event != "metrics":
             raise InputError(

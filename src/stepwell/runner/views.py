@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from ..clock import SECOND
@@ -132,3 +133,8 @@ class LogRecord(NamedTuple):
     logger: str
     """The name of the logger; `stdout` or `stderr` of what was printed."""
     message: str
+
+    def __str__(self) -> str:
+        """As `stepwell logs` prints it: a line to read."""
+        at = datetime.fromtimestamp(self.time).isoformat(" ", "milliseconds")
+        return f"{at}  {self.node} #{self.attempt}  {self.level}  {self.logger}: {self.message}"

@@ -58,6 +58,7 @@ class Waiting:
         watch: Watch,
         begin: Callable[[], None],
         still_active: Callable[[RunRow, str], RunStillActive],
+        works_on: Callable[[RunId], bool],
         *,
         news: bool,
     ) -> None:
@@ -68,20 +69,27 @@ class Waiting:
         """Also who only waits must notice what others do. Raises when the engine is closed."""
         self.bodies_loop: asyncio.AbstractEventLoop | None = None
         """The loop of the application that async bodies run on."""
+        self._works_on = works_on
+        """Whether this process has not heard of the end of a run that it works on: then it will."""
         self._news = news
         """Somebody brings news of runs."""
         self._looking: Pool | None = None
         """One thread for all coroutines: they look at the store in it, and wait elsewhere."""
         self._closed = False
 
-    def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
-        """Wait until a run has ended or needs a decision; raises RunStillActive when that takes longer."""
+    def wait(self, run_id: RunId, timeout: Duration | None = None, *, just_started: bool = False) -> RunRow:
+        """Wait until a run has ended or needs a decision; raises RunStillActive when that takes longer.
+
+        One that was `just_started` is not looked at before there is news of it, or a moment has passed: it has just begun.
+        """
         timeout = checked_limit("timeout", timeout)
         reader.check_run_id(run_id)
         self._refuse_on_loop(run_id)
         self._begin()
         began = time.monotonic()
         with self._watch.waiting(run_id, Waiter()) as waiter:
+            if just_started and self._works_on(run_id):
+                waiter.wait(LOOK_EVERY if timeout is None else min(LOOK_EVERY, timeout))
             while True:
                 look = self._look(run_id, began)
                 if look.done:

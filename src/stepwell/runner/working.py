@@ -55,6 +55,9 @@ class Working:
             more = f"no worker is alive that works on it: {works} does"
         return RunStillActive(f"{told}; {more}", run_id=row.id)
 
+    def _works_on(self, run_id: RunId) -> bool:
+        return self._runner is not None and run_id in self._runner.scheduler.facts
+
     def _is_worked_on(self, row: RunRow) -> bool:
         if self._runner is None:
             return served_by(self.store, row, self.code.graphs.of(row))

@@ -46,10 +46,22 @@ def test_a_schema_that_needs_newer_code_is_refused(postgres: PostgresServer) -> 
     url = postgres.new_url()
     PostgresStore(url).close()
     schema = parse(url).schema
-    postgres.execute(f"INSERT INTO {schema}.migration (number, minimum) VALUES (900, 1)")
+    postgres.execute(f"INSERT INTO {schema}.migration (number, minimum, digest) VALUES (900, 1, '')")
     PostgresStore(url).close()  # newer, and still good for this code
     postgres.execute(f"UPDATE {schema}.migration SET minimum = 900 WHERE number = 900")
     with pytest.raises(SchemaTooNew, match="upgrade this installation"):
+        PostgresStore(url)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["UPDATE {}.migration SET digest = 'another' WHERE number = 4", "ALTER TABLE {}.migration DROP COLUMN digest"],
+)
+def test_a_schema_that_other_migrations_made_is_refused(postgres: PostgresServer, change: str) -> None:
+    url = postgres.new_url()
+    PostgresStore(url).close()
+    postgres.execute(change.format(parse(url).schema))
+    with pytest.raises(StoreError, match=r"migration \d+ was another one: use another schema"):
         PostgresStore(url)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from stepwell.cli.connect import Connection
 from stepwell.clock import ManualClock
-from stepwell.errors import InputError, StoreError
+from stepwell.errors import InputError, SchemaTooNew, StoreError
 from stepwell.store import open_store
 from stepwell.store.redis import RedisStore
 from stepwell.store.redis.connecting import read_url
@@ -159,3 +159,12 @@ def test_a_commit_waits_for_the_disk_if_that_is_asked_for(server: RedisServer, u
             before = client.info("commandstats")["cmdstat_waitaof"]["calls"]
             assert work(store) == 2
             assert client.info("commandstats")["cmdstat_waitaof"]["calls"] >= before + 4
+
+
+@pytest.mark.parametrize(("layout", "told"), [("1", "use another namespace"), ("99", "upgrade it")])
+def test_another_layout_is_refused(url: str, layout: str, told: str) -> None:
+    store = RedisStore(url)
+    store._client.hset(store._marker_key, "marker", f"{layout} abc")
+    store.close()
+    with pytest.raises(SchemaTooNew, match=rf"has layout {layout}, and this Stepwell knows \d+; {told}"):
+        open_store(url)

@@ -14,7 +14,7 @@ import typer
 from ...errors import InputError
 from ...store import Store, open_store, public
 from ..connect import Connection
-from .run import import_all
+from .run import import_all, served_modules
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 POOLS = ("prefork", "threads", "solo")
@@ -44,7 +44,7 @@ def worker(
     from ...runner.celery.install import install
 
     app = make_app(_broker(connection, broker))
-    options = connection.settings.for_workers | {"jobs": (*connection.settings.jobs, *(modules or ()))}
+    options = connection.settings.for_workers | {"jobs": (*connection.settings.jobs, *served_modules(modules or ()))}
     installed = install(
         app,
         connection.settings.store,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -159,7 +160,7 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
     modules = modules or ()
     workflows = import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
-    with _terminated_as_interrupted(), connection.worker(modules, taken) as engine:
+    with _terminated_as_interrupted(), connection.worker(served_modules(modules), taken) as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
         try:
             engine.serve(workflows)
@@ -299,6 +300,15 @@ def import_all(modules: Sequence[str]) -> list[type[Workflow]]:
     if broken:
         raise broken[-1]
     return list(found)
+
+
+def served_modules(modules: Sequence[str]) -> tuple[str, ...]:
+    """The modules whose jobs a worker allows: those it was given, and ours if one of them makes pipelines."""
+    if "stepwell.pipeline.registry" not in sys.modules:
+        return tuple(modules)
+    from ...pipeline.building.found import jobs_of
+
+    return (*modules, *jobs_of(modules))
 
 
 def _say_what_is_served(engine: Engine, *, once: bool) -> None:

@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...store import open_store, public
 from ..connect import Connection
 from .fleet import told_store
-from .run import import_all
+from .run import import_all, served_modules
 
 
 def serve(
@@ -52,7 +52,7 @@ def serve(
             hosts=(*settings.allowed_hosts, *(allow_host or ())),
             worker=worker,
             handlers=connection.handlers(),
-            jobs=(*settings.jobs, *(modules or ())),
+            jobs=(*settings.jobs, *served_modules(modules or ())),
             pipelines=pipelines,
         )
         works = "no runner: workers elsewhere run the bodies" if no_runner else "a runner works in this process"

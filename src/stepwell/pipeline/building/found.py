@@ -5,13 +5,19 @@ its document.
 from __future__ import annotations
 
 import importlib
+import os
+from collections.abc import Iterable
 
 from ...errors import DefinitionError, OtherRoot
 from ...importable import loaded_module
 from ..definition import PipelineDefinition
 from ..document.names import STORED
-from ..registry import living
+from ..registry import homes, living
 
+HOMES = "STEPWELL_PIPELINE_HOMES"
+"""In the environment of a worker and of what it starts: the only modules that are imported because a node names them."""
+JOBS = "stepwell.pipeline.building.jobs"
+"""Where the jobs of nodes are."""
 _loaded: dict[str, PipelineDefinition] = {}
 """Pipelines that were read from files for a node: nobody else holds them."""
 
@@ -36,6 +42,23 @@ def find_pipeline(home: str, name: str, root_id: str) -> PipelineDefinition:
     )
 
 
+def jobs_of(modules: Iterable[str]) -> tuple[str, ...]:
+    """What a worker that serves these modules has to allow, if pipelines are written in one of them.
+
+    From then on what nodes name is imported only if it is one of these modules, or below one: whoever can write to the store
+    chooses the names.
+    """
+    given = tuple(modules)
+    if not any(_is_below(home, given) for home in homes()):
+        return ()
+    os.environ[HOMES] = ",".join(given)
+    return (JOBS,)
+
+
+def _is_below(home: str, modules: Iterable[str]) -> bool:
+    return any(home == module or home.startswith(f"{module}.") for module in modules)
+
+
 def _alive(home: str, name: str) -> list[PipelineDefinition]:
     return [each for each in living(home, name) if isinstance(each, PipelineDefinition)]
 
@@ -51,4 +74,7 @@ def _load(home: str) -> None:
 
         _loaded[home] = read_home(PipelineDefinition, home)
     elif loaded_module(home) is None:
+        allowed = os.environ.get(HOMES)
+        if allowed is not None and not _is_below(home, allowed.split(",")):
+            raise DefinitionError(f"the pipelines of {home} are not served here; name it when you start the worker")
         importlib.import_module(home)

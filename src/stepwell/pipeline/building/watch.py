@@ -23,6 +23,8 @@ log = logging.getLogger("stepwell.pipeline")
 
 DEBOUNCE_MS = 50
 _LOOK_MS = 500
+_STEP_MS = 100
+"""How soon after the beginning it is known that everything is watched."""
 AGAIN_SECONDS = 5.0
 """After a scan that could not be done: a server was away, the disk full."""
 
@@ -82,11 +84,15 @@ class Watcher:
         """Work until `stop()` or Ctrl-C. What is wrong from the beginning is raised; what goes wrong later is told, and tried
         again.
         """
-        self._scan_all()
+        began = False
         while not self._stop.is_set():
             for paths in self._events(self._roots()):
                 if self._stop.is_set():
                     return
+                if not began:  # what changes from now on, while everything is looked at, is told
+                    self._scan_all()
+                    began = True
+                    continue
                 if self._reloader is not None and self._reloader.changed() and self._reload(self._reloader):
                     break  # other roots may have to be watched
                 try:
@@ -180,8 +186,9 @@ class Watcher:
         return list(dict.fromkeys(roots))
 
     def _events(self, roots: Sequence[str]) -> Iterator[list[str]]:
-        """Paths that changed, or nothing now and then."""
+        """Paths that changed, or nothing now and then. Once it has given something, even nothing, everything is watched."""
         if not roots:
+            yield []
             while not self._stop.wait(_LOOK_MS / 1_000):
                 yield []
             return
@@ -189,14 +196,19 @@ class Watcher:
             import watchfiles
         except ImportError:
             raise InputError("watching files needs the package watchfiles: pip install 'stepwell[watch]'") from None
+        quiet_until = 0.0
         for changes in watchfiles.watch(
             *roots,
             watch_filter=None,
             debounce=DEBOUNCE_MS,
             step=10,
             stop_event=self._stop,
-            rust_timeout=_LOOK_MS,
+            rust_timeout=_STEP_MS,
             yield_on_timeout=True,
             raise_interrupt=True,
         ):
-            yield sorted({path for _, path in changes if f"{os.sep}.stepwell" not in path})
+            paths = sorted({path for _, path in changes if f"{os.sep}.stepwell" not in path})
+            now = time.monotonic()
+            if paths or now >= quiet_until:
+                yield paths
+                quiet_until = now + _LOOK_MS / 1_000

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Coroutine
 from functools import cached_property
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ...ids import RunId
 from ...kernel.comparing import Comparison
@@ -14,7 +15,7 @@ from ...model import RunStatus
 from ...store import public
 from ...words import offered
 from .. import checking
-from ..engine import Engine
+from ..engine import Engine, EventName
 from ..run import Run
 from ..worker.metrics import EngineMetrics
 from .doors import door
@@ -26,22 +27,10 @@ if TYPE_CHECKING:
     from ...clock import Duration
     from .triggers import AsyncTriggers
 
-P = ParamSpec("P")
-T = TypeVar("T")
 THREADS = 8
 """Calls at once; what many of them commit at the same time goes into one commit."""
 CANCELLED_SECONDS = 5.0
 """How long closing waits for async bodies that were cancelled: one may do what it likes with that."""
-
-
-def at_once(method: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[AsyncEngine, P], T]:
-    """What never waits is called where it is asked for."""
-
-    @functools.wraps(method)
-    def called(self: AsyncEngine, /, *args: P.args, **keywords: P.kwargs) -> T:
-        return method(self.sync, *args, **keywords)
-
-    return called
 
 
 class AsyncEngine:
@@ -79,7 +68,20 @@ class AsyncEngine:
 
     start_many = giving_runs(Engine.start_many)
     runs = giving_a_page(Engine.runs)
-    on = at_once(Engine.on)
+
+    def on(
+        self,
+        event: EventName,
+        callback: Callable[[Any], None] | Callable[[Any], Coroutine[Any, Any, None]],
+        *,
+        every: Duration | None = None,
+    ) -> None:
+        """Call back when something happens; see `Engine.on`. An `async def` listener runs on this loop, one event after the
+        other; any other runs in a thread of the engine. Nothing is awaited here."""
+        listener: Any = callback
+        if inspect.iscoroutinefunction(callback):
+            listener = functools.partial(_tell_on, asyncio.get_running_loop(), callback)
+        self.sync.on(event, listener, every=every)
 
     @cached_property
     def triggers(self) -> AsyncTriggers:
@@ -117,3 +119,11 @@ class AsyncEngine:
         self.sync.tell_unfinished()
         if self._bodies is not None:
             await self._bodies.ended(CANCELLED_SECONDS)
+
+
+def _tell_on(
+    loop: asyncio.AbstractEventLoop, listener: Callable[[Any], Coroutine[Any, Any, None]], event: object
+) -> None:
+    """In the thread of the events, which waits: so listeners hear one event after the other."""
+    if not loop.is_closed():
+        asyncio.run_coroutine_threadsafe(listener(event), loop).result()

@@ -7,7 +7,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from ...errors import SchemaTooNew, StoreReadOnly
+from ...codec import sha256
+from ...errors import SchemaTooNew, StoreError, StoreReadOnly
 from ...model import (
     ENTRIES_A_NODE,
     HAND_OUT,
@@ -70,7 +71,7 @@ def script(schema: str) -> str:
     begin = f"BEGIN;\nCREATE SCHEMA IF NOT EXISTS {quoted(schema)};\nSET LOCAL search_path = {quoted(schema)}, pg_temp;"
     parts = [f"{begin}\n{_VERSIONS};"]
     for number, text in migrations():
-        parts.append(f"\n-- Migration {number}\n{text}\n{_done(number)};")
+        parts.append(f"\n-- Migration {number}\n{text}\n{_done(number, text)};")
     return "\n".join([*parts, "COMMIT;\n"])
 
 
@@ -78,12 +79,13 @@ _VERSIONS = """
 CREATE TABLE IF NOT EXISTS migration (
   number     integer PRIMARY KEY,
   minimum    integer NOT NULL,                    -- the oldest version of the code that can work with it
+  digest     text NOT NULL,                       -- of what was run
   applied_at timestamptz NOT NULL DEFAULT now()
 )"""
 
 
-def _done(number: int) -> str:
-    return f"INSERT INTO migration (number, minimum) VALUES ({number}, {MINIMUM})"
+def _done(number: int, text: str) -> str:
+    return f"INSERT INTO migration (number, minimum, digest) VALUES ({number}, {MINIMUM}, '{sha256(text.encode())}')"
 
 
 _EXISTS = """
@@ -98,8 +100,17 @@ def applied(db: Any, schema: str) -> tuple[int, int]:
     # From the tables themselves: what a session remembers of them may be older than the lock it waited for.
     if db.execute(_EXISTS, (schema,)).fetchone() is None:
         return 0, 0
-    newest, minimum = db.execute(f"SELECT max(number), max(minimum) FROM {table}").fetchone()
-    return newest or 0, minimum or 0
+    known = dict(migrations())
+    newest = minimum = 0
+    # A table without digests is of a version from before there were any.
+    for number, needed, digest in db.execute(f"SELECT number, minimum, to_jsonb(m) ->> 'digest' FROM {table} m"):
+        newest, minimum = max(newest, number), max(minimum, needed)
+        if number in known and digest != sha256(known[number].encode()):
+            raise StoreError(
+                f"schema {schema!r} was made by a Stepwell from before the first release whose migration {number} was another "
+                f"one: use another schema (?schema=...), or drop this one; nothing was changed"
+            )
+    return newest, minimum
 
 
 def migrate(db: Any, schema: str, where: str) -> None:
@@ -125,7 +136,7 @@ def migrate(db: Any, schema: str, where: str) -> None:
             for number, text in migrations():
                 if number > done:
                     db.execute(text.encode())
-                    db.execute(_done(number).encode())
+                    db.execute(_done(number, text).encode())
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreReadOnly(
             f"{where}: this role may not make or change the schema {schema!r} ({str(error).strip()}). "

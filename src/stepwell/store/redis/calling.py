@@ -42,6 +42,14 @@ class Calls:
                 raise answer
         return answers
 
+    def send(self, packed: bytes) -> Any:
+        """The answer to one command that is packed already."""
+        with self._permits:
+            (answer,) = self._ask(packed, 1)
+        if isinstance(answer, ResponseError):
+            raise answer
+        return answer
+
     def close(self) -> None:
         while self._free:
             self._pool.release(self._free.pop().connection)

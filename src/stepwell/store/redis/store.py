@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, cast
 
+from hiredis import pack_command
 from redis import exceptions as trouble
 
 from ...clock import Clock
@@ -58,7 +59,7 @@ from .limits import LIMITS
 from .reading import Reader, lines_args, lines_of, run_page, runs_args
 from .settlements import decode_step, encode_step, settlements_of
 
-LAYOUT = 1
+LAYOUT = 2
 """The version of the keys: see `lua/keys.lua`."""
 _log = logging.getLogger("stepwell.store")
 
@@ -103,6 +104,8 @@ class RedisStore:
             self.durability = inspect(self._client, self._address)
             self._load_library()
             self._marker = self._mark()
+        begins = pack_command(("FCALL", self._library.step, 1, self._marker_key, self._marker))  # type: ignore[arg-type]
+        self._step_begins = begins.replace(b"*5\r\n", b"*8\r\n", 1)
         if connections is not None:
             self._client.connection_pool.disconnect()  # what was asked at the beginning was asked on one of its own
 
@@ -113,9 +116,11 @@ class RedisStore:
         marker = cast(bytes, self._client.hget(self._marker_key, "marker"))
         layout = marker.split(b" ")[0]
         if layout != b"%d" % LAYOUT:
+            stored = layout.decode(errors="replace")
+            older = stored.isdecimal() and int(stored) < LAYOUT  # of a version from before the first release
             raise SchemaTooNew(
-                f"{self.url}: what is stored has layout {layout.decode(errors='replace')}, and this Stepwell knows "
-                f"{LAYOUT}; upgrade it"
+                f"{self.url}: what is stored has layout {stored}, and this Stepwell knows {LAYOUT}; "
+                + ("use another namespace, or remove what is there" if older else "upgrade it")
             )
         return marker
 
@@ -133,7 +138,7 @@ class RedisStore:
         self._check_open()
         step = encode_step(batch)
         if step is not None:
-            found = self._call(self._library.step, step, writes=True)
+            found = self._step(step)
             if type(found) is bytes:
                 return decode_step(batch, found)
             now, (settled, claimed), stops, blobs = found
@@ -230,6 +235,22 @@ class RedisStore:
             return self._send(command, writes)
         except trouble.RedisError as error:
             raise translated(error, self.url) from error
+
+    def _step(self, args: tuple[bytes, bytes]) -> Any:
+        """The same for a step. What is alike in all of them is packed once."""
+        if self._address.wait is None:
+            packed, output = args
+            time = str(self._time()).encode()
+            sizes = b"$%d\r\n%b\r\n$%d\r\n" % (len(time), time, len(packed))
+            try:
+                return self._calls.send(
+                    b"".join((self._step_begins, sizes, packed, b"\r\n$%d\r\n" % len(output), output, b"\r\n"))
+                )
+            except trouble.ResponseError:
+                pass  # the other way mends or tells it
+            except trouble.RedisError as error:
+                raise translated(error, self.url) from error
+        return self._call(self._library.step, args, writes=True)
 
     def _send(self, command: Sequence[Arg], writes: bool) -> Any:
         wait = self._address.wait

@@ -53,7 +53,7 @@ local function use_graph(graph, difference)
   put(index('unused_graphs'), graph.digest, graph.uses == 0)
 end
 
--- Cells are bytes: rank (4), lane (2), flags (1), count of parents (4), first parent (4). Where that of a node stands: a text and a
+-- Cells are bytes: rank (4), lane (2), flags (1), count of parents (4), first parent (4), whether the next node is the only child (1). Where that of a node stands: a text and a
 -- position in it. Of those that are asked for one by one, the next is read along: it is often the child.
 local function cell_at(graph, i)
   local own = graph.cells[i]
@@ -217,12 +217,19 @@ local function refused(reason, detail) return {'refused', reason, detail or ''} 
 
 do
 
+-- The last byte of a cell: whether the next node is the only child.
+local function mark_next(graph, i, mark)
+  local text, at = cell_at(graph, i)
+  graph.cells[i], graph.touched[i] = sub(text, at, at + GRAPH_CELL - 2) .. mark, true
+end
+
 -- One more child of a node. Children come in order, so one that is not larger than the last was there before, when a graph
 -- was deleted in part and stored again. A parent may have a larger number than its child, in a run that was healed.
 local function add_child(graph, parent, child)
   local first = child_of(graph, parent)
   if first == 0 then
     graph.child[parent], graph.child_touched[parent] = child + 1, true
+    if child == parent + 1 then mark_next(graph, parent, '\1') end
     return
   end
   local list = graph.more[parent] -- of a long one only the end is looked at
@@ -230,6 +237,7 @@ local function add_child(graph, parent, child)
     if first > child then return end
     list = {done = {}, first = first - 1, count = 1}
     graph.child[parent], graph.child_touched[parent] = MANY, true
+    if first == parent + 2 then mark_next(graph, parent, '\0') end
   elseif not list then
     list = lists.open(call('HGET', graph_key('children', graph.digest), pack('>I4', parent)))
   end

@@ -19,12 +19,14 @@ end
 -- The only child of the node, if this node is all that it waits for: its number, its cell, and what the graph says of it.
 local function find_child(key, digest, i, cells)
   local graph = graph_key('cells', digest)
-  local layout = call('GETRANGE', graph, i * GRAPH_CELL, (i + 2) * GRAPH_CELL - 1)
-  local child = call('GETRANGE', graph_key('child', digest), 4 * i, 4 * i + 3)
-  if #child < 4 or has(byte(layout, 7), REMOVED) then return nil end
-  child = unpack_bytes('>I4', child)
-  if child == 0 or child == MANY then return nil end
-  child = child - 1
+  local layout, child = call('GETRANGE', graph, i * GRAPH_CELL, (i + 2) * GRAPH_CELL - 1), i + 1
+  if has(byte(layout, 7), REMOVED) then return nil end
+  if byte(layout, GRAPH_CELL) == 0 then
+    child = call('GETRANGE', graph_key('child', digest), 4 * i, 4 * i + 3)
+    child = #child == 4 and unpack_bytes('>I4', child) or 0
+    if child == 0 or child == MANY then return nil end
+    child = child - 1
+  end
   if child == i + 1 then
     layout, cells = sub(layout, GRAPH_CELL + 1), sub(cells, NODE_CELL + 1)
   else

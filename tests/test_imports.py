@@ -1,0 +1,89 @@
+"""No module imports itself by way of others: also not inside a function, and not for types only."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+KNOWN = {
+    frozenset({"stepwell.client.asynchronous", "stepwell.client.client"}),
+    frozenset({"stepwell.graph.draw", "stepwell.graph.graph", "stepwell.graph.svg"}),
+    frozenset({f"stepwell.runner.{name}" for name in ("aio.engine", "documents", "engine", "triggered", "triggers")}),
+    frozenset({"stepwell.server.hooks", "stepwell.server.metrics", "stepwell.server.service"}),
+    frozenset({"stepwell.triggers.definition", "stepwell.triggers.reading"}),
+}
+"""What is left of them. An object of each offers, as a method, what works on such an object; nobody may add one."""
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def statements(path: Path) -> Iterator[ast.AST]:
+    """Every statement of a module; `ast.walk` would also give every expression, of which there are a million."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            below = getattr(node, block, ())
+            waiting += below if isinstance(below, list) else ()
+
+
+def imported(name: str, path: Path, known: set[str]) -> set[str]:
+    """The modules that a module imports, wherever in it. `from . import x` is x, where that is a module."""
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    found: set[str] = set()
+    for node in statements(path):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {below if (below := f"{stem}.{alias.name}") in known else stem for alias in node.names}
+    return (found & known) - {name}
+
+
+def cycles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+    """The sets of modules that all reach each other (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: set[frozenset[str]] = set()
+
+    def visit(module: str) -> None:
+        index[module] = low[module] = len(index)
+        stack.append(module)
+        for other in graph[module]:
+            if other not in index:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in stack:
+                low[module] = min(low[module], index[other])
+        if low[module] == index[module]:
+            at = stack.index(module)
+            if len(stack) - at > 1:
+                found.add(frozenset(stack[at:]))
+            del stack[at:]
+
+    for module in graph:
+        if module not in index:
+            visit(module)
+    return found
+
+
+def test_a_cycle_is_found() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == {frozenset({"b", "c"})}
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    found = modules()
+    graph = {name: imported(name, path, set(found)) for name, path in found.items()}
+    assert cycles(graph) == KNOWN, "a new cycle, or one that is gone and should be taken off the list"
