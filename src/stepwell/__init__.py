@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from . import reducers as reducers
     from . import testing as testing
     from . import types as types
-    from .client import Client
+    from .client import AsyncClient, Client
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
     from .define.document import Document, DocumentError
     from .errors import (
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from .triggers import Trigger, TriggerError
 
 _HOMES = {
-    "client": ("Client",),
+    "client": ("AsyncClient", "Client"),
     "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
     "define.document": ("Document", "DocumentError"),
     "errors": (
@@ -139,6 +139,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "PREVIOUS",
+    "AsyncClient",
     "AsyncEngine",
     "AsyncRun",
     "AttemptStatus",

@@ -60,7 +60,7 @@ async def until(holds: Callable[[], object]) -> None:
 def test_runs_are_awaited_replayed_forked_and_given_back(server_url: str) -> None:
     async def main() -> None:
         App.lock, App.gate, App.begun = asyncio.Lock(), asyncio.Event(), []
-        async with Engine(server_url, close_seconds=0.05) as engine:
+        async with Engine(server_url, close_seconds=0.05, max_processes=1) as engine:
             runs = await asyncio.gather(*(engine.run(Order(order_id=number), wait=SECONDS) for number in range(8)))
             assert [await run.result for run in runs] == [[Parcel(date(2026, 1, 31), Decimal(n + 1))] for n in range(8)]
             assert (await runs[0].replay()).executed == ("pack", "ship", "bill")

@@ -46,7 +46,7 @@ def test_without_annotations_it_is_json_until_somebody_asks_for_a_type(engine: E
     run = engine.run(UNTYPED[name](value=row.value), check=False)
     if row.keys:
         assert run.node("give").error is not None
-        assert "is not a string" in str(run.node("give").error)
+        assert "say in the annotation what its keys are" in str(run.node("give").error)
         return
     stored = Codec(row.annotation).encode(row.value)
     assert run.output("give") == run.output("take") == json.loads(json.dumps(stored))
@@ -56,13 +56,12 @@ def test_without_annotations_it_is_json_until_somebody_asks_for_a_type(engine: E
 
 def test_servers_keep_every_type_too(server_url: str) -> None:
     """All rows at once, then read in another process, with another hash seed, so that sets are in another order there."""
-    with Engine(server_url) as engine:
+    with Engine(server_url, max_processes=1) as engine:
         runs = [engine.start(TYPED[name](value=row.value), run_id=name) for name, row in ROWS.items()]
         for name, run in zip(ROWS, runs, strict=True):
             expect(name, run.wait(60).result)
             expect(name, run.state["kept"])
-            assert run.replay().executed == ("give", "take", "look")
-        forks = {name: engine.get(name).fork("take") for name in ROWS}
+        forks = {name: engine.get(name).fork("look") for name in list(ROWS)[::5]}
         for name, fork in forks.items():
             expect(name, fork.wait(60).result)
     read_elsewhere(server_url, list(ROWS))

@@ -296,6 +296,8 @@ def _encoded(result: Any, node: str, returns: Shape | None) -> bytes:
         ) from None
     except NotJson as error:
         advice = "return JSON-able data or nothing"
+        if "is not a string" in error.message:
+            advice = "say in the annotation what its keys are, as in `-> dict[int, str]`, or return JSON-able data"
         raise NotJson(
             f"node {node!r} returned what cannot be stored: {error.message}; {advice}", path=error.path
         ) from None
