@@ -271,6 +271,15 @@ def test_a_fork_can_say_what_it_would_run(api: httpx.Client) -> None:
     assert api.post(f"{RUNS}/{run}/fork", json={"at": "nowhere", "dry_run": True}).status_code == 404
 
 
+def test_why_a_document_waits_names_no_module_and_no_store(tmp_path: Path) -> None:
+    with running(f"sqlite:///{tmp_path}/waits.db") as serving, client(serving) as api:
+        assert api.post("/api/v1/workflows", json=ADD).status_code == 201
+        run = start(api)["id"]
+        told = api.get(f"{RUNS}/{run}/why")
+        assert told.json()["advice"] == [f"`stepwell work` works on it, or `stepwell resume {run}` on this run alone"]
+        assert str(tmp_path) not in told.text
+
+
 def refuse(number: int) -> None:
     raise ConnectionError(f"call {number} is refused")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Response
@@ -187,7 +188,8 @@ def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_l
     run = service.stored(run_id)
     if node is not None:
         service.index_of(run, node)
-    return WhyModel.model_validate(run.why(node).to_dict())
+    # Where the store is, is nothing for whoever asks a server.
+    return WhyModel.model_validate(replace(run.why(node), store=None).to_dict())
 
 
 @routes.get("/runs/{run_id}/audit", "read")
