@@ -280,6 +280,22 @@ def test_why_a_document_waits_names_no_module_and_no_store(tmp_path: Path) -> No
         assert str(tmp_path) not in told.text
 
 
+def test_what_curl_sends_by_default_is_told_apart(api: httpx.Client) -> None:
+    path, body = "/api/v1/workflows/add/runs", '{"input": {"a": 1}}'
+    for kind in ("application/x-www-form-urlencoded", "text/plain", ""):
+        answer = api.post(path, content=body, headers={"Content-Type": kind})
+        assert answer.status_code == 415
+        assert "Content-Type: application/json" in answer.json()["detail"]
+    assert api.post(path, content=body, headers={"Content-Type": "application/json; charset=utf-8"}).status_code == 201
+
+
+def test_a_workflow_without_input_is_started_without_a_body(api: httpx.Client) -> None:
+    document = {"name": "plain", "nodes": [{"id": "x", "handler": "transform", "config": {"template": 1}}]}
+    assert api.post("/api/v1/workflows", json=document).status_code == 201
+    ended(api, api.post("/api/v1/workflows/plain/runs").json()["id"])
+    assert "$.input.a" in api.post("/api/v1/workflows/add/runs").json()["detail"]
+
+
 def refuse(number: int) -> None:
     raise ConnectionError(f"call {number} is refused")
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...clock import SECOND
 from ...codec import decode
+from ...commands import DEFAULT_STORE
 from ...errors import InputError
 from ...model import ListRuns, NodeStatus, RunRow, RunStatus
 from ...runner.records import run_record
@@ -109,13 +110,13 @@ def list_runs(
 )
 def start_named(
     name: str,
-    body: StartRequest,
     service: Given,
     response: Response,
+    body: StartRequest | None = None,
     idempotency_key: Annotated[str | None, Header(max_length=500, description="The same key is the same run.")] = None,
 ) -> Any:
     """Start a run. 201: a new one; 200: the run that this key, or this id, has started before, however it stands."""
-    run, is_new = start_run(service, name, body, idempotency_key)
+    run, is_new = start_run(service, name, body or StartRequest(), idempotency_key)
     response.status_code = 201 if is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{run.id}"
     return listed(service, run)
@@ -189,7 +190,7 @@ def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_l
     if node is not None:
         service.index_of(run, node)
     # Where the store is, is nothing for whoever asks a server.
-    return WhyModel.model_validate(replace(run.why(node), store=None).to_dict())
+    return WhyModel.model_validate(replace(run.why(node), store=DEFAULT_STORE).to_dict())
 
 
 @routes.get("/runs/{run_id}/audit", "read")
