@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -25,11 +26,22 @@ def modules() -> dict[str, Path]:
     return found
 
 
+def statements(path: Path) -> Iterator[ast.AST]:
+    """Every statement of a module; `ast.walk` would also give every expression, of which there are a million."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            below = getattr(node, block, ())
+            waiting += below if isinstance(below, list) else ()
+
+
 def imported(name: str, path: Path, known: set[str]) -> set[str]:
     """The modules that a module imports, wherever in it. `from . import x` is x, where that is a module."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -128,21 +128,24 @@ def test_a_trigger_starts_a_workflow_once_for_each_state_and_content(root: Path,
     make_blog(root).build(engine=engine)
     make().build(engine=engine)
     assert entities() == []  # it was there already
+    make().build(engine=engine, existing=True)
+    assert entities() == [A]
+    make().build(engine=engine, existing=True)
     write(root, f"daily/{B}/a.txt", "Hello")
     make().build(engine=engine)
-    assert entities() == [B]
+    assert entities() == [A, B]
     make().build(engine=engine)
     make().build([f"digest {B}"], engine=engine, force=True)
-    assert entities() == [B]
+    assert entities() == [A, B]
     write(root, f"daily/{A}/a.txt", "Changed")
     make().build(engine=engine)
-    assert entities() == [A, B]
+    assert entities() == [A, A, B]
     blog = make_blog(root)
     blog.trigger(
         "all", state="final/{date}-digest.md", workflow=_publish, existing=True, filter="codeHash == currentCodeHash"
     )
     blog.build(engine=engine)
-    assert entities() == [A, A, B, B]
+    assert entities() == [A, A, A, B, B]
 
 
 def test_a_stored_trigger_starts_a_document_for_what_is_written_from_now_on(root: Path, engine: Engine) -> None:
@@ -167,10 +170,12 @@ def test_a_stored_trigger_starts_a_document_for_what_is_written_from_now_on(root
     write(root, f"daily/{B}/a.txt", "Changed")
     make_blog(root).build(engine=engine)
     assert announced() == [B, B]
+    make_blog(root).build(engine=engine, existing=True)
+    assert announced() == [A, B, B]
     engine.triggers.pause("new")
     write(root, f"daily/{B}/a.txt", "Changed again")
     make_blog(root).build(engine=engine)
-    assert announced() == [B, B]
+    assert announced() == [A, B, B]
     with pytest.raises(TriggerError, match=r"(?s)pipeline, the name of a pipeline.*|did you mean 'stateType'"):
         Trigger("bad", "announce", state={"statetype": "digest"})
 

@@ -28,6 +28,9 @@ Targets = Annotated[
     list[str] | None,
     typer.Argument(metavar="[TARGET]...", help="States by path (globs work), a stage, an entity, or 'stage entity'."),
 ]
+Existing = Annotated[
+    bool, typer.Option("--existing", help="Fire triggers also for states that were there before them, once for each.")
+]
 Wanted = Annotated[
     list[str],
     typer.Argument(metavar="TARGET...", help="States by path (globs work), a stage, an entity, or 'stage entity'."),
@@ -61,6 +64,7 @@ def build(
     named: Named = None,
     force: Annotated[bool, typer.Option("--force", help="Also what is fresh, and what nobody recorded.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what will run, and what may.")] = False,
+    existing: Existing = False,
     as_json: AsJson = False,
 ) -> None:
     """Produce what is missing or stale: everything, or what the targets need. Exit code 1 if something failed."""
@@ -70,6 +74,7 @@ def build(
 def scan(
     named: Named = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what will run, and what may.")] = False,
+    existing: Existing = False,
     as_json: AsJson = False,
 ) -> None:
     """Look once for what is stale, in all pipelines, and produce it."""

@@ -22,6 +22,7 @@ from .states.files.store import FileStates
 
 if TYPE_CHECKING:
     from ..define.options import JobOptions
+    from ..handlers import Handlers
     from .building.arguments import Signature
     from .states.port import StateStore
     from .trigger import Trigger
@@ -43,6 +44,7 @@ class PipelineDefinition:
         limit: int | None = None,
         clock: Callable[[], float] = time.time,
         home: str | None = None,
+        handlers: Handlers | None = None,
     ) -> None:
         self.place = caller()
         if not isinstance(name, str) or name_problem(name) or "#" in name:
@@ -62,6 +64,8 @@ class PipelineDefinition:
         self.back_off = tuple(back_off)
         self.limit = limit
         self.clock = clock
+        self.handlers = handlers
+        """What stages without a function may name; by default what the settings and Stepwell itself have."""
         self.stages: dict[str, Stage] = {}
         self.triggers: dict[str, Trigger] = {}
         self.root = checked_root(os.fspath(root))
@@ -88,6 +92,7 @@ class PipelineDefinition:
         *,
         input: str | Mapping[str, str] | None = None,
         output: str | Mapping[str, str],
+        handler: str | None = None,
         collect: str | Iterable[str] | None = None,
         config: Mapping[str, Any] | None = None,
         entities: Callable[[], Iterable[Any]] | None = None,
@@ -102,20 +107,37 @@ class PipelineDefinition:
         uses: Iterable[Any] = (),
         **options: Unpack[JobOptions],
     ) -> Callable[[Function], Function]:
-        """Make a function a stage. It is returned as it is, and can be called and tested as any other."""
+        """Make a function a stage. It is returned as it is, and can be called and tested as any other.
+
+            @blog.stage(input="daily/{date}.txt", output="summary/{date}.txt")
+            def summary(text: str) -> str: ...
+
+        With a `handler` there is no function: `config` says what it does, in templates over `entity` and the inputs.
+
+            blog.stage("title", handler="llm", input="summary/{date}.txt", output="title/{date}.txt",
+                       config={"prompt": "A title for {{ input.content }}"})
+        """
         place = caller()
+        given: dict[str, Any] = {
+            "input": input, "output": output, "collect": collect, "config": config, "entities": entities, "filter": filter,
+            "min_size": min_size, "validate": validate, "quiet": quiet, "priority": priority, "limit": limit,
+            "back_off": self.back_off if back_off is None else back_off, "version": version, "uses": uses, "options": options,
+            "place": place,
+        }  # fmt: skip
 
         def add(function: Function) -> Function:
-            self.add(
-                make_stage(
-                    name or function.__name__, input=input, output=output, collect=collect, function=function, config=config,
-                    entities=entities, filter=filter, min_size=min_size, validate=validate, quiet=quiet, priority=priority,
-                    limit=limit, back_off=self.back_off if back_off is None else back_off, version=version, uses=uses,
-                    options=options, place=place,
+            if handler is not None:
+                raise DefinitionError(
+                    f"stage {name!r} runs the handler {handler!r}, so it takes no function: leave one of them out",
+                    where=str(place),
                 )
-            )  # fmt: skip
+            self.add(make_stage(name or function.__name__, function=function, **given))
             return function
 
+        if handler is not None:
+            from .document.handled import handled_stage
+
+            self.add(*handled_stage(name, handler, self.handlers, given))
         return add
 
     def add(self, stage: Stage, signature: Signature | None = None) -> None:

@@ -54,17 +54,21 @@ class Pipeline(PipelineDefinition):
         engine: Engine | str | None = None,
         force: bool = False,
         patience: float = 3_600.0,
+        existing: bool = False,
     ) -> BuildReport:
-        """Produce what is missing or stale: all of it, or what `targets` (states, entities, stages) need."""
+        """Produce what is missing or stale: all of it, or what `targets` (states, entities, stages) need.
+
+        With `existing`, triggers fire also for states that were there before them, once for each content as always.
+        """
         from .building.verdict import list_everything, nothing_to_do
 
         given, began = tuple(targets), time.monotonic()
         listed = list_everything(self)
-        if not given and not force and (done := nothing_to_do(self, listed)) is not None:
+        if not given and not force and not existing and (done := nothing_to_do(self, listed)) is not None:
             return done._replace(seconds=time.monotonic() - began)
         from .building.build import build
 
-        return build(self, given, engine=engine, force=force, patience=patience, listed=listed)
+        return build(self, given, engine=engine, force=force, patience=patience, listed=listed, existing=existing)
 
     def accept(self, *targets: str) -> list[str]:
         """Take states as they are, also those that nobody recorded; their addresses are returned."""

@@ -92,6 +92,7 @@ def build(
     named: Sequence[str] | None,
     force: bool,
     dry_run: bool,
+    existing: bool,
     as_json: bool,
 ) -> None:
     pipelines = find_pipelines(place, named)
@@ -111,7 +112,7 @@ def build(
     reports = []
     for pipeline in pipelines:
         listed = list_everything(pipeline)
-        if not targets and not force and (done := nothing_to_do(pipeline, listed)) is not None:
+        if not targets and not force and not existing and (done := nothing_to_do(pipeline, listed)) is not None:
             reports.append(done)
             continue
         from ...pipeline.building.build import build as build_one
@@ -120,7 +121,13 @@ def build(
             engine = place.settings.store
             reports.append(
                 build_one(
-                    pipeline, targets, engine=engine, force=force, progress=progress, options=place.settings.for_workers
+                    pipeline,
+                    targets,
+                    engine=engine,
+                    force=force,
+                    progress=progress,
+                    options=place.settings.for_workers,
+                    existing=existing,
                 )
             )
     if as_json:
@@ -131,8 +138,8 @@ def build(
         raise typer.Exit(ExitCode.RUN_FAILED)
 
 
-def scan(place: Connection, *, named: Sequence[str] | None, dry_run: bool, as_json: bool) -> None:
-    build(place, (), named=named, force=False, dry_run=dry_run, as_json=as_json)
+def scan(place: Connection, *, named: Sequence[str] | None, dry_run: bool, existing: bool, as_json: bool) -> None:
+    build(place, (), named=named, force=False, dry_run=dry_run, existing=existing, as_json=as_json)
 
 
 def watch(place: Connection, *, named: Sequence[str] | None, interval: float | None) -> None:

@@ -34,10 +34,11 @@ def build(
     progress: Progress | None = None,
     options: Mapping[str, Any] | None = None,
     listed: Listed | None = None,
+    existing: bool = False,
 ) -> BuildReport:
     """Produce what is missing or stale."""
     with Scanner(pipeline, engine, patience=patience, progress=progress, options=options) as scanner:
-        return scanner.scan(targets, force=force, listed=listed, once=True)
+        return scanner.scan(targets, force=force, listed=listed, once=True, existing=existing)
 
 
 class Scanner:
@@ -73,16 +74,23 @@ class Scanner:
         self._stack.close()
 
     def scan(
-        self, targets: Iterable[str] = (), *, force: bool = False, listed: Listed | None = None, once: bool = False
+        self,
+        targets: Iterable[str] = (),
+        *,
+        force: bool = False,
+        listed: Listed | None = None,
+        once: bool = False,
+        existing: bool = False,
     ) -> BuildReport:
         """Look at everything there is, unless it was `listed` a moment ago, and produce what is stale.
 
-        What is done `once` needs no view of what has not changed.
+        What is done `once` needs no view of what has not changed. `existing`: triggers fire for what was there before them.
         """
         began = time.monotonic()
         pipeline, given = self.pipeline, tuple(targets)
         number, folders = listed = listed or list_everything(pipeline)
-        if not given and not force and self.view is None and (done := nothing_to_do(pipeline, listed)):
+        everything = force or existing
+        if not given and not everything and self.view is None and (done := nothing_to_do(pipeline, listed)):
             return done._replace(seconds=time.monotonic() - began)
         with self._lease() as holds:
             if number % 2 or pipeline.store.lease_number(pipeline.name) != number + 1:  # somebody else was scanning
@@ -90,12 +98,14 @@ class Scanner:
             recovery = Recovery(self._runs)
             folders = self._recovered(recovery, folders, number if number % 2 else None)
             part = (
-                concerned(pipeline, folders) if once and not given and not force and not recovery.has_failures else None
+                concerned(pipeline, folders)
+                if once and not given and not everything and not recovery.has_failures
+                else None
             )
             self.view = View(pipeline, folders=folders, only=part)
             recovery.note_failures(self.view)
             outcome = self._work(holds, given, force=force)
-            self._fire()
+            self._fire(existing=existing)
             pipeline.store.tidy()
             if not given:
                 save_verdict(pipeline, self.view)
@@ -193,14 +203,14 @@ class Scanner:
                 self._on_state(event)
         return wave.outcome
 
-    def _fire(self) -> None:
+    def _fire(self, *, existing: bool = False) -> None:
         """Start what new states trigger. Where nothing was run there is none, and no engine either."""
-        if self.view is not None and (self.pipeline.triggers or self._runs.has_engine):
+        if self.view is not None and (self.pipeline.triggers or self._runs.has_engine or existing):
             from .triggers import fire_stored_triggers, fire_triggers
 
-            fire_triggers(self.pipeline, self.view, lambda: self._runs.engine)
-            if self._runs.has_engine:
-                fire_stored_triggers(self.pipeline, self.view, self._runs.engine)
+            fire_triggers(self.pipeline, self.view, lambda: self._runs.engine, existing=existing)
+            if self._runs.has_engine or existing:
+                fire_stored_triggers(self.pipeline, self.view, self._runs.engine, existing=existing)
 
     def _report(self, outcome: Outcome, began: float, *, units: Sequence[Unit] | None = None) -> BuildReport:
         assert self.view is not None

@@ -25,8 +25,11 @@ log = logging.getLogger("stepwell.pipeline")
 SEEN = "seen"
 
 
-def fire_triggers(pipeline: PipelineDefinition, view: View, engine: Any) -> list[str]:
-    """Start what new states trigger; the ids of the runs. `engine()` opens the engine if there is something to start."""
+def fire_triggers(pipeline: PipelineDefinition, view: View, engine: Any, *, existing: bool = False) -> list[str]:
+    """Start what new states trigger; the ids of the runs. `engine()` opens the engine if there is something to start.
+
+    With `existing` also for states that were there when a trigger was first seen: somebody asked for it.
+    """
     marks: dict[str, str] = pipeline.store.notes.read("triggers") if pipeline.triggers else {}
     started = []
     for trigger in pipeline.triggers.values():
@@ -35,10 +38,11 @@ def fire_triggers(pipeline: PipelineDefinition, view: View, engine: Any) -> list
         new = {
             f"{trigger.name} {address}": (address, record, content)
             for address, record, content in _states(view, trigger)
-            if marks.get(f"{trigger.name} {address}") != content
+            if (known := marks.get(f"{trigger.name} {address}")) != content
+            and (existing or known != f"{SEEN} {content}")
         }
-        if not trigger.existing and f"{trigger.name} {SEEN}" not in marks:
-            there = {key: each[2] for key, each in new.items()}
+        if not (trigger.existing or existing) and f"{trigger.name} {SEEN}" not in marks:
+            there = {key: f"{SEEN} {each[2]}" for key, each in new.items()}
             pipeline.store.notes.change("triggers", {f"{trigger.name} {SEEN}": "1", **there})
             continue
         for address, record, content in new.values():
@@ -46,11 +50,14 @@ def fire_triggers(pipeline: PipelineDefinition, view: View, engine: Any) -> list
             if run_id is not None:
                 started.append(run_id)
         if new:
-            pipeline.store.notes.change("triggers", {key: each[2] for key, each in new.items()})
+            fired = {key: each[2] for key, each in new.items()}
+            pipeline.store.notes.change("triggers", {f"{trigger.name} {SEEN}": "1", **fired})
     return started
 
 
-def fire_stored_triggers(pipeline: PipelineDefinition, view: View, engine: Engine) -> list[str]:
+def fire_stored_triggers(
+    pipeline: PipelineDefinition, view: View, engine: Engine, *, existing: bool = False
+) -> list[str]:
     """The same for triggers that were added to the engine's store: for what was written since they were added or resumed."""
     wanted = [
         stored
@@ -69,7 +76,9 @@ def fire_stored_triggers(pipeline: PipelineDefinition, view: View, engine: Engin
         for address, record, content in _states(view, trigger):
             key = f"{trigger.name} {address}"
             stamp = view.model.stamp(address)
-            if marks.get(key) == content or stamp is None or stamp[1] // 1_000 < stored.state.since:
+            if marks.get(key) == content or stamp is None:
+                continue
+            if not existing and stamp[1] // 1_000 < stored.state.since:
                 continue
             event = _event(pipeline, trigger, address, record, content)
             if event is not None:

@@ -14,6 +14,7 @@ from ...define.document.text import Read, form_of, read_file, read_text
 from ...define.document.unreadable import Unreadable
 from ...handlers import Handlers
 from ..definition import PipelineDefinition
+from .handled import found_handlers
 from .nodes import Nodes
 
 FIELDS = (
@@ -87,7 +88,7 @@ def _load(
     problems = Collected()
     for repeated in read.repeated:
         problems.add(repeated, "this key is there more than once", found=repeated[-1])
-    made = _read(make, read.data, problems, stem, home, root, _found_handlers(handlers), jobs, check_handlers)
+    made = _read(make, read.data, problems, stem, home, root, found_handlers(handlers), jobs, check_handlers)
     if problems or made is None:
         raise DocumentError(source, _placed(problems, read))
     return made
@@ -101,20 +102,6 @@ def is_pipeline(path: str | os.PathLike[str]) -> bool:
     except Unreadable:
         return False
     return isinstance(data, dict) and data.get("mode") == "pipeline"
-
-
-def _found_handlers(given: Handlers | None) -> Callable[[], Handlers]:
-    """The handlers that were given, or those of the settings where the process runs, looked for when they are needed."""
-    kept: list[Handlers] = [] if given is None else [given]
-
-    def find() -> Handlers:
-        if not kept:
-            from ...settings import read_settings
-
-            kept.append(Handlers.of_settings(read_settings({}, os.environ, FilePath.cwd())))
-        return kept[0]
-
-    return find
 
 
 def _read(

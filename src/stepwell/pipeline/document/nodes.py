@@ -23,11 +23,12 @@ from ...define.document.problems import Collected
 from ...errors import DefinitionError
 from ...handlers import Handlers
 from ...templates import TemplateError, compile_config, compile_expression
-from ..building.arguments import Signature, Taken
+from ..building.arguments import Signature
 from ..definition import PipelineDefinition
 from ..patterns.pattern import Pattern
 from ..stage import FILTERS, Stage, make_stage
 from .bodies import SOLE_PARAMETER, Body, FunctionBody, HandlerBody, TextBody
+from .handled import handler_signature
 from .names import as_pattern, config_without_dollars, expression_without_dollars, pattern_scope
 
 DATA: Mapping[str, tuple[str, ...]] = {
@@ -302,13 +303,7 @@ class Nodes:
         except DefinitionError as error:
             self.problems.add(path, str(error))
             return
-        collected = {name: any(v in stage.collect for v in pattern.variables) for name, pattern in stage.inputs.items()}
-        taken = {
-            name: Taken(name, (pattern.has_glob and not pattern.is_directory) or collected[name], str)
-            for name, pattern in stage.inputs.items()
-            if not pattern.is_directory and name not in gates
-        }
-        self.stages.append((stage, Signature(taken, frozenset({"entity", "ctx"}), False), body))
+        self.stages.append((stage, handler_signature(stage), body))
 
     def _is_gate(self, node: Node, text: str) -> bool:
         return any(

@@ -48,6 +48,53 @@ class StateModel(BaseModel):
     status: str
 
 
+class PipelineProblem(BaseModel):
+    path: str
+    problem: str
+
+
+class BuildModel(BaseModel):
+    """A scan that somebody asked for over HTTP."""
+
+    running: bool
+    report: dict[str, Any] | None = Field(default=None, description="What it did, once it has ended.")
+    error: str | None = None
+
+
+class PipelineStatusModel(BaseModel):
+    """How many states stand where (`fresh`, `stale`, ... are beside), and all that are not fresh."""
+
+    model_config = ConfigDict(extra="allow")
+    pipeline: str
+    entities: int
+    stages: dict[str, dict[str, int]] = Field(examples=[{"write": {"fresh": 2, "stale": 1}}])
+    states: list[StateModel]
+    problems: list[PipelineProblem]
+    scan: BuildModel | None = Field(default=None, description="The scan that runs, or was last.")
+
+
+class PlanModel(BaseModel):
+    """What a scan would do."""
+
+    willRun: list[StateModel] = Field(description="Stale, with every input at hand.")
+    mayRun: list[StateModel] = Field(description="Below these: if what is above comes out different.")
+    mayAppear: list[str] = Field(description="Stages that may get entities nobody knows yet.")
+
+
+class StateWhy(BaseModel):
+    """Why a state stands as it does."""
+
+    model_config = ConfigDict(extra="allow")
+    state: str
+    stage: str | None = None
+    entity: str
+    status: str
+    record: dict[str, Any] | None = None
+    changedCode: list[str]
+    notFollowed: dict[str, str]
+    upstream: list[StateModel]
+
+
 class StageModel(BaseModel):
     name: str
     inputs: dict[str, str]
@@ -103,11 +150,11 @@ def list_pipelines(service: Given) -> list[PipelineModel]:
 
 
 @routes.get("/pipelines/{name}/status", "read")
-def get_pipeline_status(name: str, service: Given) -> dict[str, Any]:
+def get_pipeline_status(name: str, service: Given) -> PipelineStatusModel:
     """How many states stand where, and all that are not fresh, each with its causes; and the scan that runs, or was last."""
     told = _pipeline(service, name).status().to_json()
     build = service.builds.get(name)
-    return {**told, "scan": None if build is None else build.to_json()}
+    return PipelineStatusModel.model_validate({**told, "scan": None if build is None else build.to_json()})
 
 
 @routes.get("/pipelines/{name}/states", "read")
@@ -183,15 +230,18 @@ def get_pipeline_graph(name: str, service: Given) -> PipelineGraph:
 
 
 @routes.get("/pipelines/{name}/why", "read")
-def get_state_why(name: str, service: Given, state: Annotated[str, Query(max_length=4_000)]) -> dict[str, Any]:
+def get_state_why(name: str, service: Given, state: Annotated[str, Query(max_length=4_000)]) -> StateWhy:
     """Why a state, named by its path, stands as it does."""
-    return _pipeline(service, name).why(state).to_json()
+    return StateWhy.model_validate(_pipeline(service, name).why(state).to_json())
 
 
 @routes.post(
-    "/pipelines/{name}/scan", "run", responses={202: {"description": "The scan has begun; `status` tells of it."}}
+    "/pipelines/{name}/scan",
+    "run",
+    response_model=PlanModel,
+    responses={202: {"model": BuildModel, "description": "The scan has begun; `status` tells of it."}},
 )
-def scan_pipeline(name: str, service: Given, response: Response, body: Scan | None = None) -> dict[str, Any]:
+def scan_pipeline(name: str, service: Given, response: Response, body: Scan | None = None) -> Any:
     """Produce what is missing or stale, as runs of this store; with dry_run only say what would run."""
     given, pipeline = body or Scan(), _pipeline(service, name)
     if given.dry_run:
@@ -206,7 +256,7 @@ def scan_pipeline(name: str, service: Given, response: Response, body: Scan | No
     build = service.builds[name] = Build(pipeline, service.worker, given.targets, force=given.force)
     build.start()
     response.status_code = 202
-    return build.to_json()
+    return BuildModel.model_validate(build.to_json())
 
 
 @routes.post("/pipelines/{name}/invalidate", "run")
