@@ -74,8 +74,10 @@ class Builder:
         self._named: dict[str, NodeId] = {}
         self._same_name: dict[str, int] = {}
         self._jobs: dict[Job, NamedJob] = {}
-        self._unchecked: list[range] = []
+        self._named_by_text: list[range] = []
         """Which nodes have jobs that were not imported when they were added, by position."""
+        self._checked = 0
+        """How many of these have been checked since."""
         self._graph: Graph | None = None
         self._last_rules: tuple[Options | None, bool, tuple[Any, ...]] = (None, False, ())
 
@@ -169,13 +171,13 @@ class Builder:
         For whoever is about to run them. What cannot be imported here is left to that.
         """
         own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)
-        while self._unchecked:
-            positions = self._unchecked[-1]
+        known = len(self._named_by_text)
+        for positions in self._named_by_text[self._checked : known]:
             if (takes := self._takes(positions)) is not None:
                 for position in positions:
                     spec = self._specs[position]
                     _checked_args(spec.name, spec.args, self._places[position], own, takes)
-            self._unchecked.pop()
+        self._checked = known  # several threads may start it at once, and come to the same
 
     def _takes(self, positions: range) -> Arguments | None:
         """What the job of these nodes takes, which is imported for it; None if it cannot be."""
@@ -210,7 +212,7 @@ class Builder:
         takes = arguments_of(function) if callable(function) else None
         checked = [(checked_name(name, place), _checked_args(name, args, place, own, takes)) for name, args in nodes]
         if function is None:
-            self._unchecked.append(range(len(self._specs), len(self._specs) + len(checked)))
+            self._named_by_text.append(range(len(self._specs), len(self._specs) + len(checked)))
         added: list[NodeId] = []
         for name, args in checked:
             ordinal = self._same_name.get(name, 0)
