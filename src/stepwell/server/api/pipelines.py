@@ -19,14 +19,12 @@ from ..models import Page
 from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
+from ..streams.looks import LOOK_SECONDS, States
 from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, event, stream
 from .events import Visitor
 
 routes = Routes("pipelines")
 
-LOOK_SECONDS = 2.0
-"""Between two looks of a stream at the states of a pipeline; more when looking takes long."""
-SHARE_OF_TIME = 0.1
 _SSE: dict[int | str, dict[str, Any]] = {
     200: {"description": "Server-sent events, until the client goes.", "content": {"text/event-stream": {}}}
 }
@@ -279,20 +277,24 @@ def retry_states(name: str, body: Targets, service: Given) -> Changed:
 
 @routes.get("/pipelines/{name}/events", "read", response_class=StreamingResponse, responses=_SSE)
 async def follow_pipeline(name: str, service: Given, request: Request) -> StreamingResponse:
-    """How states stand, whenever that changes. First come all of them; after a break they come again."""
+    """How states stand, whenever that changes. First come all of them; after a break they come again.
+
+    They are looked at every two seconds, once for all streams, and less often where a look takes long.
+    """
     service.feed.check_room()
     return stream(_state_events(service, _pipeline(service, name), Visitor(service, request)))
 
 
 async def _state_events(service: Service, pipeline: Pipeline, visitor: Visitor) -> AsyncIterator[bytes]:
-    import time
-
     yield BEGIN
-    seen: dict[tuple[str, str], Any] = {}
+    seen: States = {}
     quiet = 0.0
+
+    def look() -> States:
+        return {_place(each): each.to_json() for each in _states(pipeline)}
+
     while not service.feed.closed:
-        began = time.monotonic()
-        found = {_place(each): each.to_json() for each in await to_thread.run_sync(_states, pipeline)}
+        found = await to_thread.run_sync(service.looks.states, pipeline.name, look)
         for place, told in found.items():
             if seen.get(place) != told:
                 quiet = 0.0
@@ -300,11 +302,10 @@ async def _state_events(service: Service, pipeline: Pipeline, visitor: Visitor) 
         for place in seen.keys() - found.keys():
             yield event("gone", {"stage": place[0], "entity": place[1]})
         seen = found
-        pause = max(LOOK_SECONDS, (time.monotonic() - began) / SHARE_OF_TIME)
-        quiet += pause
+        quiet += LOOK_SECONDS
         if quiet >= HEARTBEAT_SECONDS:
             quiet = 0.0
             if not await visitor.may_stay():
                 return
             yield HEARTBEAT
-        await service.feed.pause(pause)
+        await service.feed.pause(LOOK_SECONDS)
