@@ -60,7 +60,14 @@ def _beside_dbos(server: PostgresServer, folder: Path) -> Row:
     """A chain by DBOS on the same server, in an environment of its own, and by us, in turn."""
     environment, program = folder / "dbos", [folder / "dbos" / "bin" / "python", ROOT / "bench" / "dbos_chain.py"]
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    install = [environment / "bin" / "pip", "--disable-pip-version-check", "--no-input", "install", "--quiet"]
+    install = [
+        environment / "bin" / "pip",
+        "--disable-pip-version-check",
+        "--no-input",
+        "install",
+        "--quiet",
+        "--quiet",
+    ]
     subprocess.run([*install, "--require-hashes", "-r", ROOT / "requirements" / "dbos.txt"], check=True)
     server.execute("CREATE DATABASE dbos")
     theirs, ours = [], []

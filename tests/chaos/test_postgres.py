@@ -48,7 +48,7 @@ def store(shared: PostgresStore) -> Iterator[PostgresStore]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("shape", "when"), itertools.product(BODIES, ("before", "after")) if FULL else [("Diamond", "alternating")]
+    ("shape", "when"), [*itertools.product(BODIES, ("before", "after"))] if FULL else [("Diamond", "alternating")]
 )
 def test_a_run_survives_a_worker_killed_at_any_of_its_commits(
     shape: str, when: str, store: PostgresStore, tmp_path: Path, start_child: StartChild

@@ -47,16 +47,27 @@ def test_a_process_that_is_killed_leaves_its_share_to_the_other(
     tmp_path: Path, url: str, ledger: str, start_child: StartChild
 ) -> None:
     w = Builder("shared")
-    w.fan_out(range(20), job=work.small, args=lambda _: {"ledger": ledger})
+    w.fan_out(range(20), job=work.slower, args=lambda _: {"ledger": ledger})
     with Engine(url, runner=None) as looking:
         looking.start_many([w] * 30)
-        survivor = start_child(work.serve, url, max_concurrent_nodes=2)
-        for _ in range(4):
+
+        def all_done() -> bool:
+            return len(looking.runs(limit=100, status="COMPLETED")) == 30
+
+        def has_worked(pid: int | None) -> bool:
+            return any(line.endswith(f" {pid}") for line in noted(ledger))
+
+        survivor, killed = start_child(work.serve, url, max_concurrent_nodes=2), 0
+        while killed < 4:
             victim = start_child(work.serve, url, max_concurrent_nodes=2)
-            eventually(lambda victim=victim: any(line.endswith(f" {victim.pid}") for line in noted(ledger)), seconds=20)
+            eventually(lambda victim=victim: has_worked(victim.pid) or all_done(), seconds=60)
+            if all_done():  # the survivor was faster than this one began
+                break
             victim.kill()
             victim.join()
-        eventually(lambda: len(looking.runs(limit=100, status="COMPLETED")) == 30, seconds=60)
+            killed += 1
+        eventually(all_done, seconds=60)
         assert survivor.is_alive()
+        assert killed
         assert len({tuple(line.split()[:2]) for line in noted(ledger)}) == 600
         audit(looking.store)

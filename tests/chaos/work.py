@@ -225,6 +225,12 @@ def small(ledger: str, ctx: Context) -> str:
     return ctx.node_name
 
 
+def slower(ledger: str, ctx: Context) -> str:
+    note(ledger, ctx.run_id, ctx.node_name, os.getpid())
+    time.sleep(0.01)
+    return ctx.node_name
+
+
 def together(ledger: str, ctx: Context) -> str:
     """Like `small`, but until two processes are at work, none of its bodies ends."""
     note(ledger, ctx.run_id, ctx.node_name, os.getpid())

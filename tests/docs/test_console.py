@@ -20,7 +20,7 @@ from tests.runner.waiting import eventually
 ROOT = Path(__file__).parents[2]
 SHOP = """
 from pathlib import Path
-from stepwell import Workflow, step, task
+from stepwell import Retry, Workflow, step, task
 
 class Import(Workflow, on_failure="pause"):
     @step
@@ -38,6 +38,16 @@ class Order(Workflow):
     express: bool
     @step
     def ship(self): ...
+
+class Load(Workflow):
+    order_id: int
+    express: bool = False
+    tags: list[str] = []
+    @step(retry=Retry(3, base_delay=0.001))
+    def load(self, ctx):
+        print("retrying the last page")
+        if ctx.attempt < 3:
+            raise ConnectionError
 """
 
 
@@ -73,6 +83,8 @@ def type_all(
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("stepwell.cli.streams.keep_stdout", lambda: None)  # it changes the whole process
     (tmp_path / "shop.py").write_text(SHOP, encoding="utf-8")
+    for name in ("shop", "report"):
+        sys.modules.pop(name, None)  # of another folder
 
     def type_block(block: str, before: dict[int, Callable[[], object]] | None = None) -> None:
         for number, part in enumerate(re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]):
@@ -164,3 +176,18 @@ def test_a_recorded_run_is_exported(type_all: Callable[..., None], tmp_path: Pat
         engine.run(Blocking(), run_id="order-7")
     type_all(next(block for block in blocks("testing.md") if "export" in block))
     assert (tmp_path / "tests/order-7.cassette.json").exists()
+
+
+def test_commands_that_show_nothing(type_all: Callable[..., None], tmp_path: Path) -> None:
+    """docs/cli.md, docs/logs.md: what is typed there works, on a run that is there; what follows a pipe is not ours."""
+    (tmp_path / "order.json").write_text(json.dumps({"express": True}), encoding="utf-8")
+    cli = blocks("cli.md")
+    runs = next(block for block in cli if "--input-file" in block)
+    graphs = next(block for block in cli if "--svg order-7.svg" in block)
+    scripts = next(block for block in cli if "--since 1d" in block)
+    (logs,) = blocks("logs.md")
+    for block in (runs, graphs, scripts, logs.replace("import-0115", "order-7")):
+        typed = [line.partition(" | ")[0] for line in block.splitlines() if line.startswith("$ ")]
+        type_all("\n".join(typed).replace("shop:Order", "shop:Load") + "\n")
+    assert (tmp_path / "order-7.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert json.loads((tmp_path / "order-7.json").read_text(encoding="utf-8"))["nodes"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -400,3 +402,31 @@ def test_large_bytes_are_kept(engine: Engine) -> None:
     run = engine.run(Large())
     assert run.result == 1_000_000
     assert run.output(Large.make)[:2] == b"\x00\x01"
+
+
+def test_a_job_that_is_given_as_text_is_held_against_its_args_when_it_is_started(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever starts it here would import it in a moment, and find out when the body is called."""
+    (tmp_path / "late_jobs.py").write_text("def pack(count: int, note: str = ''): return count\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"counts": 1}, "the args of 'pack' contain 'counts', but late_jobs:pack takes count, note"),
+        ({}, "the args of 'pack' lack 'count'"),
+        ({"count": "1"}, "count: int is needed, got '1'"),
+    ]
+    for args, told in wrong:
+        sys.modules.pop("late_jobs", None)
+        w = Builder("late")
+        w.node("pack", job="late_jobs:pack", args=args)
+        assert "late_jobs" not in sys.modules
+        for _ in range(2):  # it is not forgotten
+            with pytest.raises(DefinitionError, match=re.escape(told)):
+                engine.start(w)
+        assert engine.runs() == []
+    sys.modules.pop("late_jobs", None)
+    right = Builder("late")
+    right.fan_out([1, 2], job="late_jobs:pack", args=lambda count: {"count": count})
+    right.node("nowhere", job="no_such_module:job", depends_on=None)  # left to whoever runs it
+    assert engine.run(right, check=False).node("nowhere").status == "FAILED"
+    del sys.modules["late_jobs"]

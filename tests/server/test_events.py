@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -189,58 +187,6 @@ def test_clients_that_do_not_read_or_vanish_cost_nothing(tmp_path: Path, monkeyp
 
 def nothing_of(item: int) -> None:
     pass
-
-
-def test_a_killed_server_is_resumed_where_it_was_left(tmp_path: Path) -> None:
-    """Server processes are killed in the middle of a stream; each time the client goes on with Last-Event-ID."""
-    url = f"sqlite:///{tmp_path}/killed.db"
-    builder = Builder("slow chain")
-    for place in range(8):
-        builder.node(f"n{place}", job="tests.server.test_events:a_while")
-    got: list[int] = []
-    status = None
-    with Engine(url) as engine:
-        run = engine.start(builder, run_id="killed")
-        deaths = 0
-        while status is None:
-            server = subprocess.Popen(
-                [sys.executable, "-m", "stepwell", "serve", "--no-runner", "--port", "0", "--store", url],
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            try:
-                assert server.stderr is not None
-                address = (
-                    next(line for line in server.stderr if " at http" in line).partition(" at ")[2].partition(",")[0]
-                )
-                for kind, _, data in _until_it_breaks(address, got[-1] if got else 0):
-                    if kind == "journal":
-                        got.append(data["seq"])
-                        if deaths == 0 and len(got) >= 6:
-                            deaths += 1
-                            server.kill()
-                    elif kind == "end":
-                        status = data["status"]
-            finally:
-                server.kill()
-                server.wait()
-                server.stderr.close()  # type: ignore[union-attr]
-        assert (deaths, status) == (1, "COMPLETED")
-        assert got == list(range(1, run.row.seq + 1))
-
-
-def a_while() -> None:
-    time.sleep(0.15)
-
-
-def _until_it_breaks(address: str, after: int) -> Iterator[tuple[str, str | None, Any]]:
-    try:
-        with httpx.Client(base_url=address, timeout=SECONDS) as api:
-            headers = {"Last-Event-ID": str(after)}
-            with api.stream("GET", f"{RUNS}/killed/events", params={"until": "ended"}, headers=headers) as stream:
-                yield from events_of(stream.iter_lines())
-    except httpx.TransportError:
-        return
 
 
 def test_streams_end_when_the_server_does(tmp_path: Path) -> None:

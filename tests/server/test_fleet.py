@@ -19,6 +19,7 @@ from stepwell.testing.audit import audit
 from stepwell.triggers.reading import moment
 from tests.runner.waiting import eventually
 from tests.server.test_flow import FLOW, Outside
+from tests.server.test_killed import address_of
 from tests.servers.fleet import Fleet, Service
 from tests.servers.redis_server import RedisServer
 
@@ -41,9 +42,7 @@ class Site:
         self.server = self.fleet.start("serve", "--no-runner", "--port", port, **ENVIRONMENT)
 
     def address(self) -> str:
-        """Where the server is, once it answers."""
-        eventually(lambda: " at http" in self.server.said, seconds=SECONDS, show=lambda: self.server.said)
-        return self.server.said.partition(" at ")[2].partition(",")[0]
+        return address_of(self.server)
 
 
 @pytest.fixture(scope="module", params=["postgres", "redis"])

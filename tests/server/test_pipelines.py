@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from stepwell.server.streams.looks import Looks, States
 from tests.pipeline.blog import Ledger, make_blog, write
 from tests.server.running import SECONDS, client, running
 
@@ -60,6 +61,19 @@ def test_a_pipeline_is_looked_at_scanned_and_steered(tmp_path: Path) -> None:
             for line in stream.iter_lines():
                 if line.startswith("data: ") and json.loads(line[6:])["stage"] == "summary":
                     break
+
+
+def test_one_look_does_for_all_streams_and_nobody_waits_for_it() -> None:
+    looks, taken = Looks(), []
+
+    def look() -> States:
+        taken.append(looks.states("blog", lambda: {("wrong", ""): {}}))  # another stream, meanwhile
+        return {("stage", "entity"): {"status": "fresh"}}
+
+    found = [looks.states("blog", look) for _ in range(3)]
+    assert found == [{("stage", "entity"): {"status": "fresh"}}] * 3
+    assert taken == [{}]
+    assert looks.states("other", dict) == {}
 
 
 def test_a_server_without_a_runner_scans_nothing(tmp_path: Path) -> None:

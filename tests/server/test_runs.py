@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from stepwell import Builder, Context, Engine
 from stepwell.server.serving import Serving
-from tests.server.running import ADD, ended
+from tests.server.running import ADD, client, ended, running
 
 RUNS = "/api/v1/runs"
 
@@ -133,7 +136,7 @@ def test_every_question_about_a_run_is_answered(api: httpx.Client) -> None:
     assert api.get(f"{RUNS}/{run}/checkpoints/2").json()["step"] == 2
     assert api.get(f"{RUNS}/{run}/checkpoints").json() == []
     assert api.get(f"{RUNS}/{run}/logs").json()["items"] == []
-    assert api.get(f"{RUNS}/{run}/effects").json() == []
+    assert api.get(f"{RUNS}/{run}/effects").json() == {"items": [], "next": None}
     other = start(api, 5)["id"]
     ended(api, other)
     assert api.get(f"{RUNS}/{run}/diff/{other}").json()["same_outputs"] is True
@@ -266,6 +269,55 @@ def test_a_fork_can_say_what_it_would_run(api: httpx.Client) -> None:
     }
     assert api.get(f"{RUNS}/{run}").json()["forks"] == []
     assert api.post(f"{RUNS}/{run}/fork", json={"at": "nowhere", "dry_run": True}).status_code == 404
+
+
+def test_why_a_document_waits_names_no_module_and_no_store(tmp_path: Path) -> None:
+    with running(f"sqlite:///{tmp_path}/waits.db") as serving, client(serving) as api:
+        assert api.post("/api/v1/workflows", json=ADD).status_code == 201
+        run = start(api)["id"]
+        told = api.get(f"{RUNS}/{run}/why")
+        assert told.json()["advice"] == [f"`stepwell work` works on it, or `stepwell resume {run}` on this run alone"]
+        assert str(tmp_path) not in told.text
+
+
+def test_what_curl_sends_by_default_is_told_apart(api: httpx.Client) -> None:
+    path, body = "/api/v1/workflows/add/runs", '{"input": {"a": 1}}'
+    for kind in ("application/x-www-form-urlencoded", "text/plain", ""):
+        answer = api.post(path, content=body, headers={"Content-Type": kind})
+        assert answer.status_code == 415
+        assert "Content-Type: application/json" in answer.json()["detail"]
+    assert api.post(path, content=body, headers={"Content-Type": "application/json; charset=utf-8"}).status_code == 201
+
+
+def test_a_workflow_without_input_is_started_without_a_body(api: httpx.Client) -> None:
+    document = {"name": "plain", "nodes": [{"id": "x", "handler": "transform", "config": {"template": 1}}]}
+    assert api.post("/api/v1/workflows", json=document).status_code == 201
+    ended(api, api.post("/api/v1/workflows/plain/runs").json()["id"])
+    assert "$.input.a" in api.post("/api/v1/workflows/add/runs").json()["detail"]
+
+
+def refuse(number: int) -> None:
+    raise ConnectionError(f"call {number} is refused")
+
+
+def ask_three_times(ctx: Context) -> None:
+    for number in range(3):
+        with contextlib.suppress(ConnectionError):
+            ctx.effect("call", refuse, number)
+
+
+def test_effects_are_pages_and_tell_what_was_raised(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/effects.db"
+    builder = Builder("calls")
+    builder.node("calls", job=ask_three_times)
+    with Engine(url) as engine:
+        run = engine.run(builder).id
+    with running(url) as serving, client(serving) as api:
+        first = api.get(f"{RUNS}/{run}/effects", params={"limit": 2}).json()
+        rest = api.get(f"{RUNS}/{run}/effects", params={"limit": 2, "cursor": first["next"]}).json()
+    told = [(each["name"], each["request"], each["error"]["message"]) for each in (*first["items"], *rest["items"])]
+    assert [message for _, _, message in told] == [f"call {number} is refused" for number in range(3)]
+    assert (len(first["items"]), rest["next"]) == (2, None)
 
 
 def test_the_server_says_how_it_is(api: httpx.Client, server: Serving) -> None:

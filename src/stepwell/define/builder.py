@@ -14,7 +14,7 @@ from ..ids import NodeId
 from ..place import SourceLine, caller
 from ..words import count, offered, shown
 from .classes.decorators import PREVIOUS, Previous
-from .code.address import address_of, is_address, loaded
+from .code.address import address_of, find, is_address, loaded
 from .code.arguments import Arguments, arguments_of, by_type
 from .code.jobs import NamedJob, named_job
 from .options import JobOptions, OnFailure, Options, checked_name, checked_options, checked_run_options
@@ -74,6 +74,10 @@ class Builder:
         self._named: dict[str, NodeId] = {}
         self._same_name: dict[str, int] = {}
         self._jobs: dict[Job, NamedJob] = {}
+        self._named_by_text: list[range] = []
+        """Which nodes have jobs that were not imported when they were added, by position."""
+        self._checked = 0
+        """How many of these have been checked since."""
         self._graph: Graph | None = None
         self._last_rules: tuple[Options | None, bool, tuple[Any, ...]] = (None, False, ())
 
@@ -81,7 +85,7 @@ class Builder:
         return f"<Builder {self.workflow_name}, {count(len(self._specs), 'node')}>"
 
     def __dir__(self) -> list[str]:
-        return offered(Builder, ("jobs",), "workflow_name")
+        return offered(Builder, ("jobs", "check_named_jobs"), "workflow_name")
 
     @property
     def jobs(self) -> Mapping[str, Callable[..., Any]]:
@@ -161,6 +165,28 @@ class Builder:
                 raise GraphError(self._explained(error.problems), where=self.place) from None
         return self._graph
 
+    def check_named_jobs(self) -> None:
+        """Import the jobs that were given as texts, and hold the args of their nodes against them, each once.
+
+        For whoever is about to run them. What cannot be imported here is left to that.
+        """
+        own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)
+        known = len(self._named_by_text)
+        for positions in self._named_by_text[self._checked : known]:
+            if (takes := self._takes(positions)) is not None:
+                for position in positions:
+                    spec = self._specs[position]
+                    _checked_args(spec.name, spec.args, self._places[position], own, takes)
+        self._checked = known  # several threads may start it at once, and come to the same
+
+    def _takes(self, positions: range) -> Arguments | None:
+        """What the job of these nodes takes, which is imported for it; None if it cannot be."""
+        try:
+            function = find(self._specs[positions[0]].job or "")
+        except (DefinitionError, IndexError):
+            return None
+        return arguments_of(function) if callable(function) else None
+
     def _job(self, job: Job, place: SourceLine) -> NamedJob:
         known = self._jobs.get(job) if isinstance(job, Hashable) else None
         if known is None:
@@ -185,6 +211,8 @@ class Builder:
         function = job.function or loaded(job.address)
         takes = arguments_of(function) if callable(function) else None
         checked = [(checked_name(name, place), _checked_args(name, args, place, own, takes)) for name, args in nodes]
+        if function is None:
+            self._named_by_text.append(range(len(self._specs), len(self._specs) + len(checked)))
         added: list[NodeId] = []
         for name, args in checked:
             ordinal = self._same_name.get(name, 0)

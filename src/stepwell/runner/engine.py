@@ -322,7 +322,10 @@ class Engine(Triggered, Working):
             raise InputError(
                 "input= is for documents: a class takes its input when it is made, OrderWorkflow(order_id=7)"
             )
-        return self.code.definition_of(workflow)
+        definition = self.code.definition_of(workflow)
+        if self._runner is not None and isinstance(workflow, Builder):
+            workflow.check_named_jobs()  # they would be imported here in a moment
+        return definition
 
     def start_many(
         self, workflows: Iterable[Startable], *, priority: int = 0, tags: Mapping[str, str] | None = None

@@ -339,8 +339,11 @@ class ObservedTransaction:
     def __init__(self, transaction: Transaction, events: Events) -> None:
         self._transaction = transaction
         self._events = events
-        self.connection = transaction.connection
         self.is_of_server, self.undo, self.cancel = transaction.is_of_server, transaction.undo, transaction.cancel
+
+    @property
+    def connection(self) -> Any:
+        return self._transaction.connection
 
     @property
     def cancelled(self) -> bool:

@@ -56,13 +56,25 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         needed: Scope | None = (self.openapi_extra or {}).get(SCOPE)
+        takes_json = self.body_field is not None
 
         async def guarded(request: Request) -> Response:
             if needed is not None:
                 require(request, needed)
+            if takes_json:
+                _check_type(request)
             return await handle(StrictRequest(request.scope, request.receive))
 
         return guarded
+
+
+def _check_type(request: Request) -> None:
+    """A form of curl or of a page is not taken for JSON, nor is what does not say what it is."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    sends = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    if sends and kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        given = f"not as {kind[:100]!r}" if kind else "and say so"
+        raise Problem(415, f"send the body as JSON, {given}: Content-Type: application/json")
 
 
 def require(request: Request, needed: Scope) -> Principal:
@@ -84,6 +96,7 @@ _TOLD = {
     404: "There is no such thing.",
     409: "The state of the run forbids it.",
     413: "The body is too large.",
+    415: "The body is not of a type that is taken here.",
     421: "The server is not called by this name.",
     422: "The request is refused; `problems` lists why.",
     400: "The request cannot be read.",

@@ -15,6 +15,7 @@ from ..store import Store, reader
 from .access.callers import Callers
 from .hooks import Hooks
 from .problems import Problem
+from .streams.looks import Looks
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -48,6 +49,7 @@ class Service:
         self.feed: Feed = Feed(store, self.graph)
         self.hooks = Hooks(self)
         self.callers = Callers(store)
+        self.looks = Looks()
         self.requests: Requests | None = None
         """What counts requests, once there is an application."""
 

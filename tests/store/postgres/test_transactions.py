@@ -332,3 +332,48 @@ def test_a_node_that_did_not_ask_for_one_has_none(engine: Engine) -> None:
     (attempt,) = run.node("pay").attempts
     assert attempt.error is not None
     assert "declare it with transaction=True" in attempt.error.message
+
+
+LEAKED: list[Any] = []
+
+
+def who(ctx: Context, leak: bool = False) -> int:
+    """The session it has; what it leaves there is for nobody."""
+    (found,) = ctx.db.execute("SELECT current_setting('app.mark', true), to_regclass('pg_temp.mine')").fetchall()
+    assert found in ((None, None), ("", None)), "another body has left something"
+    assert ctx.db.row_factory is psycopg.rows.tuple_row
+    ctx.db.execute("SET app.mark = 'here'")
+    ctx.db.execute("CREATE TEMP TABLE mine (one int)")
+    ctx.db.execute("SELECT pg_advisory_lock(4711)")
+    for _ in range(6):
+        ctx.db.execute("SELECT %s::int", (1,))  # prepared, in the end
+    if leak:
+        LEAKED.append(ctx.db)
+    pid = ctx.db.info.backend_pid
+    ctx.db.row_factory = psycopg.rows.dict_row
+    return pid
+
+
+def test_a_session_is_used_again_when_nothing_is_left_of_it(engine: Engine) -> None:
+    def pids(**args: Any) -> list[Any]:
+        builder = Builder("sessions")
+        for number in range(4):
+            builder.node(f"n{number}", job=who, transaction=True, args=args)
+        run = engine.run(builder)
+        return [run.output(f"n{number}") for number in range(4)]
+
+    assert len(set(pids())) == 1
+    leaked = pids(leak=True)
+    assert len(set(leaked)) == 4, "a body that kept its connection must not meet another in it"
+    assert all(connection.closed for connection in LEAKED)
+    LEAKED.clear()
+
+
+def test_a_session_that_broke_while_it_was_kept_is_replaced(postgres: PostgresServer, engine: Engine) -> None:
+    builder = Builder("broken")
+    builder.node("only", job=who, transaction=True)
+    (first,) = (engine.run(builder).output("only"),)
+    postgres.execute(f"SELECT pg_terminate_backend({first}, 10000)")
+    run = engine.run(builder)
+    assert run.output("only") != first
+    assert attempts(run, "only") == ["COMPLETED"]

@@ -70,7 +70,7 @@ def _no_worker(facts: Facts) -> Cause:
 
 
 def _module(facts: Facts) -> str | None:
-    """Where the code of the run is: what a worker has to be started with."""
-    jobs = (spec.job for spec in facts.graph if spec.job is not None)
-    address = facts.run.target or next(jobs, None)
+    """Where the code of the run is: what a worker has to be started with. Handlers of documents need nothing: ""."""
+    jobs = [spec.job for spec in facts.graph if spec.job is not None]
+    address = facts.run.target or next((job for job in jobs if ":" in job), "" if jobs else None)
     return None if address is None else address.partition(":")[0]

@@ -323,12 +323,12 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | 
         found += _resuming(run, command)
     elif K.QUEUE_NOT_SERVED in kinds:
         said = kinds[K.QUEUE_NOT_SERVED].detail
-        work = command(f"work {said.get('module') or 'MODULE'} --queues {said['queue']}")
+        work = command(f"work{_module(said)} --queues {said['queue']}")
         engine = f"Engine(queues=[{said['queue']!r}])"
         found.append(f"{_either(engine, work)} takes nodes from this queue")
     elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
-        module = (kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail.get("module") or "MODULE"
-        found.append(_working(run, command(f"work {module}"), command(f"resume {run.id}")))
+        module = _module((kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail)
+        found.append(_working(run, command(f"work{module}"), command(f"resume {run.id}")))
     gone = K.CANCELLED in kinds and kinds[K.CANCELLED].detail.get("reason") == REMOVED
     done = gone or kinds.keys() & {K.COMPLETED, K.SKIPPED}
     if run.status in (RunStatus.FAILED, RunStatus.CANCELLED) and not done:
@@ -336,6 +336,12 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | 
             found.append(f"see whether {kinds[K.INTERRUPTED].name} did its work: a retry runs it once more")
         found.append(f"{_either('run.retry()', command(f'retry {run.id}'))} runs only what did not complete")
     return found
+
+
+def _module(detail: Mapping[str, Any]) -> str:
+    """The module that a worker is started with, after a space; nothing if it needs none."""
+    found = detail.get("module")
+    return " MODULE" if found is None else f" {found}" if found else ""
 
 
 def _either(call: str, typed: str | None) -> str:

@@ -78,7 +78,7 @@ class Checkpoint(NamedTuple):
             "state": self.state,
             "frontier": [item.data() for item in self.frontier],
             "seed": str(self.seed),
-            "effects": [_effect_data(effect) for effect in self.effects],
+            "effects": [effect_data(effect) for effect in self.effects],
             "idempotency_key": self.idempotency_key,
             "timestamp": utc_text(self.time),
             "label": self.label,
@@ -185,7 +185,7 @@ def _in_order(item: WorkItem) -> tuple[int, int, str]:
     return item.level, item.order_key, item.node
 
 
-def _effect_data(effect: Effect) -> dict[str, Any]:
+def effect_data(effect: Effect) -> dict[str, Any]:
     found = effect._asdict()
     found["error"] = None if effect.error is None else effect.error.data()
     return found

@@ -8,12 +8,13 @@ from fastapi import Path, Query, Response
 from starlette.requests import Request
 
 from ...clock import SECOND
-from ...codec import decode, sha256
+from ...codec import decode, encode, sha256
 from ...errors import InputError
 from ...graph import Graph, to_frozen
 from ...model import ListJournal, ListLines, ListNodes, NodeRow, NodeStatus
 from ...model.lines import LOG, in_order_of_time
 from ...model.outputs import output_of
+from ...replay.history.checkpoint import effect_data
 from ...runner.records import graph_record, line_record
 from ...runner.stored import StoredRun
 from ...runner.views import AttemptView
@@ -24,6 +25,7 @@ from ..drawing import Format, drawn
 from ..models import AttemptModel, GraphModel, JournalEntry, LogLine, NodeDetail, NodeModel, OutputModel, Page
 from ..problems import Problem
 from ..ranges import ranged
+from ..report_models import CheckpointModel, EffectModel, FrozenGraph, LabelModel
 from ..routes import Routes
 from ..service import Given, Service
 
@@ -234,25 +236,32 @@ def list_effects(
     service: Given,
     node: Annotated[str | None, Query(max_length=4_000)] = None,
     attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
-) -> list[dict[str, Any]]:
+    cursor: paging.Cursor = None,
+    limit: paging.Limit = 100,
+) -> Page[EffectModel]:
     """What bodies asked of the outside world and were answered, as it was recorded."""
     if node is not None:
         service.index_of(service.stored(run_id), node)
-    return [effect._asdict() for effect in service.run(run_id).effects(node, attempt)]
+    first = max(0, paging.read_number(cursor, 0))
+    found = service.run(run_id).effects(node, attempt)
+    items = [effect_data(effect) for effect in found[first : first + limit]]
+    return Page.model_validate(
+        {"items": items, "next": paging.written(first + limit) if found[first + limit :] else None}
+    )
 
 
 @routes.get("/runs/{run_id}/checkpoints", "read")
-def list_checkpoints(run_id: str, service: Given) -> list[dict[str, Any]]:
+def list_checkpoints(run_id: str, service: Given) -> list[LabelModel]:
     """The checkpoints that bodies gave names to, in order."""
-    return [label._asdict() for label in service.run(run_id).checkpoints()]
+    return [LabelModel.model_validate(label._asdict()) for label in service.run(run_id).checkpoints()]
 
 
 @routes.get("/runs/{run_id}/checkpoints/{at}", "read")
-def get_checkpoint(run_id: str, at: Annotated[str, Path(max_length=500)], service: Given) -> dict[str, Any]:
+def get_checkpoint(run_id: str, at: Annotated[str, Path(max_length=500)], service: Given) -> CheckpointModel:
     """How the run stood at a `seq` of its journal, at a label, or at the checkpoint with a key."""
     run = service.run(run_id)
     step: int | str = int(at) if at.isascii() and at.isdigit() and len(at) < 19 and run.step_of(at) is None else at
-    return run.checkpoint(step).data()
+    return CheckpointModel.model_validate(run.checkpoint(step).data())
 
 
 @routes.get(
@@ -271,17 +280,25 @@ def get_run_graph(run_id: str, service: Given, format: Annotated[Format, Query()
     return graph_record(run.row.workflow, graph, statuses) if format == "json" else drawn(graph, statuses, format)
 
 
-@routes.get("/runs/{run_id}/graph/frozen", "read")
-def get_frozen_graph(run_id: str, service: Given) -> dict[str, Any]:
+_FROZEN: dict[int | str, dict[str, Any]] = {200: {"model": FrozenGraph}}
+
+
+@routes.get("/runs/{run_id}/graph/frozen", "read", response_class=Response, responses=_FROZEN)
+def get_frozen_graph(run_id: str, service: Given) -> Response:
     """The graph of a run in the form that can be edited and put back."""
     run = service.stored(run_id)
-    return to_frozen(run.graph, run.row.created_at / SECOND)
+    return _frozen(run.graph, run.row.created_at)
 
 
-@routes.put("/runs/{run_id}/graph/frozen", "author")
-def put_frozen_graph(run_id: str, body: dict[str, Any], service: Given) -> dict[str, Any]:
+def _frozen(graph: Graph, created_at: int) -> Response:
+    """As it is: what is not said of a node is its default."""
+    return Response(encode(to_frozen(graph, created_at / SECOND)), media_type="application/json")
+
+
+@routes.put("/runs/{run_id}/graph/frozen", "author", response_class=Response, responses=_FROZEN)
+def put_frozen_graph(run_id: str, body: dict[str, Any], service: Given) -> Response:
     """Have a run go on with an edited graph. Everything is checked first; what has completed must stay as it was."""
     if not body:
         raise InputError("the body is the form that GET gives, edited")
     run = service.run(run_id).import_graph(body)
-    return to_frozen(run.graph, run.row.created_at / SECOND)
+    return _frozen(run.graph, run.row.created_at)

@@ -19,14 +19,12 @@ from ..models import Page
 from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
+from ..streams.looks import LOOK_SECONDS, States
 from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, event, stream
 from .events import Visitor
 
 routes = Routes("pipelines")
 
-LOOK_SECONDS = 2.0
-"""Between two looks of a stream at the states of a pipeline; more when looking takes long."""
-SHARE_OF_TIME = 0.1
 _SSE: dict[int | str, dict[str, Any]] = {
     200: {"description": "Server-sent events, until the client goes.", "content": {"text/event-stream": {}}}
 }
@@ -46,6 +44,53 @@ class StateModel(BaseModel):
     entity: str
     outputs: list[str]
     status: str
+
+
+class PipelineProblem(BaseModel):
+    path: str
+    problem: str
+
+
+class BuildModel(BaseModel):
+    """A scan that somebody asked for over HTTP."""
+
+    running: bool
+    report: dict[str, Any] | None = Field(default=None, description="What it did, once it has ended.")
+    error: str | None = None
+
+
+class PipelineStatusModel(BaseModel):
+    """How many states stand where (`fresh`, `stale`, ... are beside), and all that are not fresh."""
+
+    model_config = ConfigDict(extra="allow")
+    pipeline: str
+    entities: int
+    stages: dict[str, dict[str, int]] = Field(examples=[{"write": {"fresh": 2, "stale": 1}}])
+    states: list[StateModel]
+    problems: list[PipelineProblem]
+    scan: BuildModel | None = Field(default=None, description="The scan that runs, or was last.")
+
+
+class PlanModel(BaseModel):
+    """What a scan would do."""
+
+    willRun: list[StateModel] = Field(description="Stale, with every input at hand.")
+    mayRun: list[StateModel] = Field(description="Below these: if what is above comes out different.")
+    mayAppear: list[str] = Field(description="Stages that may get entities nobody knows yet.")
+
+
+class StateWhy(BaseModel):
+    """Why a state stands as it does."""
+
+    model_config = ConfigDict(extra="allow")
+    state: str
+    stage: str | None = None
+    entity: str
+    status: str
+    record: dict[str, Any] | None = None
+    changedCode: list[str]
+    notFollowed: dict[str, str]
+    upstream: list[StateModel]
 
 
 class StageModel(BaseModel):
@@ -103,11 +148,11 @@ def list_pipelines(service: Given) -> list[PipelineModel]:
 
 
 @routes.get("/pipelines/{name}/status", "read")
-def get_pipeline_status(name: str, service: Given) -> dict[str, Any]:
+def get_pipeline_status(name: str, service: Given) -> PipelineStatusModel:
     """How many states stand where, and all that are not fresh, each with its causes; and the scan that runs, or was last."""
     told = _pipeline(service, name).status().to_json()
     build = service.builds.get(name)
-    return {**told, "scan": None if build is None else build.to_json()}
+    return PipelineStatusModel.model_validate({**told, "scan": None if build is None else build.to_json()})
 
 
 @routes.get("/pipelines/{name}/states", "read")
@@ -183,15 +228,18 @@ def get_pipeline_graph(name: str, service: Given) -> PipelineGraph:
 
 
 @routes.get("/pipelines/{name}/why", "read")
-def get_state_why(name: str, service: Given, state: Annotated[str, Query(max_length=4_000)]) -> dict[str, Any]:
+def get_state_why(name: str, service: Given, state: Annotated[str, Query(max_length=4_000)]) -> StateWhy:
     """Why a state, named by its path, stands as it does."""
-    return _pipeline(service, name).why(state).to_json()
+    return StateWhy.model_validate(_pipeline(service, name).why(state).to_json())
 
 
 @routes.post(
-    "/pipelines/{name}/scan", "run", responses={202: {"description": "The scan has begun; `status` tells of it."}}
+    "/pipelines/{name}/scan",
+    "run",
+    response_model=PlanModel,
+    responses={202: {"model": BuildModel, "description": "The scan has begun; `status` tells of it."}},
 )
-def scan_pipeline(name: str, service: Given, response: Response, body: Scan | None = None) -> dict[str, Any]:
+def scan_pipeline(name: str, service: Given, response: Response, body: Scan | None = None) -> Any:
     """Produce what is missing or stale, as runs of this store; with dry_run only say what would run."""
     given, pipeline = body or Scan(), _pipeline(service, name)
     if given.dry_run:
@@ -206,7 +254,7 @@ def scan_pipeline(name: str, service: Given, response: Response, body: Scan | No
     build = service.builds[name] = Build(pipeline, service.worker, given.targets, force=given.force)
     build.start()
     response.status_code = 202
-    return build.to_json()
+    return BuildModel.model_validate(build.to_json())
 
 
 @routes.post("/pipelines/{name}/invalidate", "run")
@@ -229,20 +277,24 @@ def retry_states(name: str, body: Targets, service: Given) -> Changed:
 
 @routes.get("/pipelines/{name}/events", "read", response_class=StreamingResponse, responses=_SSE)
 async def follow_pipeline(name: str, service: Given, request: Request) -> StreamingResponse:
-    """How states stand, whenever that changes. First come all of them; after a break they come again."""
+    """How states stand, whenever that changes. First come all of them; after a break they come again.
+
+    They are looked at every two seconds, once for all streams, and less often where a look takes long.
+    """
     service.feed.check_room()
     return stream(_state_events(service, _pipeline(service, name), Visitor(service, request)))
 
 
 async def _state_events(service: Service, pipeline: Pipeline, visitor: Visitor) -> AsyncIterator[bytes]:
-    import time
-
     yield BEGIN
-    seen: dict[tuple[str, str], Any] = {}
+    seen: States = {}
     quiet = 0.0
+
+    def look() -> States:
+        return {_place(each): each.to_json() for each in _states(pipeline)}
+
     while not service.feed.closed:
-        began = time.monotonic()
-        found = {_place(each): each.to_json() for each in await to_thread.run_sync(_states, pipeline)}
+        found = await to_thread.run_sync(service.looks.states, pipeline.name, look)
         for place, told in found.items():
             if seen.get(place) != told:
                 quiet = 0.0
@@ -250,11 +302,10 @@ async def _state_events(service: Service, pipeline: Pipeline, visitor: Visitor) 
         for place in seen.keys() - found.keys():
             yield event("gone", {"stage": place[0], "entity": place[1]})
         seen = found
-        pause = max(LOOK_SECONDS, (time.monotonic() - began) / SHARE_OF_TIME)
-        quiet += pause
+        quiet += LOOK_SECONDS
         if quiet >= HEARTBEAT_SECONDS:
             quiet = 0.0
             if not await visitor.may_stay():
                 return
             yield HEARTBEAT
-        await service.feed.pause(pause)
+        await service.feed.pause(LOOK_SECONDS)

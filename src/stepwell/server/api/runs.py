@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Response
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...clock import SECOND
 from ...codec import decode
+from ...commands import DEFAULT_STORE
 from ...errors import InputError
 from ...model import ListRuns, NodeStatus, RunRow, RunStatus
 from ...runner.records import run_record
@@ -16,6 +18,7 @@ from ...runner.stored import StoredRun
 from ...store import reader
 from .. import paging
 from ..models import Page, RunDetail, RunModel
+from ..report_models import AuditModel, ComparisonModel, MetricsModel, Results, WhyModel
 from ..routes import Routes
 from ..service import Given, Service
 from ..starting import StartRequest, start_given, start_run
@@ -107,13 +110,13 @@ def list_runs(
 )
 def start_named(
     name: str,
-    body: StartRequest,
     service: Given,
     response: Response,
+    body: StartRequest | None = None,
     idempotency_key: Annotated[str | None, Header(max_length=500, description="The same key is the same run.")] = None,
 ) -> Any:
     """Start a run. 201: a new one; 200: the run that this key, or this id, has started before, however it stands."""
-    run, is_new = start_run(service, name, body, idempotency_key)
+    run, is_new = start_run(service, name, body or StartRequest(), idempotency_key)
     response.status_code = 201 if is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{run.id}"
     return listed(service, run)
@@ -168,45 +171,42 @@ def delete_run(run_id: str, service: Given) -> None:
 
 
 @routes.get("/runs/{run_id}/results", "read")
-def get_results(run_id: str, service: Given) -> dict[str, Any]:
+def get_results(run_id: str, service: Given) -> Results:
     """What the run is for: the output of its last node, or those of its last nodes by name."""
     run = service.stored(run_id)
-    return {"run": run.row.id, "status": run.row.status, "result": run.result()}
+    return Results(run=run.row.id, status=run.row.status, result=run.result())
 
 
 @routes.get("/runs/{run_id}/metrics", "read")
-def get_run_metrics(run_id: str, service: Given) -> dict[str, Any]:
+def get_run_metrics(run_id: str, service: Given) -> MetricsModel:
     """The run in numbers, from its whole journal."""
-    return service.stored(run_id).metrics().to_dict()
+    return MetricsModel.model_validate(service.stored(run_id).metrics().to_dict())
 
 
 @routes.get("/runs/{run_id}/why", "read")
-def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_length=4_000)] = None) -> dict[str, Any]:
+def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_length=4_000)] = None) -> WhyModel:
     """Why the run, or one of its nodes, stands as it does, down to the root."""
     run = service.stored(run_id)
     if node is not None:
         service.index_of(run, node)
-    return run.why(node).to_dict()
+    # Where the store is, is nothing for whoever asks a server.
+    return WhyModel.model_validate(replace(run.why(node), store=DEFAULT_STORE).to_dict())
 
 
 @routes.get("/runs/{run_id}/audit", "read")
-def get_audit(run_id: str, service: Given) -> dict[str, Any]:
+def get_audit(run_id: str, service: Given) -> AuditModel:
     """Every invariant of the run, recomputed from its rows; no problems means that all hold."""
     from ...runner.reports.audit import audit_run
 
     row = service.row(run_id)
-    return {
-        "run": row.id,
-        "status": row.status,
-        "journal_entries": row.seq,
-        "problems": audit_run(service.store, row.id),
-    }
+    problems = audit_run(service.store, row.id)
+    return AuditModel(run=row.id, status=row.status, journal_entries=row.seq, problems=problems)
 
 
 @routes.get("/runs/{run_id}/diff/{other}", "read")
-def get_diff(run_id: str, other: str, service: Given) -> dict[str, Any]:
+def get_diff(run_id: str, other: str, service: Given) -> ComparisonModel:
     """Two runs side by side."""
     from ...runner.records import comparison_record
 
     service.row(other)
-    return comparison_record(service.run(run_id).diff(other))
+    return ComparisonModel.model_validate(comparison_record(service.run(run_id).diff(other)))

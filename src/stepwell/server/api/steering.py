@@ -139,7 +139,7 @@ def reattempt_node(run_id: str, node: Node, service: Given, body: Reattempt | No
     "/runs/{run_id}/fork",
     "run",
     status_code=201,
-    response_model=RunModel | Steered,
+    response_model=RunModel,
     responses={200: {"model": Steered, "description": "With dry_run: the nodes that it would run."}},
 )
 def fork_run(run_id: str, service: Given, response: Response, body: Fork | None = None) -> Any:

@@ -53,6 +53,8 @@ class Connections:
         self._idle: list[psycopg.Connection[Any]] = []
         self._lock = threading.Lock()
         self._closed = False
+        self.pooled = address.pooled
+        """Somebody else keeps connections, behind an address that they are asked for by the transaction."""
 
     @contextmanager
     def one(self) -> Iterator[psycopg.Connection[Any]]:

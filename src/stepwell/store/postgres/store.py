@@ -181,6 +181,7 @@ class PostgresStore:
             self._ends.set()
             self._listener.close()
             self._sender.close()
+            self.transactions.close()
             self._connections.close()
 
     @property

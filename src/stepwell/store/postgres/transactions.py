@@ -7,12 +7,15 @@ after it. A COMMIT whose answer was lost is never sent again: what became of it 
 from __future__ import annotations
 
 import contextlib
+import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
 from ...errors import DefinitionError, StoreError
 from ...ids import AttemptId, split_attempt_id
@@ -42,6 +45,8 @@ _XID = "SELECT pg_current_xact_id()::text"
 _ATTEMPT = """
 SELECT a.status FROM {schema}.claim c JOIN {schema}.attempt a ON a.key = c.key * {ordinals} + %s WHERE c.id = %s
 """
+KEPT = 2
+"""Connections that wait for the next body."""
 LOOK_SECONDS = 0.2
 """How often it is looked whether a transaction whose COMMIT was not answered has ended."""
 
@@ -50,11 +55,14 @@ class BodyTransactions:
     def __init__(self, connections: Connections, schema: str, call: Call) -> None:
         self._connections, self._call = connections, call
         self._attempt = _ATTEMPT.format(schema=quoted(schema), ordinals=ORDINALS)
+        self._kept: list[psycopg.Connection[Any]] = []
+        self._lock = threading.Lock()
+        self._closed = False
 
     def begin(self) -> BodyTransaction:
-        """On a connection that nobody else has had: whatever a body does to its session ends with it."""
+        """In a session that nothing is left in: whatever a body does to its own ends with it."""
         try:
-            connection = self._connections.connect(" transaction", ours=False)
+            connection = self._take() or self._connections.connect(" transaction", ours=False)
             try:
                 return BodyTransaction(self, connection)
             except BaseException:
@@ -62,6 +70,40 @@ class BodyTransactions:
                 raise
         except psycopg.Error as error:
             raise self._connections.translated(error) from None
+
+    def keep(self, connection: psycopg.Connection[Any]) -> bool:
+        """Take back a connection that has committed and that nobody else holds any more: whoever gets the session next is to
+        be alone in it. False: it is the caller's to close."""
+        held = sys.getrefcount(connection) - 3  # but for the caller's, ours, and the one that is counted with
+        with self._lock:
+            if held > 0 or self._closed or self._connections.pooled or len(self._kept) >= KEPT:
+                return False
+            session, threshold = connection.pgconn, connection.prepare_threshold
+            del connection.pgconn  # the object goes, with all that a body may have set on it; the session stays
+            fresh: psycopg.Connection[Any] = psycopg.Connection(session)
+            fresh.prepare_threshold = threshold
+            fresh.autocommit = True
+            self._kept.append(fresh)
+            return True
+
+    def _take(self) -> psycopg.Connection[Any] | None:
+        while True:
+            with self._lock:
+                if not self._kept:
+                    return None
+                connection = self._kept.pop()
+            try:
+                connection.execute("DISCARD ALL")
+                return connection
+            except psycopg.Error:  # it broke meanwhile
+                connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            kept, self._kept = self._kept, []
+        for connection in kept:
+            connection.close()
 
     def call(self, connection: psycopg.Connection[Any], batch: Batch) -> Answer:
         return self._call(connection, batch)
@@ -101,6 +143,9 @@ class BodyTransaction:
         self._transactions = transactions
         self.connection = connection
         self.cancelled = False
+        self._kept = False
+        """Its session is another's now."""
+        self._ending = threading.Lock()
         self._mark = f"{id(self)}-{time.monotonic_ns()}"
         """A setting that goes with the transaction: it tells whether a body has ended it by a statement of its own."""
         # psycopg refuses commit() and rollback() within it, and makes savepoints of what the body begins itself.
@@ -111,12 +156,23 @@ class BodyTransaction:
 
     def commit(self, batch: Batch) -> Answer | None:
         try:
-            return self._commit(batch)
+            answer = self._commit(batch)
+            if answer is not None:
+                self._keep()
+            return answer
         finally:
             self.undo()  # what was not committed
 
+    def _keep(self) -> None:
+        """Unless it was cancelled: that may arrive at the server only now."""
+        with self._ending:
+            if not (self.cancelled or self.connection.closed):
+                del self._block
+                self._kept = self._transactions.keep(self.connection)
+
     def _commit(self, batch: Batch) -> Answer | None:
         connection = self.connection
+        connection.row_factory, connection.cursor_factory = tuple_row, psycopg.Cursor  # the body may have set its own
         self._check_still_open()
         connection.execute("SET CONSTRAINTS ALL IMMEDIATE")  # or they would be checked after the settlement
         try:
@@ -161,11 +217,15 @@ class BodyTransaction:
         )
 
     def undo(self) -> None:
-        with contextlib.suppress(Exception):
-            self.connection.close()
+        if not self._kept:
+            with contextlib.suppress(Exception):
+                self.connection.close()
 
     def cancel(self) -> None:
-        self.cancelled = True
+        with self._ending:
+            if self._kept:
+                return
+            self.cancelled = True
         with contextlib.suppress(psycopg.Error):
             self.connection.cancel_safe(timeout=5.0)
 

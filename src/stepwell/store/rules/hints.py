@@ -17,7 +17,7 @@ LONGEST_SPREAD_SECONDS = 0.5
 def spread(workers: int, commit_seconds: float) -> float:
     """Within how many seconds those who hear of work look for it, when there are so many: one after the other, on average, each
     after the time that the one before needs to claim it and to tell of that."""
-    return min(LONGEST_SPREAD_SECONDS, max(SHORTEST_SECONDS, 3 * commit_seconds) * max(0, workers - 1))
+    return min(LONGEST_SPREAD_SECONDS, max(SHORTEST_SECONDS, 5 * commit_seconds) * max(0, workers - 1))
 
 
 def together(hints: Sequence[Hint]) -> Hint:

@@ -1,0 +1,88 @@
+"""A server that has never analysed its tables: commits read what they need, and nothing that grows with what is stored."""
+
+from stepwell import Builder, Engine
+from tests.postgres_server import QUICK, PostgresServer
+from tests.store.postgres.sizes import size
+
+ROWS = size(5_000, 1_000_000)
+"""Nodes of ended runs that are stored already."""
+PER_RUN = 1_000
+ENTRIES_A_NODE = 100
+"""So many entries of indexes are read for a node at most, of whatever tables; usual are about 25."""
+_FILL = """
+INSERT INTO {s}.graph (digest, workflow, signature, document, total, loaded, roots, registered_at)
+SELECT 'filler-' || g, 'filler', '', '', {per_run}, {per_run}, 1, 0 FROM generate_series(1, {runs}) g;
+INSERT INTO {s}.layout (graph, idx, id, parents, lane, rank, removed)
+SELECT g.key, i, 'n' || i, 1, 1, i, false FROM {s}.graph g, generate_series(0, {per_run} - 1) i WHERE workflow = 'filler';
+INSERT INTO {s}.edge (graph, parent, child)
+SELECT g.key, i, i + 1 FROM {s}.graph g, generate_series(0, {per_run} - 2) i WHERE workflow = 'filler';
+INSERT INTO {s}.run (id, workflow, graph, status, on_failure, input, seed, urgency, gate, total, loaded, open, active, seq,
+                     created_at, ended_at)
+SELECT 'filler-' || key, 'filler', key, 4, 'fail_fast', '', 0, 0, 2, {per_run}, {per_run}, 0, 0, 2 * {per_run}, 0, 0
+  FROM {s}.graph WHERE workflow = 'filler';
+INSERT INTO {s}.node (run, idx, status, waiting, live, lane, rank, attempt)
+SELECT r.key, i, 4, 0, 1, 1, i, 1 FROM {s}.run r, generate_series(0, {per_run} - 1) i WHERE workflow = 'filler';
+INSERT INTO {s}.claim (id) SELECT 'filler-' || i FROM generate_series(1, {rows}) i;
+INSERT INTO {s}.attempt (key, run, idx, number, status, worker, started_at, ended_at)
+SELECT ((SELECT min(key) FROM {s}.claim WHERE id LIKE 'filler-%') + row_number() OVER () - 1) * 65536,
+       run, idx, 1, 1, 'filler', 0, 0
+  FROM {s}.node WHERE run IN (SELECT key FROM {s}.run WHERE workflow = 'filler');
+INSERT INTO {s}.journal (run, seq, at, kind, idx, number)
+SELECT run, 2 * idx + k, 0, k, idx, 1 FROM {s}.node, generate_series(1, 2) k
+ WHERE run IN (SELECT key FROM {s}.run WHERE workflow = 'filler')
+"""
+_READ = """
+SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE schemaname = '{s}')::bigint,
+       (SELECT sum(seq_tup_read) FROM pg_stat_user_tables
+         WHERE schemaname = '{s}' AND relname IN ('run', 'node', 'attempt', 'journal', 'claim', 'edge', 'layout'))::bigint
+"""
+
+
+def nothing() -> None:
+    return None
+
+
+def chain(nodes: int) -> Builder:
+    builder = Builder("chain")
+    for number in range(nodes):
+        builder.node(f"n{number}", job=nothing)
+    return builder
+
+
+def fan(width: int) -> Builder:
+    builder = Builder("fan")
+    builder.node("first", job=nothing)
+    builder.fan_out(range(width), job=nothing, args=lambda _: {})
+    builder.node("last", job=nothing)
+    return builder
+
+
+def diamond() -> Builder:
+    builder = Builder("diamond")
+    builder.node("top", job=nothing)
+    builder.node("left", job=nothing, depends_on="top")
+    builder.node("right", job=nothing, depends_on="top")
+    builder.node("bottom", job=nothing, depends_on=["left", "right"])
+    return builder
+
+
+def test_what_a_commit_reads_does_not_grow_with_what_is_stored() -> None:
+    server = PostgresServer(*QUICK, "-c", "autovacuum=off")
+    try:
+        url = server.new_url()
+        schema = url.rpartition("=")[2]
+        with Engine(url) as engine:
+            engine.run(chain(3))
+        server.execute(_FILL.format(s=schema, per_run=PER_RUN, runs=ROWS // PER_RUN, rows=ROWS))
+        ((entries, rows),) = server.execute(_READ.format(s=schema))
+        with Engine(url) as engine:
+            engine.run(chain(150))
+            engine.run(fan(1_000))
+            for run in engine.start_many(diamond() for _ in range(100)):
+                run.wait()
+        ((entries_after, rows_after),) = server.execute(_READ.format(s=schema))
+        nodes = 150 + 1_002 + 400
+        assert int(str(entries_after)) - int(str(entries)) < ENTRIES_A_NODE * nodes
+        assert int(str(rows_after)) - int(str(rows)) < nodes, "tables were read from end to end"
+    finally:
+        server.close()
