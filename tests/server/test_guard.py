@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Iterator
@@ -74,6 +75,28 @@ def test_who_asks_again_is_not_looked_up_again(serving: Serving, monkeypatch: py
     caller = serving.service.callers._look(find, text)
     assert caller is not None
     assert caller.until - time.monotonic() <= 60, "nobody is remembered for longer than the token is valid"
+
+
+def test_headers_without_an_end_are_refused(serving: Serving) -> None:
+    address = urlsplit(serving.url)
+    with socket.create_connection((address.hostname, address.port), 30) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
+        received = b""
+        try:
+            for _ in range(10_000):  # 640 MB, if nobody says stop
+                connection.sendall(b"a" * 65_536)
+            raise AssertionError("it takes headers of any size")
+        except OSError:
+            pass
+        with contextlib.suppress(OSError):
+            received = connection.recv(1_000)
+    assert received == b"" or received.startswith(b"HTTP/1.1 431")
+    with client(serving) as api:
+        long = {"X-Long": "a" * 30_000}
+        assert [api.get("/healthz", headers=long).status_code for _ in range(3)] == [200] * 3
+        body = {"name": "large", "nodes": [{"id": "x", "handler": "transform", "config": {"template": "a" * 300_000}}]}
+        for _ in range(3):  # bodies of one request and heads of the next are not added up
+            assert api.post("/api/v1/workflows/check", json=body, headers=long).status_code == 200
 
 
 def test_a_name_that_is_not_the_servers_is_refused(serving: Serving) -> None:

@@ -19,6 +19,7 @@ from ..store import Store
 from .access.guard import is_loopback, own_names
 from .access.tokens import all_tokens
 from .app import make_app
+from .protocol import BoundedProtocol
 from .service import Service
 from .streams.feed import WatchedStore
 
@@ -69,7 +70,7 @@ class Serving:
             server_header=False,
             timeout_graceful_shutdown=CLOSE_SECONDS,
             timeout_keep_alive=30,
-            h11_max_incomplete_event_size=64 * 1024,
+            http=BoundedProtocol,
             ws="none",
         )
         self._server = _Server(config, self.service)
