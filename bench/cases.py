@@ -18,6 +18,7 @@ from stepwell import Engine
 from stepwell.store import open_store
 
 from .documents import documents
+from .first_hour import annotations, importing, loops
 from .fleet import fleet
 from .floors import bare_commits
 from .held import claims_beside_held_runs, lists_among_stored_runs
@@ -298,6 +299,9 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "diamonds": diamonds,
     "sharing": sharing,
     "async": asynchronous,
+    "import": importing,
+    "annotations": annotations,
+    "loop": loops,
     "far": far,
     "held": held,
     "stored": stored,

@@ -217,7 +217,7 @@ class View:
             self.pipeline.name,
             len(entities),
             dict(counts),
-            tuple(shown),
+            self._in_order(shown),
             {name: dict(each) for name, each in stages.items()},
             (
                 *self.snapshot.problems,
@@ -285,7 +285,12 @@ class View:
                     members or unit.stage.has_members or any(o.kind == "directory" for o in unit.stage.outputs.values())
                 )
         appear = self._below_members({each.stage for each in (*will, *may)}) if members or may else []
-        return Plan(tuple(will), tuple(may), tuple(appear))
+        return Plan(self._in_order(will), self._in_order(may), tuple(appear))
+
+    def _in_order(self, states: Iterable[StateView]) -> tuple[StateView, ...]:
+        """By stage, as they follow each other, and entity: directories are listed in no order."""
+        place = {stage.name: position for position, stage in enumerate(self.model.connections.order)}
+        return tuple(sorted(states, key=lambda each: (place[each.stage], each.entity)))
 
     def _below_members(self, running: set[str]) -> list[str]:
         """Stages below one that runs and makes what nobody can foresee."""

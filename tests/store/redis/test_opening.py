@@ -168,3 +168,12 @@ def test_another_layout_is_refused(url: str, layout: str, told: str) -> None:
     store.close()
     with pytest.raises(SchemaTooNew, match=rf"has layout {layout}, and this Stepwell knows \d+; {told}"):
         open_store(url)
+
+
+def test_the_first_layout_is_refused_in_words(url: str) -> None:
+    store = RedisStore(url)
+    store._client.delete(store._marker_key)
+    store._client.set(store._marker_key, "1 abc")
+    store.close()
+    with pytest.raises(SchemaTooNew, match=r"has layout 1, and this Stepwell knows \d+; use another namespace"):
+        open_store(url)

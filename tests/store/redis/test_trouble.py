@@ -17,6 +17,7 @@ from stepwell.model import Enlist, GetRun, Settle, Sweep
 from stepwell.store import open_store, reader
 from stepwell.store.redis import RedisStore
 from stepwell.store.redis.library import library
+from stepwell.store.redis.store import LAYOUT
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import claim, completed, enlist, fan, graph, serve, start, work
 from tests.runner import jobs
@@ -186,10 +187,10 @@ def test_the_server_tells_an_old_client_apart(server: RedisServer, url: str) -> 
     """Every call names the marker; a store of a later layout is refused when it is opened."""
     store = RedisStore(url)
     with redis.Redis("127.0.0.1", server.port) as client:
-        client.hset(f"{{{url.partition('namespace=')[2]}}}:marker", "marker", "2 of a later version")
+        client.hset(f"{{{url.partition('namespace=')[2]}}}:marker", "marker", f"{LAYOUT + 1} of a later version")
     with pytest.raises(StoreReplaced):
         enlist(store)
-    with pytest.raises(StoreError, match="has layout 2, and this Stepwell knows 1; upgrade it"):
+    with pytest.raises(StoreError, match=f"has layout {LAYOUT + 1}, and this Stepwell knows {LAYOUT}; upgrade it"):
         RedisStore(url)
     store.close()
 

@@ -114,6 +114,7 @@ class _Job:
         self.outputs = {
             name: output.pattern.format_for(self.stage.variables) for name, output in self.stage.outputs.items()
         }
+        self._began = time.monotonic()
         self._token = f"{ctx.run_id}.{os.urandom(4).hex()}"
         self._units = 0
 
@@ -124,7 +125,7 @@ class _Job:
 
     def source(self) -> Source:
         current, by = self.pipeline.code.current(self.stage.name), f"{self.pipeline.name}#{self.stage.name}"
-        return Source(self.stage.name, current, utc_text(time.time()), by)
+        return Source(self.stage.name, current, utc_text(time.time()), by, time.monotonic() - self._began)
 
 
 class _Work:

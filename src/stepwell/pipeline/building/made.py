@@ -32,6 +32,8 @@ class Source(NamedTuple):
     current: Current
     produced_at: str
     produced_by: str
+    seconds: float = 0.0
+    """How long it took."""
 
     def record(
         self, entity: str, inputs: Mapping[str, str], digest: str, members: Mapping[str, str] | None, common: str
@@ -63,7 +65,7 @@ def one_settled(source: Source, unit: UnitMade) -> dict[str, Any]:
         address: {"place": place, "record": source.record(unit.entity, listed, digest, members, common).to_json()}
         for address, place, digest, members in unit.outputs
     }
-    return {"made": made}
+    return {"made": made, "seconds": source.seconds}
 
 
 def many_settled(source: Source, units: Sequence[UnitMade], failed: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -73,6 +75,7 @@ def many_settled(source: Source, units: Sequence[UnitMade], failed: Mapping[str,
         "current": list(source.current),
         "producedAt": source.produced_at,
         "producedBy": source.produced_by,
+        "seconds": source.seconds,
         "units": [[unit.entity, *unit.kept(), unit.outputs] for unit in units],
         "failed": failed,
     }
@@ -90,14 +93,24 @@ def _read_many(output: Mapping[str, Any]) -> dict[str, Outputs]:
     }
 
 
-def results_of(run: Run) -> tuple[dict[str, Outputs], dict[str, tuple[str, str]]]:
+class Results(NamedTuple):
+    made: dict[str, Outputs]
+    failed: dict[str, tuple[str, str]]
+    """The type of the error, and what it said."""
+    seconds: float
+    """How long bodies took, all together."""
+
+
+def results_of(run: Run) -> Results:
     """What the nodes of a run made, and what failed, by unit."""
     outputs = run.outputs
     made: dict[str, Outputs] = {}
     failed: dict[str, tuple[str, str]] = {}
+    seconds = 0.0
     for name, output in outputs.items():
         if not isinstance(output, dict):
             continue
+        seconds += output.get("seconds", 0.0)
         if "made" in output:
             made[name] = {
                 address: Made(each["place"], record_from(each["record"])) for address, each in output["made"].items()
@@ -111,4 +124,4 @@ def results_of(run: Run) -> tuple[dict[str, Outputs], dict[str, tuple[str, str]]
                 error = view.error
                 told = ("Interrupted", "its worker was lost") if error is None else (error.type, error.message)
                 failed[view.name] = told
-    return made, failed
+    return Results(made, failed, seconds)

@@ -68,7 +68,7 @@ class Recovery:
             run = self._runs.engine.get(run_id)
         except StepwellError:
             return
-        made, failed = results_of(run)
+        made, failed, _ = results_of(run)
         store = self._runs.pipeline.store
         known = store.records.find(address for outputs in made.values() for address in outputs)
         newer = {
@@ -120,7 +120,7 @@ class Recovery:
 
 def _units_of(run: Run) -> list[str]:
     """What a run was started for, but for what it has done."""
-    made, failed = results_of(run)
+    made, failed, _ = results_of(run)
     found: list[str] = []
     for node in run.graph.nodes.values():
         args: dict[str, Any] = dict(node.args)

@@ -28,9 +28,9 @@ CHUNK_SECONDS = 1.0
 IN_FLIGHT = 3
 """Runs at once, so that one slow entity does not keep the engine idle."""
 
-MANY, FAST, TOGETHER, TOGETHER_SECONDS = 200, 100.0, (50, 250), 0.1
-"""From so many units on, and from so many a second, a node has several, so many at least and at most, that take about so long:
-otherwise the commits of the engine, each of which is synced, would take most of the time."""
+MANY, FAST_SECONDS, TOGETHER, TOGETHER_SECONDS = 200, 0.02, (50, 250), 0.5
+"""From so many units on that each take at most so long, a node has several, so many at least and at most, that take about so
+long: otherwise the commits of the engine, each of which is synced, would take most of the time."""
 
 Progress = Callable[[Tally], None]
 
@@ -64,7 +64,6 @@ class Wave:
         self._tried: set[str] = set()
         self._chunk = FIRST_CHUNK
         self._last = time.monotonic()
-        self._rate = 0.0
 
     def work(self, units: Iterable[Unit] | None = None) -> None:
         """Build what is stale among these units, or among all, and what follows from it."""
@@ -77,9 +76,9 @@ class Wave:
                 return
             ended = self.runs.next()
             self._check_lease()
-            self._adapt(len(ended.units))
             with no_collections():
                 self._settle(ended)
+                self._adapt(len(ended.units))
                 self._start()
 
     def _settle(self, ended: Open) -> None:
@@ -91,7 +90,8 @@ class Wave:
             self._chosen = self.view.chosen(self.targets)
             self._look(self.view.model.all_units())
         else:  # what stands further below cannot be ready yet
-            self._look([unit for path in _outputs(ended.units) for unit in self.view.model.readers(path)])
+            readers = (unit for path in _outputs(ended.units) for unit in self.view.model.readers(path))
+            self._look({id(unit): unit for unit in readers}.values())  # once each: what collects reads all of them
 
     def _check_lease(self) -> None:
         """What ended is settled by whoever has the lease."""
@@ -125,9 +125,11 @@ class Wave:
     def _together(self, stage: str, units: int) -> int:
         """How many units a node has: one, unless there are hundreds that are done in no time and want nothing of the engine."""
         given, signature = self.pipeline.stages[stage], self.pipeline.signatures[stage]
+        taken = self.runs.body_seconds
         if (
             units < MANY
-            or self._rate < FAST
+            or taken is None
+            or taken > FAST_SECONDS
             or given.options
             or given.limit
             or self.pipeline.limit
@@ -135,14 +137,19 @@ class Wave:
             or "ctx" in signature.special
         ):
             return 1
-        return int(max(TOGETHER[0], min(TOGETHER[1], self._rate * TOGETHER_SECONDS)))
+        return int(max(TOGETHER[0], min(TOGETHER[1], TOGETHER_SECONDS / max(taken, 0.000_1))))
 
     def _adapt(self, units: int) -> None:
-        """The size of the next run: what was done in the time that one should take."""
+        """The size of the next run: what was done in the time that one should take.
+
+        Where bodies take no time, but the commits of a node for each of them do, it grows until nodes have several.
+        """
         now = time.monotonic()
-        rate = self._rate = units / max(now - self._last, 0.001)
+        wanted = units / max(now - self._last, 0.001) * CHUNK_SECONDS
         self._last = now
-        self._chunk = int(max(FIRST_CHUNK, min(LARGEST_CHUNK, self._chunk * 4, rate * CHUNK_SECONDS)))
+        if self.runs.body_seconds is not None and self.runs.body_seconds <= FAST_SECONDS:
+            wanted = max(wanted, 2 * MANY)
+        self._chunk = int(max(FIRST_CHUNK, min(LARGEST_CHUNK, self._chunk * 4, wanted)))
 
     def _look(self, units: Iterable[Unit]) -> None:
         """Find what is ready: stale, wanted, not tried yet, and nothing above it is stale or being made."""

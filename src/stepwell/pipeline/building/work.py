@@ -54,6 +54,8 @@ class Runs:
         """What is part of a run that somebody has paused, and that run: nobody else makes it meanwhile."""
         self.tell_states = False
         """Whether somebody wants to hear of each state."""
+        self.body_seconds: float | None = None
+        """How long it took to make a unit, in the run that ended last."""
         self.given = engine
         self._stack = stack
         self._options = options
@@ -155,7 +157,9 @@ class Runs:
             address: view.snapshot.records.get(address) for unit in ended.units for address in unit.outputs.values()
         }
         replace = {address for unit in ended.units if unit.id in forced for address in unit.outputs.values()}
-        made, failed = results_of(ended.run)
+        made, failed, seconds = results_of(ended.run)
+        if made:
+            self.body_seconds = seconds / len(made)
         published = self.publish(
             made, {key: None if each is None else each.content_hash for key, each in before.items()}, replace
         )

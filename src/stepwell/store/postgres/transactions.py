@@ -72,11 +72,9 @@ class BodyTransactions:
             raise self._connections.translated(error) from None
 
     def keep(self, connection: psycopg.Connection[Any]) -> bool:
-        """Take back a connection that has committed and that nobody else holds any more: whoever gets the session next is to
-        be alone in it. False: it is the caller's to close."""
-        held = sys.getrefcount(connection) - 3  # but for the caller's, ours, and the one that is counted with
+        """Take back a connection that has committed and that only the caller holds. False: it is the caller's to close."""
         with self._lock:
-            if held > 0 or self._closed or self._connections.pooled or len(self._kept) >= KEPT:
+            if self._closed or self._connections.pooled or len(self._kept) >= KEPT:
                 return False
             session, threshold = connection.pgconn, connection.prepare_threshold
             del connection.pgconn  # the object goes, with all that a body may have set on it; the session stays
@@ -164,10 +162,11 @@ class BodyTransaction:
             self.undo()  # what was not committed
 
     def _keep(self) -> None:
-        """Unless it was cancelled: that may arrive at the server only now."""
+        """Unless it was cancelled, which may arrive at the server only now, or the body has kept the connection or a cursor:
+        whoever gets the session next is to be alone in it."""
         with self._ending:
-            if not (self.cancelled or self.connection.closed):
-                del self._block
+            del self._block
+            if not (self.cancelled or self.connection.closed) and _references(self) == _UNSHARED:
                 self._kept = self._transactions.keep(self.connection)
 
     def _commit(self, batch: Batch) -> Answer | None:
@@ -228,6 +227,19 @@ class BodyTransaction:
             self.cancelled = True
         with contextlib.suppress(psycopg.Error):
             self.connection.cancel_safe(timeout=5.0)
+
+
+class _Holder:
+    def __init__(self) -> None:
+        self.connection = object()
+
+
+def _references(holder: BodyTransaction | _Holder) -> int:
+    return sys.getrefcount(holder.connection)
+
+
+_UNSHARED = _references(_Holder())
+"""As many as there are when nobody else has one; how they are counted depends on the version of Python."""
 
 
 def _settled(batch: Batch) -> AttemptId:

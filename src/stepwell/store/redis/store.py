@@ -112,8 +112,13 @@ class RedisStore:
     def _mark(self) -> bytes:
         """What tells this store from every other that was or will be under its name."""
         fresh = f"{LAYOUT} {secrets.token_hex(16)}"
-        self._client.hsetnx(self._marker_key, "marker", fresh)
-        marker = cast(bytes, self._client.hget(self._marker_key, "marker"))
+        try:
+            self._client.hsetnx(self._marker_key, "marker", fresh)
+            marker = cast(bytes, self._client.hget(self._marker_key, "marker"))
+        except trouble.ResponseError as error:
+            if "WRONGTYPE" not in str(error):
+                raise
+            marker = b"1"  # in which it was a text
         layout = marker.split(b" ")[0]
         if layout != b"%d" % LAYOUT:
             stored = layout.decode(errors="replace")
