@@ -105,7 +105,7 @@ def _put(store: Store, workflow: type[Workflow], there: RecordRow | None) -> boo
         "timeout": options.timeout,
         "description": (workflow.__doc__ or "").strip()[:2_000] or None,
     }
-    chunks: list[Op] = [*add_graph(graph, workflow.workflow_name)]
+    chunks: list[Op] = [*add_graph(graph, workflow.workflow_name, chunk=store.limits.nodes)]
     for chunk in chunks[:-1]:
         store.commit([chunk])
     put = PutRecord(KIND, workflow.workflow_name, encode(value), 0 if there is None else there.version)

@@ -76,7 +76,8 @@ def switch_graph(
     hindrance = _hindrance(purpose, run, current, arranged, nodes, accept=accept)
     if isinstance(hindrance, NotNow):  # no need to close the gate to be told so
         raise RunConflict(f"run {run.id}: {hindrance.message}", run_id=run.id)
-    for op in add_graph(arranged, run.workflow):
+    ((chunk, *_),) = yield AskLimits()
+    for op in add_graph(arranged, run.workflow, chunk=chunk):
         yield Commit([op])
     return (yield from enact(ask(run.id, purpose, base=current.digest, digest=arranged.digest, accept=accept)))
 
