@@ -79,4 +79,4 @@ def ls(as_json: options.AsJson = False) -> None:
 
 @declare(tokens, "tokens")
 def revoke(token: Annotated[str, typer.Argument(metavar="ID", help="As `token ls` shows it.")]) -> None:
-    """Revoke a token: it, and the sessions that were opened with it, are refused from now on."""
+    """Revoke a token: it, and the sessions that were opened with it, are refused within a second."""

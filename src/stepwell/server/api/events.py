@@ -124,8 +124,6 @@ class _Journal:
         if self.behind or dropped or (rows and rows[0].seq != self._place + 1):
             rows = await to_thread.run_sync(self._read)
             self.behind = len(rows) == AT_ONCE
-            if not rows:
-                self._watcher.take()
         return await self._told(rows)
 
     def _read(self) -> list[JournalRow]:
@@ -147,6 +145,7 @@ class _Journal:
 
     async def is_gone(self) -> bool:
         now = await to_thread.run_sync(reader.get_run, self._service.store, self.row.id)
+        self.behind = now is not None and now.seq > self._place
         return now is None or now.created_at != self.row.created_at
 
 

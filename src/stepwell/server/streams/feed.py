@@ -31,7 +31,9 @@ LOOK_EVERY = 0.05
 SOONEST = 0.01
 """Seconds between two looks, however much happens."""
 SHARE_OF_TIME = 0.1
-"""Looking must not slow down the work: what takes long is done less often."""
+"""Looking must not slow down the work: what takes long is done less often,"""
+LONGEST_PAUSE = 1.0
+"""but not much less: on a busy machine everything takes long now and then."""
 AT_ONCE = 500
 MAX_WAITING = 2_000
 """Events that wait for a slow client; then it reads them from the store, when it can take them."""
@@ -194,8 +196,7 @@ class Feed:
                 if self._has_changed():
                     began = time.monotonic()
                     self._look()
-                    took = time.monotonic() - began
-                    time.sleep(max(SOONEST, took / SHARE_OF_TIME if took > SOONEST else 0))
+                    time.sleep(pause_after(time.monotonic() - began))
             except StoreError:
                 log.warning("the streams wait for the store", exc_info=True)
                 time.sleep(1)
@@ -260,6 +261,15 @@ class Feed:
         if self._rounds > 0:
             self._poked.set()
         return [*newest.runs, *older.runs]
+
+
+def pause_after(took: float) -> float:
+    """Seconds until the next look.
+
+    >>> pause_after(0.001), pause_after(0.05), pause_after(30)
+    (0.01, 0.5, 1.0)
+    """
+    return SOONEST if took <= SOONEST else min(LONGEST_PAUSE, took / SHARE_OF_TIME)
 
 
 def ended_since(store: Store, since: int) -> tuple[list[RunRow], bool]:
