@@ -109,14 +109,15 @@ def test_a_body_that_ends_while_somebody_asks_for_metrics(no_housekeeping: Engin
         def wait(self) -> None:
             go.wait(30)
 
-    ended = runner.ended
+    bodies = runner._bodies
+    ended = bodies.ended
 
     def ended_and_looked_at(*given: Any) -> bool:
         lost = ended(*given)
         runner.metrics()
         return lost
 
-    runner.ended = ended_and_looked_at  # type: ignore[method-assign]
+    bodies.ended = ended_and_looked_at  # type: ignore[method-assign]
     assert lead_while_it_ends(no_housekeeping, Plain(), go).wait(5).status == "COMPLETED"
 
 
