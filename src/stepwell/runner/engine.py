@@ -21,7 +21,18 @@ from ..ids import RunId, new_worker_id
 from ..kernel.comparing import Comparison
 from ..model import Create, RunRow, RunStatus
 from ..store import Store, open_store, public, reader
-from . import checking
+from .checking import (
+    check_home,
+    check_limits,
+    checked_lease,
+    checked_limit,
+    checked_list,
+    checked_modules,
+    checked_queues,
+    checked_seconds,
+    checked_workflows,
+    refuse_while_importing_main,
+)
 from .code.code import Code
 from .code.registering import register_workflows
 from .code.serving import Serving
@@ -115,21 +126,21 @@ class Engine(Triggered, Working):
         queues: Iterable[str] | None = None,
         guard: bool = False,
     ) -> None:
-        checking.check_home(url, runner)
-        given, allowed = checking.checked_workflows(workflows), checking.checked_modules(jobs)
-        taken = checking.checked_queues(queues)
+        check_home(url, runner)
+        given, allowed = checked_workflows(workflows), checked_modules(jobs)
+        taken = checked_queues(queues)
         lease, self._close_seconds = (
-            checking.checked_lease(lease_seconds),
-            checking.checked_seconds("close_seconds", close_seconds),
+            checked_lease(lease_seconds),
+            checked_seconds("close_seconds", close_seconds),
         )
-        node_limit = checking.checked_limit("node_timeout", node_timeout, positive=True)
-        checking.check_limits(
+        node_limit = checked_limit("node_timeout", node_timeout, positive=True)
+        check_limits(
             max_concurrent_nodes=max_concurrent_nodes,
             max_async_nodes=max_async_nodes,
             max_processes=max_processes,
             queue_depth=queue_depth,
         )
-        checking.refuse_while_importing_main()
+        refuse_while_importing_main()
         self.events = Events(lambda: self.metrics)
         store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
         self.store: Store = ObservedStore(store, self.events)
@@ -138,7 +149,7 @@ class Engine(Triggered, Working):
         self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, self._works_on, news=news)
         self._lock = threading.Lock()
         worker = new_worker_id() if runner == "local" else None
-        registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
+        registered = handlers if isinstance(handlers, Handlers) else Handlers(checked_list(handlers))
         self.code = Code(self.store, given, allowed, registered)
         self.documents = Documents(self.store, registered)
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
@@ -236,7 +247,7 @@ class Engine(Triggered, Working):
 
     def close(self, timeout: Duration | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
-        limit = checking.checked_limit("timeout", timeout)  # before anything is closed
+        limit = checked_limit("timeout", timeout)  # before anything is closed
         with self._lock:  # whoever has begun to work has begun
             if self._closed:
                 return
@@ -272,7 +283,7 @@ class Engine(Triggered, Working):
         Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
         returned however it stands then. The other options are those of `start`.
         """
-        checking.checked_limit("wait", wait)  # before anything is started
+        checked_limit("wait", wait)  # before anything is started
         run = self.start(
             workflow,
             input=input,
@@ -331,7 +342,7 @@ class Engine(Triggered, Working):
         self, workflows: Iterable[Startable], *, priority: int = 0, tags: Mapping[str, str] | None = None
     ) -> list[Run]:
         """Start many runs, hundreds in one commit."""
-        definitions = map(self._definition_of, checking.checked_list(workflows))
+        definitions = map(self._definition_of, checked_list(workflows))
         items = ((definition, create_op(definition, priority=priority, tags=tags)) for definition in definitions)
         runs: list[Run] = []
         while chunk := list(islice(items, RUNS_PER_COMMIT)):
@@ -392,7 +403,7 @@ class Engine(Triggered, Working):
         one delays the next event, and no work. Whatever a listener raises is logged and changes nothing. `close()` waits up
         to 5 s until they have heard everything.
         """
-        self.events.on(event, callback, checking.checked_limit("every", every, positive=True))
+        self.events.on(event, callback, checked_limit("every", every, positive=True))
 
     def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
         """Wait until a run has ended, or has paused because somebody must decide, and give its status.
@@ -413,7 +424,7 @@ class Engine(Triggered, Working):
         Workers elsewhere and servers are told of these `workflows` at once; of others workers are, with the first run of them
         that is found.
         """
-        given = checking.checked_workflows(workflows)
+        given = checked_workflows(workflows)
         self.code.introduce(given)
         register_workflows(self.store, dict.fromkeys((*self.code.given.values(), *given)))
         self.serving.everything = True

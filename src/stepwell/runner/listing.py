@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from ..model import ListRuns, RunStatus
 from ..store import reader
-from . import checking
+from .checking import check_page, check_prefix, checked_status, checked_tags, checked_time
 from .control import EnginePort
 from .run import Run
 
@@ -46,15 +46,15 @@ def run_query(
     since: datetime | timedelta | None = None,
     prefix: str | None = None,
 ) -> ListRuns:
-    checking.check_page(limit, workflow)
-    checking.check_prefix(prefix)
-    statuses = () if status is None else (checking.checked_status(status),)
-    created = checking.checked_time("since", since)
+    check_page(limit, workflow)
+    check_prefix(prefix)
+    statuses = () if status is None else (checked_status(status),)
+    created = checked_time("since", since)
     return ListRuns(
         limit,
         workflow=workflow,
         statuses=statuses,
         prefix=prefix or None,
-        tags=checking.checked_tags(tag),
+        tags=checked_tags(tag),
         since=created,
     )

@@ -14,7 +14,7 @@ from ...kernel.comparing import Comparison
 from ...model import RunStatus
 from ...store import public
 from ...words import offered
-from .. import checking
+from ..checking import checked_limit
 from ..engine import Engine, EventName
 from ..run import Run
 from ..worker.metrics import EngineMetrics
@@ -112,7 +112,7 @@ class AsyncEngine:
 
         The loop is not blocked, and bodies may end on it. When whoever waits is cancelled, it is closed all the same.
         """
-        limit = checking.checked_limit("timeout", timeout)
+        limit = checked_limit("timeout", timeout)
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._pool.call(self.sync.close, limit))
         await asyncio.shield(self._closing)
