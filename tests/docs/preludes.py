@@ -221,6 +221,7 @@ from stepwell.store import open_store
 
 store = open_store("postgresql://localhost/shop")
 with Engine("postgresql://localhost/shop", workflows=[Order]) as engine, store._connections.one() as connection:
+    connection.execute("DROP TABLE IF EXISTS public.account, public.payment CASCADE")  # of other tests
     connection.execute("CREATE TABLE public.account (owner int, balance int)")
     connection.execute("CREATE TABLE public.payment (owner int, amount int)")
     engine.run(Order(order_id=7))

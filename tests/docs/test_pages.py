@@ -71,10 +71,10 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of its own, whose modules are forgotten in the end."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("shop", "upload")]:
+    for name in [name for name in sys.modules.copy() if name.partition(".")[0] in ("shop", "upload")]:
         del sys.modules[name]  # of another folder
     yield tmp_path
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
             del sys.modules[name]
 

@@ -111,7 +111,7 @@ def test_it_goes_on_when_the_store_is_away_and_ends_when_told(
     monkeypatch.setattr(store._store, "commit", trouble)
     orchestrator = Orchestrator(store)  # type: ignore[arg-type]
     ends = threading.Event()
-    thread = threading.Thread(target=orchestrator.run, args=(ends,))
+    thread = threading.Thread(target=orchestrator.run, args=(ends.is_set,))
     away.set()
     thread.start()
     try:

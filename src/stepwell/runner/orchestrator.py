@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from ..clock import SECOND
 from ..errors import StoreError
@@ -51,10 +52,10 @@ class Orchestrator:
         self._told_at: dict[tuple[str, str, str], float] = {}
         self.sweeps = 0
 
-    def run(self, ends: threading.Event) -> None:
-        """Until `ends` is set. A store that cannot be reached is tried again until it can."""
+    def run(self, ended: Callable[[], bool]) -> None:
+        """Until it has `ended`, which is asked often. A store that cannot be reached is tried again until it can."""
         in_trouble = False
-        while not ends.is_set():
+        while not ended():
             try:
                 pause = self.turn()
                 if in_trouble:
@@ -67,13 +68,13 @@ class Orchestrator:
             except Exception:
                 log.exception("a sweep failed; it goes on")
                 pause = SWEEP_SECONDS
-            self._wait(ends, pause)
+            self._wait(ended, pause)
         self._gates.end(5, last=True)
 
-    def _wait(self, ends: threading.Event, seconds: float) -> None:
+    def _wait(self, ended: Callable[[], bool], seconds: float) -> None:
         until = time.monotonic() + seconds
-        while not (ends.is_set() or self._awake.is_set()) and (left := until - time.monotonic()) > 0:
-            ends.wait(min(0.1, left))
+        while not (ended() or self._awake.is_set()) and (left := until - time.monotonic()) > 0:
+            time.sleep(min(0.1, left))
         self._awake.clear()
 
     def turn(self) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import threading
 from collections.abc import Sequence
 from types import FrameType
 
@@ -67,17 +66,17 @@ def orchestrator(connection: Connection, *, broker: str | None, log_level: str) 
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     from ...runner.orchestrator import Orchestrator
 
-    ends = threading.Event()
+    asked: list[int] = []  # not an Event: a signal that comes while its lock is held would wait for it for ever
 
     def end(number: int, frame: FrameType | None) -> None:
-        ends.set()
+        asked.append(number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     store = told_store(connection, broker)
     typer.echo(f"looking after {store.url}", err=True)
     try:
-        Orchestrator(store, connection.engine(store)).run(ends)
+        Orchestrator(store, connection.engine(store)).run(lambda: bool(asked))
     finally:
         store.close()
 

@@ -35,7 +35,7 @@ class LoadedFiles:
 
     def look(self) -> None:
         """Take in the modules that were imported or reloaded since."""
-        for name, module in list(sys.modules.items()):
+        for name, module in sys.modules.copy().items():
             loading = getattr(module, "__spec__", None) or module  # reloading a module gives it another one
             if self._modules.get(name) is not loading:
                 self._modules[name] = loading
@@ -52,7 +52,7 @@ class LoadedFiles:
         """The names of the project's modules that are imported, but for the program itself."""
         return [
             name
-            for name, module in sys.modules.items()
+            for name, module in sys.modules.copy().items()
             if name not in ("__main__", "__mp_main__") and is_project_file(getattr(module, "__file__", None))
         ]
 
