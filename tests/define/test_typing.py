@@ -95,8 +95,8 @@ w.node("later", job=print, depends_on=parts, retry="often")  # wrong
 
 def test_what_is_right_passes_and_what_is_wrong_is_shown(tmp_path: Path) -> None:
     (tmp_path / "written.py").write_text(WRITTEN)
-    # As strict as we are with ourselves, and with the cache of that, which `make lint` has just filled. In a process of its own:
-    # mypy is compiled, and a process of tests in which it had run has died in the middle of others.
+    # As strict as we are with ourselves, and with the cache of that, which `make lint` has just filled. In a process of its
+    # own: mypy is compiled, and a process of tests in which it had run has died in the middle of others.
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", tmp_path / "written.py"],
         cwd=Path(__file__).parents[2],
