@@ -107,7 +107,7 @@ def looking(folder: Path) -> list[Row]:
         for _ in range(STORED // 5_000):
             engine.start_many([document] * 5_000)
         builder = Builder("wide")
-        builder.fan_out(range(WIDE), job="bench.shapes:nothing", name=lambda n: f"n{n}")
+        builder.fan_out(range(WIDE), job="bench.shapes:one", name=lambda n: f"n{n}")
         engine.start(builder, run_id="wide")
     rows: list[Row] = []
     with serving(url, "--no-runner") as (address, process):
