@@ -1,6 +1,8 @@
 """A URL names a store; what is wrong with one is said before anything is opened."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,3 +91,21 @@ def test_a_url_that_makes_no_sense_is_refused_with_advice(
     assert advice in str(caught.value)
     assert repr(url) in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("library", "url", "extra"),
+    [
+        ("psycopg", "postgresql://127.0.0.1:1/x", "postgres"),
+        ("redis", "redis://127.0.0.1:1/0", "redis"),
+        ("hiredis", "redis://127.0.0.1:1/0", "redis"),
+    ],
+)
+def test_a_library_that_is_not_installed_is_named_with_its_extra(library: str, url: str, extra: str) -> None:
+    hidden = f"import sys; sys.modules[{library!r}] = None; from stepwell.cli import main; main()"
+    asked = subprocess.run(
+        [sys.executable, "-c", hidden, "--store", url, "ls"], capture_output=True, text=True, check=False
+    )
+    assert asked.returncode != 0
+    assert f"pip install 'stepwell[{extra}]'" in asked.stderr
+    assert "error in Stepwell" not in asked.stderr

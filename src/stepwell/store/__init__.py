@@ -65,9 +65,9 @@ def _open_redis(url: str, clock: Clock | None, connections: int | None) -> Store
     try:
         from .redis import RedisStore
     except ModuleNotFoundError as error:
-        if error.name != "redis":
+        if error.name not in ("redis", "hiredis"):
             raise
-        raise InputError("a redis:// store needs redis-py: pip install 'stepwell[redis]'") from None
+        raise InputError("a redis:// store needs redis-py and hiredis: pip install 'stepwell[redis]'") from None
     return RedisStore(url, connections=connections)
 
 
