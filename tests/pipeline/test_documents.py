@@ -260,7 +260,7 @@ def test_a_process_that_has_only_its_name_finds_a_saved_pipeline(
     save_pipeline(engine.store, str(tmp_path / "any.json"))
     monkeypatch.setenv("STEPWELL_STORE", f"sqlite:///{tmp_path}/engine.db")
     root_id = stored_pipeline(engine.store, "named").store.root_id
-    assert find_pipeline("stored:named@1", "named", root_id).name == "named"
+    assert find_pipeline("stored:named@1", "named", root_id, "out").name == "named"
 
 
 def test_the_schema_has_every_field_that_is_read() -> None:
@@ -277,6 +277,6 @@ def test_the_schema_has_every_field_that_is_read() -> None:
 def test_a_worker_imports_only_the_modules_it_was_given(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(HOMES, "shop.states,tests.pipeline")
     with pytest.raises(DefinitionError, match="the pipelines of antigravity are not served here"):
-        find_pipeline("antigravity", "any", "any")
+        find_pipeline("antigravity", "any", "any", "any")
     with pytest.raises(ModuleNotFoundError):  # it was looked for
-        find_pipeline("tests.pipeline.absent", "any", "any")
+        find_pipeline("tests.pipeline.absent", "any", "any", "any")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import pytest
+
 from stepwell import Engine, Pipeline
+from stepwell.errors import DefinitionError
+from stepwell.pipeline.building.build import Scanner
+from stepwell.pipeline.building.found import find_pipeline
+from stepwell.pipeline.building.verdict import Listed
 from stepwell.pipeline.building.work import Runs
 from stepwell.pipeline.states.notes import read_failures
 from tests.pipeline.blog import statuses, write
@@ -89,6 +97,68 @@ def test_a_paused_run_keeps_what_it_was_started_for(root: Path, tmp_path: Path) 
         make(root, ran).build(engine=engine)
         assert statuses(make(root, ran)) == {"copy a": "fresh", "copy b": "fresh"}
         assert sorted(ran) == ["a", "b"]
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_a_run_that_ends_while_a_scan_begins_is_not_repeated(
+    root: Path, tmp_path: Path, paused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After what is on disk was listed, and before it is asked which runs are unfinished."""
+    write(root, "in/a", "text")
+    ran: list[str] = []
+    left = make(root, ran)
+    with Engine(f"sqlite:///{tmp_path}/engine.db", runner=None) as engine:
+        runs = Runs(left, engine, None, {})  # type: ignore[arg-type]
+        runs.scan_number = 1
+        run = engine.start(runs.graph_of(list(left.view().model.all_units())), tags=runs.tags("copy"))
+        number = 1  # its scanner has died
+        if paused:
+            engine.get(run.id).pause()
+            assert left.build(engine=engine).left == {"copy a": "paused"}
+            engine.get(run.id).resume()
+            number = left.store.lease_number("p")
+        listed = Listed(number, left.store.files.walk(left.connections.wanted))
+        with Engine(f"sqlite:///{tmp_path}/engine.db") as other:
+            assert other.adopt(run.id).wait().status == "COMPLETED"
+        with Scanner(left, engine) as scanner:
+            # A scanner that died has everything listed again under the lease; that listing is as early.
+            walked = [listed.folders] if not paused else []
+            walk = left.store.files.walk
+            monkeypatch.setattr(left.store.files, "walk", lambda wanted: walked.pop() if walked else walk(wanted))
+            assert scanner.scan(listed=listed).ok
+        assert statuses(left) == {"copy a": "fresh"}
+    assert ran == ["a"]
+
+
+def test_a_node_does_not_get_a_pipeline_that_is_half_written(root: Path) -> None:
+    whole = make(root, [])
+    half = Pipeline("p", root=root)
+    assert find_pipeline(half.home, "p", half.store.root_id, "copy") is whole
+    lonely = Pipeline("lonely", root=root)
+    with pytest.raises(DefinitionError, match=r"pipeline 'lonely' in .* has no stage 'copy' any more"):
+        find_pipeline(lonely.home, "lonely", lonely.store.root_id, "copy")
+
+
+def test_a_node_waits_for_a_module_that_another_thread_imports(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slowly.py").write_text(
+        "import threading, time\nfrom stepwell import Pipeline\n"
+        f"slowly = Pipeline('slowly', root={str(root)!r})\n"
+        "threading.current_thread().half_way.set()\ntime.sleep(0.3)\n"
+        "@slowly.stage(input='in/{x}', output='out/{x}')\ndef copy(text: str) -> str: return text\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    thread = threading.Thread(target=importlib.import_module, args=("slowly",))
+    half_way = thread.half_way = threading.Event()  # type: ignore[attr-defined]
+    thread.start()
+    assert half_way.wait(30)
+    root_id = Pipeline("other", root=root).store.root_id
+    try:
+        assert "copy" in find_pipeline("slowly", "slowly", root_id, "copy").stages
+    finally:
+        thread.join()
+        del sys.modules["slowly"]
 
 
 def test_a_root_leaves_the_runs_of_another_root_alone(tmp_path: Path) -> None:

@@ -329,9 +329,9 @@ def test_work_that_was_planned_for_another_root_is_refused(root: Path, tmp_path:
     from stepwell.pipeline.building.found import find_pipeline
 
     pipeline = make_blog(root)
-    assert find_pipeline(pipeline.home, pipeline.name, pipeline.store.root_id) is pipeline
+    assert find_pipeline(pipeline.home, pipeline.name, pipeline.store.root_id, "summary") is pipeline
     with pytest.raises(OtherRoot, match="is not the one that the work was planned for"):
-        find_pipeline(pipeline.home, pipeline.name, "another")
+        find_pipeline(pipeline.home, pipeline.name, "another", "summary")
 
 
 def test_a_build_runs_its_own_code_also_when_the_process_made_the_pipeline_several_times(

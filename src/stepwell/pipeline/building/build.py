@@ -108,7 +108,7 @@ class Scanner:
             self._fire(existing=existing)
             pipeline.store.tidy()
             if not given:
-                save_verdict(pipeline, self.view)
+                save_verdict(pipeline, self.view, self._runs.paused)
         return self._report(outcome, began)
 
     @contextmanager
@@ -140,7 +140,7 @@ class Scanner:
                 outcome = self._work(holds, (), units=touched)
                 self._fire()
                 self.pipeline.store.tidy()
-                save_verdict(self.pipeline, self.view)
+                save_verdict(self.pipeline, self.view, self._runs.paused)
         return self._report(outcome, began, units=touched)
 
     def _take_in(self, paths: Iterable[str]) -> list[Unit] | None:

@@ -22,15 +22,17 @@ _loaded: dict[str, PipelineDefinition] = {}
 """Pipelines that were read from files for a node: nobody else holds them."""
 
 
-def find_pipeline(home: str, name: str, root_id: str) -> PipelineDefinition:
-    """The pipeline of this name, written in the module `home`, whose root is the one that is meant."""
-    alike = _alive(home, name)
+def find_pipeline(home: str, name: str, root_id: str, stage: str) -> PipelineDefinition:
+    """The pipeline of this name, written in the module `home`, that has this stage and the root that is meant."""
+    alike = _with_stage(home, name, stage)
     if not alike:
         _load(home)
-        alike = _alive(home, name)
+        alike = _with_stage(home, name, stage)
     if not alike:
         raise DefinitionError(
-            f"there is no pipeline {name!r} in {home}; was it renamed, or is it made only when {home} is run as a program?"
+            f"pipeline {name!r} in {home} has no stage {stage!r} any more"
+            if _alive(home, name)
+            else f"there is no pipeline {name!r} in {home}; was it renamed, or is it made only when {home} is run as a program?"
         )
     for pipeline in alike:
         if pipeline.store.root_id == root_id:
@@ -59,6 +61,11 @@ def _is_below(home: str, modules: Iterable[str]) -> bool:
     return any(home == module or home.startswith(f"{module}.") for module in modules)
 
 
+def _with_stage(home: str, name: str, stage: str) -> list[PipelineDefinition]:
+    """Another thread may be writing the newest one just now, whose stages are still to come."""
+    return [each for each in _alive(home, name) if stage in each.stages]
+
+
 def _alive(home: str, name: str) -> list[PipelineDefinition]:
     return [each for each in living(home, name) if isinstance(each, PipelineDefinition)]
 
@@ -73,8 +80,10 @@ def _load(home: str) -> None:
         from ..document.stored import read_home
 
         _loaded[home] = read_home(PipelineDefinition, home)
-    elif loaded_module(home) is None:
+    else:
+        there = loaded_module(home)
         allowed = os.environ.get(HOMES)
-        if allowed is not None and not _is_below(home, allowed.split(",")):
+        if there is None and allowed is not None and not _is_below(home, allowed.split(",")):
             raise DefinitionError(f"the pipelines of {home} are not served here; name it when you start the worker")
-        importlib.import_module(home)
+        if there is None or there.__name__ == home:
+            importlib.import_module(home)  # if another thread imports it just now, this waits until it has

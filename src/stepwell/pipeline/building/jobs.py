@@ -41,7 +41,7 @@ def produce(
     home: str, pipeline: str, root: str, stage: str, key: list[str], inputs: dict[str, list[str]], ctx: Context
 ) -> Any:
     """Make the outputs of one stage for one entity."""
-    job = _Job(find_pipeline(home, pipeline, root), stage, ctx)
+    job = _Job(find_pipeline(home, pipeline, root, stage), stage, ctx)
     work = _Work(job, key, inputs)
     if not work.begin():
         return {"gone": True}
@@ -65,7 +65,7 @@ def produce_many(
 
     Without `inputs`, what each reads follows from the patterns.
     """
-    job = _Job(find_pipeline(home, pipeline, root), stage, ctx)
+    job = _Job(find_pipeline(home, pipeline, root, stage), stage, ctx)
     made: list[UnitMade] = []
     failed: dict[str, list[str]] = {}
     for position, entity in enumerate(entities):
@@ -89,7 +89,7 @@ async def produce_async(
     home: str, pipeline: str, root: str, stage: str, key: list[str], inputs: dict[str, list[str]], ctx: Context
 ) -> Any:
     """The same for a stage that is an `async def`."""
-    job = _Job(find_pipeline(home, pipeline, root), stage, ctx)
+    job = _Job(find_pipeline(home, pipeline, root, stage), stage, ctx)
     work = _Work(job, key, inputs)
     if not work.begin():
         return {"gone": True}

@@ -51,10 +51,16 @@ class Recovery:
             except StepwellError:
                 run.cancel()  # its code is gone: what is still stale is planned anew
                 run.wait()
-        ended = [] if died is None else self._find("FAILED", scan=str(died))
-        for run_id in dict.fromkeys([*wanted, *(run.id for run in (*left, *ended))]):
+        # Of these a run may have ended after the drafts were listed, and before the runs were.
+        ended = (
+            []
+            if died is None
+            else [run for each in ("FAILED", "COMPLETED") for run in self._find(each, scan=str(died))]
+        )
+        paused = self._runs.pipeline.store.cache.read().verdict.get("paused", ())
+        for run_id in dict.fromkeys([*wanted, *paused, *(run.id for run in (*left, *ended))]):
             self._publish(run_id, wanted.get(run_id, []))
-        return bool(left or wanted)
+        return bool(left or wanted or ended or paused)
 
     def _find(self, status: str, **tags: str) -> Sequence[Run]:
         tag = {**self._runs.own_tag, **tags}

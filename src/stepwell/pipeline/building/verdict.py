@@ -70,8 +70,8 @@ def concerned(pipeline: PipelineDefinition, folders: list[Folder]) -> set[str] |
     return None if changed is None else part_of(pipeline.connections, changed)
 
 
-def save_verdict(pipeline: PipelineDefinition, view: View) -> None:
-    """Write the cache: hashes, and how everything stands."""
+def save_verdict(pipeline: PipelineDefinition, view: View, paused: Mapping[str, str]) -> None:
+    """Write the cache: hashes, and how everything stands; of what is `paused`, in which run."""
     status = view.status()
     told = status.to_json()
     if view.snapshot.is_partial:
@@ -85,6 +85,7 @@ def save_verdict(pipeline: PipelineDefinition, view: View) -> None:
             "dueAt": min(due, default=None),
             "status": told,
             "code": pipeline.code.stamps(),
+            "paused": sorted(set(paused.values())),
         },
     )
 
