@@ -382,8 +382,11 @@ def test_on_a_server_a_function_that_a_builder_was_given_is_registered_and_a_nam
     with Engine(store) as engine:
         assert engine.run(w).output("double") == 4
         w.node("wipe", job=f"{foreign.name}:wipe")
-        with pytest.raises(MissingJob, match="is not registered here"):
+        with pytest.raises(MissingJob, match=r"is not registered here: it is given to the Builder as text") as refused:
             engine.start(w)
+        assert "Give the function itself (`job=wipe` instead of" in refused.value.reason
+        assert f'allow its module: Engine(jobs=["{foreign.name}"])' in refused.value.reason
+        assert "elsewhere" not in str(refused.value)
         assert len(engine.runs()) == 1
     assert not foreign.imported
 

@@ -96,7 +96,11 @@ class Code:
         if self._rows is ANYTHING:
             return definition
         bodies = definition.bodies.by(self._rows)
-        self._refuse_if(bodies.missing(definition.graph))
+        missing = bodies.missing(definition.graph)
+        for each in missing:
+            if isinstance(each.__cause__, NotRegistered):
+                each.reason = each.__cause__.named_by_builder
+        self._refuse_if(missing)
         return definition._replace(bodies=bodies)
 
     def _add(self, workflow: type[Workflow]) -> type[Workflow]:
