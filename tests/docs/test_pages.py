@@ -28,7 +28,7 @@ RUN_WHOLE = ("asyncio.md", "coming-from.md", "fastapi.md", "index.md", "policies
 RUN_ELSEWHERE = {
     "checkpoints.md": ("tests/replay/test_pages.py", 2),
     "class-form.md": ("tests/define/test_class_form_page.py", 34),
-    "documents.md": ("tests/cli/test_documents_page.py", 1),
+    "documents.md": ("tests/docs/test_documents_page.py", 1),
     "examples.md": ("tests/examples/test_examples_page.py", 9),
     "fork.md": ("tests/runner/test_fork_page.py", 1),
     "handlers.md": ("tests/handlers/test_handlers_page.py", 1),
