@@ -135,6 +135,6 @@ def test_cli(terminal: Terminal, shop: ModuleType, monkeypatch: pytest.MonkeyPat
     assert Path("order-7.svg").read_text(encoding="utf-8").startswith("<svg")
     assert json.loads(Path("order-7.json").read_text(encoding="utf-8"))["nodes"]
     monkeypatch.setenv("HOME", str(terminal.folder))
-    monkeypatch.setattr("typer.completion._get_shell_name", lambda: "bash")
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))
     terminal.instead["stepwell show <Tab>"] = lambda typed: complete(terminal, monkeypatch, typed)
     terminal.type(tab, replace={"RUNNING Order\n": "COMPLETED Order\n"})

@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..clock import SECOND, Duration
-from ..codec import decode, encode, encode_checked, json_path, sha256
+from ..codec import decode, encode_checked, json_path, sha256
 from ..errors import DefinitionError, NotJson
 from ..secrets import SecretRef
 from ..templates import Config, compile_config
+from ..types.codecs import encoded_by_type
 from .schedule import Cron
 
 Path = tuple[str | int, ...]
@@ -143,7 +144,7 @@ class Trigger:
         problems: list[Problem] = []
         named = data.get("name") if isinstance(data, Mapping) else None
         try:
-            copied = decode(encode(dict(data) if isinstance(data, Mapping) else data))
+            copied = decode(encoded_by_type(dict(data) if isinstance(data, Mapping) else data))
             found = read(copied, problems)
         except NotJson as error:
             problems.append(Problem((), str(error)))
