@@ -60,7 +60,10 @@ def _program(typed: str) -> str:
 def blocks(page: str) -> list[Block]:
     """The blocks of a page in which something is typed."""
     path = ROOT / "docs" / page
-    text = (path if path.exists() else ROOT / page).read_text(encoding="utf-8")
+    return blocks_of(page, (path if path.exists() else ROOT / page).read_text(encoding="utf-8"))
+
+
+def blocks_of(page: str, text: str) -> list[Block]:
     found = []
     for match in re.finditer(r"^ *```(\w*)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE):
         is_prompt = match[1] in ("", "text") and re.search(r"^\$ ", match[2], re.MULTILINE)
@@ -137,6 +140,7 @@ class Terminal:
             self._type_ours(words[1:], typed, shown, file)
         elif words[0] == "cd":
             self._monkeypatch.chdir(words[1])
+            self._monkeypatch.syspath_prepend(os.getcwd())
         elif words[0] == "python":
             done = subprocess.run(
                 [sys.executable, *words[1:]], capture_output=True, text=True, timeout=100, check=False

@@ -16,6 +16,7 @@ import pytest
 
 import stepwell.errors
 from stepwell import Engine
+from stepwell.graph import from_frozen
 from tests.docs.preludes import COMMON, EPILOGUES, FILES, PRELUDES, STATES
 from tests.postgres_server import PostgresServer
 from tests.server.running import running
@@ -37,6 +38,15 @@ RUN_ELSEWHERE = {
     "types.md": ("tests/types/test_types_page.py", 3),
 }
 """Which tests run the Python blocks of other pages, and how many those are."""
+DATA = {
+    "documents.md": ({"yaml": 2}, "tests/docs/test_documents_page.py"),
+    "dynamic.md": ({"json": 1}, "tests/docs/test_pages.py"),
+    "handlers.md": ({"yaml": 7, "toml": 4}, "tests/handlers/test_handlers_page.py"),
+    "pipelines.md": ({"json": 1}, "tests/pipeline/test_page.py"),
+    "replay.md": ({"toml": 1}, "tests/docs/test_console.py"),
+    "triggers.md": ({"yaml": 2, "json": 1}, "tests/triggers/test_page.py"),
+}
+"""Blocks of documents and settings on pages, and which tests read them."""
 SERVERS = {
     "postgresql://localhost/shop": "postgres",
     "redis://localhost:6379/0?namespace=shop": "redis",
@@ -114,12 +124,23 @@ class Page:
                     verb = re.search(r"\.(\w+)\(", line)
                     assert verb is not None
                     self._execute(f"prepare({STATES[verb[1]]!r})\n{line}")
-            elif not block[1].startswith(">>>"):  # at a prompt
+            elif block[1].startswith(">>>"):
+                self._type_at_a_prompt(block[1])
+            else:
                 self._execute(block[1], "\n" * self.text[: block.start(1)].count("\n"))
         self._execute(EPILOGUES.get(self.name, ""))
 
     def _execute(self, code: str, before: str = "") -> None:
         exec(compile(before + self._with_servers(code), str(self._path), "exec"), self._module.__dict__)
+
+    def _type_at_a_prompt(self, block: str) -> None:
+        for part in block.split(">>> ")[1:]:
+            code, _, shown = part.partition("\n")
+            if re.match(r"\w+ = ", code):
+                self._execute(code)
+            else:
+                found = eval(code, self._module.__dict__)
+                assert not shown or repr(found) == shown.rstrip(), code
 
     def _write(self, name: str, code: str) -> None:
         file = self._folder / name
@@ -205,6 +226,18 @@ def _anchors(page: Path) -> set[str]:
     prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     titles = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_json_of_the_page_on_dynamic_graphs_is_a_graph() -> None:
+    text = (ROOT / "docs" / "dynamic.md").read_text(encoding="utf-8")
+    (form,) = re.findall(r"^```json\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert [spec.job for spec in from_frozen(form)] == ["shop.jobs:apply"]
+
+
+def test_every_block_of_data_is_read_by_somebody() -> None:
+    for page in PAGES:
+        kinds = re.findall(r"^ *```(yaml|json|toml)\n", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert {kind: kinds.count(kind) for kind in kinds} == DATA.get(page.name, ({}, ""))[0], name_of(page)
 
 
 def test_the_reference_names_what_there_is() -> None:
