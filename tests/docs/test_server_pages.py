@@ -96,9 +96,13 @@ def test_http(terminal: Terminal) -> None:
         server = start(*shlex.split(typed)[1:], "--port", "0")
         servers.append(server)
         assert server.stdout is not None
-        told = server.stdout.readline()
+        said = told = ""
+        for told in server.stdout:  # until it serves, or has ended
+            said += told
+            if "serving" in told:
+                break
         url = re.search(r"http://127\.0\.0\.1:\d+", told)
-        assert url, told + server.stdout.read()
+        assert url, said
         terminal.instead["curl"] = Curl(url[0])
         return told.replace(url[0], "http://127.0.0.1:8765").replace(str(terminal.folder), "/srv")
 
