@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -246,6 +247,19 @@ def test_the_reference_names_what_there_is() -> None:
     named = set(re.findall(r"^::: stepwell\.(\w+)$", text, re.MULTILINE))
     assert named <= {*stepwell.__all__, "errors"}
     assert len(named) > 25
+
+
+def test_the_reference_has_what_autocomplete_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it, and nothing internal; `make docs` puts it there."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    hooks = importlib.import_module("docs_hooks")
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="reference.md"))
+    text = hooks.on_page_markdown((ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), page)
+    with Engine("memory://") as engine:
+        (members,) = re.findall(r"^::: stepwell\.Engine\n    options:\n      members: (.*)$", text, re.MULTILINE)
+        assert sorted(json.loads(members)) == dir(engine)
+    for name in ("Run", "AsyncRun", "Client", "Context", "NodeView"):
+        assert f"::: stepwell.{name}\n    options:\n      members: [" in text
 
 
 def test_every_page_of_the_site_is_there() -> None:
