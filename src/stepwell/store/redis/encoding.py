@@ -57,7 +57,7 @@ from .fields import (
     tags_text,
 )
 from .limits import EDGES
-from .settlements import encode_settle
+from .settlements import encode_settlements
 
 _REMOVED, _CAREFUL, _SUSPECT = 8, 16, 32
 _RANGE = 1 << 31
@@ -68,10 +68,7 @@ def encode(ops: Sequence[Op]) -> list[Arg]:
     """Ops of one set."""
     first = ops[0]
     if isinstance(first, Settle):
-        args: list[Arg] = ["settle", len(ops)]
-        for op in cast("Sequence[Settle]", ops):
-            encode_settle(op, args)
-        return args
+        return encode_settlements(cast("Sequence[Settle]", ops))
     if len(ops) == 1:
         return _ENCODERS[type(first)](first)
     return [arg for op in ops for arg in _ENCODERS[type(op)](op)]

@@ -35,18 +35,20 @@ end
 local function lower(run, children, fewer)
   want_nodes(run, children)
   want_cells(graph_of(run), children)
+  local was, less, lowered, waiting -- the last cell, by how much it was lowered, and what became of it: the next is mostly alike
   for k = 1, #children do
-    local i, text, at = children[k], nil, nil
-    if not run.nodes[i] then text, at = node_at(run, i) end
-    if not text or byte(text, at) ~= N.PENDING then
+    local i, cell = children[k], nil
+    if not run.nodes[i] then cell = cell_of(run, i) end
+    if not cell or byte(cell) ~= N.PENDING then
       local node = get_node(run, i)
       node.waiting = node.waiting - fewer[i]
       if node.waiting == 0 and node.status == N.PENDING then change(run, node, N.READY) else touch(run, node) end
     else
-      local waiting = unpack_bytes('>I4', text, at + 5) - fewer[i]
-      local status = waiting == 0 and N.READY or N.PENDING
-      run.cells[i] = char(status) .. sub(text, at + 1, at + 4) .. pack('>I4', waiting) .. sub(text, at + 9, at + 12)
-      run.touched[i] = true
+      if cell ~= was or fewer[i] ~= less then
+        was, less, waiting = cell, fewer[i], unpack_bytes('>I4', cell, 6) - fewer[i]
+        lowered = char(waiting == 0 and N.READY or N.PENDING) .. sub(cell, 2, 5) .. pack('>I4', waiting) .. sub(cell, 10)
+      end
+      run.cells[i], run.touched[i] = lowered, true
       if waiting == 0 then
         run.active = run.active + 1
         mark_ready(run, i, false, true)
@@ -71,7 +73,7 @@ release = function(run)
   run.releases = run.releases or call('LRANGE', run_key('releases', run), 0, -1)
   local i, at, skip = unpack_bytes('>I4I4I4', run.releases[1])
   local children, fewer, slice = related_text(graph_of(run), 'children', i), {}, nil
-  slice, at, skip = lists.read(children, SLICE, at, skip)
+  slice, at, skip = lists.read(children, LIMIT.slice, at, skip)
   for k = 1, #slice do fewer[slice[k]] = 1 end
   lower(run, slice, fewer)
   if at <= #children then
@@ -157,59 +159,81 @@ local function accept(op, attempt)
   return status
 end
 
+-- Settlements come as `heads`, nine bytes each, and the `outputs` one after the other; of which claim an attempt is stands in a
+-- list of claims. What is more than a completion with a small output, or none, is in `others`, in order.
+local HEAD, HEAD_SIZE = '>BI2I2I4', 9 -- how it comes, place of its claim, ordinal, size of its output
+local AS_OTHER, WITH_OUTPUT = 0, 1
+
+local function completion(claim, ordinal, output)
+  return {
+    claim = claim, ordinal = ordinal, status = A.COMPLETED, node = N.COMPLETED, output = output, plain = true, delay = 0, lines = NOTHING,
+  }
+end
+
 -- What nearly all settlements are, a completion with nothing but an output behind an open gate, done on the bytes of the rows.
--- Whether it was one.
+-- Whether it was one. `last`: the last cell of a node, and what became of it; those of neighbours are mostly alike.
 -- The attempt need not be read: the node runs and its latest attempt is this one, so it is RUNNING, and its claim has all
 -- that is kept of it.
-local function accept_plain(op, run, i, number, name)
-  if not op.plain or run.stopping or run.gate ~= G.OPEN or run.attempts[name] ~= nil or run.nodes[i] then return false end
-  local text, at = node_at(run, i)
-  if byte(text, at) ~= N.RUNNING or sub(text, at + 1, at + 4) ~= sub(name, 5) or is_removed(run, i) then return false end
-  local output = op.output
-  keep_blob(run, output)
-  run.values[name] = completed_value(op.ordinal, op.claim, output)
-  run.values_touched[name] = true
-  run.cells[i] = char(N.COMPLETED) .. sub(text, at + 1, at + 12)
-  run.touched[i], run.changed = true, true
-  run.open, run.active, run.running, run.seq = run.open - 1, run.active - 1, run.running - 1, run.seq + 1
-  run.journal[#run.journal + 1] = pack('>BI7I4I4B', A.COMPLETED + ENDS, now, i, number, N.COMPLETED)
-  local claim = S.claims[op.claim]
-  set_running(claim, claim.running - 1)
+local function accept_plain(run, i, number, claim, ordinal, output, last)
+  if run.stopping or run.gate ~= G.OPEN or run.nodes[i] then return false end
+  local name, cell = attempt_name(i, number), cell_of(run, i)
+  if run.attempts[name] ~= nil then return false end
+  if cell ~= last.cell or number ~= last.number then
+    local status, attempt = unpack_bytes('>BI4', cell)
+    last.cell, last.number = cell, number
+    last.completed = status == N.RUNNING and attempt == number and char(N.COMPLETED) .. sub(cell, 2)
+  end
+  if not last.completed or is_removed(run, i) then return false end
+  if output and byte(output) == 0 then keep_blob(run, output) end
+  run.values[name] = completed_value(ordinal, claim, output)
+  run.values_order[#run.values_order + 1] = name
+  run.cells[i], run.touched[i] = last.completed, true
+  run.journal[#run.journal + 1] = last.entry .. name .. last.status
   return true
 end
 
--- What settlements are about, read in few commands: for each the run, the node, and the number and the name of the attempt.
-local function find_all(ops)
-  local runs, nodes, numbers, names, of_run = {}, {}, {}, {}, {}
-  for k = 1, #ops do
-    local claim = get_claim(ops[k].claim)
-    local run_number, i, number
-    if claim then run_number, i, number = claim_cell(claim, ops[k].ordinal) end
+-- What settlements are about, read in few commands: for each the run, the node, and the number of the attempt.
+local function find_all(set, count)
+  local runs, nodes, numbers, of_run, other = {}, {}, {}, {}, 0
+  local last, of
+  for k = 1, count do
+    local kind, place, ordinal = unpack_bytes(HEAD, set.heads, (k - 1) * HEAD_SIZE + 1)
+    local id, plain, run_number, i, number = set.claims[place], true, nil, nil, nil
+    if kind == AS_OTHER then
+      other = other + 1
+      id, ordinal, plain = set.others[other].claim, set.others[other].ordinal, set.others[other].plain
+    end
+    local claim = get_claim(id)
+    if claim then run_number, i, number = claim_cell(claim, ordinal) end
     local run = run_number and get_numbered(run_number) or false
-    runs[k] = run
+    runs[k], nodes[k], numbers[k] = run, i or false, number or false
     if run then
-      nodes[k], numbers[k], names[k] = i, number, attempt_name(i, number)
-      local of = of_run[run]
-      if not of then
-        of = {{}, {}}
-        of_run[run] = of
+      if run ~= last then
+        of = of_run[run] or {{}, {}}
+        of_run[run], last = of, run
       end
       of[1][#of[1] + 1] = i
-      if not ops[k].plain then of[2][#of[2] + 1] = names[k] end
+      if not plain then of[2][#of[2] + 1] = attempt_name(i, number) end
     end
   end
-  for run, of in pairs(of_run) do
-    want_values(run, of[2])
-    if #of[1] > 1 then
-      want_nodes(run, of[1])
-      want_cells(graph_of(run), of[1])
-      want_child(graph_of(run), of[1])
+  for run, wanted in pairs(of_run) do
+    want_values(run, wanted[2])
+    if #wanted[1] > 1 then
+      want_nodes(run, wanted[1])
+      want_cells(graph_of(run), wanted[1])
+      want_child(graph_of(run), wanted[1])
     end
   end
-  return runs, nodes, numbers, names
+  return runs, nodes, numbers
 end
 
 -- Children of completed nodes: counted for each run, so that each is lowered once.
+local function count_child(of, child)
+  local fewer = of.fewer[child]
+  if not fewer then of.order[#of.order + 1] = child end
+  of.fewer[child] = (fewer or 0) + 1
+end
+
 local function count_children(lowered, run, i)
   local graph = graph_of(run)
   local child = child_of(graph, i)
@@ -220,24 +244,30 @@ local function count_children(lowered, run, i)
     lowered[run] = of
     lowered[#lowered + 1] = run
   end
-  local children = child == MANY and graph.children[i] or {child - 1}
-  if child == MANY and not graph.children[i] then
+  if child ~= MANY then return count_child(of, child - 1) end
+  local children = graph.children[i]
+  if not children then
     local text = related_text(graph, 'children', i)
-    if lists.size(text) > SLICE then
+    if lists.size(text) > LIMIT.slice then
       release_later(run, i)
       of.wide = true
       return
     end
-    children = lists.read(text, SLICE)
+    children = lists.read(text, LIMIT.slice)
     graph.children[i] = children
   end
-  for n = 1, #children do
-    local each = children[n]
-    if not of.fewer[each] then
-      of.fewer[each] = 0
-      of.order[#of.order + 1] = each
-    end
-    of.fewer[each] = of.fewer[each] + 1
+  for n = 1, #children do count_child(of, children[n]) end
+end
+
+-- The counts of runs and claims for the completions that `accept_plain` took.
+local function count_completed(runs, claims)
+  for run, count in pairs(runs) do
+    run.open, run.active, run.running, run.seq = run.open - count, run.active - count, run.running - count, run.seq + count
+    run.changed = true
+  end
+  for id, count in pairs(claims) do
+    local claim = S.claims[id]
+    set_running(claim, claim.running - count)
   end
 end
 
@@ -249,32 +279,52 @@ local function judge(op, attempt)
   return same and 'r' or 'f'
 end
 
--- A set of settlements, judged against the gates as they stand before it: one letter for each (accepted, repeated, fenced), which of
--- the runs it was about, and how these stand now.
-ops.settle = function(ops)
-  local runs, nodes, numbers, names = find_all(ops)
-  local verdicts, ended, moving, lowered, changed = {}, {}, {}, {}, {}
-  for k = 1, #ops do
+-- Apply what `find_all` found: a letter for each (accepted, repeated, fenced), what ended in the long way, which children are to be
+-- lowered, and which runs have changed.
+local function apply_all(set, runs, nodes, numbers)
+  local verdicts, ended, moving, lowered, changed, of_claims = {}, {}, {}, {}, {}, {}
+  local last = {entry = pack('>BI7', A.COMPLETED + ENDS, now), status = char(N.COMPLETED)}
+  local other, from = 0, 1
+  for k = 1, #runs do
     if runs[k] and moving[runs[k]] == nil then moving[runs[k]] = runs[k].gate == G.OPEN end
   end
-  for k = 1, #ops do
-    local run, i = runs[k], nodes[k]
+  for k = 1, #runs do
+    local run, i, number, op = runs[k], nodes[k], numbers[k], nil
+    local kind, place, ordinal, size = unpack_bytes(HEAD, set.heads, (k - 1) * HEAD_SIZE + 1)
+    local id, output = set.claims[place], kind == WITH_OUTPUT and sub(set.outputs, from, from + size - 1) or nil
+    from = from + size
+    if kind == AS_OTHER then
+      other = other + 1
+      op = set.others[other]
+      id, ordinal, output = op.claim, op.ordinal, op.output
+    end
     if not run then
       verdicts[k] = 'f'
-    elseif accept_plain(ops[k], run, i, numbers[k], names[k]) then
+    elseif (not op or op.plain) and accept_plain(run, i, number, id, ordinal, output, last) then
       verdicts[k] = 'a'
-      changed[run] = true
+      changed[run], of_claims[id] = (changed[run] or 0) + 1, (of_claims[id] or 0) + 1
       count_children(lowered, run, i)
     else
-      local attempt = get_attempt(run, i, numbers[k])
-      verdicts[k] = judge(ops[k], attempt)
+      local attempt = get_attempt(run, i, number)
+      op = op or completion(id, ordinal, output)
+      verdicts[k] = judge(op, attempt)
       if verdicts[k] == 'a' then
         ended[#ended + 1] = attempt
-        changed[run] = true
-        if accept(ops[k], attempt) == N.COMPLETED and moving[run] then count_children(lowered, run, i) end
+        changed[run] = changed[run] or 0
+        if accept(op, attempt) == N.COMPLETED and moving[run] then count_children(lowered, run, i) end
       end
     end
   end
+  count_completed(changed, of_claims)
+  return concat(verdicts), ended, lowered, changed
+end
+
+-- A set of settlements, judged against the gates as they stand before it: the letters, which of the runs each was about (nothing, if
+-- all are about one), and how these stand now.
+ops.settle = function(set)
+  local count = #set.heads / HEAD_SIZE
+  local runs, nodes, numbers = find_all(set, count)
+  local verdicts, ended, lowered, changed = apply_all(set, runs, nodes, numbers)
   for k = 1, #lowered do
     local run = lowered[k]
     lower(run, lowered[run].order, lowered[run].fewer)
@@ -282,17 +332,22 @@ ops.settle = function(ops)
   end
   hold_back(ended)
   local news, places, which = {}, {}, {}
-  for k = 1, #ops do
+  for k = 1, count do
     local run = runs[k]
     if run and not places[run] then
       if changed[run] then conclude(run) end
       news[#news + 1] = run
       places[run] = #news
     end
-    which[k] = pack('>I2', run and places[run] or 0)
   end
+  for k = 1, #news > 1 and count or 0 do which[k] = pack('>I2', runs[k] and places[runs[k]] or 0) end
   for k = 1, #news do news[k] = news_of(news[k]) end
-  return {'settled', concat(verdicts), concat(which), news}
+  return {'settled', verdicts, concat(which), news}
+end
+
+-- What a single completion is as a set.
+ops.settle_one = function(claim, ordinal, output)
+  return ops.settle({heads = pack(HEAD, WITH_OUTPUT, 1, ordinal, #output), outputs = output, claims = {claim}, others = NOTHING})
 end
 
 ops.append = function(op)
