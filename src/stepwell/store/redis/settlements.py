@@ -24,6 +24,7 @@ from ...model import (
     RunStatus,
     Settle,
     Settled,
+    may_settle,
 )
 from ..rules.codes import ATTEMPT_CODE, GATE, NODE_CODE, RUN_STATUS
 from ..rules.payloads import is_large
@@ -31,7 +32,7 @@ from .fields import Arg, duration, lane_text, pack_id, payload, text
 
 _PLACE = struct.Struct(">H")
 _ACCEPTED, _FENCED = ord("a"), ord("f")
-_SETTLEMENT = struct.Struct(">?HBB")
+_SETTLEMENT = struct.Struct(">HBB")
 _HEAD = struct.Struct(">BHHI")
 _WITH_OUTPUT, _WITHOUT_OUTPUT = 1, 2
 _AS_OTHER = _HEAD.pack(0, 0, 0, 0)
@@ -82,18 +83,36 @@ def decode_step(batch: Sequence[Op], found: bytes) -> Answer:
     return Answer((Settled(False, news), Claimed((grant,), ())), now)
 
 
-def encode_settlements(ops: Sequence[Settle]) -> list[Arg]:
-    """Nearly all are completions with a small output, or none: these are packed together, and the others follow one by one."""
-    heads, outputs, others = [], [], []
+def refused_here(op: Settle) -> Refused | None:
+    """What can be told without the rows."""
+    if not may_settle(op.status, op.node):
+        return Refused(Refusal.STATUS, f"{op.status} -> {op.node}")
+    return None if split_attempt_id(op.attempt)[0] else Refused(Refusal.FENCED)
+
+
+def encode_settlements(
+    batch: Sequence[Op], members: Sequence[int], args: list[Arg], receipts: list[Receipt | None]
+) -> list[int]:
+    """A set of settlements, added to the arguments. Which of them are sent; those that are refused here get their receipts.
+
+    Nearly all are completions with a small output, or none: these are packed together, and the others follow one by one.
+    """
+    heads, outputs, others, sent = [], [], [], []
     places: dict[str, int] = {}
-    for op in ops:
+    for position in members:
+        op = cast(Settle, batch[position])
         attempt, status, node, output, error, outcome, _, _, lines = op
         plain = status is _COMPLETED and node is _NODE_COMPLETED and error is None and outcome is None and not lines
-        if not plain or (output is not None and is_large(output)):
-            heads.append(_AS_OTHER)
-            others.append(op)
-            continue
         claim, ordinal = split_attempt_id(attempt)
+        if not plain or not claim or (output is not None and is_large(output)):
+            refused = refused_here(op)
+            if refused is None:
+                heads.append(_AS_OTHER)
+                others.append(op)
+                sent.append(position)
+            else:
+                receipts[position] = refused
+            continue
         place = places.get(claim)
         if place is None:
             place = places[claim] = len(places) + 1
@@ -102,20 +121,19 @@ def encode_settlements(ops: Sequence[Settle]) -> list[Arg]:
         else:
             heads.append(_HEAD.pack(_WITH_OUTPUT, place, ordinal, len(output)))
             outputs.append(output)
-    args: list[Arg] = ["settle", b"".join(heads), b"".join(outputs), len(places), *map(pack_id, places), len(others)]
-    for op in others:
-        _encode_other(op, args)
-    return args
+        sent.append(position)
+    if sent:
+        args += ("settle", b"".join(heads), b"".join(outputs), len(places), *map(pack_id, places), len(others))
+        for op in others:
+            _encode_other(op, args)
+    return sent
 
 
 def _encode_other(op: Settle, args: list[Arg]) -> None:
     attempt, status, node, output, error, outcome, delay, postponed, lines = op
     claim, ordinal = split_attempt_id(attempt)
-    plain = status is _COMPLETED and node is _NODE_COMPLETED and error is None and outcome is None and not lines
-    args.append(_SETTLEMENT.pack(plain, ordinal, ATTEMPT_CODE[status], NODE_CODE[node]) + pack_id(claim))
+    args.append(_SETTLEMENT.pack(ordinal, ATTEMPT_CODE[status], NODE_CODE[node]) + pack_id(claim))
     args += payload(output)
-    if plain:
-        return
     args += (duration(delay or 0), "1" if postponed else "0")
     args += payload(error)
     args += payload(outcome)

@@ -36,17 +36,14 @@ local function layout_row()
   return {id = arg(), parents = arg(), needs = arg(), lane = arg(), rank = number(), flags = number()}
 end
 
--- A settlement that is more than a completion with a small output. One with a large output is `plain` too.
+-- A settlement that is more than a completion with a small output.
 local function settlement()
   local head = arg()
-  local plain, ordinal, status, node = unpack_bytes('>BI2BB', head)
-  local op = {claim = sub(head, 6), ordinal = ordinal, status = status, node = node, output = payload(), plain = plain == 1}
-  if not op.plain then
-    op.delay, op.postponed, op.error, op.outcome, op.lines = number(), flag(), payload(), payload(), list(arg)
-  else
-    op.delay, op.lines = 0, NOTHING
-  end
-  return op
+  local ordinal, status, node = unpack_bytes('>I2BB', head)
+  return {
+    claim = sub(head, 5), ordinal = ordinal, status = status, node = node, output = payload(), delay = number(), postponed = flag(),
+    error = payload(), outcome = payload(), lines = list(arg),
+  }
 end
 
 local function change_row()

@@ -31,21 +31,22 @@ end_attempt = function(attempt, status, node_status)
   return node
 end
 
--- One parent fewer to wait for; at zero a child is READY. `fewer`: how many for each child.
+-- One parent fewer to wait for; at zero a child is READY. `fewer`: how many for each child, or nothing: one.
 local function lower(run, children, fewer)
   want_nodes(run, children)
   want_cells(graph_of(run), children)
   local was, less, lowered, waiting -- the last cell, by how much it was lowered, and what became of it: the next is mostly alike
   for k = 1, #children do
     local i, cell = children[k], nil
+    local by = fewer and fewer[i] or 1
     if not run.nodes[i] then cell = cell_of(run, i) end
     if not cell or byte(cell) ~= N.PENDING then
       local node = get_node(run, i)
-      node.waiting = node.waiting - fewer[i]
+      node.waiting = node.waiting - by
       if node.waiting == 0 and node.status == N.PENDING then change(run, node, N.READY) else touch(run, node) end
     else
-      if cell ~= was or fewer[i] ~= less then
-        was, less, waiting = cell, fewer[i], unpack_bytes('>I4', cell, 6) - fewer[i]
+      if cell ~= was or by ~= less then
+        was, less, waiting = cell, by, unpack_bytes('>I4', cell, 6) - by
         lowered = char(waiting == 0 and N.READY or N.PENDING) .. sub(cell, 2, 5) .. pack('>I4', waiting) .. sub(cell, 10)
       end
       run.cells[i], run.touched[i] = lowered, true
@@ -72,10 +73,9 @@ release = function(run)
   if not run.releasing or run.gate ~= G.OPEN then return end
   run.releases = run.releases or call('LRANGE', run_key('releases', run), 0, -1)
   local i, at, skip = unpack_bytes('>I4I4I4', run.releases[1])
-  local children, fewer, slice = related_text(graph_of(run), 'children', i), {}, nil
+  local children, slice = related_text(graph_of(run), 'children', i), nil
   slice, at, skip = lists.read(children, LIMIT.slice, at, skip)
-  for k = 1, #slice do fewer[slice[k]] = 1 end
-  lower(run, slice, fewer)
+  lower(run, slice)
   if at <= #children then
     run.releases[1] = pack('>I4I4I4', i, at, skip)
   else
@@ -165,85 +165,30 @@ local HEAD, HEAD_SIZE = '>BI2I2I4', 9 -- how it comes, place of its claim, ordin
 local AS_OTHER, WITH_OUTPUT = 0, 1
 
 local function completion(claim, ordinal, output)
-  return {
-    claim = claim, ordinal = ordinal, status = A.COMPLETED, node = N.COMPLETED, output = output, plain = true, delay = 0, lines = NOTHING,
-  }
-end
-
--- What nearly all settlements are, a completion with nothing but an output behind an open gate, done on the bytes of the rows.
--- Whether it was one. `last`: the last cell of a node, and what became of it; those of neighbours are mostly alike.
--- The attempt need not be read: the node runs and its latest attempt is this one, so it is RUNNING, and its claim has all
--- that is kept of it.
-local function accept_plain(run, i, number, claim, ordinal, output, last)
-  if run.stopping or run.gate ~= G.OPEN or run.nodes[i] then return false end
-  local name, cell = attempt_name(i, number), cell_of(run, i)
-  if run.attempts[name] ~= nil then return false end
-  if cell ~= last.cell or number ~= last.number then
-    local status, attempt = unpack_bytes('>BI4', cell)
-    last.cell, last.number = cell, number
-    last.completed = status == N.RUNNING and attempt == number and char(N.COMPLETED) .. sub(cell, 2)
-  end
-  if not last.completed or is_removed(run, i) then return false end
-  if output and byte(output) == 0 then keep_blob(run, output) end
-  run.values[name] = completed_value(ordinal, claim, output)
-  run.values_order[#run.values_order + 1] = name
-  run.cells[i], run.touched[i] = last.completed, true
-  run.journal[#run.journal + 1] = last.entry .. name .. last.status
-  return true
-end
-
--- What settlements are about, read in few commands: for each the run, the node, and the number of the attempt.
-local function find_all(set, count)
-  local runs, nodes, numbers, of_run, other = {}, {}, {}, {}, 0
-  local last, of
-  for k = 1, count do
-    local kind, place, ordinal = unpack_bytes(HEAD, set.heads, (k - 1) * HEAD_SIZE + 1)
-    local id, plain, run_number, i, number = set.claims[place], true, nil, nil, nil
-    if kind == AS_OTHER then
-      other = other + 1
-      id, ordinal, plain = set.others[other].claim, set.others[other].ordinal, set.others[other].plain
-    end
-    local claim = get_claim(id)
-    if claim then run_number, i, number = claim_cell(claim, ordinal) end
-    local run = run_number and get_numbered(run_number) or false
-    runs[k], nodes[k], numbers[k] = run, i or false, number or false
-    if run then
-      if run ~= last then
-        of = of_run[run] or {{}, {}}
-        of_run[run], last = of, run
-      end
-      of[1][#of[1] + 1] = i
-      if not plain then of[2][#of[2] + 1] = attempt_name(i, number) end
-    end
-  end
-  for run, wanted in pairs(of_run) do
-    want_values(run, wanted[2])
-    if #wanted[1] > 1 then
-      want_nodes(run, wanted[1])
-      want_cells(graph_of(run), wanted[1])
-      want_child(graph_of(run), wanted[1])
-    end
-  end
-  return runs, nodes, numbers
+  return {claim = claim, ordinal = ordinal, status = A.COMPLETED, node = N.COMPLETED, output = output, delay = 0, lines = NOTHING}
 end
 
 -- Children of completed nodes: counted for each run, so that each is lowered once.
-local function count_child(of, child)
-  local fewer = of.fewer[child]
-  if not fewer then of.order[#of.order + 1] = child end
-  of.fewer[child] = (fewer or 0) + 1
-end
-
-local function count_children(lowered, run, i)
-  local graph = graph_of(run)
-  local child = child_of(graph, i)
-  if child == 0 then return end
+local function lowered_in(lowered, run)
   local of = lowered[run]
   if not of then
     of = {order = {}, fewer = {}}
     lowered[run] = of
     lowered[#lowered + 1] = run
   end
+  return of
+end
+
+local function count_child(of, child)
+  local fewer = of.fewer[child]
+  if not fewer then of.order[#of.order + 1] = child end
+  of.fewer[child] = (fewer or 0) + 1
+end
+
+local function count_children(of, run, i)
+  local graph = graph_of(run)
+  local child = child_of(graph, i)
+  if child == 0 then return end
   if child ~= MANY then return count_child(of, child - 1) end
   local children = graph.children[i]
   if not children then
@@ -259,16 +204,74 @@ local function count_children(lowered, run, i)
   for n = 1, #children do count_child(of, children[n]) end
 end
 
--- The counts of runs and claims for the completions that `accept_plain` took.
-local function count_completed(runs, claims)
-  for run, count in pairs(runs) do
-    run.open, run.active, run.running, run.seq = run.open - count, run.active - count, run.running - count, run.seq + count
-    run.changed = true
+-- What nearly all settlements are: completions with nothing but an output behind an open gate, those of one run after the other,
+-- from the kth on, done on the bytes of the rows. Which is the first that is something else, and where its output begins.
+-- The attempt need not be read: the node runs and its latest attempt is this one, so it is RUNNING, and its claim has all
+-- that is kept of it. Cells of neighbours are mostly alike, so what becomes of one is kept for the next.
+local function complete_many(set, k, from, runs, nodes, numbers, of)
+  local run, first, heads, outputs = runs[k], k, set.heads, set.outputs
+  if run.stopping or run.gate ~= G.OPEN then return k, from end
+  local cells, touched, values, order, journal, of_claims = run.cells, run.touched, run.values, run.values_order, run.journal, set.completed
+  local entries, written = #journal - k + 1, #order - k + 1
+  local entry, completed = pack('>BI7', A.COMPLETED + ENDS, now), char(N.COMPLETED)
+  local was, was_number, done
+  while runs[k] == run do
+    local kind, place, ordinal, size = unpack_bytes(HEAD, heads, (k - 1) * HEAD_SIZE + 1)
+    local i, number = nodes[k], numbers[k]
+    local name, cell = attempt_name(i, number), cells[i] or cell_of(run, i)
+    if cell ~= was or number ~= was_number then
+      local status, attempt = unpack_bytes('>BI4', cell)
+      was, was_number, done = cell, number, status == N.RUNNING and attempt == number and completed .. sub(cell, 2)
+    end
+    if kind == AS_OTHER or not done or run.nodes[i] or run.attempts[name] ~= nil or is_removed(run, i) then break end
+    local output = kind == WITH_OUTPUT and sub(outputs, from, from + size - 1) or nil
+    values[name] = completed_value(ordinal, set.claims[place], output)
+    order[written + k], journal[entries + k] = name, entry .. name .. completed
+    cells[i], touched[i] = done, true
+    of_claims[place] = (of_claims[place] or 0) + 1
+    count_children(of, run, i)
+    k, from = k + 1, from + size
   end
-  for id, count in pairs(claims) do
-    local claim = S.claims[id]
-    set_running(claim, claim.running - count)
+  local count = k - first
+  run.open, run.active, run.running, run.seq = run.open - count, run.active - count, run.running - count, run.seq + count
+  run.changed = run.changed or count > 0
+  return k, from
+end
+
+-- What settlements are about, read in few commands: for each the run, the node, and the number of the attempt.
+local function find_all(set, count)
+  local runs, nodes, numbers, of_run, other = {}, {}, {}, {}, 0
+  local last, of
+  for k = 1, count do
+    local kind, place, ordinal = unpack_bytes(HEAD, set.heads, (k - 1) * HEAD_SIZE + 1)
+    local id, run_number, i, number = set.claims[place], nil, nil, nil
+    if kind == AS_OTHER then
+      other = other + 1
+      id, ordinal = set.others[other].claim, set.others[other].ordinal
+    end
+    local claim = get_claim(id)
+    if claim then run_number, i, number = claim_cell(claim, ordinal) end
+    local run = run_number and get_numbered(run_number) or false
+    runs[k], nodes[k], numbers[k] = run, i or false, number or false
+    if run then
+      if run ~= last then
+        of = of_run[run] or {{}, {}, count = 0}
+        of_run[run], last = of, run
+      end
+      of.count = of.count + 1
+      of[1][of.count] = i
+      if kind == AS_OTHER then of[2][#of[2] + 1] = attempt_name(i, number) end
+    end
   end
+  for run, wanted in pairs(of_run) do
+    want_values(run, wanted[2])
+    if #wanted[1] > 1 then
+      want_nodes(run, wanted[1])
+      want_cells(graph_of(run), wanted[1])
+      want_child(graph_of(run), wanted[1])
+    end
+  end
+  return runs, nodes, numbers
 end
 
 local function judge(op, attempt)
@@ -282,40 +285,41 @@ end
 -- Apply what `find_all` found: a letter for each (accepted, repeated, fenced), what ended in the long way, which children are to be
 -- lowered, and which runs have changed.
 local function apply_all(set, runs, nodes, numbers)
-  local verdicts, ended, moving, lowered, changed, of_claims = {}, {}, {}, {}, {}, {}
-  local last = {entry = pack('>BI7', A.COMPLETED + ENDS, now), status = char(N.COMPLETED)}
-  local other, from = 0, 1
+  local verdicts, ended, moving, lowered, changed = {}, {}, {}, {}, {}
   for k = 1, #runs do
     if runs[k] and moving[runs[k]] == nil then moving[runs[k]] = runs[k].gate == G.OPEN end
   end
-  for k = 1, #runs do
-    local run, i, number, op = runs[k], nodes[k], numbers[k], nil
-    local kind, place, ordinal, size = unpack_bytes(HEAD, set.heads, (k - 1) * HEAD_SIZE + 1)
-    local id, output = set.claims[place], kind == WITH_OUTPUT and sub(set.outputs, from, from + size - 1) or nil
-    from = from + size
-    if kind == AS_OTHER then
-      other = other + 1
-      op = set.others[other]
-      id, ordinal, output = op.claim, op.ordinal, op.output
-    end
-    if not run then
-      verdicts[k] = 'f'
-    elseif (not op or op.plain) and accept_plain(run, i, number, id, ordinal, output, last) then
-      verdicts[k] = 'a'
-      changed[run], of_claims[id] = (changed[run] or 0) + 1, (of_claims[id] or 0) + 1
-      count_children(lowered, run, i)
+  local k, other, from = 1, 0, 1
+  set.completed = {}
+  while k <= #runs do
+    local run, done = runs[k], k
+    local of = run and lowered_in(lowered, run)
+    if run then done, from = complete_many(set, k, from, runs, nodes, numbers, of) end
+    if done > k then
+      verdicts[#verdicts + 1], changed[run] = rep('a', done - k), true
+      k = done
     else
-      local attempt = get_attempt(run, i, number)
-      op = op or completion(id, ordinal, output)
-      verdicts[k] = judge(op, attempt)
-      if verdicts[k] == 'a' then
-        ended[#ended + 1] = attempt
-        changed[run] = changed[run] or 0
-        if accept(op, attempt) == N.COMPLETED and moving[run] then count_children(lowered, run, i) end
+      local kind, place, ordinal, size = unpack_bytes(HEAD, set.heads, (k - 1) * HEAD_SIZE + 1)
+      local op
+      if kind == AS_OTHER then
+        other = other + 1
+        op = set.others[other]
+      else
+        op = completion(set.claims[place], ordinal, kind == WITH_OUTPUT and sub(set.outputs, from, from + size - 1) or nil)
       end
+      local attempt = run and get_attempt(run, nodes[k], numbers[k])
+      local verdict = judge(op, attempt)
+      if verdict == 'a' then
+        ended[#ended + 1], changed[run] = attempt, true
+        if accept(op, attempt) == N.COMPLETED and moving[run] then count_children(of, run, nodes[k]) end
+      end
+      verdicts[#verdicts + 1], k, from = verdict, k + 1, from + size
     end
   end
-  count_completed(changed, of_claims)
+  for place, count in pairs(set.completed) do
+    local claim = S.claims[set.claims[place]]
+    set_running(claim, claim.running - count)
+  end
   return concat(verdicts), ended, lowered, changed
 end
 
@@ -327,7 +331,7 @@ ops.settle = function(set)
   local verdicts, ended, lowered, changed = apply_all(set, runs, nodes, numbers)
   for k = 1, #lowered do
     local run = lowered[k]
-    lower(run, lowered[run].order, lowered[run].fewer)
+    if #lowered[run].order > 0 then lower(run, lowered[run].order, lowered[run].fewer) end
     if lowered[run].wide then release(run) end
   end
   hold_back(ended)

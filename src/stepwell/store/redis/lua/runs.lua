@@ -210,7 +210,7 @@ local function mark_ready(run, i, suspect, there)
   local text, at = cell_at(graph_of(run), i)
   local rank, lane = unpack_bytes('>I4I2', text, at)
   lane = 2 * lane + (suspect and 1 or 0)
-  local queue, member = queue_of(run, lane), pack('>I4I4', rank, i)
+  local queue, member = run.queues[lane] or queue_of(run, lane), pack('>I4I4', rank, i)
   if queue.put[member] == not there then -- it is as it was before this call
     queue.put[member], queue.size = nil, queue.size - 1
   else
