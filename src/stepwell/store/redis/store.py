@@ -57,7 +57,7 @@ from .limits import LIMITS
 from .reading import Reader, lines_args, lines_of, run_page, runs_args
 from .settlements import decode_step, encode_settlements, encode_step, settlements_of
 
-LAYOUT = 2
+LAYOUT = 3
 """The version of the keys: see `lua/keys.lua`."""
 
 

@@ -113,7 +113,9 @@ ops.switch_graph = function(op)
     local former = former_graphs(run)
     if not former[run.digest] then set_text(run, 'former', (text(run, 'former') or '') .. run.digest .. '\n') end
     if not former[op.digest] then use_graph(graph, 1) end
+    listing.put_digest(run, false)
     run.digest, run.heals, run.lane_names = op.digest, run.heals + 1, {}
+    listing.put_digest(run, true)
     set_text(run, 'digest', op.digest)
     run.serving = serving_of(run)
     set_text(run, 'serving', run.serving)
