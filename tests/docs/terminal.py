@@ -38,12 +38,9 @@ class Block(NamedTuple):
     @property
     def commands(self) -> list[tuple[str, str]]:
         """What is typed, without comments, and what is shown below it."""
-        text = (
-            self.text
-            if re.search(r"^\$ ", self.text, re.MULTILINE)
-            else re.sub(r"^(?=\S)", "$ ", self.text, flags=re.M)
-        )
-        text = re.sub(r"\\\n +", "", text)
+        text = re.sub(r"\\\n +", "", self.text)
+        if not re.search(r"^\$ ", text, re.MULTILINE):  # a block of `sh` has no prompt
+            text = re.sub(r"^(?=\S)", "$ ", text, flags=re.MULTILINE)
         parts = [part.partition("\n") for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]
         return [(re.sub(r" +#.*", "", typed), shown) for typed, _, shown in parts]
 

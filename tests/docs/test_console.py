@@ -107,6 +107,10 @@ def test_a_block_of_commands_is_typed_or_says_that_it_is_an_illustration() -> No
 
 
 def test_what_is_no_illustration_is_found() -> None:
+    for path in PAGES:
+        fences = re.findall(r"^ *(?:```|~~~).*$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        strange = [fence for fence in fences if not re.fullmatch(r" *```\w*", fence)]
+        assert (len(fences) % 2, strange) == (0, []), f"{path.name}: blocks that are not read"
     assert len([block for path in PAGES for block in to_type(path.name)]) > 45
     marked = [block for path in PAGES for block in blocks(path.name) if block.is_illustration]
     assert [block.page for block in marked] == ["cli.md"]
