@@ -18,7 +18,7 @@ from ..runner.aio.pool import Pool
 from ..runner.aio.run import AsyncRun, behind
 from ..runner.aio.triggers import AsyncTriggers
 from ..words import offered
-from .client import Client
+from .blocking import BlockingClient
 from .events import Event, follow_on_loop, path_of_events
 
 
@@ -32,7 +32,7 @@ class AsyncClient:
     Every call of `Client` is there under its name, and is awaited; `client.sync` is the client for threads.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: BlockingClient) -> None:
         self.sync = client
         self._pool = Pool(THREADS, "stepwell-client")
 
@@ -42,14 +42,14 @@ class AsyncClient:
     def __dir__(self) -> list[str]:
         return offered(AsyncClient, (), "sync")
 
-    run = starting_and_waiting(Client.run)
-    start = giving_a_run(Client.start)
-    start_many = giving_runs(Client.start_many)
-    get = giving_a_run(Client.get)
-    adopt = giving_a_run(Client.adopt)
-    runs = giving_a_page(Client.runs)
-    save = door(Client.save)
-    workflows = door(Client.workflows)
+    run = starting_and_waiting(BlockingClient.run)
+    start = giving_a_run(BlockingClient.start)
+    start_many = giving_runs(BlockingClient.start_many)
+    get = giving_a_run(BlockingClient.get)
+    adopt = giving_a_run(BlockingClient.adopt)
+    runs = giving_a_page(BlockingClient.runs)
+    save = door(BlockingClient.save)
+    workflows = door(BlockingClient.workflows)
 
     @cached_property
     def triggers(self) -> AsyncTriggers:

@@ -20,7 +20,7 @@ from .streams.looks import Looks
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
-    from .metrics import Requests
+    from .counting import Requests
     from .streams.feed import Feed
 
 
@@ -46,7 +46,7 @@ class Service:
         self.builds = Builds()
         self.pipelines: dict[str, Pipeline] = {each.name: each for each in pipelines}
         self.feed: Feed = Feed(store, self.graph)
-        self.hooks = Hooks(self)
+        self.hooks = Hooks(self.handlers, self.engine, worker)
         self.callers = Callers(store)
         self.looks = Looks()
         self.requests: Requests | None = None
