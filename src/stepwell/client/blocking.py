@@ -20,7 +20,7 @@ from ..model import RunStatus
 from ..runner import Engine, Run
 from ..runner.checking import checked_changes, checked_limit, checked_list, checked_seconds
 from ..runner.documents import Documents, SavedDocument, StoredWorkflow
-from ..runner.listing import Runs, run_query
+from ..runner.runs.listing import Runs, run_query
 from ..runner.starting import Startable
 from ..store import Store, reader
 from ..words import shown
@@ -32,7 +32,7 @@ from .triggers import RemoteTriggers
 from .waiting import RemoteWaiting
 
 if TYPE_CHECKING:
-    from ..runner.requests import Requests
+    from ..runner.runs.requests import Requests
     from ..runner.waiting import Waiting
 
 _OFFERED = (

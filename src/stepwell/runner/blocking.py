@@ -39,14 +39,14 @@ from .code.serving import Serving
 from .code.versions import Versions
 from .documents import Documents, SavedDocument, StoredWorkflow
 from .events import Events, ObservedStore
-from .listing import Runs, run_query
 from .recent import Recent
-from .requests import Requests
-from .run import Run, as_run
+from .runs.listing import Runs, run_query
+from .runs.requests import Requests
+from .runs.run import Run, as_run
+from .runs.unfinished import told_of_unfinished, unfinished_here
 from .scheduling.batches import Limits
 from .starting import Startable, Starting, create_op
 from .triggered import Triggered
-from .unfinished import told_of_unfinished, unfinished_here
 from .waiting import Waiting
 from .watch import Watch
 from .worker.debounce import Debounce

@@ -10,7 +10,7 @@ from ..handlers import Handlers
 from ..ids import Digest, RunId
 from ..model import RunRow
 from ..runner import Engine, Run
-from ..runner.stored import StoredRun
+from ..runner.runs.stored import StoredRun
 from ..store import Store, reader
 from .access.callers import Callers
 from .builds import Builds

@@ -16,7 +16,7 @@ from ...store import public
 from ...words import offered
 from ..blocking import BlockingEngine, EventName
 from ..checking import checked_limit
-from ..run import Run
+from ..runs.run import Run
 from ..worker.metrics import EngineMetrics
 from .doors import door
 from .giving import giving_a_page, giving_a_run, giving_runs, starting_and_waiting

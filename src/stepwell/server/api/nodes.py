@@ -16,10 +16,10 @@ from ...model import ListJournal, ListLines, ListNodes, NodeRow, NodeStatus
 from ...model.lines import LOG, in_order_of_time
 from ...model.outputs import output_of
 from ...replay.history.checkpoint import effect_data
-from ...runner.records import graph_record, line_record
 from ...runner.reports.effects import page_of_effects
-from ...runner.stored import StoredRun
-from ...runner.views import AttemptView
+from ...runner.runs.records import graph_record, line_record
+from ...runner.runs.stored import StoredRun
+from ...runner.runs.views import AttemptView
 from ...store import reader
 from ...words import iso
 from .. import paging

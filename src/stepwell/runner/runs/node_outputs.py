@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..codec import decode
-from ..define import Bodies
-from ..define.classes.decorators import declared
-from ..define.code.address import address_of
-from ..define.types.signatures import received
-from ..errors import DataMisfit, InputError, NodeNotFound, RunStillActive
-from ..graph import Graph, NodeSpec
-from ..kernel.folding import in_order
-from ..model import RunStatus
-from ..types.shapes import Shape
-from ..words import shown
+from ...codec import decode
+from ...define import Bodies
+from ...define.classes.decorators import declared
+from ...define.code.address import address_of
+from ...define.types.signatures import received
+from ...errors import DataMisfit, InputError, NodeNotFound, RunStillActive
+from ...graph import Graph, NodeSpec
+from ...kernel.folding import in_order
+from ...model import RunStatus
+from ...types.shapes import Shape
+from ...words import shown
 from .stored import StoredRun, too_many
 
 

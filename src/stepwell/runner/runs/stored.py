@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..clock import SECOND
-from ..codec import decode
-from ..errors import NodeNotFound, RunNotFound, StoreCorrupt
-from ..graph import Graph, NodeSpec
-from ..ids import Digest
-from ..kernel.ancestry import STANDING, Ancestry, ancestors
-from ..kernel.measuring import RunMetrics, measure
-from ..model import AttemptRow, NodeRow, NodeStatus, Query, RunRow, queries
-from ..model.lines import Mark, latest_progress
-from ..store import Store, reader
-from ..words import shown
+from ...clock import SECOND
+from ...codec import decode
+from ...errors import NodeNotFound, RunNotFound, StoreCorrupt
+from ...graph import Graph, NodeSpec
+from ...ids import Digest
+from ...kernel.ancestry import STANDING, Ancestry, ancestors
+from ...kernel.measuring import RunMetrics, measure
+from ...model import AttemptRow, NodeRow, NodeStatus, Query, RunRow, queries
+from ...model.lines import Mark, latest_progress
+from ...store import Store, reader
+from ...words import shown
 from .views import AttemptView, NodeView
 
 if TYPE_CHECKING:
-    from ..kernel.why import Why
+    from ...kernel.why import Why
 
 _ALL = 2**40
 _FEW = 5
@@ -82,7 +82,7 @@ class StoredRun:
 
     def why(self, node: str | None = None) -> Why:
         """Why the run, or one of its nodes, stands as it does."""
-        from .reports import explain
+        from ..reports import explain
 
         if node is None:
             return explain.why_run(self.store, self.row.id, self.graph)
