@@ -219,6 +219,13 @@ def test_events_are_followed(serving: Serving) -> None:
             if event.data["kind"] == "run" and event.data["status"] == "COMPLETED":
                 break
         assert seen == list(range(1, len(seen) + 1))
+        for each in (run, client.start(Order(order_id=7))):  # one that has ended, and one that goes on
+            *entries, end = client.events(each, until="ended")
+            assert [event.data["seq"] for event in entries] == list(range(1, each.row.seq + 1))
+            assert (end.kind, end.data) == ("end", {"run": each.id, "status": "COMPLETED"})
+        for wrong in ({"run": run.id, "until": "ends"}, {"until": "ended"}):
+            with pytest.raises(InputError, match="until="):
+                client.events(**wrong)  # type: ignore[arg-type]
         again = client.start(Order(order_id=6))
         assert next(each for each in client.events() if each.data.get("id") == again.id).kind == "run"
 
@@ -257,6 +264,8 @@ def test_coroutines_have_the_same_client(serving: Serving) -> None:
             assert await client.wait(run.id, 30) is RunStatus.COMPLETED
             assert not (await client.compare(run, await client.run(Order(order_id=9)))).same_outputs
             assert "ship" not in [trigger.name for trigger in await client.triggers.all()]
+            kinds = [event.kind async for event in client.events(run, until="ended")]
+            assert kinds == ["journal"] * (await client.get(run.id)).sync.row.seq + ["end"]
             seen = 0
             async for event in client.events(run):
                 seen += 1

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from ..codec import decode
-from ..errors import InputError, NotAllowed, RunBusy, RunConflict, RunNotFound, ServerError, StepwellError, StoreError
+from ..errors import (
+    InputError,
+    NotAllowed,
+    PipelineBusy,
+    RunBusy,
+    RunConflict,
+    RunNotFound,
+    ServerError,
+    StepwellError,
+    StoreError,
+)
 from ..types.codecs import encoded_by_type
 from ..version import __version__
 from ..words import shown
@@ -155,6 +165,8 @@ def error_of(status: int, problem: Mapping[str, Any], url: str) -> StepwellError
         return RunNotFound(run_id, f"asked was {url}")
     if kind == "RunBusy":
         return RunBusy(detail, run_id=run_id)
+    if kind == "PipelineBusy":
+        return PipelineBusy(detail, pipeline=str(problem.get("pipeline", "")))
     if status == 409 and run_id:
         return RunConflict(detail, run_id=run_id)
     if status in (400, 404, 409, 413, 422):
