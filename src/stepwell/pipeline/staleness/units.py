@@ -20,7 +20,7 @@ Found: TypeAlias = dict[Key, list[str]]
 class Unit:
     """One stage of one entity: what it reads and what it writes."""
 
-    __slots__ = ("_id", "clash", "inputs", "key", "missing", "outputs", "stage", "standing")
+    __slots__ = ("clash", "id", "inputs", "key", "missing", "outputs", "stage", "standing")
 
     def __init__(self, stage: Stage, key: Key, inputs: Mapping[str, list[str]], missing: tuple[str, ...]) -> None:
         self.stage = stage
@@ -33,7 +33,8 @@ class Unit:
         """The address of each state it writes, by the name of the output."""
         self.clash: str | None = None
         self.standing: Standing | None = None
-        self._id: str | None = None
+        self.id = unit_id(stage.name, key)
+        """The stage and the entity: `summary 2026-01-15`."""
 
     def __repr__(self) -> str:
         return f"<{self.id}>"
@@ -41,13 +42,6 @@ class Unit:
     @property
     def entity(self) -> str:
         return "/".join(self.key)
-
-    @property
-    def id(self) -> str:
-        """The stage and the entity: `summary 2026-01-15`."""
-        if self._id is None:
-            self._id = unit_id(self.stage.name, self.key)
-        return self._id
 
     def input_paths(self) -> list[str]:
         if len(self.inputs) == 1:

@@ -19,15 +19,20 @@ class FileDrafts:
         self._files = files
 
     def open(self, address: str, token: str) -> Draft:
-        folder, key = split_address(address)
-        probe = probe_path(address)
+        is_file = address[-1] != "/" and "{" not in address
+        if is_file:
+            folder, _, key = address.rpartition("/")
+            probe, name = address, key
+        else:
+            folder, key = split_address(address)
+            folder, probe, name = folder.removesuffix("/"), probe_path(address), draft_name(key)
         file = self._files.file(probe)
         home = file[: file.rindex(os.sep)]
-        if not self._files.safe.knows(folder.removesuffix("/")):
+        if not self._files.safe.knows(folder):
             os.makedirs(home, exist_ok=True)
             self._files.file(probe)
-        place = f"{home}{os.sep}{TEMPORARY}{token}-{draft_name(key)}"
-        if address.endswith("/") or "{" in key:
+        place = f"{home}{os.sep}{TEMPORARY}{token}-{name}"
+        if not is_file:
             os.mkdir(place)
         return Draft(address, place)
 
