@@ -305,8 +305,8 @@ class Scripted:
 
 def test_a_stream_that_was_quiet_for_long_goes_on_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1_000_000, 5))  # every look at the clock is 5 s later
-    monkeypatch.setattr(client_events.time, "monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr(client_events.time, "sleep", lambda _: None)
+    monkeypatch.setattr(client_events, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(client_events, "sleep", lambda _: None)
     away = httpx.ConnectError("refused")
     transport = Scripted(
         ["id: 7", "", *[": heartbeat", ""] * 30], away, StoreError("closing"), ["event: end", "data: {}", ""]
