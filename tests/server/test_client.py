@@ -29,6 +29,8 @@ from stepwell import (
     Workflow,
     step,
 )
+from stepwell.cli.commands import run as commands
+from stepwell.cli.connect import Connection
 from stepwell.client import events as client_events
 from stepwell.errors import NotAllowed, ServerError, StoreError
 from stepwell.server.access.tokens import create_token
@@ -274,6 +276,9 @@ def test_a_server_without_the_code_checks_and_draws_what_workers_have(tmp_path: 
             run = client.run("Order", input={"order_id": 7})
             assert run.input == {"order_id": 7, "express": False}
             assert run.output("charge")["charged"] == 7
+            typed = {"input_file": None, "key": None, "tag": None, "run_id": "typed", "timeout": None, "priority": 0}
+            commands.run(Connection(None, server=other.url), "Order", inputs=["order_id=9", "express=yes"], **typed)
+            assert client.get("typed").input == {"order_id": 9, "express": True}
 
 
 def test_who_waits_for_a_quiet_run_is_told_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
