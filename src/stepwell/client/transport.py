@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from ..codec import decode, encode
+from ..codec import decode
 from ..errors import (
     InputError,
     NotAllowed,
@@ -20,6 +20,7 @@ from ..errors import (
     StepwellError,
     StoreError,
 )
+from ..types.codecs import encoded_by_type
 from ..version import __version__
 from ..words import shown
 
@@ -85,7 +86,7 @@ class Transport:
         repeatable: bool = False,
     ) -> Any:
         """The JSON of the answer. What is safe to repeat is asked again when the connection breaks or the server is busy."""
-        content = None if body is None else encode(body)
+        content = None if body is None else encoded_by_type(body)
         more = {**(headers or {}), **({} if body is None else {"Content-Type": "application/json"})}
         chosen = {name: value for name, value in (params or {}).items() if value is not None}
         again = repeatable or method in SAFE_TO_REPEAT
