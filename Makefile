@@ -39,7 +39,7 @@ lint: ## Run the checks alone: style, format, types, import rules
 	@echo '== imports'
 	$(BIN)/lint-imports --no-logo
 
-docs: ## Build the pages and the reference of every public name into site/, and check their links
+docs: ## Build the pages and the reference of every public name into build/site, and check their links
 	@scripts/setup docs
 	$(BIN)/mkdocs build --quiet --strict
 	@echo build/site/index.html

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from stepwell.clock import SECOND
 from stepwell.graph import Graph, NodeSpec
 from stepwell.model import AttemptRow, AttemptStatus, NodeRow, NodeStatus
+from stepwell.runner.runs.views import AttemptView, NodeView
 from stepwell.runner.show.timeline import ROWS_UP_TO, timeline
 from stepwell.runner.show.tree import Gap, Row, page, tree
-from stepwell.runner.views import AttemptView, NodeView
 from tests.graph.dags import dags
 
 DONE, FAILED, RUNNING = NodeStatus.COMPLETED, NodeStatus.FAILED, NodeStatus.RUNNING

@@ -16,7 +16,8 @@ from stepwell.errors import DefinitionError
 from stepwell.pipeline.building.build import BuildReport, Scanner
 from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.connected import check_together
-from stepwell.triggers.definition import Trigger, TriggerError
+from stepwell.triggers.definition import Trigger
+from stepwell.triggers.kinds import TriggerError
 from tests.pipeline.blog import Ledger, make_blog, write
 
 A, B = "2026-01-15", "2026-01-16"

@@ -7,6 +7,7 @@ import inspect
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from stepwell import (
     RunNotFound,
     RunStatus,
     RunStillActive,
+    Trigger,
     Workflow,
     step,
 )
@@ -53,6 +55,14 @@ class Order(Workflow):
         return {"charged": validate, "express": self.express}
 
 
+class Dated(Workflow):
+    day: date
+
+    @step
+    def print(self) -> list[date]:
+        return [self.day]
+
+
 def slow() -> str:
     time.sleep(0.3)
     return "done"
@@ -67,7 +77,7 @@ def wait_for_stop(ctx: Any) -> None:
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     url = f"sqlite:///{tmp_path_factory.mktemp('client')}/client.db"
-    with running(url, worker={"workflows": [Order]}, jobs=["tests.server.test_client"]) as found:
+    with running(url, worker={"workflows": [Order, Dated]}, jobs=["tests.server.test_client"]) as found:
         yield found
 
 
@@ -77,7 +87,7 @@ def engine(request: pytest.FixtureRequest, serving: Serving, tmp_path: Path) -> 
     made = (
         Client(serving.url)
         if request.param == "client"
-        else Engine(f"sqlite:///{tmp_path}/own.db", workflows=[Order], jobs=["tests.server.test_client"])
+        else Engine(f"sqlite:///{tmp_path}/own.db", workflows=[Order, Dated], jobs=["tests.server.test_client"])
     )
     with made as found:
         yield found
@@ -125,6 +135,21 @@ def test_a_failed_run_is_retried_forked_and_deleted(engine: Any) -> None:
         engine.get(fork.id)
     with pytest.raises(RunConflict, match="cannot be cancelled"):
         run.cancel()
+
+
+def test_what_is_given_has_the_types_of_python(engine: Any) -> None:
+    """Also where no class is at hand that says which: they are written by the types of the values."""
+    run = engine.run(Dated(day=date(2026, 1, 2)))
+    assert run.result == [date(2026, 1, 2)]
+    assert run.fork("print", input={"day": date(2027, 3, 4)}).wait(30).result == [date(2027, 3, 4)]
+    document = Document.parse(
+        '{"name": "told", "nodes": [{"id": "a", "handler": "transform", "config": {"template": "{{ input.days }}"}}]}'
+    )
+    assert engine.run(document, input={"days": {date(2026, 1, 2)}}).result == {"result": ["2026-01-02"]}
+    with pytest.raises(InputError, match=r"type builtins.object cannot be kept as JSON \(at \$.*days\)"):
+        engine.run(document, input={"days": object()})
+    trigger = Trigger("daily", Dated, cron="0 0 * * *", input={"day": date(2026, 1, 2)})
+    assert trigger.input == {"day": "2026-01-02"}
 
 
 def test_a_run_that_goes_on_is_paused_resumed_and_cancelled(engine: Any) -> None:
@@ -194,6 +219,13 @@ def test_events_are_followed(serving: Serving) -> None:
             if event.data["kind"] == "run" and event.data["status"] == "COMPLETED":
                 break
         assert seen == list(range(1, len(seen) + 1))
+        for each in (run, client.start(Order(order_id=7))):  # one that has ended, and one that goes on
+            *entries, end = client.events(each, until="ended")
+            assert [event.data["seq"] for event in entries] == list(range(1, each.row.seq + 1))
+            assert (end.kind, end.data) == ("end", {"run": each.id, "status": "COMPLETED"})
+        for wrong in ({"run": run.id, "until": "ends"}, {"until": "ended"}):
+            with pytest.raises(InputError, match="until="):
+                client.events(**wrong)  # type: ignore[arg-type]
         again = client.start(Order(order_id=6))
         assert next(each for each in client.events() if each.data.get("id") == again.id).kind == "run"
 
@@ -232,6 +264,8 @@ def test_coroutines_have_the_same_client(serving: Serving) -> None:
             assert await client.wait(run.id, 30) is RunStatus.COMPLETED
             assert not (await client.compare(run, await client.run(Order(order_id=9)))).same_outputs
             assert "ship" not in [trigger.name for trigger in await client.triggers.all()]
+            kinds = [event.kind async for event in client.events(run, until="ended")]
+            assert kinds == ["journal"] * (await client.get(run.id)).sync.row.seq + ["end"]
             seen = 0
             async for event in client.events(run):
                 seen += 1

@@ -9,10 +9,29 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
-from . import completion, document_commands, fleet_commands, options, server
 from .command import Where, declare
+from .completion import asked_by_a_shell, nodes, runs, statuses, targets_and_runs, workflows
+from .document_commands import add_document_commands
 from .exits import MEANINGS, forgiving_streams, report
+from .fleet_commands import add_fleet_commands
+from .options import (
+    Accept,
+    AsJson,
+    At,
+    DryRun,
+    DryRunAsJson,
+    Inputs,
+    Jobs,
+    NodeArgument,
+    NoWait,
+    RunArgument,
+    Server,
+    Shown,
+    Store,
+    Target,
+)
 from .pipeline import pipelines
+from .server import add_server_commands
 from .triggers import triggers
 
 app = typer.Typer(
@@ -39,8 +58,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def stepwell(
     context: typer.Context,
-    store: options.Store = None,
-    server_url: options.Server = None,
+    store: Store = None,
+    server_url: Server = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -58,8 +77,8 @@ def init(
 
 @declare(app, "run")
 def run(
-    target: options.Target,
-    inputs: options.Inputs = None,
+    target: Target,
+    inputs: Inputs = None,
     input_file: Annotated[
         str | None,
         typer.Option("--input-file", metavar="FILE", help="A JSON object of inputs; - reads stdin. --input wins."),
@@ -90,15 +109,11 @@ def run(
 def ls(
     workflow: Annotated[
         str | None,
-        typer.Option(
-            "--workflow", metavar="NAME", help="Only runs of this workflow.", autocompletion=completion.workflows
-        ),
+        typer.Option("--workflow", metavar="NAME", help="Only runs of this workflow.", autocompletion=workflows),
     ] = None,
     status: Annotated[
         str | None,
-        typer.Option(
-            "--status", metavar="STATUS", help="Only runs with this status.", autocompletion=completion.statuses
-        ),
+        typer.Option("--status", metavar="STATUS", help="Only runs with this status.", autocompletion=statuses),
     ] = None,
     tag: Annotated[
         list[str] | None,
@@ -109,84 +124,84 @@ def ls(
     ] = None,
     prefix: Annotated[str | None, typer.Option("--id", metavar="PREFIX", help="Only runs whose id begins so.")] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most so many.")] = 20,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """List runs, the newest first."""
 
 
 @declare(app, "show")
 def show(
-    run: options.Shown,
+    run: Shown,
     node: Annotated[
         str | None,
         typer.Argument(
             metavar="[NODE]",
             help="A node by id or name: its attempts, its config as written and as rendered, what it returned.",
-            autocompletion=completion.nodes,
+            autocompletion=nodes,
         ),
     ] = None,
     traceback: Annotated[bool, typer.Option("--traceback", help="With the tracebacks of failed nodes.")] = False,
     whole: Annotated[bool, typer.Option("--all", help="Every node one by one, however many there are.")] = False,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a run: its nodes as a tree, and when they were at work; one node of it; or a document."""
 
 
 @declare(app, "why")
 def why(
-    run: options.RunArgument,
+    run: RunArgument,
     node: Annotated[
         str | None,
         typer.Argument(
             metavar="[NODE]",
             help="A node by id or name; without it the run is explained.",
-            autocompletion=completion.nodes,
+            autocompletion=nodes,
         ),
     ] = None,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say why a run or a node waits, failed, was skipped, cancelled or run again."""
 
 
 @declare(app, "logs")
 def logs(
-    run: options.RunArgument,
+    run: RunArgument,
     node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Only of this node, by name or id.")] = None,
     attempt: Annotated[int | None, typer.Option("--attempt", metavar="N", help="Only of attempts number N.")] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until the run has ended; with --json an object a line.")
     ] = False,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what the nodes of a run logged and printed."""
 
 
 @declare(app, "show")
-def audit(run: options.RunArgument, as_json: options.AsJson = False) -> None:
+def audit(run: RunArgument, as_json: AsJson = False) -> None:
     """Recompute every invariant of a run from its rows; exit code 1 if one of them does not hold."""
 
 
 @declare(app, "handlers")
 def handlers(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A handler.")] = None,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """List what nodes of documents can do, or show the config of a handler, its output and an example."""
 
 
-document_commands.add_to(app)
-fleet_commands.add_to(app)
-server.add_to(app)
+add_document_commands(app)
+add_fleet_commands(app)
+add_server_commands(app)
 
 
 @declare(app, "checkpoints")
 def checkpoints(
-    run: options.RunArgument,
+    run: RunArgument,
     at: Annotated[
         str | None, typer.Argument(metavar="[AT]", help="A label, a seq of the journal, or an idempotency key.")
     ] = None,
-    as_json: options.AsJson = False,
-    jobs: options.Jobs = None,
+    as_json: AsJson = False,
+    jobs: Jobs = None,
 ) -> None:
     """List the checkpoints that bodies gave names to, or show how the run stood at one: state, frontier, effects."""
 
@@ -195,19 +210,17 @@ def checkpoints(
 def replay(
     what: Annotated[
         str,
-        typer.Argument(
-            metavar="RUN|FILE", help="A run, or a cassette that `export` wrote.", autocompletion=completion.runs
-        ),
+        typer.Argument(metavar="RUN|FILE", help="A run, or a cassette that `export` wrote.", autocompletion=runs),
     ],
-    as_json: options.AsJson = False,
-    jobs: options.Jobs = None,
+    as_json: AsJson = False,
+    jobs: Jobs = None,
 ) -> None:
     """Run the bodies of a run again, answered from its record; exit code 1 if anything differs."""
 
 
 @declare(app, "replay")
 def export(
-    run: options.RunArgument,
+    run: RunArgument,
     file: Annotated[str, typer.Argument(metavar="FILE", help="As in orders.cassette.json; it is replaced.")],
     missing_code_ok: Annotated[
         bool,
@@ -216,7 +229,7 @@ def export(
             help="Also when the code of the run cannot be imported; secrets that only this code names are then not masked.",
         ),
     ] = False,
-    jobs: options.Jobs = None,
+    jobs: Jobs = None,
 ) -> None:
     """Write what is recorded of a run into a file that can be replayed anywhere, without the secrets that its code names."""
 
@@ -228,7 +241,7 @@ def graph(
         typer.Argument(
             metavar="TARGET|RUN",
             help="A workflow, or a run: drawn with the status of its nodes.",
-            autocompletion=completion.targets_and_runs,
+            autocompletion=targets_and_runs,
         ),
     ],
     mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart (the default).")] = False,
@@ -237,103 +250,103 @@ def graph(
     svg: Annotated[
         str | None, typer.Option("--svg", metavar="FILE", help="As a picture, into this file; - for stdout.")
     ] = None,
-    as_json: options.AsJson = False,
-    inputs: options.Inputs = None,
+    as_json: AsJson = False,
+    inputs: Inputs = None,
 ) -> None:
     """Draw the graph of a workflow or of a run."""
 
 
 @declare(app, "run")
 def retry(
-    run: options.RunArgument,
-    accept: options.Accept = False,
-    dry_run: options.DryRun = False,
-    as_json: options.DryRunAsJson = False,
-    no_wait: options.NoWait = False,
-    jobs: options.Jobs = None,
+    run: RunArgument,
+    accept: Accept = False,
+    dry_run: DryRun = False,
+    as_json: DryRunAsJson = False,
+    no_wait: NoWait = False,
+    jobs: Jobs = None,
 ) -> None:
     """Run again what did not complete of a failed, cancelled or paused run."""
 
 
 @declare(app, "run")
 def reattempt(
-    run: options.RunArgument,
-    node: options.NodeArgument,
+    run: RunArgument,
+    node: NodeArgument,
     cascade: Annotated[bool, typer.Option("--cascade", help="Run again what completed below it, too.")] = False,
-    dry_run: options.DryRun = False,
-    as_json: options.DryRunAsJson = False,
-    no_wait: options.NoWait = False,
-    jobs: options.Jobs = None,
+    dry_run: DryRun = False,
+    as_json: DryRunAsJson = False,
+    no_wait: NoWait = False,
+    jobs: Jobs = None,
 ) -> None:
     """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
 
 
 @declare(app, "run")
 def fork(
-    run: options.RunArgument,
-    at: options.At = None,
+    run: RunArgument,
+    at: At = None,
     inputs: Annotated[
         list[str] | None,
         typer.Option("--input", "-i", metavar="NAME=VALUE", help="Change one input; may be repeated."),
     ] = None,
     run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="An id of your choice.")] = None,
-    no_wait: options.NoWait = False,
-    dry_run: options.DryRun = False,
-    as_json: options.DryRunAsJson = False,
-    jobs: options.Jobs = None,
+    no_wait: NoWait = False,
+    dry_run: DryRun = False,
+    as_json: DryRunAsJson = False,
+    jobs: Jobs = None,
 ) -> None:
     """Start a new run that begins with what another has done, and goes on with other input or code."""
 
 
 @declare(app, "diff")
 def diff(
-    first: Annotated[str, typer.Argument(metavar="RUN1", help="A run.", autocompletion=completion.runs)],
-    second: Annotated[str, typer.Argument(metavar="RUN2", help="Another.", autocompletion=completion.runs)],
+    first: Annotated[str, typer.Argument(metavar="RUN1", help="A run.", autocompletion=runs)],
+    second: Annotated[str, typer.Argument(metavar="RUN2", help="Another.", autocompletion=runs)],
     whole: Annotated[bool, typer.Option("--all", help="Every node, also those that do not differ.")] = False,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare two runs: inputs, nodes, outputs, attempts and times; exit code 1 if outputs or deltas differ."""
 
 
 @declare(app, "steer")
 def pause(
-    run: options.RunArgument,
-    dry_run: options.DryRun = False,
-    as_json: options.DryRunAsJson = False,
+    run: RunArgument,
+    dry_run: DryRun = False,
+    as_json: DryRunAsJson = False,
 ) -> None:
     """Start nothing more of a run until it is resumed; what runs may end."""
 
 
 @declare(app, "run")
 def resume(
-    run: options.RunArgument,
-    accept: options.Accept = False,
+    run: RunArgument,
+    accept: Accept = False,
     inputs: Annotated[
         list[str] | None,
         typer.Option(
             "--input", "-i", metavar="NAME=VALUE", help="An input that its class has got since; may be repeated."
         ),
     ] = None,
-    dry_run: options.DryRun = False,
-    as_json: options.DryRunAsJson = False,
+    dry_run: DryRun = False,
+    as_json: DryRunAsJson = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Un-pause it, but leave the work to others.")] = False,
-    jobs: options.Jobs = None,
+    jobs: Jobs = None,
 ) -> None:
     """Go on with an unfinished run: one that is paused, or that another process left."""
 
 
 @declare(app, "steer")
-def freeze(run: options.RunArgument) -> None:
+def freeze(run: RunArgument) -> None:
     """Have a run keep the graph it has: it no longer follows its class."""
 
 
 @declare(app, "steer", "import")
 def import_graph(
-    run: options.RunArgument,
+    run: RunArgument,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="What `graph RUN --frozen` printed, edited; - reads stdin.")
     ],
-    jobs: options.Jobs = None,
+    jobs: Jobs = None,
 ) -> None:
     """Have a run go on with an edited graph; what has completed must stay as it was."""
 
@@ -347,19 +360,19 @@ def work(
         str | None, typer.Option("--queues", metavar="A,B", help="Take only nodes of these queues; by default all.")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="End when nothing is left that can be worked on here.")] = False,
-    jobs: options.Jobs = None,
+    jobs: Jobs = None,
 ) -> None:
     """Work on every unfinished run there is code for, until Ctrl-C."""
 
 
 @declare(app, "clean")
 def cancel(
-    run: options.RunArgument,
+    run: RunArgument,
     grace: Annotated[
         float, typer.Option("--grace", metavar="SECONDS", min=0, help="How long what runs may take to stop.")
     ] = 5.0,
-    dry_run: options.DryRun = False,
-    as_json: options.DryRunAsJson = False,
+    dry_run: DryRun = False,
+    as_json: DryRunAsJson = False,
 ) -> None:
     """Cancel a run: start nothing more, ask what runs to stop."""
 
@@ -373,7 +386,7 @@ def gc(
         int, typer.Option("--keep", metavar="N", min=0, help="Keep the newest N ended runs, however old.")
     ] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Delete runs that ended long ago."""
 
@@ -394,7 +407,7 @@ def copy(
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long bodies of a paused run may take to end.")
     ] = 60.0,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Copy runs to another store, counted and audited; with --unfinished those that have not ended are moved."""
 
@@ -409,7 +422,7 @@ def migrate(
 
 
 @app.command()
-def version(as_json: options.AsJson = False) -> None:
+def version(as_json: AsJson = False) -> None:
     """Show the versions of Stepwell, Python and SQLite."""
     import json
     import platform
@@ -428,7 +441,7 @@ def main() -> None:
     if logging.lastResort is not None:  # warnings of the engine, unless the user's code has set up logging
         logging.lastResort.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     try:
-        with completion.asked_by_a_shell():
+        with asked_by_a_shell():
             app(prog_name="stepwell")
     except Exception as error:
         sys.exit(report(error))

@@ -77,7 +77,7 @@ def runs(store: Store, context: typer.Context, incomplete: str) -> Offers:
 @_offered
 def nodes(store: Store, context: typer.Context, incomplete: str) -> Offers:
     """Names of the nodes of the run that stands before, as an argument called `run`."""
-    from ..runner.stored import StoredRun
+    from ..runner.runs.stored import StoredRun
     from ..store import reader
     from .find import find_run
 

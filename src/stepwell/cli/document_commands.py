@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from . import options
 from .command import declare
 from .completion import documents
+from .options import AsJson, Inputs, Jobs
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="JSON or YAML.")]
 Source = Annotated[
@@ -26,9 +26,9 @@ InputFile = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
+def add_document_commands(app: typer.Typer) -> None:
     @declare(app, "documents")
-    def check(files: Files, as_json: options.AsJson = False) -> None:
+    def check(files: Files, as_json: AsJson = False) -> None:
         """Check documents: every problem at once, with its line. Nothing is run; exit code 2 if anything is wrong."""
 
     @declare(app, "documents")
@@ -40,7 +40,7 @@ def add_to(app: typer.Typer) -> None:
         file: Source,
         node: Node,
         outputs: Outputs = None,
-        inputs: options.Inputs = None,
+        inputs: Inputs = None,
         input_file: InputFile = None,
     ) -> None:
         """Show the config of a node as it would be rendered. Secrets stay references."""
@@ -50,14 +50,14 @@ def add_to(app: typer.Typer) -> None:
         file: Source,
         node: Node,
         outputs: Outputs = None,
-        inputs: options.Inputs = None,
+        inputs: Inputs = None,
         input_file: InputFile = None,
-        jobs: options.Jobs = None,
+        jobs: Jobs = None,
     ) -> None:
         """Run one node of a document alone, really, and print what it returns. Nothing is stored."""
 
     @declare(app, "documents")
-    def save(files: Files, as_json: options.AsJson = False) -> None:
+    def save(files: Files, as_json: AsJson = False) -> None:
         """Store documents, each as an immutable version; the same content is the same version."""
 
     @declare(app, "documents")
@@ -72,7 +72,7 @@ def add_to(app: typer.Typer) -> None:
         """Choose the version of a stored document that its name starts."""
 
     @declare(app, "documents")
-    def workflows(as_json: options.AsJson = False) -> None:
+    def workflows(as_json: AsJson = False) -> None:
         """List the stored documents."""
 
     @declare(app, "documents")
@@ -82,6 +82,6 @@ def add_to(app: typer.Typer) -> None:
         diff: Annotated[
             tuple[int, int] | None, typer.Option("--diff", metavar="N N", help="What changed from one to the other.")
         ] = None,
-        as_json: options.AsJson = False,
+        as_json: AsJson = False,
     ) -> None:
         """Show a stored document: its versions, and the content of the active one or of another."""

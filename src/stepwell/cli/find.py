@@ -12,7 +12,7 @@ from .show.words import plain
 
 if TYPE_CHECKING:
     from ..runner import Run
-    from ..runner.stored import StoredRun
+    from ..runner.runs.stored import StoredRun
 
 LONGEST_SEQ = 18
 """Digits of a number that a journal could reach."""

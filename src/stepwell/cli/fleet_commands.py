@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from . import options
 from .command import declare
+from .options import AsJson, Jobs
 
 BROKER_HELP = (
     "The broker of Celery, as in redis://localhost:6379/1 or amqp://localhost. Also STEPWELL_BROKER, or `broker`."
@@ -16,7 +16,7 @@ Broker = Annotated[str | None, typer.Option("--broker", metavar="URL", help=BROK
 LogLevel = Annotated[str, typer.Option("--log-level", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR.")]
 
 
-def add_to(app: typer.Typer) -> None:
+def add_fleet_commands(app: typer.Typer) -> None:
     @declare(app, "fleet")
     def worker(
         modules: Annotated[
@@ -51,7 +51,7 @@ def add_to(app: typer.Typer) -> None:
             float, typer.Option("--idle-seconds", metavar="N", help="How long no hint comes until then.")
         ] = 30.0,
         log_level: LogLevel = "INFO",
-        jobs: options.Jobs = None,
+        jobs: Jobs = None,
     ) -> None:
         """Run nodes in a Celery worker, until SIGTERM. What runs then may end; what did not begin is given back."""
 
@@ -63,5 +63,5 @@ def add_to(app: typer.Typer) -> None:
         """
 
     @declare(app, "workers")
-    def workers(as_json: options.AsJson = False) -> None:
+    def workers(as_json: AsJson = False) -> None:
         """List the workers that are alive: where they are, what they serve and what they hold."""

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from . import options
 from .command import declare
+from .options import AsJson, Jobs
 
 tokens = typer.Typer(
     no_args_is_help=True,
@@ -22,7 +22,7 @@ Host = Annotated[
 Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65_535, help="0 chooses a free one.")]
 
 
-def add_to(app: typer.Typer) -> None:
+def add_server_commands(app: typer.Typer) -> None:
     app.add_typer(tokens, name="token")
 
     @declare(app, "serve")
@@ -43,7 +43,7 @@ def add_to(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option("--pipeline", "-p", metavar="PIPELINE", help="module:name, or a file; also `pipelines`."),
         ] = None,
-        jobs: options.Jobs = None,
+        jobs: Jobs = None,
     ) -> None:
         """Serve the HTTP API, and work on runs in the same process."""
 
@@ -54,7 +54,7 @@ def add_to(app: typer.Typer) -> None:
             typer.Argument(metavar="[MODULE|FILE...]", help="Modules with workflows; documents, which are saved."),
         ] = None,
         port: Port = 8765,
-        jobs: options.Jobs = None,
+        jobs: Jobs = None,
     ) -> None:
         """Serve the API and work on runs while you write: when your code changes, the worker is started anew and runs heal."""
 
@@ -67,13 +67,13 @@ def create(
     ] = None,
     name: Annotated[str, typer.Option("--name", metavar="TEXT", help="Whom or what it is for.")] = "",
     days: Annotated[float, typer.Option("--days", metavar="N", help="How long it is valid.")] = 90.0,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make a token. It is shown once: only a hash of it is stored."""
 
 
 @declare(tokens, "tokens")
-def ls(as_json: options.AsJson = False) -> None:
+def ls(as_json: AsJson = False) -> None:
     """List the tokens that were made, valid or not."""
 
 

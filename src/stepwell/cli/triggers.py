@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from . import options
 from .command import declare
+from .options import AsJson, Inputs, Jobs
 
 triggers = typer.Typer(
     no_args_is_help=True,
@@ -21,7 +21,7 @@ Time = "2026-03-01, or 2026-03-01T06:00:00+01:00; without an offset it is UTC"
 
 
 @declare(triggers, "triggers")
-def ls(as_json: options.AsJson = False) -> None:
+def ls(as_json: AsJson = False) -> None:
     """List the triggers, when they fire next, and what went wrong."""
 
 
@@ -29,7 +29,7 @@ def ls(as_json: options.AsJson = False) -> None:
 def show(
     name: Name,
     count: Annotated[int, typer.Option("--next", metavar="N", min=1, max=100, help="So many next times.")] = 10,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a trigger: its definition, its next times, its latest runs."""
 
@@ -98,9 +98,9 @@ def resume(name: Name) -> None:
 @declare(triggers, "triggers")
 def fire(
     name: Name,
-    inputs: options.Inputs = None,
+    inputs: Inputs = None,
     key: Annotated[str | None, typer.Option("--key", metavar="KEY", help="The same key is the same run.")] = None,
-    jobs: options.Jobs = None,
+    jobs: Jobs = None,
 ) -> None:
     """Start a run now, and print its id. Whoever serves its workflow works on it."""
 
@@ -111,7 +111,7 @@ def backfill(
     start: Annotated[str, typer.Argument(metavar="FROM", help=Time)],
     end: Annotated[str, typer.Argument(metavar="TO", help="Not included; the same form.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the times.")] = False,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Start the runs of past times that have none. They are started by whoever serves."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from functools import cached_property
+from typing import Literal
 
 from ..clock import Duration
 from ..ids import RunId
@@ -17,9 +18,8 @@ from ..runner.aio.pool import Pool
 from ..runner.aio.run import AsyncRun, behind
 from ..runner.aio.triggers import AsyncTriggers
 from ..words import offered
-from .client import Client
-from .events import Event, follow_on_loop
-from .transport import path_of
+from .blocking import BlockingClient
+from .events import Event, follow_on_loop, path_of_events
 
 
 class AsyncClient:
@@ -32,7 +32,7 @@ class AsyncClient:
     Every call of `Client` is there under its name, and is awaited; `client.sync` is the client for threads.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: BlockingClient) -> None:
         self.sync = client
         self._pool = Pool(THREADS, "stepwell-client")
 
@@ -42,14 +42,14 @@ class AsyncClient:
     def __dir__(self) -> list[str]:
         return offered(AsyncClient, (), "sync")
 
-    run = starting_and_waiting(Client.run)
-    start = giving_a_run(Client.start)
-    start_many = giving_runs(Client.start_many)
-    get = giving_a_run(Client.get)
-    adopt = giving_a_run(Client.adopt)
-    runs = giving_a_page(Client.runs)
-    save = door(Client.save)
-    workflows = door(Client.workflows)
+    run = starting_and_waiting(BlockingClient.run)
+    start = giving_a_run(BlockingClient.start)
+    start_many = giving_runs(BlockingClient.start_many)
+    get = giving_a_run(BlockingClient.get)
+    adopt = giving_a_run(BlockingClient.adopt)
+    runs = giving_a_page(BlockingClient.runs)
+    save = door(BlockingClient.save)
+    workflows = door(BlockingClient.workflows)
 
     @cached_property
     def triggers(self) -> AsyncTriggers:
@@ -64,11 +64,12 @@ class AsyncClient:
         """Two runs side by side; see `Run.diff`."""
         return await self._pool.call(self.sync.compare, behind(first), behind(second))
 
-    def events(self, run: AsyncRun | str | None = None, last: str | None = None) -> AsyncIterator[Event]:
-        """What happens, as it happens: `async for event in client.events(): ...`"""
-        named = run if isinstance(run, str) or run is None else run.id
-        path = path_of("events") if named is None else path_of("runs", named, "events")
-        return follow_on_loop(self.sync.transport, path, last)
+    def events(
+        self, run: AsyncRun | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
+    ) -> AsyncIterator[Event]:
+        """What happens, as it happens: `async for event in client.events(): ...`; see `Client.events`."""
+        path, asked = path_of_events(run.id if isinstance(run, AsyncRun) else run, until)
+        return follow_on_loop(self.sync.transport, path, last, asked)
 
     async def close(self, timeout: Duration | None = None) -> None:
         self._pool.close()

@@ -16,7 +16,7 @@ from .transport import Transport, path_of
 
 
 class RemoteRequests:
-    """Takes what `runner.requests.Requests` takes. What the server refuses is raised as an engine would raise it."""
+    """Takes what `runner.runs.requests.Requests` takes. What the server refuses is raised as an engine would raise it."""
 
     def __init__(self, transport: Transport, store: Store, code: Code) -> None:
         self._transport, self._store, self._code = transport, store, code

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from .graph import Graph
 from .spec import NodeSpec
+
+
+class Drawable(Protocol):
+    """A graph, as far as its pictures need it."""
+
+    def __iter__(self) -> Iterator[NodeSpec]: ...
+    @property
+    def in_order(self) -> tuple[NodeSpec, ...]: ...
+    @property
+    def parents(self) -> tuple[tuple[int, ...], ...]: ...
 
 
 class Paint(NamedTuple):
@@ -28,9 +37,10 @@ PAINTS: Mapping[str, Paint] = {
 }
 
 
-def to_mermaid(graph: Graph, statuses: Mapping[str, str] | None = None) -> str:
+def to_mermaid(graph: Drawable, statuses: Mapping[str, str] | None = None) -> str:
     """A Mermaid flowchart; `statuses` (node id to status) are written below the names and colour the nodes.
 
+    >>> from stepwell.graph.graph import Graph
     >>> print(to_mermaid(Graph([NodeSpec("a", "a"), NodeSpec("b", "b", depends_on=("a",))])), end="")
     flowchart TD
         n0["a"]
@@ -52,9 +62,10 @@ def to_mermaid(graph: Graph, statuses: Mapping[str, str] | None = None) -> str:
     return "\n    ".join(lines) + "\n"
 
 
-def to_dot(graph: Graph, statuses: Mapping[str, str] | None = None) -> str:
+def to_dot(graph: Drawable, statuses: Mapping[str, str] | None = None) -> str:
     """A Graphviz digraph; `statuses` (node id to status) are written below the names and colour the nodes.
 
+    >>> from stepwell.graph.graph import Graph
     >>> print(to_dot(Graph([NodeSpec("a", "a"), NodeSpec("b", "b", depends_on=("a",))])), end="")
     digraph {
         node [shape=box, fontname="sans-serif"]
@@ -79,7 +90,7 @@ def to_dot(graph: Graph, statuses: Mapping[str, str] | None = None) -> str:
     return "\n    ".join(lines) + "\n}\n"
 
 
-def _edges(graph: Graph) -> Iterator[tuple[int, int]]:
+def _edges(graph: Drawable) -> Iterator[tuple[int, int]]:
     for child, parents in enumerate(graph.parents):
         for parent in sorted(parents):
             yield parent, child

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from unicodedata import east_asian_width
 from xml.sax.saxutils import escape
 
-from .draw import PAINTS
-from .graph import Graph
+from .draw import PAINTS, Drawable
 from .layout import Arrangement, arrange, place
 from .spec import NodeSpec
 
@@ -40,7 +39,7 @@ class _Box(NamedTuple):
     half_height: float
 
 
-def to_svg(graph: Graph, statuses: Mapping[str, str] | None = None) -> str:
+def to_svg(graph: Drawable, statuses: Mapping[str, str] | None = None) -> str:
     """An SVG drawing; `statuses` (node id to status) colour the nodes. Ask only up to `MAX_SVG_NODES`.
 
     It flows from left to right or from top to bottom, whichever fits a screen better.

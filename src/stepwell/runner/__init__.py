@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from .aio.run import AsyncRun
     from .bodies.context import Context
     from .engine import Engine
-    from .run import Run
-    from .views import AttemptView, LogRecord, NodeError, NodeView
+    from .runs.run import Run
+    from .runs.views import AttemptView, LogRecord, NodeError, NodeView
 
 _VIEWS = ("AttemptView", "LogRecord", "NodeError", "NodeView")
 _HOME = {
@@ -22,8 +22,8 @@ _HOME = {
     "AsyncRun": "aio.run",
     "Context": "bodies.context",
     "Engine": "engine",
-    "Run": "run",
-    **dict.fromkeys(_VIEWS, "views"),
+    "Run": "runs.run",
+    **dict.fromkeys(_VIEWS, "runs.views"),
 }
 
 __all__ = [

@@ -85,7 +85,7 @@ class Documents:
         source, declared = f"document {document.name}", getattr(document, "triggers", ())
         if not declared and next(reader.all_records(self._store, "trigger", page=1), None) is None:
             return lambda: None
-        from .triggers import trigger_book
+        from ..triggers.book import trigger_book
 
         book = trigger_book(self._store)
         book.check_owner(source, declared)

@@ -8,7 +8,8 @@ from typing import Any
 
 from ..clock import Duration, microseconds
 from ..codec import MAX_BYTES, encode
-from ..define import Definition
+from ..define import Builder, Definition, Workflow
+from ..define.document import Document
 from ..errors import InputError, RunConflict
 from ..graph import Graph
 from ..ids import Digest, RunId, checked_run_id, new_run_id
@@ -26,6 +27,8 @@ from .worker.local_runner import LocalRunner
 from .worker.others import FEW_RUNS
 
 MAX_INPUT = MAX_BYTES
+Startable = Workflow | Builder | Document | str
+"""What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
 
 
 def create_op(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..errors import StepwellError, StoreError
 from ..model import ListRecords
@@ -14,7 +14,7 @@ from ..store import Store
 if TYPE_CHECKING:
     from .code.code import Code
     from .code.serving import Serving
-    from .triggers import EngineTriggers
+    from .triggers import EngineTriggers, TriggeredEngine
     from .worker.follower import Follower
 
 log = logging.getLogger("stepwell")
@@ -42,11 +42,9 @@ class Triggered:
     @cached_property
     def triggers(self) -> EngineTriggers:
         """What starts runs by itself: schedules, webhooks, the end of other runs. An engine that serves fires them."""
-        from .engine import Engine
         from .triggers import EngineTriggers
 
-        assert isinstance(self, Engine)
-        return EngineTriggers(self)
+        return EngineTriggers(cast("TriggeredEngine", self))
 
     def look_at_triggers(self) -> None:
         """One was added or changed here: look at once what is due."""

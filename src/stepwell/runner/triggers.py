@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..clock import SECOND, WallClock
-from ..define import Builder, Target, Workflow
+from ..clock import SECOND
+from ..define import Builder, Definition, Target, Workflow
 from ..define.document import DocumentError
 from ..define.document.inputs import checked_input
 from ..errors import DefinitionError, InputError, MissingJob, RunConflict
-from ..model import parted
+from ..model import Create, parted
 from ..store import Store, reader
-from ..triggers.book import StoredTrigger, Triggers
+from ..triggers.book import StoredTrigger, Triggers, calendar_clock
 from ..triggers.definition import Trigger
 from ..triggers.firing import Firing, NotHere
 from ..triggers.rendering import Start, make_start
 from ..triggers.state import State
 from ..words import shown
 from .code.registering import RegisteredWorkflow, registered_by_target, registered_definition, registered_workflow
-from .starting import create_op
+from .starting import Startable, create_op
 
 if TYPE_CHECKING:
-    from .engine import Engine, Startable
+    from .code.code import Code
+    from .documents import Documents
 
 
-def calendar_clock(store: Store) -> Callable[[], int]:
-    """The clock that schedules go by. That of an embedded store counts from the boot of the machine, whose wall clock may have
-    been wrong then."""
-    return WallClock().now if store.url.startswith("sqlite:") else store.now
+class TriggeredEngine(Protocol):
+    """An engine, as far as its triggers need it."""
 
+    store: Store
+    code: Code
+    documents: Documents
 
-def trigger_book(store: Store) -> Triggers:
-    """The triggers of a store, for who declares some and starts nothing."""
-
-    def nothing(start: Start) -> bool:
-        raise NotHere(f"{start.workflow} is not started here")
-
-    return Triggers(store, nothing, calendar_clock(store))
+    @property
+    def works(self) -> bool: ...
+    def look_at_triggers(self) -> None: ...
+    def start(self, workflow: Startable, *, input: Mapping[str, Any] | None = None, **options: Any) -> object: ...
+    def start_definition(self, definition: Definition, create: Create, *, fresh: bool = True) -> object: ...
 
 
 class EngineTriggers(Triggers):
@@ -49,7 +49,7 @@ class EngineTriggers(Triggers):
     engine.serve()
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: TriggeredEngine) -> None:
         self._engine = engine
         now = calendar_clock(engine.store)
         super().__init__(engine.store, self.start_run, now, engine.look_at_triggers)

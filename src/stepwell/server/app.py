@@ -16,7 +16,7 @@ from ..version import __version__
 from .access.guard import Guard
 from .access.scopes import MEANINGS
 from .api import parts
-from .metrics import Requests
+from .counting import Requests
 from .problems import add_problems
 from .routes import OPEN, SCOPE, ProblemModel, Routes, open_path
 from .service import Service

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ..errors import InputError, MissingSecret, StepwellError
+from ..handlers import Handlers
+from ..runner import Engine
 from ..runner.triggers import EngineTriggers
 from ..store import reader
-from ..triggers.definition import Trigger, Webhook
+from ..triggers.definition import Trigger
 from ..triggers.firing import NotHere
+from ..triggers.kinds import Webhook
 from ..triggers.rendering import Start
 from ..triggers.state import RECORD, State
 from ..triggers.webhook import HookRefused, RateLimit, Received, Request, receive
 from .problems import Problem
-
-if TYPE_CHECKING:
-    from .service import Service
 
 WRONG_PER_MINUTE = 60
 """Requests that are refused from one address, before it is not listened to for a while."""
@@ -27,8 +26,10 @@ UNKNOWN = "there is no such webhook, or its secret or signature is wrong"
 class Hooks:
     """The webhooks of one server process."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, handlers: Handlers, engine: Engine, worker: Engine | None) -> None:
+        self._handlers = handlers
+        self._engine = engine
+        self._worker = worker
         self._rates = RateLimit(time.monotonic)
         self._wrong = RateLimit(time.monotonic)
         self._known: dict[str, Trigger] = {}
@@ -49,7 +50,7 @@ class Hooks:
                 Request(body, headers, query),
                 secret=self._secret(trigger, when),
                 start=self._start,
-                now=self._service.store.now(),
+                now=self._engine.store.now(),
                 admit=lambda: self._rates.admit(trigger.name, when.rate_per_minute),
             )
         except HookRefused as error:
@@ -60,7 +61,7 @@ class Hooks:
             raise Problem(error.status, str(error) if error.status != 401 else UNKNOWN, headers=headers_of) from None
 
     def _find(self, name: str) -> tuple[Trigger, State, Webhook] | None:
-        store = self._service.store
+        store = self._engine.store
         row = reader.get_record(store, RECORD, name) if name.isascii() and name.isprintable() else None
         if row is None:
             return None
@@ -74,11 +75,11 @@ class Hooks:
 
     @property
     def _triggers(self) -> EngineTriggers:
-        return self._service.engine.triggers
+        return self._engine.triggers
 
     def _secret(self, trigger: Trigger, when: Webhook) -> str:
         try:
-            return self._service.handlers.access.secrets.value(when.secret)
+            return self._handlers.access.secrets.value(when.secret)
         except MissingSecret as error:
             # Only the log says which: whoever asks may be anybody.
             from .problems import log
@@ -88,11 +89,11 @@ class Hooks:
 
     def _start(self, start: Start) -> bool:
         """By the engine that works here if it can, and else for others to work on."""
-        return start_by(self._service, start)
+        return start_by(self._worker, self._engine, start)
 
 
-def start_by(service: Service, start: Start) -> bool:
-    for engine in (service.worker, service.engine):
+def start_by(worker: Engine | None, other: Engine, start: Start) -> bool:
+    for engine in (worker, other):
         if engine is None:
             continue
         try:

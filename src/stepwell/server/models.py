@@ -1,4 +1,4 @@
-"""What the API answers with. The keys are those of `runner/records.py`, which are a promise."""
+"""What the API answers with. The keys are those of `runner/runs/records.py`, which are a promise."""
 
 from __future__ import annotations
 

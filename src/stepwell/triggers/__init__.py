@@ -4,6 +4,7 @@
 `book` how triggers are added and changed, `webhook` how requests come in.
 """
 
-from .definition import Trigger, TriggerError
+from .definition import Trigger
+from .kinds import TriggerError
 
 __all__ = ["Trigger", "TriggerError"]

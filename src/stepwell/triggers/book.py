@@ -7,15 +7,16 @@ from difflib import get_close_matches
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from ..clock import SECOND
+from ..clock import SECOND, WallClock
 from ..errors import InputError, StoreCorrupt
 from ..ids import time_ordered
 from ..model import PutRecord, RecordPut, RecordRow, SaveVersion, VersionRow, VersionSaved
 from ..store import Store, reader
 from ..words import shown
 from .deciding import decide, schedule_of
-from .definition import RunFinished, Trigger
-from .firing import Starter
+from .definition import Trigger
+from .firing import NotHere, Starter
+from .kinds import RunFinished
 from .reading import checked_key
 from .rendering import Start, make_start, run_id_at, tags_of, time_text
 from .schedule import next_fires
@@ -294,3 +295,18 @@ def _contended(name: str) -> InputError:
 
 
 __all__ = ["StoredTrigger", "Triggers", "run_id_at"]
+
+
+def calendar_clock(store: Store) -> Callable[[], int]:
+    """The clock that schedules go by. That of an embedded store counts from the boot of the machine, whose wall clock may have
+    been wrong then."""
+    return WallClock().now if store.url.startswith("sqlite:") else store.now
+
+
+def trigger_book(store: Store) -> Triggers:
+    """The triggers of a store, for who declares some and starts nothing."""
+
+    def nothing(start: Start) -> bool:
+        raise NotHere(f"{start.workflow} is not started here")
+
+    return Triggers(store, nothing, calendar_clock(store))

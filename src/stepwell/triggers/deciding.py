@@ -11,7 +11,8 @@ from itertools import islice, takewhile
 from typing import NamedTuple
 
 from ..clock import SECOND
-from .definition import Interval, Trigger
+from .definition import Trigger
+from .kinds import Interval
 from .schedule import Cron, Every, Schedule
 from .state import State
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..words import shown
-from .definition import Path, Trigger, TriggerError
+from .definition import Trigger
+from .kinds import Path, TriggerError
 
 MAX_DECLARED = 100
 

@@ -3,86 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any
 
 from ..clock import SECOND, Duration
-from ..codec import decode, encode, encode_checked, json_path, sha256
-from ..errors import DefinitionError, NotJson
-from ..secrets import SecretRef
+from ..codec import decode, encode_checked, sha256
+from ..errors import NotJson
 from ..templates import Config, compile_config
+from ..types.codecs import encoded_by_type
+from .kinds import CatchUp, Interval, Kind, Overlap, Problem, RunFinished, StateWritten, TriggerError, Webhook, When
+from .reading import read
 from .schedule import Cron
-
-Path = tuple[str | int, ...]
-CatchUp = Literal["skip", "last", "all"]
-Overlap = Literal["allow", "skip", "queue"]
-Kind = Literal["cron", "every", "webhook", "run_finished", "state"]
-GRACE_SECONDS = 60
-
-
-class Problem(NamedTuple):
-    """One thing that is wrong with a trigger."""
-
-    path: Path
-    message: str
-
-    def __str__(self) -> str:
-        return f"{json_path(self.path)}: {self.message}"
-
-
-class TriggerError(DefinitionError):
-    """A trigger is written wrongly. `problems` lists everything that is wrong with it."""
-
-    def __init__(self, name: object, problems: list[Problem]) -> None:
-        self.problems = tuple(problems)
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        lines = "\n".join(f"  - {problem}" for problem in problems)
-        super().__init__(f"trigger {name!r} has {count}:\n{lines}")
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Every so many microseconds, counted from `start`, or from when the trigger was added."""
-
-    every: int
-    start: int | None = None
-
-
-@dataclass(frozen=True)
-class Webhook:
-    """A request to `/hooks/NAME`, proved by a secret."""
-
-    secret: SecretRef
-    scheme: str = "hmac"
-    header: str | None = None
-    window_seconds: float = 300.0
-    delivery: str | None = None
-    """A template of what tells one delivery from another."""
-    rate_per_minute: int = 60
-
-
-@dataclass(frozen=True)
-class RunFinished:
-    """The end of a run of another workflow."""
-
-    workflow: str
-    statuses: tuple[str, ...] = ("COMPLETED",)
-
-
-@dataclass(frozen=True)
-class StateWritten:
-    """A new state of a pipeline, or one with new content. Whoever scans the pipeline fires it."""
-
-    pipeline: str
-    state: str
-    """The stage that makes it, or a pattern of paths."""
-    filter: str | None = None
-    """An expression over codeHash, currentCodeHash, contentHash, entity, stateType and path."""
-
-
-When: TypeAlias = Cron | Interval | Webhook | RunFinished | StateWritten
 
 
 class Trigger:
@@ -138,12 +70,10 @@ class Trigger:
         return cls.of(decode(body))
 
     def _read(self, data: Any) -> None:
-        from .reading import read
-
         problems: list[Problem] = []
         named = data.get("name") if isinstance(data, Mapping) else None
         try:
-            copied = decode(encode(dict(data) if isinstance(data, Mapping) else data))
+            copied = decode(encoded_by_type(dict(data) if isinstance(data, Mapping) else data))
             found = read(copied, problems)
         except NotJson as error:
             problems.append(Problem((), str(error)))

@@ -12,7 +12,8 @@ from ..ids import RunId
 from ..model import GetOutputs, ListEnded, NodeStatus, RunRow, RunStatus
 from ..model.outputs import output_of
 from ..store import Store, reader
-from .definition import RunFinished, Trigger
+from .definition import Trigger
+from .kinds import RunFinished
 from .state import State
 
 LOOK_BACK = 30 * SECOND

@@ -17,8 +17,9 @@ from ..model import GetRun, PutRecord, RecordPut, RecordRow
 from ..store import Store, reader
 from ..words import one_line
 from .deciding import RETRY_AFTER, Decision, decide, next_look
-from .definition import RunFinished, Trigger
+from .definition import Trigger
 from .ended import EndedRuns
+from .kinds import RunFinished
 from .rendering import Start, make_start, run_id_at, time_text
 from .state import RECORD, State
 

@@ -15,7 +15,7 @@ from ..ids import checked_run_id
 from ..secrets import SecretRef
 from ..templates import TemplateError, compile_config, compile_expression
 from ..words import shown
-from .definition import (
+from .kinds import (
     GRACE_SECONDS,
     CatchUp,
     Interval,

@@ -16,8 +16,9 @@ from ..graph.check import Problem
 from ..graph.parse import parse
 from ..ids import time_ordered
 from ..templates import Missing, compile_template
-from .definition import Trigger, Webhook
+from .definition import Trigger
 from .firing import Starter
+from .kinds import Webhook
 from .rendering import make_start
 from .schemes import SCHEMES, Headers, same
 from .state import State

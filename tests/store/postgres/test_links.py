@@ -116,9 +116,9 @@ def test_a_claim_that_would_go_away_with_nothing_waits_a_moment_for_who_holds_th
 def test_who_waits_does_not_look_for_a_run_that_another_has_taken(url: str) -> None:
     store, other = PostgresStore(url), PostgresStore(url)
     assert not store.wait_for_hint(None, (), WORKER, 0)
-    store._listener.spread = 3_600.0
+    store._listener.heard.spread = 3_600.0
     other.send_hint(Hint(("default",), started=(RunId("r-1"),)))
-    looking = store._listener._looking[WORKER]
+    looking = store._listener.heard.looking[WORKER]
     heard_by = time.monotonic() + 30
     while looking.at is None and time.monotonic() < heard_by:
         assert not store.wait_for_hint(None, (), WORKER, 0.05), "others look first"

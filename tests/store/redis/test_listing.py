@@ -11,21 +11,24 @@ from stepwell.store.redis import RedisStore
 from stepwell.testing.ops import add_graph, create, enlist, graph, work
 from tests.servers.redis_server import RedisServer
 
-ONE = graph(a="")
+ONE, OTHER = graph(a=""), graph(b="")
 ENDED = (RunStatus.COMPLETED, RunStatus.FAILED)
 
 
 def test_a_list_of_runs_takes_as_long_as_what_it_returns(server: RedisServer, url: str) -> None:
     store = RedisStore(url)
     enlist(store)
-    store.commit(add_graph(ONE))
+    store.commit([*add_graph(ONE), *add_graph(OTHER, workflow="rare")])
     many = [create(ONE, f"run-{number:04}") for number in range(1_500)]
-    special = create(ONE, "special-1", workflow="rare", tags=(("customer", "7"), ("empty", "")))
+    special = create(OTHER, "special-1", workflow="rare", tags=(("customer", "7"), ("empty", "")))
     for batch in (many[:500], [special], many[500:1_000], many[1_000:]):
         store.commit(batch)
     assert work(store, runs=("special-1",)) == 1
+    created_at = reader.require_run(store, RunId("special-1")).created_at
     queries = (
         ListRuns(statuses=ENDED),
+        ListRuns(digest=OTHER.digest),
+        ListRuns(limit=1, until=created_at + 1),
         ListRuns(workflow="rare", statuses=(RunStatus.PENDING, *ENDED)),
         ListRuns(tags=(("empty", ""),)),
         ListRuns(tags=(("customer", "7"),), since=0),
@@ -88,4 +91,22 @@ def test_lists_are_those_of_the_memory_store_whatever_is_asked_for(url: str) -> 
                 break
             found = reader.list_runs(store, query._replace(before=found.cursor))
             expected = reader.list_runs(memory, query._replace(before=expected.cursor))
+    store.close()
+
+
+def test_a_span_of_time_is_found_although_the_clock_was_set_back(url: str) -> None:
+    ahead = [0]
+    store = RedisStore(url, offset=lambda: ahead[0])
+    store.commit(add_graph(ONE))
+    began = store.now()
+    for run, offset in (("first", 0), ("later", 3_600 * SECOND), ("back", 60 * SECOND), ("last", 7_200 * SECOND)):
+        ahead[0] = offset
+        store.commit([create(ONE, run)])
+
+    def found(**asked: int) -> list[str]:
+        return [row.id for row in reader.list_runs(store, ListRuns(**asked)).runs]  # type: ignore[arg-type]
+
+    assert found(until=began + 1_800 * SECOND) == ["back", "first"]
+    assert found(since=began + 30 * SECOND) == ["last", "back", "later"]
+    assert found(since=began + 30 * SECOND, until=began + 1_800 * SECOND) == ["back"]
     store.close()

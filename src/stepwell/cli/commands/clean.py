@@ -8,8 +8,8 @@ from itertools import islice
 
 from ...clock import microseconds
 from ...model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
-from ...runner.records import run_record
-from ...runner.stored import StoredRun
+from ...runner.runs.records import run_record
+from ...runner.runs.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
 from ..find import find_run

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import typer
 
 from ...kernel.comparing import Change, Comparison, Pair
-from ...runner.records import comparison_record
+from ...runner.runs.records import comparison_record
 from ..connect import Connection
 from ..find import find_run
 from ..show.words import count, duration, plain

@@ -11,8 +11,8 @@ import typer
 from ...clock import SECOND
 from ...errors import DefinitionError, InputError
 from ...graph import Graph, to_dot, to_frozen, to_mermaid
-from ...runner.records import graph_record
-from ...runner.stored import StoredRun
+from ...runner.runs.records import graph_record
+from ...runner.runs.stored import StoredRun
 from ...store import reader
 from ..connect import Connection
 from ..documents import is_file, load_file, stored_document

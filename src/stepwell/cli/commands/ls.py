@@ -10,8 +10,8 @@ import typer
 from ...clock import SECOND
 from ...errors import InputError
 from ...model import ListRuns, RunRow, RunStatus
-from ...runner.records import run_record
-from ...runner.stored import StoredRun
+from ...runner.runs.records import run_record
+from ...runner.runs.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
 from ..show.advice import pause_told

@@ -21,7 +21,7 @@ from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStat
 from ...model.origin import origin_of
 from ...runner import Engine, Run
 from ...runner.events import RunEvent
-from ...runner.stored import StoredRun
+from ...runner.runs.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
 from ..documents import document_input, is_file, load_file, names_document, typed_input

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ...runner.records import full_record
-from ...runner.stored import StoredRun
+from ...runner.runs.records import full_record
+from ...runner.runs.stored import StoredRun
 from ..connect import Connection
 from ..documents import is_file, load_file, stored_document
 from ..find import find_node, find_run

@@ -13,7 +13,7 @@ from ...errors import GraphError, InputError
 from ...model import FAILED_NODES, NODE_FAILED, NodeStatus, RunRow, RunStatus
 from ...runner import Run
 from ...runner.code.versions import changes
-from ...runner.control import Touched
+from ...runner.runs.control import Touched
 from ...store import reader
 from ...store.living import living
 from ..connect import Connection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...codec import text as json_line
-from ...runner.stored import StoredRun
+from ...runner.runs.stored import StoredRun
 from ..connect import Connection
 from ..find import find_node, find_run
 from ..show.words import plain

@@ -7,8 +7,8 @@ from typing import Any
 from ...codec import decode
 from ...codec import text as json_line
 from ...model.outputs import output_of
-from ...runner.stored import StoredRun
-from ...runner.views import AttemptView
+from ...runner.runs.stored import StoredRun
+from ...runner.runs.views import AttemptView
 from ...store import reader
 from ..streams import say
 from .words import duration, iso, one_line, plain

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.text import Text
 
 from ...model import RunStatus
+from ...runner.runs.stored import StoredRun
 from ...runner.show.drawing import Screen, print_tree
 from ...runner.show.run import PAGE
 from ...runner.show.tree import Row, tree
-from ...runner.stored import StoredRun
 from ..streams import results
 from .screen import coloured, console, counted, print_json
 from .words import duration

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ...errors import StepwellError
-from ...triggers.definition import StateWritten
+from ...triggers.kinds import StateWritten
 from ..states.records import Record
 from ..trigger import Trigger, make_trigger
 

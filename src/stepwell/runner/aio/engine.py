@@ -14,9 +14,9 @@ from ...kernel.comparing import Comparison
 from ...model import RunStatus
 from ...store import public
 from ...words import offered
+from ..blocking import BlockingEngine, EventName
 from ..checking import checked_limit
-from ..engine import Engine, EventName
-from ..run import Run
+from ..runs.run import Run
 from ..worker.metrics import EngineMetrics
 from .doors import door
 from .giving import giving_a_page, giving_a_run, giving_runs, starting_and_waiting
@@ -44,7 +44,7 @@ class AsyncEngine:
     `async def` bodies run on this loop, beside the rest of the application. `engine.sync` is the engine for threads.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: BlockingEngine) -> None:
         """On the loop that async bodies are to run on."""
         self.sync = engine
         self._bodies = engine.use_loop(asyncio.get_running_loop())
@@ -58,16 +58,16 @@ class AsyncEngine:
     def __dir__(self) -> list[str]:
         return offered(AsyncEngine, ("shut",), "sync")
 
-    run = starting_and_waiting(Engine.run)
-    start = giving_a_run(Engine.start)
-    get = giving_a_run(Engine.get)
-    adopt = giving_a_run(Engine.adopt)
-    serve = door(Engine.serve)
-    save = door(Engine.save)
-    workflows = door(Engine.workflows)
+    run = starting_and_waiting(BlockingEngine.run)
+    start = giving_a_run(BlockingEngine.start)
+    get = giving_a_run(BlockingEngine.get)
+    adopt = giving_a_run(BlockingEngine.adopt)
+    serve = door(BlockingEngine.serve)
+    save = door(BlockingEngine.save)
+    workflows = door(BlockingEngine.workflows)
 
-    start_many = giving_runs(Engine.start_many)
-    runs = giving_a_page(Engine.runs)
+    start_many = giving_runs(BlockingEngine.start_many)
+    runs = giving_a_page(BlockingEngine.runs)
 
     def on(
         self,

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Concatenate, ParamSpec
 
 from ..checking import checked_limit
-from ..listing import Runs
-from ..run import Run
+from ..runs.listing import Runs
+from ..runs.run import Run
 from .doors import Awaited
 from .pool import Pool
 from .run import AsyncRun

@@ -15,7 +15,7 @@ from ...kernel.measuring import RunMetrics
 from ...model import RunStatus
 from ...model.origin import Origin
 from ...words import offered
-from ..run import Run
+from ..runs.run import Run
 from .doors import Awaited, door, reading
 from .pool import Pool
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ...graph import Graph
 from ...graph.svg import to_svg
-from ..stored import StoredRun
+from ..runs.stored import StoredRun
 from .run import Command, print_run
 
 DRAWN_UP_TO = 200

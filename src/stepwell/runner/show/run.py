@@ -17,8 +17,8 @@ from ...model.origin import origin_of
 from ...store import reader
 from ...store.living import living
 from ...words import count, duration
-from ..stored import StoredRun
-from ..views import NodeView
+from ..runs.stored import StoredRun
+from ..runs.views import NodeView
 from .drawing import Screen, print_tree
 from .next_steps import next_steps
 from .styles import STYLES, coloured, counted

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...graph import Graph
 from ...model import FAILED_NODES, NodeStatus
-from ..views import NodeView
+from ..runs.views import NodeView
 
 FOLD_FROM = 3
 """Siblings of one kind and status that become one line; of those at work, which are what people look for, it takes more."""

@@ -13,8 +13,8 @@ from ...codec import decode
 from ...commands import DEFAULT_STORE
 from ...errors import InputError
 from ...model import ListRuns, NodeStatus, RunRow, RunStatus
-from ...runner.records import run_record
-from ...runner.stored import StoredRun
+from ...runner.runs.records import run_record
+from ...runner.runs.stored import StoredRun
 from ...store import reader
 from .. import paging
 from ..models import Page, RunDetail, RunModel
@@ -206,7 +206,7 @@ def get_audit(run_id: str, service: Given) -> AuditModel:
 @routes.get("/runs/{run_id}/diff/{other}", "read")
 def get_diff(run_id: str, other: str, service: Given) -> ComparisonModel:
     """Two runs side by side."""
-    from ...runner.records import comparison_record
+    from ...runner.runs.records import comparison_record
 
     service.row(other)
     return ComparisonModel.model_validate(comparison_record(service.run(run_id).diff(other)))

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ...errors import InputError, RunConflict, StepwellError
 from ...model import RunRow, RunStatus
 from ...runner import Run
-from ...runner.control import Touched
+from ...runner.runs.control import Touched
 from ...store import reader
 from .. import paging
 from ..models import RunModel, Steered, SteeredMany, SteeredOne

@@ -14,7 +14,8 @@ from ...errors import InputError
 from ...model import ListRecords
 from ...store import reader
 from ...triggers.book import StoredTrigger, Triggers
-from ...triggers.definition import Kind, Trigger
+from ...triggers.definition import Trigger
+from ...triggers.kinds import Kind
 from ...triggers.reading import moment
 from ...triggers.rendering import time_text
 from ...triggers.state import RECORD
@@ -208,7 +209,7 @@ def fire_trigger(name: Name, service: Given, response: Response, body: Fire | No
     """Start a run now, whether it is due or not."""
     given = body or Fire()
     _get(service, name)
-    triggers = Triggers(service.store, lambda start: start_by(service, start))
+    triggers = Triggers(service.store, lambda start: start_by(service.worker, service.engine, start))
     run_id = triggers.fire(name, given.input, key=given.key)
     response.headers["Location"] = f"/api/v1/runs/{run_id}"
     return Fired(run=run_id)

@@ -14,7 +14,7 @@ from ...define.document.text import Form
 from ...errors import InputError
 from ...model import ListNames, ListVersions, NameRow, VersionRow
 from ...runner.code.registering import RegisteredWorkflow, registered_workflow, registered_workflows
-from ...runner.records import graph_record
+from ...runner.runs.records import graph_record
 from ...store import reader
 from ...words import iso
 from .. import paging

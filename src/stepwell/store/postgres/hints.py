@@ -13,7 +13,6 @@ import os
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Collection
 from hashlib import sha256
 from typing import Any
@@ -22,7 +21,7 @@ import psycopg
 
 from ...ids import RunId, WorkerId
 from ...model import Hint
-from ..rules.hints import ANYTHING, Looking, together
+from ..rules.hints import ANYTHING, Heard, together
 from .connections import Connections
 
 log = logging.getLogger("stepwell")
@@ -30,8 +29,6 @@ log = logging.getLogger("stepwell")
 TOGETHER_SECONDS = 0.05
 HEARTBEAT_SECONDS = 15.0
 AFTER_TROUBLE_SECONDS = 1.0
-KEPT = 1_000
-"""Hints that are remembered for those who are slow to ask."""
 MOST_BYTES = 7_900
 """PostgreSQL carries no more than 8,000."""
 _SEND = "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)"
@@ -101,14 +98,7 @@ class Listener:
 
     def __init__(self, connections: Connections, schema: str) -> None:
         self._connections, self._channel = connections, channel(schema)
-        self._heard: deque[tuple[int, Hint]] = deque(maxlen=KEPT)
-        self._last = 0
-        self._told: dict[WorkerId, int] = {}
-        """The last hint that each worker has heard."""
-        self._looking: dict[WorkerId, Looking] = {}
-        self.spread = 0.0
-        """Within how many seconds those who hear of work look for it."""
-        self._changed = threading.Condition()
+        self.heard = Heard()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._connection: psycopg.Connection[Any] | None = None
@@ -116,29 +106,7 @@ class Listener:
 
     def wait(self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float) -> bool:
         self._begin()
-        give_up_at = time.monotonic() + timeout
-        with self._changed:
-            self._told.setdefault(worker, self._last)
-            looking = self._looking.setdefault(worker, Looking())
-            while not self._closed:
-                self._hear(looking, queues, runs, worker)
-                now = time.monotonic()
-                if looking.is_due(now):
-                    return True
-                if now >= give_up_at:
-                    return False
-                self._changed.wait(min(give_up_at, looking.at or give_up_at) - now)
-        return False
-
-    def _hear(
-        self, looking: Looking, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId
-    ) -> None:
-        before, self._told[worker] = self._told[worker], self._last
-        heard = [hint for number, hint in self._heard if number > before] if before < self._last else []
-        if len(heard) < self._last - before:
-            heard.append(ANYTHING)  # there was more than is remembered
-        for hint in heard:
-            looking.hear(hint, queues, runs, worker, time.monotonic(), self.spread)
+        return self.heard.wait(queues, runs, worker, timeout)
 
     def _begin(self) -> None:
         with self._starting:
@@ -165,9 +133,9 @@ class Listener:
                 connection = self._connection
                 if connection is None:
                     connection = self._connection = self._listen()
-                    self._note(ANYTHING)  # what was sent meanwhile was not heard
+                    self.heard.note(ANYTHING)  # what was sent meanwhile was not heard
                 for found in connection.notifies(timeout=HEARTBEAT_SECONDS):
-                    self._note(decoded(found.payload))
+                    self.heard.note(decoded(found.payload))
                 connection.execute("SELECT 1")
             except Exception:
                 if self._ended():
@@ -181,16 +149,9 @@ class Listener:
     def _ended(self) -> bool:
         return self._closed
 
-    def _note(self, hint: Hint) -> None:
-        with self._changed:
-            self._last += 1
-            self._heard.append((self._last, hint))
-            self._changed.notify_all()
-
     def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+        self._closed = True
+        self.heard.close()
         connection = self._connection
         if connection is not None and not connection.closed:
             _break(connection)

@@ -16,7 +16,6 @@ from ...clock import Clock
 from ...errors import StoreError
 from ...ids import RunId, WorkerId
 from ...model import Answer, Batch, Hint, Query, Swept
-from ..rules.hints import spread
 from . import links
 from .address import parse
 from .connections import Connections, worth_repeating
@@ -76,7 +75,6 @@ class PostgresStore:
         self._links = Links()
         self._ahead = 0
         """What the server's clock is ahead of this machine's monotonic one, as of the last answer."""
-        self._commit_seconds = 0.0
         """How long a small commit takes, lately."""
         self._ends = threading.Event()
         self._said = False
@@ -131,9 +129,8 @@ class PostgresStore:
             self._learn_time(now)
         stops = tuple(attempt for pairs in stop or () for attempt in attempts(pairs))
         answer = Answer(request.receipts(receipts, payloads), now, stops)
-        if len(answer) == 1 and type(answer[0]) is Swept:  # it tells how many there are, and is as small as a claim
-            self._commit_seconds += (time.monotonic() - began - self._commit_seconds) / 4
-            self._listener.spread = spread(answer[0].workers, self._commit_seconds)
+        if len(answer) == 1 and type(answer[0]) is Swept:
+            self._listener.heard.swept(answer[0].workers, time.monotonic() - began)
         return answer
 
     def read(self, queries: Sequence[Query]) -> list[Any]:

@@ -42,8 +42,8 @@ from .fields import tags_of, text, unpack_id
 from .settlements import news_of
 
 Blobs = Mapping[bytes, bytes]
-_GRANT = struct.Struct(">HII")
-_PACKED = 3
+_GRANT = struct.Struct(">6xII4x")
+_PACKED = 4
 
 
 def blobs_of(found: Sequence[bytes]) -> Blobs:
@@ -124,10 +124,10 @@ def _grants(op: Claim, grants: Sequence[Any], blobs: Blobs) -> Iterator[Grant]:
     """Those of nodes with neither a past nor inputs come packed, all that follow each other in one run."""
     for grant in grants:
         if len(grant) == _PACKED:
-            run, heals, packed = grant
-            run_id = RunId(run.decode())
-            for ordinal, index, number in _GRANT.iter_unpack(packed):
-                yield Grant(attempt_id(op.claim_id, ordinal), run_id, index, number, 0, 0, (), 0, heals)
+            run, heals, first, packed = grant
+            run_id, claim = RunId(run.decode()), op.claim_id
+            for ordinal, (index, number) in enumerate(_GRANT.iter_unpack(packed), first):
+                yield Grant(attempt_id(claim, ordinal), run_id, index, number, 0, 0, (), 0, heals)
         else:
             ordinal, run, index, number, failures, losses, generation, heals, postponed, inputs = grant
             given = tuple((node, whole(output, blobs)) for node, output in zip(inputs[::2], inputs[1::2], strict=True))

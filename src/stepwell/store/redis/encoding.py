@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 from ...ids import split_attempt_id
 from ...model import (
@@ -33,7 +33,6 @@ from ...model import (
     Restore,
     Rewrite,
     SaveVersion,
-    Settle,
     Share,
     Sweep,
     SwitchGraph,
@@ -57,7 +56,6 @@ from .fields import (
     tags_text,
 )
 from .limits import EDGES
-from .settlements import encode_settle
 
 _REMOVED, _CAREFUL, _SUSPECT = 8, 16, 32
 _RANGE = 1 << 31
@@ -65,15 +63,9 @@ _FEW = 8
 
 
 def encode(ops: Sequence[Op]) -> list[Arg]:
-    """Ops of one set."""
-    first = ops[0]
-    if isinstance(first, Settle):
-        args: list[Arg] = ["settle", len(ops)]
-        for op in cast("Sequence[Settle]", ops):
-            encode_settle(op, args)
-        return args
+    """Ops of one set, other than settlements."""
     if len(ops) == 1:
-        return _ENCODERS[type(first)](first)
+        return _ENCODERS[type(ops[0])](ops[0])
     return [arg for op in ops for arg in _ENCODERS[type(op)](op)]
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import deque
 from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
 from ...ids import RunId, WorkerId
 from ...model import Hint
+from ..rules.hints import ANYTHING, Heard
 from .calling import Calls
 from .connecting import Address, connect
 
-_KEPT = 256
 _LOOK_SECONDS = 0.5
 
 
@@ -25,11 +24,8 @@ class Hints:
     def __init__(self, address: Address, channel: str) -> None:
         self._address = address
         self._channel = channel
-        self._changed = threading.Condition()
-        self._heard: deque[Hint] = deque(maxlen=_KEPT)
-        self._count = 0
-        """Hints that came so far."""
-        self._seen: dict[WorkerId, int] = {}
+        self.heard = Heard()
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._listening = threading.Event()
         self._closed = False
@@ -41,33 +37,11 @@ class Hints:
             calls.call(("PUBLISH", self._channel, json.dumps(hint)))
 
     def wait(self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float) -> bool:
-        wanted_queues = None if queues is None else frozenset(queues)
-        wanted_runs = frozenset(runs)
-
-        def concerns(hint: Hint) -> bool:
-            return worker not in hint.senders and (
-                bool(hint.queues if wanted_queues is None else wanted_queues.intersection(hint.queues))
-                or not wanted_runs.isdisjoint(hint.runs)
-                or worker in hint.workers
-            )
-
-        end = time.monotonic() + timeout
         self._listen()
-        with self._changed:
-            while True:
-                fresh = self._count - self._seen.get(worker, 0)
-                self._seen[worker] = self._count
-                if fresh > len(self._heard) or any(
-                    concerns(hint) for hint in list(self._heard)[len(self._heard) - fresh :]
-                ):
-                    return True
-                left = end - time.monotonic()
-                if left <= 0 or self._closed:
-                    return False
-                self._changed.wait(left)
+        return self.heard.wait(queues, runs, worker, timeout)
 
     def _listen(self) -> None:
-        with self._changed:
+        with self._starting:
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="stepwell-hints", daemon=True)
                 self._thread.start()
@@ -80,10 +54,8 @@ class Hints:
         while not self._closed:
             client = connect(self._address, socket_timeout=None)
             try:
-                with client.pubsub(ignore_subscribe_messages=True) as subscription:
+                with client.pubsub() as subscription:
                     subscription.subscribe(self._channel)
-                    subscription.get_message(timeout=_LOOK_SECONDS)
-                    self._listening.set()
                     while not self._closed:
                         message = subscription.get_message(timeout=_LOOK_SECONDS)
                         pause = 0.05
@@ -97,18 +69,18 @@ class Hints:
                 client.close()
 
     def _hear(self, message: dict[str, Any]) -> None:
+        if message["type"] == "subscribe":  # comes again when the client has had to connect again
+            if self._listening.is_set():
+                self.heard.note(ANYTHING)  # what was sent meanwhile was not heard
+            self._listening.set()
+            return
         try:
-            hint = Hint(*map(tuple, json.loads(message["data"])))
+            self.heard.note(Hint(*map(tuple, json.loads(message["data"]))))
         except (ValueError, TypeError, KeyError):
             return  # no message of ours
-        with self._changed:
-            self._heard.append(hint)
-            self._count += 1
-            self._changed.notify_all()
 
     def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+        self._closed = True
+        self.heard.close()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(2 * _LOOK_SECONDS)

@@ -85,6 +85,7 @@ def _constants() -> str:
         "R": {str(status): code for status, code in RUN_CODE.items()},
         "G": {str(state): code for state, code in GATE_CODE.items()},
         "K": KIND_CODE,
+        "LIMIT": {"nodes": LIMITS.nodes, "slice": SLICE, "derived": DERIVED},
     }
     lines = [
         f"local {name} = {{{', '.join(f'{k} = {v}' for k, v in table.items())}}}" for name, table in tables.items()
@@ -104,9 +105,6 @@ def _constants() -> str:
         "SUSPECT_AFTER": SUSPECT_AFTER,
         "MAX_LOSSES": MAX_LOSSES,
         "ENTRIES_A_NODE": ENTRIES_A_NODE,
-        "LIMIT_NODES": LIMITS.nodes,
-        "SLICE": SLICE,
-        "DERIVED": DERIVED,
     }
     lines += [f"local {name} = {value}" for name, value in numbers.items()]
     lines.append(f"local NODE_FAILED = '{NODE_FAILED}'")

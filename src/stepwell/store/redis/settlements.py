@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Any, cast
 
 from ...ids import RunId, attempt_id, split_attempt_id
@@ -23,6 +24,7 @@ from ...model import (
     RunStatus,
     Settle,
     Settled,
+    may_settle,
 )
 from ..rules.codes import ATTEMPT_CODE, GATE, NODE_CODE, RUN_STATUS
 from ..rules.payloads import is_large
@@ -30,7 +32,10 @@ from .fields import Arg, duration, lane_text, pack_id, payload, text
 
 _PLACE = struct.Struct(">H")
 _ACCEPTED, _FENCED = ord("a"), ord("f")
-_SETTLEMENT = struct.Struct(">?HBB")
+_SETTLEMENT = struct.Struct(">HBB")
+_HEAD = struct.Struct(">BHHI")
+_WITH_OUTPUT, _WITHOUT_OUTPUT = 1, 2
+_AS_OTHER = _HEAD.pack(0, 0, 0, 0)
 _COMPLETED, _NODE_COMPLETED = AttemptStatus.COMPLETED, NodeStatus.COMPLETED
 _COMPLETED_CODE, _NODE_COMPLETED_CODE = ATTEMPT_CODE[_COMPLETED], NODE_CODE[_NODE_COMPLETED]
 _RUNNING, _OPEN = RunStatus.RUNNING, GateState.OPEN
@@ -78,19 +83,62 @@ def decode_step(batch: Sequence[Op], found: bytes) -> Answer:
     return Answer((Settled(False, news), Claimed((grant,), ())), now)
 
 
-def encode_settle(op: Settle, args: list[Arg]) -> None:
+def refused_here(op: Settle) -> Refused | None:
+    """What can be told without the rows."""
+    if not may_settle(op.status, op.node):
+        return Refused(Refusal.STATUS, f"{op.status} -> {op.node}")
+    return None if split_attempt_id(op.attempt)[0] else Refused(Refusal.FENCED)
+
+
+def encode_settlements(
+    batch: Sequence[Op], members: Sequence[int], args: list[Arg], receipts: list[Receipt | None]
+) -> list[int]:
+    """A set of settlements, added to the arguments. Which of them are sent; those that are refused here get their receipts.
+
+    Nearly all are completions with a small output, or none: these are packed together, and the others follow one by one.
+    """
+    heads, outputs, others, sent = [], [], [], []
+    places: dict[str, int] = {}
+    for position in members:
+        op = cast(Settle, batch[position])
+        attempt, status, node, output, error, outcome, _, _, lines = op
+        plain = status is _COMPLETED and node is _NODE_COMPLETED and error is None and outcome is None and not lines
+        claim, ordinal = split_attempt_id(attempt)
+        if not plain or not claim or (output is not None and is_large(output)):
+            refused = refused_here(op)
+            if refused is None:
+                heads.append(_AS_OTHER)
+                others.append(op)
+                sent.append(position)
+            else:
+                receipts[position] = refused
+            continue
+        place = places.get(claim)
+        if place is None:
+            place = places[claim] = len(places) + 1
+        if output is None:
+            heads.append(_HEAD.pack(_WITHOUT_OUTPUT, place, ordinal, 0))
+        else:
+            heads.append(_HEAD.pack(_WITH_OUTPUT, place, ordinal, len(output)))
+            outputs.append(output)
+        sent.append(position)
+    if sent:
+        args += ("settle", b"".join(heads), b"".join(outputs), len(places), *map(pack_id, places), len(others))
+        for op in others:
+            _encode_other(op, args)
+    return sent
+
+
+def _encode_other(op: Settle, args: list[Arg]) -> None:
     attempt, status, node, output, error, outcome, delay, postponed, lines = op
     claim, ordinal = split_attempt_id(attempt)
-    plain = status is _COMPLETED and node is _NODE_COMPLETED and error is None and outcome is None and not lines
-    args.append(_SETTLEMENT.pack(plain, ordinal, ATTEMPT_CODE[status], NODE_CODE[node]) + pack_id(claim))
+    args.append(_SETTLEMENT.pack(ordinal, ATTEMPT_CODE[status], NODE_CODE[node]) + pack_id(claim))
     args += payload(output)
-    if plain:
-        return
     args += (duration(delay or 0), "1" if postponed else "0")
-    args += payload(op.error)
-    args += payload(op.outcome)
-    args.append(2 * len(op.lines))
-    for kind, data in op.lines:
+    args += payload(error)
+    args += payload(outcome)
+    args.append(2 * len(lines))
+    for kind, data in lines:
         args += (kind, data)
 
 
@@ -104,6 +152,11 @@ def settlements_of(found: Sequence[Any]) -> Iterator[Receipt]:
     _, verdicts, which, news = found
     runs = [*map(news_of, news)]
     accepted = [Settled(False, run) for run in runs]
+    if not which:  # all are about the same run
+        if verdicts.count(_ACCEPTED) == len(verdicts):
+            yield from repeat(accepted[0], len(verdicts))
+            return
+        which = _PLACE.pack(1) * len(verdicts)
     for verdict, (place,) in zip(verdicts, _PLACE.iter_unpack(which), strict=True):
         if verdict == _ACCEPTED:
             yield accepted[place - 1]

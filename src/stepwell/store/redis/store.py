@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
@@ -23,7 +23,7 @@ from ...errors import (
     StoreReadOnly,
     StoreReplaced,
 )
-from ...ids import RunId, WorkerId, split_attempt_id
+from ...ids import RunId, WorkerId
 from ...model import (
     AddGraph,
     Answer,
@@ -38,13 +38,11 @@ from ...model import (
     Page,
     Query,
     Receipt,
-    Refusal,
-    Refused,
     Renew,
     RunPage,
     Settle,
     Sweep,
-    may_settle,
+    Swept,
 )
 from ..rules.grouping import groups
 from ..rules.values import refuse_values
@@ -57,11 +55,10 @@ from .hints import Hints
 from .library import library
 from .limits import LIMITS
 from .reading import Reader, lines_args, lines_of, run_page, runs_args
-from .settlements import decode_step, encode_step, settlements_of
+from .settlements import decode_step, encode_settlements, encode_step, settlements_of
 
-LAYOUT = 2
+LAYOUT = 3
 """The version of the keys: see `lua/keys.lua`."""
-_log = logging.getLogger("stepwell.store")
 
 
 class RedisStore:
@@ -99,7 +96,6 @@ class RedisStore:
         self._client: Any = connect(self._address)
         self._calls = Calls(self._client, connections)
         self._hints = Hints(self._address, f"{self._prefix}hints")
-        self._told_replaced = False
         with self._translated():
             self.durability = inspect(self._client, self._address)
             self._load_library()
@@ -150,25 +146,30 @@ class RedisStore:
             done = [*settlements_of(settled), decode(batch[1], claimed, blobs_of(blobs))]
             return Answer(done, now, attempts_of(stops))
         for op in takewhile(lambda op: isinstance(op, AddGraph), batch):
-            for part in parts_before(cast(AddGraph, op)) if _refused_here(op) is None else ():
+            for part in parts_before(cast(AddGraph, op)) if refuse_values(op) is None else ():
                 self._call(self._library.commit, ["0", *part], writes=True)
         receipts: list[Receipt | None] = [None] * len(batch)
         sent: list[list[int]] = []
-        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, Claim | Renew))
+        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, (Claim, Renew)))
         args: list[Arg] = [len(workers), *workers]
         for kind, members in groups(batch):
+            if kind is Settle:
+                if settled := encode_settlements(batch, members, args, receipts):
+                    sent.append(settled)
+                continue
             good = []
             for position in members:
-                refused = _refused_here(batch[position])
+                refused = refuse_values(batch[position])
                 if refused is None:
                     good.append(position)
                 else:
                     receipts[position] = refused
             if good:
                 args += encode([batch[position] for position in good])
-                sent += [good] if kind is Settle else [[position] for position in good]
-        if self._address.keep is not None and any(isinstance(op, Sweep) and op.run is None for op in batch):
+                sent += [[position] for position in good]
+        if self._address.keep is not None and any(type(op) is Sweep and op.run is None for op in batch):
             args += ("forget_old", self._address.keep)
+        began = time.monotonic()
         now, receipts_, stops, blobs = self._call(self._library.commit, args, writes=True)
         kept = blobs_of(blobs)
         for positions, receipt in zip(sent, receipts_, strict=True):
@@ -178,6 +179,8 @@ class RedisStore:
                     receipts[position] = settled
             else:
                 receipts[positions[0]] = decode(first, receipt, kept)
+        if len(receipts) == 1 and type(receipts[0]) is Swept:
+            self._hints.heard.swept(receipts[0].workers, time.monotonic() - began)
         return Answer(cast("list[Receipt]", receipts), now, attempts_of(stops))
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
@@ -336,12 +339,3 @@ def translated(error: trouble.RedisError, url: str) -> Exception:
     if told.startswith(("MISCONF", "NOREPLICAS", "MASTERDOWN", "UNBLOCKED", "BUSY")):
         return StoreError(f"{url}: the server does not write now: {told}")
     return error
-
-
-def _refused_here(op: Any) -> Refused | None:
-    """What can be told without the rows."""
-    if isinstance(op, Settle):
-        if not may_settle(op.status, op.node):
-            return Refused(Refusal.STATUS, f"{op.status} -> {op.node}")
-        return None if split_attempt_id(op.attempt)[0] else Refused(Refusal.FENCED)
-    return refuse_values(op)

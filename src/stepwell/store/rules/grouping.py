@@ -23,6 +23,10 @@ def groups(batch: Batch) -> Iterator[tuple[type[Op], list[int]]]:
     members: list[int] = []
     subjects: set[str] = set()
     for position, op in enumerate(batch):
+        if type(op) is Settle and kind is Settle and op.attempt not in subjects:  # one more, as nearly always
+            members.append(position)
+            subjects.add(op.attempt)
+            continue
         about = _subjects(op)
         if type(op) is not kind or about is None or not subjects.isdisjoint(about):
             if kind is not None:

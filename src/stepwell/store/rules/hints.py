@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 
 from ...ids import RunId, WorkerId
@@ -12,6 +15,8 @@ ANYTHING = Hint()
 """Stands for a hint that does not say what of: something may have happened."""
 SHORTEST_SECONDS = 0.005
 LONGEST_SPREAD_SECONDS = 0.5
+KEPT = 1_000
+"""Hints that are remembered for those who are slow to ask."""
 
 
 def spread(workers: int, commit_seconds: float) -> float:
@@ -82,3 +87,60 @@ class Looking:
             return
         self.at = min(self.at, at)
         self._started = self._started | set(started) if self._started is not None and started else None
+
+
+class Heard:
+    """The hints that came to this process, and which of its workers have to look."""
+
+    def __init__(self) -> None:
+        self.spread = 0.0
+        """Within how many seconds those who hear of work look for it."""
+        self.looking: dict[WorkerId, Looking] = {}
+        self._hints: deque[tuple[int, Hint]] = deque(maxlen=KEPT)
+        self._last = 0
+        self._told: dict[WorkerId, int] = {}
+        """The last hint that each worker has heard."""
+        self._changed = threading.Condition()
+        self._closed = False
+        self._sweep_seconds = 0.0
+
+    def note(self, hint: Hint) -> None:
+        with self._changed:
+            self._last += 1
+            self._hints.append((self._last, hint))
+            self._changed.notify_all()
+
+    def wait(self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float) -> bool:
+        give_up_at = time.monotonic() + timeout
+        with self._changed:
+            self._told.setdefault(worker, self._last)
+            looking = self.looking.setdefault(worker, Looking())
+            while not self._closed:
+                self._hear(looking, queues, runs, worker)
+                now = time.monotonic()
+                if looking.is_due(now):
+                    return True
+                if now >= give_up_at:
+                    return False
+                self._changed.wait(min(give_up_at, looking.at or give_up_at) - now)
+        return False
+
+    def swept(self, workers: int, seconds: float) -> None:
+        """A sweep took so long; it tells how many workers there are, and is as small as a claim."""
+        self._sweep_seconds += (seconds - self._sweep_seconds) / 4
+        self.spread = spread(workers, self._sweep_seconds)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _hear(
+        self, looking: Looking, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId
+    ) -> None:
+        before, self._told[worker] = self._told[worker], self._last
+        heard = [hint for number, hint in self._hints if number > before] if before < self._last else []
+        if len(heard) < self._last - before:
+            heard.append(ANYTHING)  # there was more than is remembered
+        for hint in heard:
+            looking.hear(hint, queues, runs, worker, time.monotonic(), self.spread)

@@ -9,8 +9,8 @@ from typing import Any
 from ..errors import TemplateError
 from ..limits import Budget
 from ..values import checked_number, described, is_number
-from . import dates
 from .arguments import NOT_GIVEN, whole_of
+from .dates import formatted, iso, moment, shifted
 
 
 def _number(value: Any, name: str, read: Callable[[Any], Any], default: Any) -> Any:
@@ -61,13 +61,13 @@ def abs_(budget: Budget, value: Any) -> Any:
 def date(budget: Budget, value: Any, form: Any = "%Y-%m-%d") -> str:
     if type(form) is not str or len(form) > 200:
         raise TemplateError("date needs a format as '%d.%m.%Y', of at most 200 characters")
-    return dates.formatted(dates.moment(value), form)
+    return formatted(moment(value), form)
 
 
 def timestamp(budget: Budget, value: Any) -> Any:
-    seconds = dates.moment(value).timestamp()
+    seconds = moment(value).timestamp()
     return int(seconds) if seconds == int(seconds) else seconds
 
 
 def shift(budget: Budget, value: Any, days: Any = 0, hours: Any = 0, minutes: Any = 0, seconds: Any = 0) -> str:
-    return dates.iso(dates.shifted(dates.moment(value), days=days, hours=hours, minutes=minutes, seconds=seconds))
+    return iso(shifted(moment(value), days=days, hours=hours, minutes=minutes, seconds=seconds))

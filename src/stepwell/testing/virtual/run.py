@@ -33,7 +33,7 @@ from .clock import VirtualClock, sleeping_in
 
 if TYPE_CHECKING:
     from ...handlers import Handler, Handlers
-    from ...runner.engine import Startable
+    from ...runner.starting import Startable
 
 LEASE = 10 * 365 * 86_400 * SECOND
 """Nobody is lost here, however far the time jumps."""

@@ -79,41 +79,52 @@ local function grant_of(run, i, number, ordinal)
   return {ordinal, run.id, i, number, node.failures, node.losses, node.generation, run.heals, node.postponed, inputs}
 end
 
--- Start the next nodes of a run. A grant of a node that has neither a past nor needs is ten bytes; those of one run that follow each
--- other are one text. The others are lists.
+-- Start the next nodes of a run. Grants of nodes that have neither a past nor needs and follow each other are one text, that of
+-- their cells in the claim; the others are lists. Cells of neighbours are mostly alike, so what becomes of one is kept for the next.
 local function start(claim, run, indexes, grants)
-  local graph, plain, last = graph_of(run), {}, '\0\0\0\0\0\0\0' .. char(#claim.id) .. claim.id
-  local claimed = pack('>BI7', K.claimed, now)
+  local graph, last, claimed = graph_of(run), '\0\0\0\0\0\0\0' .. char(#claim.id) .. claim.id, pack('>BI7', K.claimed, now)
+  local journal, pieces, order, orders, cells = run.journal, claim.pieces, run.values_order, run.orders, run.cells
+  local entries, size, written = #journal, #pieces, #order
+  local plain, was, begun, number = size, nil, nil, nil
   local function together()
-    if #plain > 0 then grants[#grants + 1] = {run.id, run.heals, concat(plain)} end
-    plain = {}
+    if size > plain then grants[#grants + 1] = {run.id, run.heals, plain, concat(pieces, '', plain + 1, size)} end
   end
   for n = 1, #indexes do
-    local i, ordinal, number, text, at = indexes[n], #claim.pieces, nil, nil, nil
-    if not run.nodes[i] then text, at = node_at(run, i) end
-    local simple = text and byte(text, at) == N.READY
+    local i, simple, attempt = indexes[n], false, nil
+    if not run.nodes[i] then
+      local cell = cell_of(run, i)
+      if cell ~= was then
+        was, begun = cell, nil
+        if byte(cell) == N.READY then
+          number = unpack_bytes('>I4', cell, 2) + 1
+          begun = pack('>BI4c0', N.RUNNING, number, sub(cell, 6))
+        end
+      end
+      simple = begun ~= nil
+    end
     if simple then
-      number = unpack_bytes('>I4', text, at + 1) + 1
-      run.cells[i] = char(N.RUNNING) .. pack('>I4', number) .. sub(text, at + 5, at + 12)
+      cells[i], attempt = begun, number
     else
       local node = get_node(run, i)
-      number = node.attempt + 1
-      node.attempt, node.status = number, N.RUNNING
+      attempt = node.attempt + 1
+      node.attempt, node.status = attempt, N.RUNNING
     end
-    local name = attempt_name(i, number)
-    run.touched[i], run.values_touched[name], run.attempts[name] = true, true, nil
-    run.values[name] = pack('>BBI2', A.RUNNING, 0, ordinal) .. last
-    run.journal[#run.journal + 1] = claimed .. name
-    claim.pieces[ordinal + 1] = run.packed .. name .. pack('>I4', run.orders)
-    run.orders, run.seq = run.orders + 1, run.seq + 1
-    if simple and not has(flags_of(graph, i), HAS_NEEDS) then
-      plain[#plain + 1] = pack('>I2', ordinal) .. name
-    else
+    local name = attempt_name(i, attempt)
+    run.touched[i] = true
+    if run.attempts[name] ~= nil then run.attempts[name] = nil end
+    run.values[name] = pack('>BBI2c0', A.RUNNING, 0, size, last)
+    order[written + n], journal[entries + n] = name, claimed .. name
+    pieces[size + 1] = pack('>I6I4I4I4', run.number, i, attempt, orders)
+    orders = orders + 1
+    if not simple or has(flags_of(graph, i), HAS_NEEDS) then
       together()
-      grants[#grants + 1] = grant_of(run, i, number, ordinal)
+      plain = size + 1
+      grants[#grants + 1] = grant_of(run, i, attempt, size)
     end
+    size = size + 1
   end
   together()
+  run.orders, run.seq = orders, run.seq + #indexes
   run.running, run.changed = run.running + #indexes, true
   if run.status == R.PENDING then run.status = R.RUNNING end
   run.started = run.started or now
@@ -125,7 +136,7 @@ local function take(op)
   local named = not op.serves and named_runs(op)
   if op.serves then update_marks() end
   for k = 1, #op.lanes, 2 do
-    local number, limit = lane_number(op.lanes[k].text), min(op.lanes[k + 1], LIMIT_NODES)
+    local number, limit = lane_number(op.lanes[k].text), min(op.lanes[k + 1], LIMIT.nodes)
     local lane = 2 * number + op.lanes[k].suspect
     local wanted = limit - taken
     if number >= 0 and wanted > 0 then

@@ -36,17 +36,14 @@ local function layout_row()
   return {id = arg(), parents = arg(), needs = arg(), lane = arg(), rank = number(), flags = number()}
 end
 
--- A completion with nothing but an output has two arguments.
+-- A settlement that is more than a completion with a small output.
 local function settlement()
   local head = arg()
-  local plain, ordinal, status, node = unpack_bytes('>BI2BB', head)
-  local op = {claim = sub(head, 6), ordinal = ordinal, status = status, node = node, output = payload(), plain = plain == 1}
-  if not op.plain then
-    op.delay, op.postponed, op.error, op.outcome, op.lines = number(), flag(), payload(), payload(), list(arg)
-  else
-    op.delay, op.lines = 0, NOTHING
-  end
-  return op
+  local ordinal, status, node = unpack_bytes('>I2BB', head)
+  return {
+    claim = sub(head, 5), ordinal = ordinal, status = status, node = node, output = payload(), delay = number(), postponed = flag(),
+    error = payload(), outcome = payload(), lines = list(arg),
+  }
 end
 
 local function change_row()
@@ -100,7 +97,7 @@ local OPS = {
     }))
   end,
   settle = function(receipts)
-    insert(receipts, ops.settle(list(settlement)))
+    insert(receipts, ops.settle({heads = arg(), outputs = arg(), claims = list(arg), others = list(settlement)}))
   end,
   claim = function(receipts)
     insert(receipts, ops.claim_nodes({
@@ -261,10 +258,7 @@ local function step(keys, given)
   local taken = take_step(op, given[1])
   if taken then return taken end
   if not enter(keys, given) then return replaced() end
-  local settled = ops.settle({{
-    claim = op.claim, ordinal = op.ordinal, status = A.COMPLETED, node = N.COMPLETED, output = op.output, plain = true, delay = 0,
-    lines = NOTHING,
-  }})
+  local settled = ops.settle_one(op.claim, op.ordinal, op.output)
   local claimed = ops.claim_nodes({
     claim = op.claim_id, worker = op.worker, lanes = {{text = op.lane, suspect = 0}, op.limit}, runs = {op.run},
   })

@@ -48,7 +48,7 @@ local function forget_attempts(run, left)
       end
       forget_in_claim(attempt)
       run.attempts_touched[names[k]] = nil
-      run.attempts[names[k]], run.values[names[k]], run.values_touched[names[k]] = false, nil, nil
+      run.attempts[names[k]], run.values[names[k]] = false, nil
     end
   end
   forget_empty_claims()
@@ -106,7 +106,7 @@ forget_old = function(keep)
   update_marks()
   local first = first_of(index('ended'), 1, nil, pack('>I7', max(0, now - keep)))[1]
   local run = first and get_numbered((unpack_bytes('>I6', first, 8)))
-  if run then ops.delete_run({run = run.id, limit = LIMIT_NODES}) end
+  if run then ops.delete_run({run = run.id, limit = LIMIT.nodes}) end
 end
 
 ops.delete_run = function(op)

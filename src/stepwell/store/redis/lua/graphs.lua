@@ -89,8 +89,9 @@ local function span_of(indexes)
 end
 
 -- Read many cells in one piece.
-local function want_cells(graph, indexes)
+local function want_cells(graph, indexes, all_between)
   local low, high = span_of(indexes)
+  if all_between then low, high = indexes[1], indexes[2] end
   if low > high or low >= graph.low and high <= graph.high then return end
   graph.text = call('GETRANGE', graph_key('cells', graph.digest), low * GRAPH_CELL, (high + 1) * GRAPH_CELL - 1)
   graph.low, graph.high = low, low + floor(#graph.text / GRAPH_CELL) - 1
@@ -355,9 +356,23 @@ end
 
 -- Neighbouring cells are written as one piece.
 local function write_cells(key, width, touched, packed)
-  local indexes = {}
-  for i in pairs(touched) do indexes[#indexes + 1] = i end
-  sort(indexes)
+  local indexes, count = {}, 0
+  for i in pairs(touched) do
+    count = count + 1
+    indexes[count] = i
+  end
+  local low, high = span_of(indexes)
+  if low > high then
+    sort(indexes)
+  else -- they lie close together: nothing is to be sorted
+    count = 0
+    for i = low, high do
+      if touched[i] then
+        count = count + 1
+        indexes[count] = i
+      end
+    end
+  end
   local k = 1
   while k <= #indexes do
     local first, piece = indexes[k], {}

@@ -4,10 +4,10 @@
 --   marker              hash   what every call looks at, in one command. `marker` tells this store from every other under this name: version
 --                              of this layout, and a random text. Counters: runs, graphs, claims, lanes so far; when somebody last swept;
 --                              how many runs are stopping, releasing. `lane:` queue NUL body NUL careful -> number of the lane;
---                              `lease:` worker -> until when
+--                              `lease:` worker -> until when; `disordered`: runs were not created in the order of their numbers
 --   runs                hash   id of a run -> run
 --   keys                hash   workflow NUL idempotency key -> run
---   runs:status:S, runs:workflow:W, runs:tag: NUL name NUL NUL value NUL, runs:origin:ID   set   run (6 bytes)
+--   runs:status:S, runs:workflow:W, runs:digest:D, runs:tag: NUL name NUL NUL value NUL, runs:origin:ID   set   run (6 bytes)
 --   created             set    (time, run);  run_ids: set of (id NUL run)
 --   unfinished          hash   workflow NUL target NUL digest -> how many runs that have not ended
 --   lane_texts          list   number of a lane -> its text

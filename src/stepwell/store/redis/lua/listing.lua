@@ -8,13 +8,28 @@ local PAGE, FEW = 100, 1000
 
 local function status_set(status) return 'runs:status:' .. int(status) end
 
--- In these a run is as long as it is there; in that of its status by `marks_of`.
+-- Runs are mostly created in the order of their numbers, so that a span of time is one of numbers. After a run was restored, or the
+-- clock was set back, that no longer holds, which the marker says.
+local function note_order(created)
+  if not S.last_created then
+    local last = call('ZREVRANGEBYLEX', P .. 'created', '+', '-', 'LIMIT', 0, 1)[1]
+    S.last_created = last and time_of(last) or 0
+  end
+  if created < S.last_created then later('HSET', MARKER, 'disordered', '1') else S.last_created = created end
+end
+
+function listing.put_digest(run, there) put(index('runs:digest:' .. run.digest), run.packed, there) end
+
+-- In these a run is as long as it is there, in that of its digest as long as it has it; in that of its status by `marks_of`.
 function listing.put(run, there)
   put(index('runs:workflow:' .. run.workflow), run.packed, there)
+  listing.put_digest(run, there)
   for tag in string.gmatch(text(run, 'tags') or '', '%z[^%z]*%z%z[^%z]*%z') do put(index('runs:tag:' .. tag), run.packed, there) end
   local origin = text(run, 'origin')
   if origin then put(index('runs:origin:' .. origin), run.packed, there) end
-  put(index('created'), timed(tonumber(text(run, 'created_at')), run.packed), there)
+  local created = tonumber(text(run, 'created_at'))
+  if there then note_order(created) end
+  put(index('created'), timed(created, run.packed), there)
   put(index('run_ids'), run.id .. '\0' .. run.packed, there)
 end
 
@@ -35,6 +50,7 @@ local function smallest(q)
   end
   offer(statuses)
   if q.workflow then offer({'runs:workflow:' .. q.workflow}) end
+  if q.digest then offer({'runs:digest:' .. q.digest}) end
   if q.origin then offer({'runs:origin:' .. q.origin}) end
   for k = 1, #q.tags do offer({'runs:tag:' .. q.tags[k]}) end
   return best
@@ -62,6 +78,16 @@ local function page_of(numbers, before)
     if not before or numbers[k] < before then page[#page + 1] = numbers[k] end
   end
   return page
+end
+
+-- The numbers that a span of time goes through, if runs were created in their order: below which, and from which on.
+local function numbers_between(q)
+  local range = between('created', q.since, q.until_)
+  if not range or call('HGET', MARKER, 'disordered') then return math.huge, 0 end
+  local first = call('ZRANGEBYLEX', P .. 'created', range.from, range.to, 'LIMIT', 0, 1)[1]
+  local last = call('ZREVRANGEBYLEX', P .. 'created', range.to, range.from, 'LIMIT', 0, 1)[1]
+  if not first then return 0, 0 end
+  return unpack_bytes('>I6', last, 8) + 1, (unpack_bytes('>I6', first, 8))
 end
 
 -- A function that gives the next runs below a number, at most PAGE of them, newest first.
@@ -123,10 +149,13 @@ end
 -- At most `most` runs are looked at; then the answer says where to go on.
 function listing.list_runs(q, most)
   local rows, looked, before, more_of = {}, 0, q.before, candidates(q)
+  local below, first = numbers_between(q)
+  if below < (before or math.huge) then before = below end
   while true do
     local page = more_of(before)
     for k = 1, #page do
       before, looked = page[k], looked + 1
+      if before < first then return {rows, 0, false} end
       local run = may_match(before, q) and get_numbered(before)
       if run and matches(run, q) then
         if #rows == q.limit then return {rows, 1, false} end

@@ -31,22 +31,25 @@ end_attempt = function(attempt, status, node_status)
   return node
 end
 
--- One parent fewer to wait for; at zero a child is READY. `fewer`: how many for each child.
+-- One parent fewer to wait for; at zero a child is READY. `fewer`: how many for each child, or nothing: one.
 local function lower(run, children, fewer)
   want_nodes(run, children)
   want_cells(graph_of(run), children)
+  local was, less, lowered, waiting -- the last cell, by how much it was lowered, and what became of it: the next is mostly alike
   for k = 1, #children do
-    local i, text, at = children[k], nil, nil
-    if not run.nodes[i] then text, at = node_at(run, i) end
-    if not text or byte(text, at) ~= N.PENDING then
+    local i, cell = children[k], nil
+    local by = fewer and fewer[i] or 1
+    if not run.nodes[i] then cell = cell_of(run, i) end
+    if not cell or byte(cell) ~= N.PENDING then
       local node = get_node(run, i)
-      node.waiting = node.waiting - fewer[i]
+      node.waiting = node.waiting - by
       if node.waiting == 0 and node.status == N.PENDING then change(run, node, N.READY) else touch(run, node) end
     else
-      local waiting = unpack_bytes('>I4', text, at + 5) - fewer[i]
-      local status = waiting == 0 and N.READY or N.PENDING
-      run.cells[i] = char(status) .. sub(text, at + 1, at + 4) .. pack('>I4', waiting) .. sub(text, at + 9, at + 12)
-      run.touched[i] = true
+      if cell ~= was or by ~= less then
+        was, less, waiting = cell, by, unpack_bytes('>I4', cell, 6) - by
+        lowered = char(waiting == 0 and N.READY or N.PENDING) .. sub(cell, 2, 5) .. pack('>I4', waiting) .. sub(cell, 10)
+      end
+      run.cells[i], run.touched[i] = lowered, true
       if waiting == 0 then
         run.active = run.active + 1
         mark_ready(run, i, false, true)
@@ -70,10 +73,9 @@ release = function(run)
   if not run.releasing or run.gate ~= G.OPEN then return end
   run.releases = run.releases or call('LRANGE', run_key('releases', run), 0, -1)
   local i, at, skip = unpack_bytes('>I4I4I4', run.releases[1])
-  local children, fewer, slice = related_text(graph_of(run), 'children', i), {}, nil
-  slice, at, skip = lists.read(children, SLICE, at, skip)
-  for k = 1, #slice do fewer[slice[k]] = 1 end
-  lower(run, slice, fewer)
+  local children, slice = related_text(graph_of(run), 'children', i), nil
+  slice, at, skip = lists.read(children, LIMIT.slice, at, skip)
+  lower(run, slice)
   if at <= #children then
     run.releases[1] = pack('>I4I4I4', i, at, skip)
   else
@@ -157,88 +159,119 @@ local function accept(op, attempt)
   return status
 end
 
--- What nearly all settlements are, a completion with nothing but an output behind an open gate, done on the bytes of the rows.
--- Whether it was one.
--- The attempt need not be read: the node runs and its latest attempt is this one, so it is RUNNING, and its claim has all
--- that is kept of it.
-local function accept_plain(op, run, i, number, name)
-  if not op.plain or run.stopping or run.gate ~= G.OPEN or run.attempts[name] ~= nil or run.nodes[i] then return false end
-  local text, at = node_at(run, i)
-  if byte(text, at) ~= N.RUNNING or sub(text, at + 1, at + 4) ~= sub(name, 5) or is_removed(run, i) then return false end
-  local output = op.output
-  keep_blob(run, output)
-  run.values[name] = completed_value(op.ordinal, op.claim, output)
-  run.values_touched[name] = true
-  run.cells[i] = char(N.COMPLETED) .. sub(text, at + 1, at + 12)
-  run.touched[i], run.changed = true, true
-  run.open, run.active, run.running, run.seq = run.open - 1, run.active - 1, run.running - 1, run.seq + 1
-  run.journal[#run.journal + 1] = pack('>BI7I4I4B', A.COMPLETED + ENDS, now, i, number, N.COMPLETED)
-  local claim = S.claims[op.claim]
-  set_running(claim, claim.running - 1)
-  return true
-end
+-- Settlements come as `heads`, nine bytes each, and the `outputs` one after the other; of which claim an attempt is stands in a
+-- list of claims. What is more than a completion with a small output, or none, is in `others`, in order.
+local HEAD, HEAD_SIZE = '>BI2I2I4', 9 -- how it comes, place of its claim, ordinal, size of its output
+local AS_OTHER, WITH_OUTPUT = 0, 1
 
--- What settlements are about, read in few commands: for each the run, the node, and the number and the name of the attempt.
-local function find_all(ops)
-  local runs, nodes, numbers, names, of_run = {}, {}, {}, {}, {}
-  for k = 1, #ops do
-    local claim = get_claim(ops[k].claim)
-    local run_number, i, number
-    if claim then run_number, i, number = claim_cell(claim, ops[k].ordinal) end
-    local run = run_number and get_numbered(run_number) or false
-    runs[k] = run
-    if run then
-      nodes[k], numbers[k], names[k] = i, number, attempt_name(i, number)
-      local of = of_run[run]
-      if not of then
-        of = {{}, {}}
-        of_run[run] = of
-      end
-      of[1][#of[1] + 1] = i
-      if not ops[k].plain then of[2][#of[2] + 1] = names[k] end
-    end
-  end
-  for run, of in pairs(of_run) do
-    want_values(run, of[2])
-    if #of[1] > 1 then
-      want_nodes(run, of[1])
-      want_cells(graph_of(run), of[1])
-      want_child(graph_of(run), of[1])
-    end
-  end
-  return runs, nodes, numbers, names
+local function completion(claim, ordinal, output)
+  return {claim = claim, ordinal = ordinal, status = A.COMPLETED, node = N.COMPLETED, output = output, delay = 0, lines = NOTHING}
 end
 
 -- Children of completed nodes: counted for each run, so that each is lowered once.
-local function count_children(lowered, run, i)
-  local graph = graph_of(run)
-  local child = child_of(graph, i)
-  if child == 0 then return end
+local function lowered_in(lowered, run)
   local of = lowered[run]
   if not of then
     of = {order = {}, fewer = {}}
     lowered[run] = of
     lowered[#lowered + 1] = run
   end
-  local children = child == MANY and graph.children[i] or {child - 1}
-  if child == MANY and not graph.children[i] then
+  return of
+end
+
+local function count_child(of, child)
+  local fewer = of.fewer[child]
+  if not fewer then of.order[#of.order + 1] = child end
+  of.fewer[child] = (fewer or 0) + 1
+end
+
+local function count_children(of, run, i)
+  local graph = graph_of(run)
+  local child = child_of(graph, i)
+  if child == 0 then return end
+  if child ~= MANY then return count_child(of, child - 1) end
+  local children = graph.children[i]
+  if not children then
     local text = related_text(graph, 'children', i)
-    if lists.size(text) > SLICE then
+    if lists.size(text) > LIMIT.slice then
       release_later(run, i)
       of.wide = true
       return
     end
-    children = lists.read(text, SLICE)
+    children = lists.read(text, LIMIT.slice)
     graph.children[i] = children
   end
-  for n = 1, #children do
-    local each = children[n]
-    if not of.fewer[each] then
-      of.fewer[each] = 0
-      of.order[#of.order + 1] = each
+  for n = 1, #children do count_child(of, children[n]) end
+end
+
+-- What nearly all settlements are: completions with nothing but an output behind an open gate, those of one run after the other,
+-- from the kth on, done on the bytes of the rows. Which is the first that is something else, and where its output begins.
+-- The attempt need not be read: the node runs and its latest attempt is this one, so it is RUNNING, and its claim has all
+-- that is kept of it. Cells of neighbours are mostly alike, so what becomes of one is kept for the next.
+local function complete_many(set, k, from, runs, nodes, numbers, of)
+  local run, first, heads, outputs = runs[k], k, set.heads, set.outputs
+  if run.stopping or run.gate ~= G.OPEN then return k, from end
+  local cells, touched, values, order, journal, of_claims = run.cells, run.touched, run.values, run.values_order, run.journal, set.completed
+  local entries, written = #journal - k + 1, #order - k + 1
+  local entry, completed = pack('>BI7', A.COMPLETED + ENDS, now), char(N.COMPLETED)
+  local was, was_number, done
+  while runs[k] == run do
+    local kind, place, ordinal, size = unpack_bytes(HEAD, heads, (k - 1) * HEAD_SIZE + 1)
+    local i, number = nodes[k], numbers[k]
+    local name, cell = attempt_name(i, number), cells[i] or cell_of(run, i)
+    if cell ~= was or number ~= was_number then
+      local status, attempt = unpack_bytes('>BI4', cell)
+      was, was_number, done = cell, number, status == N.RUNNING and attempt == number and completed .. sub(cell, 2)
     end
-    of.fewer[each] = of.fewer[each] + 1
+    if kind == AS_OTHER or not done or run.nodes[i] or run.attempts[name] ~= nil or is_removed(run, i) then break end
+    local output = kind == WITH_OUTPUT and sub(outputs, from, from + size - 1) or nil
+    values[name] = completed_value(ordinal, set.claims[place], output)
+    order[written + k], journal[entries + k] = name, entry .. name .. completed
+    cells[i], touched[i] = done, true
+    of_claims[place] = (of_claims[place] or 0) + 1
+    count_children(of, run, i)
+    k, from = k + 1, from + size
   end
+  local count = k - first
+  run.open, run.active, run.running, run.seq = run.open - count, run.active - count, run.running - count, run.seq + count
+  run.changed = run.changed or count > 0
+  return k, from
+end
+
+-- What settlements are about, read in few commands: for each the run, the node, and the number of the attempt.
+local function find_all(set, count)
+  local runs, nodes, numbers, of_run, other = {}, {}, {}, {}, 0
+  local last, of
+  for k = 1, count do
+    local kind, place, ordinal = unpack_bytes(HEAD, set.heads, (k - 1) * HEAD_SIZE + 1)
+    local id, run_number, i, number = set.claims[place], nil, nil, nil
+    if kind == AS_OTHER then
+      other = other + 1
+      id, ordinal = set.others[other].claim, set.others[other].ordinal
+    end
+    local claim = get_claim(id)
+    if claim then run_number, i, number = claim_cell(claim, ordinal) end
+    local run = run_number and get_numbered(run_number) or false
+    runs[k], nodes[k], numbers[k] = run, i or false, number or false
+    if run then
+      if run ~= last then
+        of = of_run[run] or {{}, {}, count = 0}
+        of_run[run], last = of, run
+      end
+      of.count = of.count + 1
+      of[1][of.count] = i
+      if kind == AS_OTHER then of[2][#of[2] + 1] = attempt_name(i, number) end
+    end
+  end
+  for run, wanted in pairs(of_run) do
+    want_values(run, wanted[2])
+    if #wanted[1] > 1 then
+      want_nodes(run, wanted[1])
+      want_cells(graph_of(run), wanted[1])
+      want_child(graph_of(run), wanted[1])
+    end
+  end
+  return runs, nodes, numbers
 end
 
 local function judge(op, attempt)
@@ -249,50 +282,76 @@ local function judge(op, attempt)
   return same and 'r' or 'f'
 end
 
--- A set of settlements, judged against the gates as they stand before it: one letter for each (accepted, repeated, fenced), which of
--- the runs it was about, and how these stand now.
-ops.settle = function(ops)
-  local runs, nodes, numbers, names = find_all(ops)
+-- Apply what `find_all` found: a letter for each (accepted, repeated, fenced), what ended in the long way, which children are to be
+-- lowered, and which runs have changed.
+local function apply_all(set, runs, nodes, numbers)
   local verdicts, ended, moving, lowered, changed = {}, {}, {}, {}, {}
-  for k = 1, #ops do
+  for k = 1, #runs do
     if runs[k] and moving[runs[k]] == nil then moving[runs[k]] = runs[k].gate == G.OPEN end
   end
-  for k = 1, #ops do
-    local run, i = runs[k], nodes[k]
-    if not run then
-      verdicts[k] = 'f'
-    elseif accept_plain(ops[k], run, i, numbers[k], names[k]) then
-      verdicts[k] = 'a'
-      changed[run] = true
-      count_children(lowered, run, i)
+  local k, other, from = 1, 0, 1
+  set.completed = {}
+  while k <= #runs do
+    local run, done = runs[k], k
+    local of = run and lowered_in(lowered, run)
+    if run then done, from = complete_many(set, k, from, runs, nodes, numbers, of) end
+    if done > k then
+      verdicts[#verdicts + 1], changed[run] = rep('a', done - k), true
+      k = done
     else
-      local attempt = get_attempt(run, i, numbers[k])
-      verdicts[k] = judge(ops[k], attempt)
-      if verdicts[k] == 'a' then
-        ended[#ended + 1] = attempt
-        changed[run] = true
-        if accept(ops[k], attempt) == N.COMPLETED and moving[run] then count_children(lowered, run, i) end
+      local kind, place, ordinal, size = unpack_bytes(HEAD, set.heads, (k - 1) * HEAD_SIZE + 1)
+      local op
+      if kind == AS_OTHER then
+        other = other + 1
+        op = set.others[other]
+      else
+        op = completion(set.claims[place], ordinal, kind == WITH_OUTPUT and sub(set.outputs, from, from + size - 1) or nil)
       end
+      local attempt = run and get_attempt(run, nodes[k], numbers[k])
+      local verdict = judge(op, attempt)
+      if verdict == 'a' then
+        ended[#ended + 1], changed[run] = attempt, true
+        if accept(op, attempt) == N.COMPLETED and moving[run] then count_children(of, run, nodes[k]) end
+      end
+      verdicts[#verdicts + 1], k, from = verdict, k + 1, from + size
     end
   end
+  for place, count in pairs(set.completed) do
+    local claim = S.claims[set.claims[place]]
+    set_running(claim, claim.running - count)
+  end
+  return concat(verdicts), ended, lowered, changed
+end
+
+-- A set of settlements, judged against the gates as they stand before it: the letters, which of the runs each was about (nothing, if
+-- all are about one), and how these stand now.
+ops.settle = function(set)
+  local count = #set.heads / HEAD_SIZE
+  local runs, nodes, numbers = find_all(set, count)
+  local verdicts, ended, lowered, changed = apply_all(set, runs, nodes, numbers)
   for k = 1, #lowered do
     local run = lowered[k]
-    lower(run, lowered[run].order, lowered[run].fewer)
+    if #lowered[run].order > 0 then lower(run, lowered[run].order, lowered[run].fewer) end
     if lowered[run].wide then release(run) end
   end
   hold_back(ended)
   local news, places, which = {}, {}, {}
-  for k = 1, #ops do
+  for k = 1, count do
     local run = runs[k]
     if run and not places[run] then
       if changed[run] then conclude(run) end
       news[#news + 1] = run
       places[run] = #news
     end
-    which[k] = pack('>I2', run and places[run] or 0)
   end
+  for k = 1, #news > 1 and count or 0 do which[k] = pack('>I2', runs[k] and places[runs[k]] or 0) end
   for k = 1, #news do news[k] = news_of(news[k]) end
-  return {'settled', concat(verdicts), concat(which), news}
+  return {'settled', verdicts, concat(which), news}
+end
+
+-- What a single completion is as a set.
+ops.settle_one = function(claim, ordinal, output)
+  return ops.settle({heads = pack(HEAD, WITH_OUTPUT, 1, ordinal, #output), outputs = output, claims = {claim}, others = NOTHING})
 end
 
 ops.append = function(op)

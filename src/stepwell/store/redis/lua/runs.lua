@@ -15,7 +15,7 @@ local function packed_time(value) return value and value + 1 or 0 end
 local function new_run(number)
   return {
     number = number, name = int(number), packed = pack('>I6', number), nodes = {}, cells = {}, low = 1, high = 0, text = '',
-    touched = {}, attempts = {}, attempts_touched = {}, values = {}, values_touched = {},
+    touched = {}, attempts = {}, attempts_touched = {}, values = {}, values_order = {},
     journal = {}, texts = {}, texts_touched = {}, ready = {}, queues = {}, lane_names = {}, lines = {}, derived = '', was_derived = '',
   }
 end
@@ -157,6 +157,11 @@ local function node_at(run, i)
   return own, 1
 end
 
+local function cell_of(run, i)
+  local text, at = node_at(run, i)
+  return #text == NODE_CELL and text or sub(text, at, at + NODE_CELL - 1)
+end
+
 local function get_node(run, i)
   local node = run.nodes[i]
   if not node then
@@ -187,11 +192,14 @@ local function touch(run, node)
   run.changed = true
 end
 
--- READY nodes of a run in one lane, by rank, as (rank, node). What this call has put there or taken away is kept apart.
+-- READY nodes of a run in one lane, by rank, as (rank, node). What this call has put there or taken away is kept apart: `first` is the
+-- lowest rank that it has put there, `taken` how many it has taken out one by one, `cut` how many at the beginning.
 local function queue_of(run, lane)
   local queue = run.queues[lane]
   if not queue then
-    queue = {key = run_key('ready:' .. int(lane), run), put = {}, size = 0, added = 0, cut = 0}
+    queue = {
+      key = run_key('ready:' .. int(lane), run), put = {}, order = {}, size = 0, added = 0, cut = 0, taken = 0, first = math.huge,
+    }
     run.queues[lane] = queue
   end
   return queue
@@ -202,12 +210,13 @@ local function mark_ready(run, i, suspect, there)
   local text, at = cell_at(graph_of(run), i)
   local rank, lane = unpack_bytes('>I4I2', text, at)
   lane = 2 * lane + (suspect and 1 or 0)
-  local queue, member = queue_of(run, lane), pack('>I4I4', rank, i)
+  local queue, member = run.queues[lane] or queue_of(run, lane), pack('>I4I4', rank, i)
   if queue.put[member] == not there then -- it is as it was before this call
     queue.put[member], queue.size = nil, queue.size - 1
   else
     put(queue, member, there)
   end
+  if not there then queue.taken = queue.taken + 1 elseif rank < queue.first then queue.first = rank end
   queue.added = queue.added + (there and 1 or -1)
   run.ready[lane] = (run.ready[lane] or 0) + (there and 1 or -1)
 end
@@ -224,24 +233,32 @@ local function queue_again(run, node)
   run.requeue = true
 end
 
+local take_ready
+
+do
+
+-- Nodes at the beginning of what is stored, if all of them come before what this call has put there. They are cut off together.
+local function cut_ready(run, lane, queue, count)
+  if queue.taken > 0 then return nil end
+  local stored, indexes = call('ZRANGE', queue.key, queue.cut, queue.cut + count - 1), {}
+  if queue.size > 0 and (#stored < count or unpack_bytes('>I4', stored[count]) >= queue.first) then return nil end
+  for k = 1, #stored do indexes[k] = unpack_bytes('>I4', stored[k], 5) end
+  queue.cut = queue.cut + #stored
+  queue.added = queue.added - #stored
+  run.ready[lane] = run.ready[lane] - #stored
+  return indexes
+end
+
 -- The first nodes of a queue, which are taken out of it. Ranks are sorted as numbers: that is fast, and no two nodes of a graph
--- have the same. What is stored is cut off at the beginning, if nothing else has happened to the queue in this call.
-local function take_ready(run, lane, count)
+-- have the same.
+take_ready = function(run, lane, count)
   local queue = queue_of(run, lane)
-  local indexes, ready = {}, run.ready[lane]
   -- When all that is READY came in this call, nothing is stored.
-  local fresh = queue.size == queue.added and queue.added == ready and queue.cut == 0
+  local fresh = queue.size == queue.added and queue.added == run.ready[lane] and queue.cut == 0
+  local indexes = not fresh and cut_ready(run, lane, queue, count) or nil
+  if indexes then return indexes end
+  indexes = {}
   local stored = fresh and NOTHING or call('ZRANGE', queue.key, queue.cut, queue.cut + count + queue.size - 1)
-  if queue.size == 0 then
-    for k = 1, #stored do
-      local _, i = unpack_bytes('>I4I4', stored[k])
-      indexes[k] = i
-    end
-    queue.cut = queue.cut + #stored
-    queue.added = queue.added - #stored
-    run.ready[lane] = ready - #stored
-    return indexes
-  end
   local ranks, found = {}, {}
   for k = 1, #stored do
     local rank, i = unpack_bytes('>I4I4', stored[k])
@@ -263,6 +280,8 @@ local function take_ready(run, lane, count)
     mark_ready(run, indexes[k], lane % 2 == 1, false)
   end
   return indexes
+end
+
 end
 
 local function is_active(status) return status >= N.READY and status <= N.WAITING end

@@ -7,21 +7,18 @@ do
 -- Add the next nodes; after the last open the gate, or hold it for what a fork shares.
 local function load_nodes(run)
   local graph = get_graph(run.digest)
-  local first, stop = run.loaded, min(run.loaded + LIMIT_NODES, graph.total)
-  local indexes = {}
-  for i = first, stop - 1 do indexes[#indexes + 1] = i end
-  want_cells(graph, indexes)
+  local first, stop = run.loaded, min(run.loaded + LIMIT.nodes, graph.total)
+  if stop > first then want_cells(graph, {first, stop - 1}, true) end
+  local was, cell
   for i = first, stop - 1 do
     local parents = parent_count(graph, i)
-    local node = {
-      i = i, status = parents > 0 and N.PENDING or N.READY, attempt = 0, waiting = parents, live = parents, suspect = false,
-      failures = 0, losses = 0, postponed = 0, generation = 0,
-    }
-    run.nodes[i] = node
-    touch(run, node)
+    if parents ~= was then
+      was, cell = parents, pack('>BI4I4I4', parents > 0 and N.PENDING or N.READY, 0, parents, parents)
+    end
+    run.cells[i], run.touched[i] = cell, true
     if parents == 0 then mark_ready(run, i, false, true) end
   end
-  run.loaded = stop
+  run.loaded, run.changed = stop, true
   if stop == graph.total then
     local ready = 0
     for _, count in pairs(run.ready) do ready = ready + count end
@@ -116,14 +113,16 @@ ops.switch_graph = function(op)
     local former = former_graphs(run)
     if not former[run.digest] then set_text(run, 'former', (text(run, 'former') or '') .. run.digest .. '\n') end
     if not former[op.digest] then use_graph(graph, 1) end
+    listing.put_digest(run, false)
     run.digest, run.heals, run.lane_names = op.digest, run.heals + 1, {}
+    listing.put_digest(run, true)
     set_text(run, 'digest', op.digest)
     run.serving = serving_of(run)
     set_text(run, 'serving', run.serving)
   end
   run.derived = ''
   if op.start == run.loaded then
-    for i = op.start, min(op.start + LIMIT_NODES, graph.total) - 1 do
+    for i = op.start, min(op.start + LIMIT.nodes, graph.total) - 1 do
       local parents = parent_count(graph, i)
       local node = {
         i = i, status = N.PENDING, attempt = 0, waiting = parents, live = parents, suspect = false,
@@ -252,7 +251,7 @@ local function rewrite_node(run, row)
 end
 
 -- Before a gate opens both parent counters of every node are computed from the rows, and from them which unstarted ones are
--- READY. A large run takes several calls, each of which looks at DERIVED nodes and edges. How far it is stands in the row of the
+-- READY. A large run takes several calls, each of which looks at LIMIT.derived nodes and edges. How far it is stands in the row of the
 -- run: the next node, how many of its parents have been counted, and what they gave. Whatever moves meanwhile sets it back to the
 -- beginning. Nodes that are right already are only looked at as bytes.
 
@@ -301,7 +300,7 @@ local function derive(run)
   else
     i, waiting, live, counted, at, skip = unpack_bytes('>I4I4I4I4I4I4', run.derived)
   end
-  local left, stop = DERIVED, i
+  local left, stop = LIMIT.derived, i
   while i < run.loaded and left > 0 do
     if i == stop then
       local indexes = {}

@@ -53,10 +53,12 @@ local function write_nodes(run)
 end
 
 local function write_attempts(run)
-  local values, count = {}, 0
-  for name in pairs(run.values_touched) do
-    if not run.attempts_touched[name] then
-      values[count + 1], values[count + 2] = name, run.values[name]
+  local values, count, order = {}, 0, run.values_order
+  for k = 1, #order do
+    local name = order[k]
+    local value = run.values[name]
+    if value and not run.attempts_touched[name] then
+      values[count + 1], values[count + 2] = name, value
       count = count + 2
     end
   end

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..codec import decode
-from ..graph import Graph
-from ..kernel.comparing import Comparison, NodeFacts, Side
-from ..model import LineRow, NodeStatus
-from ..model.lines import LogLine
-from ..model.origin import origin_of
-from ..store import reader
-from ..words import iso
+from ...codec import decode
+from ...graph import Graph
+from ...kernel.comparing import Comparison, NodeFacts, Side
+from ...model import LineRow, NodeStatus
+from ...model.lines import LogLine
+from ...model.origin import origin_of
+from ...store import reader
+from ...words import iso
 from .stored import StoredRun
 from .views import NodeView
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..errors import InputError
-from ..model import LineRow
-from ..model.lines import LOG, LogLine, in_order_of_time
-from ..store import reader
+from ...errors import InputError
+from ...model import LineRow
+from ...model.lines import LOG, LogLine, in_order_of_time
+from ...store import reader
 from .stored import StoredRun
 
 

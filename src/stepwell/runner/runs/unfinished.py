@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..commands import command
-from ..model import GetRun, RunRow
-from ..store import Store
-from ..words import count
-from .scheduling.scheduler import Scheduler
+from ...commands import command
+from ...model import GetRun, RunRow
+from ...store import Store
+from ...words import count
+from ..scheduling.scheduler import Scheduler
 
 LOOKED_AT = 100
 NAMED = 5

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ..clock import SECOND
-from ..codec import decode
-from ..ids import NodeId
-from ..model import SATISFIED_NODES, AttemptRow, AttemptStatus, NodeRow, NodeStatus
-from ..model.lines import Progress
-from ..words import count, offered
+from ...clock import SECOND
+from ...codec import decode
+from ...ids import NodeId
+from ...model import SATISFIED_NODES, AttemptRow, AttemptStatus, NodeRow, NodeStatus
+from ...model.lines import Progress
+from ...words import count, offered
 
 
 class NodeError(NamedTuple):

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
-from ..clock import Duration, microseconds
-from ..define.document.repairing import with_templates_read
-from ..errors import GraphError, InputError, RunConflict
-from ..graph import from_frozen
-from ..ids import NodeId, RunId
-from ..kernel.importing import import_problems
-from ..kernel.plans import NotNow
-from ..model import Gate, NodeStatus, RunStatus
-from ..model.origin import Origin, origin_of
-from ..store import Store, reader
-from .checking import check_step, checked_changes, checked_seconds
-from .code.code import Code
-from .procedures.forking import fork_arguments, preview_fork
-from .procedures.gates import ask, ask_to_reattempt, preview
-from .procedures.procedure import carry_out
+from ...clock import Duration, microseconds
+from ...define.document.repairing import with_templates_read
+from ...errors import GraphError, InputError, RunConflict
+from ...graph import from_frozen
+from ...ids import NodeId, RunId
+from ...kernel.importing import import_problems
+from ...kernel.plans import NotNow
+from ...model import Gate, NodeStatus, RunStatus
+from ...model.origin import Origin, origin_of
+from ...store import Store, reader
+from ..checking import check_step, checked_changes, checked_seconds
+from ..code.code import Code
+from ..procedures.forking import fork_arguments, preview_fork
+from ..procedures.gates import ask, ask_to_reattempt, preview
+from ..procedures.procedure import carry_out
+from ..waiting import Waiting
 from .requests import Requests
-from .waiting import Waiting
 
 if TYPE_CHECKING:
-    from .reports.checkpoints import KnownKeys
+    from ..reports.checkpoints import KnownKeys
 
 Self = TypeVar("Self", bound="Controls")
 

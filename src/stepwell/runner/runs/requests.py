@@ -7,23 +7,23 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
-from ..clock import SECOND
-from ..codec import decode, encode
-from ..errors import DefinitionError, RunBusy, RunConflict
-from ..graph import Graph
-from ..ids import RunId, checked_run_id, new_run_id
-from ..model import Create, Gate, Hint, RunNews, RunRow, RunStatus
-from ..store import Store, reader
-from .bodies.held import RunFacts
-from .code.code import Code
-from .code.versions import Versions, unfit
-from .procedures.begin_fork import begin_fork
-from .procedures.forking import below
-from .procedures.gates import GATE_LEASE, ask, delete, enact, switch_graph
-from .procedures.procedure import carry_out
-from .starting import kept_input
-from .waiting import Waiting
-from .worker.local_runner import LocalRunner
+from ...clock import SECOND
+from ...codec import decode, encode
+from ...errors import DefinitionError, RunBusy, RunConflict
+from ...graph import Graph
+from ...ids import RunId, checked_run_id, new_run_id
+from ...model import Create, Gate, Hint, RunNews, RunRow, RunStatus
+from ...store import Store, reader
+from ..bodies.held import RunFacts
+from ..code.code import Code
+from ..code.versions import Versions, unfit
+from ..procedures.begin_fork import begin_fork
+from ..procedures.forking import below
+from ..procedures.gates import GATE_LEASE, ask, delete, enact, switch_graph
+from ..procedures.procedure import carry_out
+from ..starting import kept_input
+from ..waiting import Waiting
+from ..worker.local_runner import LocalRunner
 
 log = logging.getLogger("stepwell")
 

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..clock import SECOND
-from ..codec import decode
-from ..errors import NodeNotFound, RunNotFound, StoreCorrupt
-from ..graph import Graph, NodeSpec
-from ..ids import Digest
-from ..kernel.ancestry import STANDING, Ancestry, ancestors
-from ..kernel.measuring import RunMetrics, measure
-from ..model import AttemptRow, NodeRow, NodeStatus, Query, RunRow, queries
-from ..model.lines import Mark, latest_progress
-from ..store import Store, reader
-from ..words import shown
+from ...clock import SECOND
+from ...codec import decode
+from ...errors import NodeNotFound, RunNotFound, StoreCorrupt
+from ...graph import Graph, NodeSpec
+from ...ids import Digest
+from ...kernel.ancestry import STANDING, Ancestry, ancestors
+from ...kernel.measuring import RunMetrics, measure
+from ...model import AttemptRow, NodeRow, NodeStatus, Query, RunRow, queries
+from ...model.lines import Mark, latest_progress
+from ...store import Store, reader
+from ...words import shown
 from .views import AttemptView, NodeView
 
 if TYPE_CHECKING:
-    from ..kernel.why import Why
+    from ...kernel.why import Why
 
 _ALL = 2**40
 _FEW = 5
@@ -82,7 +82,7 @@ class StoredRun:
 
     def why(self, node: str | None = None) -> Why:
         """Why the run, or one of its nodes, stands as it does."""
-        from .reports import explain
+        from ..reports import explain
 
         if node is None:
             return explain.why_run(self.store, self.row.id, self.graph)
@@ -111,9 +111,12 @@ class StoredRun:
         raise NodeNotFound(told, run_id=self.row.id, node=node)
 
     def result(self, read: Callable[[NodeSpec, bytes], Any] = lambda _, output: decode(output)) -> Any:
-        """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat)."""
+        """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat).
+
+        Several are in the order of declaration.
+        """
         graph = self.graph
-        last = [index for index, own in enumerate(graph.children) if not own and index not in graph.removed]
+        last = [index for index in map(graph.index.__getitem__, graph.nodes) if not graph.children[index]]
         outputs = reader.get_outputs(self.store, self.row.id, tuple(last))
         specs = graph.in_order
         found = {index: read(specs[index], output) for index, output in outputs.items() if output is not None}

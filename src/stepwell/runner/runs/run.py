@@ -6,35 +6,35 @@ from collections.abc import Callable, Coroutine, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ..clock import SECOND, Duration
-from ..codec import decode
-from ..commands import command
-from ..define import Delta
-from ..define.code.invoke import said_to_return
-from ..errors import InputError, RunCancelled, RunConflict, RunFailed, RunPaused
-from ..graph import Graph, to_frozen
-from ..ids import Digest, RunId
-from ..kernel.comparing import Comparison
-from ..kernel.measuring import RunMetrics
-from ..kernel.why import Why
-from ..model import CountNodes, GetRun, NodeStatus, RunRow, RunStatus
-from ..model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time
-from ..replay.effects.record import Effect, effects_of
-from ..store import reader
-from ..words import shown
-from .bodies.visible_state import final_state
-from .checking import check_attempt, check_node_name, check_step
+from ...clock import SECOND, Duration
+from ...codec import decode
+from ...commands import command
+from ...define import Delta
+from ...define.code.invoke import said_to_return
+from ...errors import InputError, RunCancelled, RunConflict, RunFailed, RunPaused
+from ...graph import Graph, to_frozen
+from ...ids import Digest, RunId
+from ...kernel.comparing import Comparison
+from ...kernel.measuring import RunMetrics
+from ...kernel.why import Why
+from ...model import CountNodes, GetRun, NodeStatus, RunRow, RunStatus
+from ...model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time
+from ...replay.effects.record import Effect, effects_of
+from ...store import reader
+from ...words import shown
+from ..bodies.visible_state import final_state
+from ..checking import check_attempt, check_node_name, check_step
+from ..reports.audit import audit_run
+from ..reports.compare import Source, compare_runs
+from ..waiting import waits_for_a_decision
 from .control import Controls, EnginePort
 from .node_outputs import all_outputs, index_of_node, result_of, typed
-from .reports.audit import audit_run
-from .reports.compare import Source, compare_runs
 from .stored import StoredRun
 from .views import LogRecord, NodeError, NodeView
-from .waiting import waits_for_a_decision
 
 if TYPE_CHECKING:
-    from ..replay.history.checkpoint import Checkpoint, Label
-    from .reports.replay import Replayed
+    from ...replay.history.checkpoint import Checkpoint, Label
+    from ..reports.replay import Replayed
 
 
 Output = TypeVar("Output")
@@ -64,7 +64,7 @@ class Run(Controls):
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        from .show.notebook import run_html
+        from ..show.notebook import run_html
 
         return run_html(self._stored, self._typed)
 
@@ -75,7 +75,7 @@ class Run(Controls):
         """
         from rich.console import Console
 
-        from .show.run import print_run
+        from ..show.run import print_run
 
         screen = Console(highlight=False, emoji=False)
         print_run(
@@ -133,7 +133,10 @@ class Run(Controls):
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """The outputs of all completed nodes by name, in order; where several have one name, by id. Ids find all of them."""
+        """The outputs of all completed nodes by name, in the order of declaration; where several have one name, by id.
+
+        Ids find all of them. So a fan-out comes in the order of its items, however its nodes ended.
+        """
         found = reader.get_outputs(self._engine.store, self.id)
         row = self.row  # After the outputs: the run may switch to another graph meanwhile, which only adds numbers.
         return all_outputs(self._engine.code.at_hand(row), self.id, self._engine.code.graphs.of(row), found)
@@ -230,7 +233,7 @@ class Run(Controls):
             report = run.replay()
             print(report.executed, report.stubbed, report.effects, report.seconds)
         """
-        from .reports.replay import replay_run
+        from ..reports.replay import replay_run
 
         return replay_run(self._engine.store, self._engine.code, self.id)
 
@@ -243,7 +246,7 @@ class Run(Controls):
             print(paid.step, paid.state, [item.node for item in paid.frontier], paid.idempotency_key)
             json.dump(paid.data(), file)
         """
-        from .reports.checkpoints import checkpoint
+        from ..reports.checkpoints import checkpoint
 
         check_step(self.id, at)
         engine = self._engine
@@ -251,13 +254,13 @@ class Run(Controls):
 
     def checkpoints(self) -> list[Label]:
         """The checkpoints that bodies gave names to with `ctx.checkpoint()`, in order."""
-        from .reports.checkpoints import labels
+        from ..reports.checkpoints import labels
 
         return labels(self._engine.store, self.id, self._load_graph)
 
     def step_of(self, label: str) -> int | None:
         """The `seq` of the latest checkpoint with this label; None if there is none."""
-        from .reports.checkpoints import labelled
+        from ..reports.checkpoints import labelled
 
         return labelled(self._engine.store, self.id, self._load_graph, label)
 
@@ -272,7 +275,7 @@ class Run(Controls):
         Known secrets are masked. Its code is imported for them; when that cannot be, InputError says so and nothing is
         written, unless `missing_code_ok`. A file of this name is replaced.
         """
-        from .reports.cassettes import export_run
+        from ..reports.cassettes import export_run
 
         return export_run(self._engine.store, self._engine.code, self.id, file, missing_code_ok=missing_code_ok)
 

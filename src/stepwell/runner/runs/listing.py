@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
-from ..model import ListRuns, RunStatus
-from ..store import reader
-from .checking import check_page, check_prefix, checked_status, checked_tags, checked_time
+from ...model import ListRuns, RunStatus
+from ...store import reader
+from ..checking import check_page, check_prefix, checked_status, checked_tags, checked_time
 from .control import EnginePort
 from .run import Run
 

@@ -1,0 +1,399 @@
+"""`BlockingEngine`: start runs, work on them, look at them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from itertools import islice
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+from ..clock import Duration
+from ..commands import DEFAULT_STORE
+from ..define import Builder, Definition, Workflow
+from ..define.document import Document
+from ..errors import EngineClosed, InputError
+from ..handlers import Handler, Handlers
+from ..ids import RunId, new_worker_id
+from ..kernel.comparing import Comparison
+from ..model import Create, RunRow, RunStatus
+from ..store import Store, open_store, public, reader
+from .checking import (
+    check_home,
+    check_limits,
+    checked_lease,
+    checked_limit,
+    checked_list,
+    checked_modules,
+    checked_queues,
+    checked_seconds,
+    checked_workflows,
+    refuse_while_importing_main,
+)
+from .code.code import Code
+from .code.registering import register_workflows
+from .code.serving import Serving
+from .code.versions import Versions
+from .documents import Documents, SavedDocument, StoredWorkflow
+from .events import Events, ObservedStore
+from .recent import Recent
+from .runs.listing import Runs, run_query
+from .runs.requests import Requests
+from .runs.run import Run, as_run
+from .runs.unfinished import told_of_unfinished, unfinished_here
+from .scheduling.batches import Limits
+from .starting import Startable, Starting, create_op
+from .triggered import Triggered
+from .waiting import Waiting
+from .watch import Watch
+from .worker.debounce import Debounce
+from .worker.follower import Follower
+from .worker.local_runner import LocalRunner
+from .worker.metrics import IDLE, EngineMetrics
+from .working import Working
+
+if TYPE_CHECKING:
+    from .bodies.loop import LoopBodies
+
+log = logging.getLogger("stepwell")
+
+RUNS_PER_COMMIT = 500
+EventName: TypeAlias = Literal["run", "node", "backpressure", "metrics"]
+
+_OFFERED = (
+    "adopt", "close", "compare", "get", "metrics", "on", "run", "runs", "save", "serve", "start", "start_many", "triggers",
+    "wait", "workflows",
+)  # fmt: skip
+"""What people type after `engine.`; the rest is for those who build on it."""
+
+
+def _opened(url: str | Store | None, broker: Any, *, brokered: bool) -> Store:
+    def open() -> Store:
+        return open_store(url or DEFAULT_STORE) if url is None or isinstance(url, str) else url
+
+    if not brokered:
+        return open()
+    from .celery.app import app_of
+    from .celery.brokered import BrokeredStore
+    from .celery.sender import HintSender
+
+    return BrokeredStore(open, HintSender(app_of(broker)), patient=True)
+
+
+class BlockingEngine(Triggered, Working):
+    """All that an engine does for threads; `Engine` can also be entered by coroutines."""
+
+    def __init__(
+        self,
+        url: str | Store | None = None,
+        *,
+        workflows: Iterable[type[Workflow]] = (),
+        jobs: Iterable[str] = (),
+        handlers: Handlers | Iterable[Handler | str] = (),
+        runner: Literal["local", "celery"] | None = "local",
+        broker: Any = None,
+        max_concurrent_nodes: int = 8,
+        max_async_nodes: int = 1_000,
+        max_processes: int = 2,
+        queue_depth: int = 1_024,
+        node_timeout: Duration | None = None,
+        lease_seconds: Duration = 30.0,
+        close_seconds: Duration = 10.0,
+        queues: Iterable[str] | None = None,
+        guard: bool = False,
+    ) -> None:
+        check_home(url, runner)
+        given, allowed = checked_workflows(workflows), checked_modules(jobs)
+        taken = checked_queues(queues)
+        lease, self._close_seconds = (
+            checked_lease(lease_seconds),
+            checked_seconds("close_seconds", close_seconds),
+        )
+        node_limit = checked_limit("node_timeout", node_timeout, positive=True)
+        check_limits(
+            max_concurrent_nodes=max_concurrent_nodes,
+            max_async_nodes=max_async_nodes,
+            max_processes=max_processes,
+            queue_depth=queue_depth,
+        )
+        refuse_while_importing_main()
+        self.events = Events(lambda: self.metrics)
+        store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
+        self.store: Store = ObservedStore(store, self.events)
+        self._watch = Watch()
+        news = runner == "local"
+        self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, self._works_on, news=news)
+        self._lock = threading.Lock()
+        worker = new_worker_id() if runner == "local" else None
+        registered = handlers if isinstance(handlers, Handlers) else Handlers(checked_list(handlers))
+        self.code = Code(self.store, given, allowed, registered)
+        self.documents = Documents(self.store, registered)
+        self.checkpoint_keys: Recent[str, int] = Recent(20_000)
+        """The steps of checkpoints that were met while one was looked for by its key."""
+        self._versions = Versions(self.store, self.code, worker)
+        self.serving = Serving(self.store, self.code, self._versions, work_on=self._work_on, announce=self._announce)
+        self._discovering = Debounce(self._serve, "stepwell-serving", 0)
+        self._closed = False
+        self._started = False
+        self._runner: LocalRunner | None = None
+        if worker is not None:
+            limits = Limits(max_concurrent_nodes, max_async_nodes, max_processes, queue_depth, node_limit)
+            self._runner = LocalRunner(
+                self.store,
+                worker,
+                limits,
+                lease,
+                versions=self.code.versions,
+                lacks=self.serving.lacks,
+                find_facts=self._find_facts,
+                on_news=self._on_news,
+                on_trouble=self._watch.trouble,
+                on_pressure=self.events.pressed,
+                follower=lambda: self._follower,
+                waited=self._watch.runs,
+                graphs=self.code.graphs.known,
+                queues=taken,
+                guarded=guard,
+            )
+            self.events.settling = self._runner.settling
+            self._follower = Follower(
+                self._runner, waited=self._watch.runs, serve=self._serve_soon, shared=not self.store.embedded
+            )
+        self.requests = Requests(
+            self.store,
+            self.code,
+            self._versions,
+            self.waiting,
+            works=worker is not None,
+            runner=lambda: self._runner if self._started else None,
+            work_on=self._work_on,
+        )
+        self._starting = Starting(
+            self.store, self.code, self._runner, begin=self._work, announce=self._announce, adopt=self.requests.adopt
+        )
+        self.when_closed: Callable[[], None] | None = None
+        """Told once nothing can be asked of it any more."""
+        self._left: list[RunRow] = []
+        self.tells_unfinished = True
+        """Whether leaving it says which runs it started are left."""
+        if self.code.given:
+            self._work_soon()
+
+    def __repr__(self) -> str:
+        return f"<Engine {public(self.store.url)}{' (closed)' if self._closed else ''}>"
+
+    def __dir__(self) -> list[str]:
+        return [*_OFFERED]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(0.5 if kind is not None and issubclass(kind, KeyboardInterrupt) else None)
+        self.tell_unfinished()
+
+    def use_loop(self, loop: asyncio.AbstractEventLoop) -> LoopBodies | None:
+        """From now on async bodies begin on this loop."""
+        if self._closed:
+            raise EngineClosed("the engine is closed; open a new one")
+        if self._runner is None:
+            return None
+        self._runner.loop_bodies.use(loop)
+        self.waiting.bodies_loop = loop
+        return self._runner.loop_bodies
+
+    def tell_unfinished(self) -> None:
+        """Warn of runs that were started here and are left to somebody else."""
+        if self._left and self.tells_unfinished:
+            log.warning(told_of_unfinished(self._left, self.store.url))
+
+    def close(self, timeout: Duration | None = None) -> None:
+        """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
+        limit = checked_limit("timeout", timeout)  # before anything is closed
+        with self._lock:  # whoever has begun to work has begun
+            if self._closed:
+                return
+            self._closed = True
+        if self._runner is not None and self._started:
+            self._runner.close(self._close_seconds if limit is None else limit)
+            self._discovering.end(5)
+            self._left = unfinished_here(self.store, self._runner.scheduler)
+        self.events.close()
+        self.waiting.close()
+        if self.when_closed is not None:
+            self.when_closed()
+        self.store.close()
+
+    # Starting
+
+    def run(
+        self,
+        workflow: Startable,
+        *,
+        check: bool = True,
+        wait: Duration | None = None,
+        input: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+        priority: int = 0,
+        timeout: Duration | None = None,
+        seed: int | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> Run:
+        """Start a run and wait for its end, `wait` seconds at most.
+
+        Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
+        returned however it stands then. The other options are those of `start`.
+        """
+        checked_limit("wait", wait)  # before anything is started
+        run = self.start(
+            workflow,
+            input=input,
+            run_id=run_id,
+            idempotency_key=idempotency_key,
+            priority=priority,
+            timeout=timeout,
+            seed=seed,
+            tags=tags,
+        )
+        row = self.waiting.wait(run.id, wait, just_started=True)
+        return run._checked(row) if check else run
+
+    def start(
+        self,
+        workflow: Startable,
+        *,
+        input: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+        priority: int = 0,
+        timeout: Duration | None = None,
+        seed: int | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> Run:
+        """Start a run; it is durable when this returns. `tags` are what people find it by: `engine.runs(tag=…)`.
+
+        The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there; that of
+        a Builder must also have the same graph. `input` is that of a document; a class has its own.
+        """
+        definition = self._definition_of(workflow, input)
+        create = create_op(definition, run_id, idempotency_key, priority, timeout, seed, tags)
+        return self.start_definition(definition, create, fresh=run_id is None and idempotency_key is None)
+
+    def start_definition(self, definition: Definition, create: Create, *, fresh: bool = True) -> Run:
+        """Start a run of what was compiled. `fresh`: no run of its id or key can exist."""
+        (started,) = self._starting.start([(definition, create)], fresh=fresh)
+        return Run(self, started)
+
+    def _definition_of(self, workflow: Startable, input: Mapping[str, Any] | None = None) -> Definition:
+        if isinstance(workflow, str):
+            workflow = self.documents.find(workflow)
+        works = self._runner is not None
+        if isinstance(workflow, Document):
+            return self.code.definition_of_document(workflow, {} if input is None else input, works=works)
+        if input is not None:
+            raise InputError(
+                "input= is for documents: a class takes its input when it is made, OrderWorkflow(order_id=7)"
+            )
+        definition = self.code.definition_of(workflow, works=works)
+        if works and isinstance(workflow, Builder):
+            workflow.check_named_jobs()  # they would be imported here in a moment
+        return definition
+
+    def start_many(
+        self, workflows: Iterable[Startable], *, priority: int = 0, tags: Mapping[str, str] | None = None
+    ) -> list[Run]:
+        """Start many runs, hundreds in one commit."""
+        definitions = map(self._definition_of, checked_list(workflows))
+        items = ((definition, create_op(definition, priority=priority, tags=tags)) for definition in definitions)
+        runs: list[Run] = []
+        while chunk := list(islice(items, RUNS_PER_COMMIT)):
+            runs += [Run(self, run_id) for run_id in self._starting.start(chunk, fresh=True)]
+        return runs
+
+    def save(self, document: Document) -> SavedDocument:
+        """Store a document; `engine.start("summarise", input={...})` starts the active version of it, `summarise@3` that one.
+
+        The same content is the same version. The newest version is active unless somebody has chosen another.
+        """
+        return self.documents.save(document)
+
+    # Looking
+
+    def workflows(self) -> list[StoredWorkflow]:
+        """The documents that are stored, by name."""
+        return list(self.documents.all())
+
+    def get(self, run_id: str) -> Run:
+        """The run with this id; raises RunNotFound."""
+        return Run(self, reader.require_run(self.store, run_id).id)
+
+    def compare(self, first: Run | str, second: Run | str) -> Comparison:
+        """Two runs side by side; see `Run.diff`."""
+        return as_run(self, first).diff(second)
+
+    def runs(
+        self,
+        *,
+        tag: Mapping[str, str] | None = None,
+        workflow: str | None = None,
+        status: RunStatus | str | None = None,
+        since: datetime | timedelta | None = None,
+        prefix: str | None = None,
+        limit: int = 100,
+    ) -> Runs:
+        """The newest runs, or those like that; `since` is when they were created. More of them: `runs.all()`, `runs.next()`."""
+        return Runs.find(self, run_query(limit, tag, workflow, status, since, prefix))
+
+    @property
+    def metrics(self) -> EngineMetrics:
+        """What this engine holds now and has done since it was opened, in numbers; see also `run.metrics`."""
+        return IDLE if self._runner is None else self._runner.metrics()
+
+    def on(
+        self,
+        event: EventName,
+        callback: Callable[[Any], None],
+        *,
+        every: Duration | None = None,
+    ) -> None:
+        """Call back for every "run" whose status changes, every "node" whose attempt is settled in this process, and when
+        "backpressure" begins and ends: work waits in the store because there is no room for it here. "metrics" is told
+        `every` so many seconds (10, unless you say it), and is what `engine.metrics` gives then.
+
+        Of one run in the order of its journal, each change once. One thread calls the listeners, one after the other: a slow
+        one delays the next event, and no work. Whatever a listener raises is logged and changes nothing. `close()` waits up
+        to 5 s until they have heard everything.
+        """
+        self.events.on(event, callback, checked_limit("every", every, positive=True))
+
+    def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
+        """Wait until a run has ended, or has paused because somebody must decide, and give its status.
+
+        Without a runner, somebody else must be working on it.
+        """
+        return self.waiting.wait(run_id, timeout).status
+
+    # Working
+
+    def adopt(self, run_id: str) -> Run:
+        """Work on an unfinished run that another process started and left."""
+        return Run(self, self.requests.adopt(run_id).id)
+
+    def serve(self, workflows: Iterable[type[Workflow]] = ()) -> None:
+        """Work on every unfinished run whose code can be found here, now and until the engine is closed.
+
+        Workers elsewhere and servers are told of these `workflows` at once; of others workers are, with the first run of them
+        that is found.
+        """
+        given = checked_workflows(workflows)
+        self.code.introduce(given)
+        register_workflows(self.store, dict.fromkeys((*self.code.given.values(), *given)))
+        self.serving.everything = True
+        self._require_runner().announce()
+        self._discover()

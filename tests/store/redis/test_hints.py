@@ -1,0 +1,54 @@
+"""Hints on Redis are judged by the rule that all stores share."""
+
+import time
+
+from stepwell.ids import RunId, WorkerId
+from stepwell.model import Hint
+from stepwell.store.redis import RedisStore
+from stepwell.testing import ops
+from tests.servers.redis_server import RedisServer
+
+WORKER, SECONDS = WorkerId("me"), 30.0
+FIRST = RunId("r-1")
+
+
+def test_who_waits_does_not_look_for_a_run_that_another_has_taken(url: str) -> None:
+    store, other = RedisStore(url), RedisStore(url)
+    assert not store.wait_for_hint(None, (), WORKER, 0)
+    assert store._hints._listening.wait(SECONDS)
+    store._hints.heard.spread = 3_600.0
+    other.send_hint(Hint(("default",), started=(FIRST,)))
+    looking = store._hints.heard.looking[WORKER]
+    heard_by = time.monotonic() + SECONDS
+    while looking.at is None and time.monotonic() < heard_by:
+        assert not store.wait_for_hint(None, (), WORKER, 0.05), "others look first"
+    assert looking.at is not None
+    other.send_hint(Hint(taken=(FIRST,)))
+    while looking.at is not None and time.monotonic() < heard_by:
+        assert not store.wait_for_hint(None, (), WORKER, 0.05)
+    assert looking.at is None
+    store.close()
+    other.close()
+
+
+def test_the_more_workers_there_are_the_longer_the_time_in_which_they_look(url: str) -> None:
+    store = RedisStore(url)
+    ops.enlist(store)
+    ops.sweep(store)
+    assert store._hints.heard.spread == 0.0, "who is alone looks at once"
+    ops.enlist(store, "another")
+    ops.sweep(store)
+    assert store._hints.heard.spread > 0.0
+    store.close()
+
+
+def test_who_could_not_listen_for_a_while_looks_when_it_can_again(server: RedisServer, url: str) -> None:
+    store = RedisStore(url)
+    assert not store.wait_for_hint(None, (), WORKER, 0)
+    assert store._hints._listening.wait(SECONDS)
+    with server.client() as client:
+        client.client_kill_filter(_type="pubsub")
+    assert store.wait_for_hint((), (), WORKER, SECONDS), "what was sent meanwhile was not heard"
+    store.send_hint(Hint(runs=(FIRST,)))
+    assert store.wait_for_hint((), (FIRST,), WORKER, SECONDS)
+    store.close()
