@@ -79,6 +79,11 @@ prove-postgres: ## Check the promises on real PostgreSQL servers that crash, res
 	@scripts/setup dev
 	STEPWELL_PROVE=postgres $(BIN)/pytest -n 0 tests/store/postgres tests/chaos/test_postgres.py tests/runner/test_copying.py
 
+.PHONY: age-postgres
+age-postgres: ## Measure a PostgreSQL store after 1,000,000 nodes, and claims beside an old transaction (about five minutes)
+	@scripts/setup dev
+	$(BIN)/python -m bench.postgres_age
+
 mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
 	@scripts/setup dev
 	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),100) $(if $(ONLY),--only $(ONLY)) $(MUTATE_ARGS)
