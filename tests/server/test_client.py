@@ -31,6 +31,8 @@ from stepwell import (
     Workflow,
     step,
 )
+from stepwell.cli.commands import run as commands
+from stepwell.cli.connect import Connection
 from stepwell.client import events as client_events
 from stepwell.errors import NotAllowed, ServerError, StoreError
 from stepwell.server.access.tokens import create_token
@@ -299,6 +301,9 @@ def test_a_server_without_the_code_checks_and_draws_what_workers_have(tmp_path: 
             run = client.run("Order", input={"order_id": 7})
             assert run.input == {"order_id": 7, "express": False}
             assert run.output("charge")["charged"] == 7
+            typed = {"input_file": None, "key": None, "tag": None, "run_id": "typed", "timeout": None, "priority": 0}
+            commands.run(Connection(None, server=other.url), "Order", inputs=["order_id=9", "express=yes"], **typed)
+            assert client.get("typed").input == {"order_id": 9, "express": True}
 
 
 def test_who_waits_for_a_quiet_run_is_told_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,8 +335,8 @@ class Scripted:
 
 def test_a_stream_that_was_quiet_for_long_goes_on_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1_000_000, 5))  # every look at the clock is 5 s later
-    monkeypatch.setattr(client_events.time, "monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr(client_events.time, "sleep", lambda _: None)
+    monkeypatch.setattr(client_events, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(client_events, "sleep", lambda _: None)
     away = httpx.ConnectError("refused")
     transport = Scripted(
         ["id: 7", "", *[": heartbeat", ""] * 30], away, StoreError("closing"), ["event: end", "data: {}", ""]

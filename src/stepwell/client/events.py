@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from math import inf
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from ..codec import decode
@@ -68,14 +68,14 @@ def follow(
     seconds: float | None = None,
 ) -> Iterator[Event]:
     """Every event, from after the one with the id `last` on; at most for so many seconds. Ends with the event `end`."""
-    heard_at = time.monotonic()
+    heard_at = monotonic()
     until = inf if seconds is None else heard_at + seconds
-    while (left := until - time.monotonic()) > 0:
+    while (left := until - monotonic()) > 0:
         try:
             with transport.stream(path, last=last, timeout=min(left, QUIET_SECONDS), **asked or {}) as lines:
                 reading = EventReader(last)
                 for line in lines:
-                    heard_at = time.monotonic()
+                    heard_at = monotonic()
                     event = reading.line(line)
                     last = reading.last
                     if event is not None:
@@ -86,13 +86,13 @@ def follow(
                     if until < heard_at or (line.startswith(":") and until < heard_at + QUIET_SECONDS):
                         break
                 else:
-                    time.sleep(AGAIN_SECONDS)
+                    sleep(AGAIN_SECONDS)
         except transport.httpx.ReadTimeout:
             continue
         except (transport.httpx.TransportError, StoreError) as error:  # a server that ends, or begins, answers 503
-            if time.monotonic() - heard_at > GIVE_UP_SECONDS:
+            if monotonic() - heard_at > GIVE_UP_SECONDS:
                 raise unreachable(transport.url, error) from None
-            time.sleep(min(AGAIN_SECONDS, max(0.0, until - time.monotonic())))
+            sleep(min(AGAIN_SECONDS, max(0.0, until - monotonic())))
 
 
 async def follow_on_loop(
@@ -101,7 +101,7 @@ async def follow_on_loop(
     """The same on a loop, which is not blocked; no thread is held."""
     httpx = transport.httpx
     wait = httpx.Timeout(SECONDS, read=QUIET_SECONDS)
-    heard_at = time.monotonic()
+    heard_at = monotonic()
     async with httpx.AsyncClient(base_url=transport.url, headers=transport.headers, timeout=wait) as client:
         while True:
             try:
@@ -112,7 +112,7 @@ async def follow_on_loop(
                         transport.result(answer)
                     reading = EventReader(last)
                     async for line in answer.aiter_lines():
-                        heard_at = time.monotonic()
+                        heard_at = monotonic()
                         event = reading.line(line)
                         last = reading.last
                         if event is not None:
@@ -122,6 +122,6 @@ async def follow_on_loop(
             except httpx.ReadTimeout:
                 continue
             except (httpx.TransportError, StoreError) as error:
-                if time.monotonic() - heard_at > GIVE_UP_SECONDS:
+                if monotonic() - heard_at > GIVE_UP_SECONDS:
                     raise unreachable(transport.url, error) from None
             await asyncio.sleep(AGAIN_SECONDS)
