@@ -39,7 +39,7 @@ lint: ## Run the checks alone: style, format, types, import rules
 	@echo '== imports'
 	$(BIN)/lint-imports --no-logo
 
-docs: ## Build the pages and the reference of every public name into site/, and check their links
+docs: ## Build the pages and the reference of every public name into build/site, and check their links
 	@scripts/setup docs
 	$(BIN)/mkdocs build --quiet --strict
 	@echo build/site/index.html
@@ -78,6 +78,11 @@ explore: ## Run the tests that draw examples, with new ones each time
 prove-postgres: ## Check the promises on real PostgreSQL servers that crash, restart and fail over (about half an hour)
 	@scripts/setup dev
 	STEPWELL_PROVE=postgres $(BIN)/pytest -n 0 tests/store/postgres tests/chaos/test_postgres.py tests/runner/test_copying.py
+
+.PHONY: age-postgres
+age-postgres: ## Measure a PostgreSQL store after 1,000,000 nodes, and claims beside an old transaction (about five minutes)
+	@scripts/setup dev
+	$(BIN)/python -m bench.postgres_age
 
 mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
 	@scripts/setup dev

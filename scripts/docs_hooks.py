@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from enum import Enum
 from typing import Any
 
 import stepwell
@@ -15,8 +17,18 @@ _NAMED = re.compile(r"^::: stepwell\.(\w+)$", re.MULTILINE)
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """A link to a file of the project that is no page: the site does not have it, so its path is shown."""
     if page.file.src_uri == "reference.md":
-        markdown += _rest(markdown)
+        markdown = _NAMED.sub(_with_members, markdown + _rest(markdown))
     return _OUTSIDE.sub(r"\1 (`\2`)", markdown)
+
+
+def _with_members(named: re.Match[str]) -> str:
+    """A class that says what it offers after a dot: just that. What is made of the methods of another is looked at as it is."""
+    found = getattr(stepwell, named[1])
+    if not isinstance(found, type) or issubclass(found, Enum) or found.__dir__ is object.__dir__:
+        return named[0]
+    offered = list(found.__dir__(None))
+    made = "\n      force_inspection: true" if named[1].startswith("Async") else ""
+    return f"{named[0]}\n    options:\n      members: {json.dumps(offered)}{made}\n"
 
 
 def _rest(reference: str) -> str:

@@ -32,6 +32,7 @@ def test_another_store_is_named_as_people_write_it(here: Path) -> None:
         store.close()
     assert command("ls", "sqlite:////srv/o.db") == "stepwell ls --store sqlite:////srv/o.db"
     assert command("ls", "postgresql://db/orders") == "stepwell ls --store postgresql://db/orders"
+    assert command("ls", "https://stepwell.example.com") == "stepwell ls --server https://stepwell.example.com"
 
 
 @pytest.mark.parametrize("name", ["our orders.db", "100%25.db", "what?.db", "née.db"])

@@ -21,6 +21,8 @@ def command(words: str, store: str | None) -> str | None:
     """
     if store is None or store.startswith("memory:"):
         return None
+    if store.startswith(("http://", "https://")):  # that of a server, which is asked for it
+        return f"stepwell {words} --server {quote(store)}"
     near = _from_here(store)
     return f"stepwell {words}" if near == DEFAULT_STORE else f"stepwell {words} --store {quote(near)}"
 

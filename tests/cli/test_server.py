@@ -26,6 +26,7 @@ def test_commands_ask_a_server_and_say_the_same(shop: Shop) -> None:
             shop("show", "first", "--json", "--store", store).json,
         )
         assert {**remote, "metrics": None} == {**local, "metrics": None}
+        assert "`stepwell ls --server" in shop("why", "nothing", code=3, **where).err
         shop("fork", "first", "--at", "x", "--run-id", "second", **where)
         told = shop("cancel", "second", "--server", serving.url, STEPWELL_TOKEN=text, code=6).err
         assert "it has ended" in told

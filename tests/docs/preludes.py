@@ -55,12 +55,30 @@ PRELUDES: dict[str, str | dict[int, str]] = {
     "workflows.md": "",
     "expressions.md": "",
     "triggers.md": "",
-    "running.md": """
+    "running.md": {
+        0: """
 class OrderWorkflow(Workflow):
     order_id: int
     @step
     def ship(self) -> str: return f"shipped {self.order_id}"
 """,
+        1: """
+class Order(Workflow):
+    order_id: int
+    @step
+    def validate(self) -> None: ...
+    @step
+    def reserve(self) -> None: ...
+    @step
+    def charge(self) -> None: ...
+    @step
+    def pack(self) -> None: raise ValueError("no box")
+    @step
+    def ship(self) -> None: ...
+
+engine = Engine("memory://")
+""",
+    },
     "metrics.md": """
 class Import(Workflow):
     @step

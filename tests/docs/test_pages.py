@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 import stepwell.errors
 from stepwell import Engine
+from stepwell.graph import from_frozen
 from tests.docs.preludes import COMMON, EPILOGUES, FILES, PRELUDES, STATES
 from tests.postgres_server import PostgresServer
 from tests.server.running import running
@@ -28,7 +30,7 @@ RUN_WHOLE = ("asyncio.md", "coming-from.md", "fastapi.md", "index.md", "policies
 RUN_ELSEWHERE = {
     "checkpoints.md": ("tests/replay/test_pages.py", 2),
     "class-form.md": ("tests/define/test_class_form_page.py", 34),
-    "documents.md": ("tests/cli/test_documents_page.py", 1),
+    "documents.md": ("tests/docs/test_documents_page.py", 1),
     "examples.md": ("tests/examples/test_examples_page.py", 9),
     "fork.md": ("tests/runner/test_fork_page.py", 1),
     "handlers.md": ("tests/handlers/test_handlers_page.py", 1),
@@ -37,6 +39,15 @@ RUN_ELSEWHERE = {
     "types.md": ("tests/types/test_types_page.py", 3),
 }
 """Which tests run the Python blocks of other pages, and how many those are."""
+DATA = {
+    "documents.md": ({"yaml": 2}, "tests/docs/test_documents_page.py"),
+    "dynamic.md": ({"json": 1}, "tests/docs/test_pages.py"),
+    "handlers.md": ({"yaml": 7, "toml": 4}, "tests/handlers/test_handlers_page.py"),
+    "pipelines.md": ({"json": 1}, "tests/pipeline/test_page.py"),
+    "replay.md": ({"toml": 1}, "tests/docs/test_console.py"),
+    "triggers.md": ({"yaml": 2, "json": 1}, "tests/triggers/test_page.py"),
+}
+"""Blocks of documents and settings on pages, and which tests read them."""
 SERVERS = {
     "postgresql://localhost/shop": "postgres",
     "redis://localhost:6379/0?namespace=shop": "redis",
@@ -114,12 +125,23 @@ class Page:
                     verb = re.search(r"\.(\w+)\(", line)
                     assert verb is not None
                     self._execute(f"prepare({STATES[verb[1]]!r})\n{line}")
-            elif not block[1].startswith(">>>"):  # at a prompt
+            elif block[1].startswith(">>>"):
+                self._type_at_a_prompt(block[1])
+            else:
                 self._execute(block[1], "\n" * self.text[: block.start(1)].count("\n"))
         self._execute(EPILOGUES.get(self.name, ""))
 
     def _execute(self, code: str, before: str = "") -> None:
         exec(compile(before + self._with_servers(code), str(self._path), "exec"), self._module.__dict__)
+
+    def _type_at_a_prompt(self, block: str) -> None:
+        for part in block.split(">>> ")[1:]:
+            code, _, shown = part.partition("\n")
+            if re.match(r"\w+ = ", code):
+                self._execute(code)
+            else:
+                found = eval(code, self._module.__dict__)
+                assert not shown or repr(found) == shown.rstrip(), code
 
     def _write(self, name: str, code: str) -> None:
         file = self._folder / name
@@ -207,12 +229,37 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+def test_the_json_of_the_page_on_dynamic_graphs_is_a_graph() -> None:
+    text = (ROOT / "docs" / "dynamic.md").read_text(encoding="utf-8")
+    (form,) = re.findall(r"^```json\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert [spec.job for spec in from_frozen(form)] == ["shop.jobs:apply"]
+
+
+def test_every_block_of_data_is_read_by_somebody() -> None:
+    for page in PAGES:
+        kinds = re.findall(r"^ *```(yaml|json|toml)\n", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert {kind: kinds.count(kind) for kind in kinds} == DATA.get(page.name, ({}, ""))[0], name_of(page)
+
+
 def test_the_reference_names_what_there_is() -> None:
     """What it does not name, and is public, `make docs` adds at its end."""
     text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^::: stepwell\.(\w+)$", text, re.MULTILINE))
     assert named <= {*stepwell.__all__, "errors"}
     assert len(named) > 25
+
+
+def test_the_reference_has_what_autocomplete_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it, and nothing internal; `make docs` puts it there."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    hooks = importlib.import_module("docs_hooks")
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="reference.md"))
+    text = hooks.on_page_markdown((ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), page)
+    with Engine("memory://") as engine:
+        (members,) = re.findall(r"^::: stepwell\.Engine\n    options:\n      members: (.*)$", text, re.MULTILINE)
+        assert sorted(json.loads(members)) == dir(engine)
+    for name in ("Run", "AsyncRun", "Client", "Context", "NodeView"):
+        assert f"::: stepwell.{name}\n    options:\n      members: [" in text
 
 
 def test_every_page_of_the_site_is_there() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import stepwell
 from stepwell.pipeline.codehash.code import Code, changed_parts, code_of
 
 HELPERS = """
@@ -214,6 +217,43 @@ def test_the_hash_is_the_same_in_every_process_and_python(tmp_path: Path) -> Non
         for seed in ("1", "2")
     }
     assert found == {PINNED}
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_hash_is_the_same_in_another_python(tmp_path: Path, version: str) -> None:
+    """With each Python that is on this machine: of what it takes, only the standard library is needed."""
+    python = _python_of(version)
+    if python is None:
+        pytest.skip(f"there is no Python {version} on this machine")
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    (tmp_path / "main.py").write_text(MAIN)
+    source = Path(stepwell.__file__).parent.parent
+    program = (
+        "import main\n"
+        "from stepwell.pipeline.codehash.code import code_of\n"
+        "print(code_of(main.plain).hash, code_of(main.uses_class).hash, code_of(main.decorated).hash)"
+    )
+    ended = subprocess.run(
+        [python, "-B", "-c", program],
+        cwd=tmp_path,
+        env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.stdout == PINNED, ended.stderr
+
+
+def _python_of(version: str) -> str | None:
+    """A Python of this version that begins: a name on the path may be that of one that is not chosen here."""
+    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    for program in (shutil.which(f"python{version}"), *map(str, kept)):
+        if program is not None:
+            asked = [program, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+            told = subprocess.run(asked, capture_output=True, text=True, check=False)
+            if told.stdout.strip() == version:
+                return program
+    return None
 
 
 def test_a_reloaded_helper_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

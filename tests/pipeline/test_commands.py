@@ -51,3 +51,44 @@ def test_a_day_with_the_command_line(tmp_path: Path) -> None:
     assert "out/a.txt is stale" in ask("why", "out/a.txt")
     ask("put", "out/a.txt", "-", code=2)
     ask("why", "nothing/there", code=2)
+
+
+TRIGGERED = """
+from stepwell import Builder
+from flow import p
+
+def publish(event):
+    builder = Builder("publish")
+    builder.node("note", job=note, args={"event": event})
+    return builder
+
+def note(event):
+    return event["entity"]
+
+p.trigger("publish", state="up", workflow=publish)
+"""
+
+
+def test_scan_existing_fires_for_what_was_there_before_the_trigger(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(PIPELINE)
+    (tmp_path / "triggered.py").write_text(TRIGGERED)
+    write(tmp_path / "root", "in/a.txt", "hello")
+
+    def ask(*words: str) -> str:
+        ended = subprocess.run(
+            [sys.executable, "-m", "stepwell", *words],
+            cwd=tmp_path, env={**os.environ, "NO_COLOR": "1"}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    def started() -> int:
+        return ask("ls", "--json").count('"publish"')
+
+    ask("pipeline", "build", "-p", "flow:p")
+    ask("pipeline", "scan", "-p", "triggered:p")
+    assert started() == 0
+    ask("pipeline", "scan", "--existing", "-p", "triggered:p")
+    assert started() == 1
+    ask("pipeline", "scan", "--existing", "-p", "triggered:p")
+    assert started() == 1  # once for each

@@ -9,6 +9,8 @@ import pytest
 
 from stepwell import Engine, Handlers
 from stepwell.define.document import DocumentError
+from stepwell.define.document.text import read_text
+from stepwell.define.document.unreadable import Unreadable
 from stepwell.errors import DefinitionError, InputError
 from stepwell.pipeline.building.found import HOMES, find_pipeline
 from stepwell.pipeline.building.watch import Watcher
@@ -71,6 +73,25 @@ def test_the_json_of_the_first_design_loads_as_it_stands(tmp_path: Path, root: P
     assert next(iter(blog.outputs.values())).pattern.text == "final/{date}-daily-digest.md"
     assert summary.min_size == 500
     assert pipeline.triggers["on_summary_created"].kind == "summary"
+
+
+def test_comments_are_read_over_in_the_json_of_a_pipeline_and_nowhere_else(tmp_path: Path, root: Path) -> None:
+    commented = SOURCE.replace('"nodes": [', '// or "database"\n  "nodes": [ /* all\n of them */', 1)
+    commented = commented.replace('currentCodeHash"', 'currentCodeHash"  // only new/updated\n', 1)
+    assert commented.count("//") == 2
+    file = saved(tmp_path, commented)
+    assert is_pipeline(file)
+    plain, read = (load_pipeline(each, root=str(root)) for each in (saved(tmp_path, SOURCE, "plain.json"), file))
+    assert [*read.stages] == [*plain.stages]
+    assert {name: each._replace(function=None) for name, each in read.stages.items()} == {
+        name: each._replace(function=None) for name, each in plain.stages.items()
+    }
+    text = '{"mode": "pipeline", "url": "http://a//b", // no /* string */\n "nodes": [7,]}'
+    with pytest.raises(Unreadable, match="it is not JSON"):
+        read_text(text)
+    assert read_text(text.replace(",]", "]")).data["url"] == "http://a//b"
+    with pytest.raises(Unreadable, match="it is not JSON"):
+        read_text('{"name": "no pipeline", // here\n "nodes": []}')
 
 
 def test_the_examples_give_the_same_in_both_forms(

@@ -382,10 +382,29 @@ def test_on_a_server_a_function_that_a_builder_was_given_is_registered_and_a_nam
     with Engine(store) as engine:
         assert engine.run(w).output("double") == 4
         w.node("wipe", job=f"{foreign.name}:wipe")
-        with pytest.raises(MissingJob, match="is not registered here"):
+        with pytest.raises(MissingJob, match=r"is not registered here: it is given to the Builder as text") as refused:
             engine.start(w)
+        assert "Give the function itself (`job=wipe` instead of" in refused.value.reason
+        assert f'allow its module: Engine(jobs=["{foreign.name}"])' in refused.value.reason
+        assert "elsewhere" not in str(refused.value)
         assert len(engine.runs()) == 1
     assert not foreign.imported
+
+
+def test_who_only_starts_runs_on_a_server_needs_no_code(foreign: Module) -> None:
+    """Whoever works on them does, and looks whether it is registered there."""
+    store = Server()
+    w = Builder("names")
+    w.node("wipe", job=f"{foreign.name}:wipe")
+    with Engine(store, runner=None) as sender:
+        run = sender.start(w)
+        assert not foreign.imported
+        with Engine(store) as careful:
+            with pytest.raises(MissingJob, match="is not registered here, and what names it came from elsewhere"):
+                careful.adopt(run.id)
+            assert not foreign.imported
+        with Engine(store, jobs=[foreign.name]) as worker:
+            assert worker.adopt(run.id).wait(30).status == "COMPLETED"
 
 
 def test_on_a_server_runs_of_others_need_what_they_name_registered(foreign: Module) -> None:

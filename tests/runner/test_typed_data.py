@@ -296,7 +296,17 @@ def test_the_result_of_several_last_nodes_is_a_mapping(engine: Engine) -> None:
     run = engine.run(Wide())
     assert run.result == {"left": Line("a", Decimal("1.5")), "right": date(2026, 2, 3)}
     assert run.output(Wide.right) == date(2026, 2, 3)
-    assert list(run.outputs) == [spec.name for spec in run.graph.in_order]
+    assert list(run.outputs) == [spec.name for spec in run.graph]
+
+
+def test_outputs_come_in_the_order_of_declaration(engine: Engine) -> None:
+    """A fan-out is in the order of its items, in the outputs and in the result; what runs first goes by the order key."""
+    w = Builder("many")
+    w.fan_out(range(20), job=first_line, args=lambda _: {"cart": CART})
+    names = [f"first_line_{number}" for number in range(20)]
+    run = engine.run(w)
+    assert list(run.outputs) == list(run.result) == names
+    assert [spec.name for spec in run.graph.in_order] != names
 
 
 def test_outputs_of_a_builder_are_found_by_name_by_id_and_by_job(engine: Engine) -> None:

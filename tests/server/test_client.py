@@ -7,6 +7,7 @@ import inspect
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,12 @@ from stepwell import (
     RunNotFound,
     RunStatus,
     RunStillActive,
+    Trigger,
     Workflow,
     step,
 )
+from stepwell.cli.commands import run as commands
+from stepwell.cli.connect import Connection
 from stepwell.client import events as client_events
 from stepwell.errors import NotAllowed, ServerError, StoreError
 from stepwell.server.access.tokens import create_token
@@ -53,6 +57,14 @@ class Order(Workflow):
         return {"charged": validate, "express": self.express}
 
 
+class Dated(Workflow):
+    day: date
+
+    @step
+    def print(self) -> list[date]:
+        return [self.day]
+
+
 def slow() -> str:
     time.sleep(0.3)
     return "done"
@@ -67,7 +79,7 @@ def wait_for_stop(ctx: Any) -> None:
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     url = f"sqlite:///{tmp_path_factory.mktemp('client')}/client.db"
-    with running(url, worker={"workflows": [Order]}, jobs=["tests.server.test_client"]) as found:
+    with running(url, worker={"workflows": [Order, Dated]}, jobs=["tests.server.test_client"]) as found:
         yield found
 
 
@@ -77,7 +89,7 @@ def engine(request: pytest.FixtureRequest, serving: Serving, tmp_path: Path) -> 
     made = (
         Client(serving.url)
         if request.param == "client"
-        else Engine(f"sqlite:///{tmp_path}/own.db", workflows=[Order], jobs=["tests.server.test_client"])
+        else Engine(f"sqlite:///{tmp_path}/own.db", workflows=[Order, Dated], jobs=["tests.server.test_client"])
     )
     with made as found:
         yield found
@@ -125,6 +137,21 @@ def test_a_failed_run_is_retried_forked_and_deleted(engine: Any) -> None:
         engine.get(fork.id)
     with pytest.raises(RunConflict, match="cannot be cancelled"):
         run.cancel()
+
+
+def test_what_is_given_has_the_types_of_python(engine: Any) -> None:
+    """Also where no class is at hand that says which: they are written by the types of the values."""
+    run = engine.run(Dated(day=date(2026, 1, 2)))
+    assert run.result == [date(2026, 1, 2)]
+    assert run.fork("print", input={"day": date(2027, 3, 4)}).wait(30).result == [date(2027, 3, 4)]
+    document = Document.parse(
+        '{"name": "told", "nodes": [{"id": "a", "handler": "transform", "config": {"template": "{{ input.days }}"}}]}'
+    )
+    assert engine.run(document, input={"days": {date(2026, 1, 2)}}).result == {"result": ["2026-01-02"]}
+    with pytest.raises(InputError, match=r"type builtins.object cannot be kept as JSON \(at \$.*days\)"):
+        engine.run(document, input={"days": object()})
+    trigger = Trigger("daily", Dated, cron="0 0 * * *", input={"day": date(2026, 1, 2)})
+    assert trigger.input == {"day": "2026-01-02"}
 
 
 def test_a_run_that_goes_on_is_paused_resumed_and_cancelled(engine: Any) -> None:
@@ -194,6 +221,13 @@ def test_events_are_followed(serving: Serving) -> None:
             if event.data["kind"] == "run" and event.data["status"] == "COMPLETED":
                 break
         assert seen == list(range(1, len(seen) + 1))
+        for each in (run, client.start(Order(order_id=7))):  # one that has ended, and one that goes on
+            *entries, end = client.events(each, until="ended")
+            assert [event.data["seq"] for event in entries] == list(range(1, each.row.seq + 1))
+            assert (end.kind, end.data) == ("end", {"run": each.id, "status": "COMPLETED"})
+        for wrong in ({"run": run.id, "until": "ends"}, {"until": "ended"}):
+            with pytest.raises(InputError, match="until="):
+                client.events(**wrong)  # type: ignore[arg-type]
         again = client.start(Order(order_id=6))
         assert next(each for each in client.events() if each.data.get("id") == again.id).kind == "run"
 
@@ -232,6 +266,8 @@ def test_coroutines_have_the_same_client(serving: Serving) -> None:
             assert await client.wait(run.id, 30) is RunStatus.COMPLETED
             assert not (await client.compare(run, await client.run(Order(order_id=9)))).same_outputs
             assert "ship" not in [trigger.name for trigger in await client.triggers.all()]
+            kinds = [event.kind async for event in client.events(run, until="ended")]
+            assert kinds == ["journal"] * (await client.get(run.id)).sync.row.seq + ["end"]
             seen = 0
             async for event in client.events(run):
                 seen += 1
@@ -265,6 +301,9 @@ def test_a_server_without_the_code_checks_and_draws_what_workers_have(tmp_path: 
             run = client.run("Order", input={"order_id": 7})
             assert run.input == {"order_id": 7, "express": False}
             assert run.output("charge")["charged"] == 7
+            typed = {"input_file": None, "key": None, "tag": None, "run_id": "typed", "timeout": None, "priority": 0}
+            commands.run(Connection(None, server=other.url), "Order", inputs=["order_id=9", "express=yes"], **typed)
+            assert client.get("typed").input == {"order_id": 9, "express": True}
 
 
 def test_who_waits_for_a_quiet_run_is_told_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,8 +335,8 @@ class Scripted:
 
 def test_a_stream_that_was_quiet_for_long_goes_on_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1_000_000, 5))  # every look at the clock is 5 s later
-    monkeypatch.setattr(client_events.time, "monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr(client_events.time, "sleep", lambda _: None)
+    monkeypatch.setattr(client_events, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(client_events, "sleep", lambda _: None)
     away = httpx.ConnectError("refused")
     transport = Scripted(
         ["id: 7", "", *[": heartbeat", ""] * 30], away, StoreError("closing"), ["event: end", "data: {}", ""]

@@ -144,6 +144,7 @@ def test_quiet_streams_have_heartbeats_and_end_with_their_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.2)
+    monkeypatch.setattr(events, "TOKEN_SECONDS", 0.1)
     with running(f"sqlite:///{tmp_path}/quiet.db") as serving:
         text, token = create_token(serving.service.store, ["read"])
         with client(serving, text) as api, api.stream("GET", "/api/v1/events") as stream:
@@ -154,6 +155,34 @@ def test_quiet_streams_have_heartbeats_and_end_with_their_token(
             revoke_token(serving.service.store, token.id)
             assert all(not line or line.startswith(":") for line in lines)  # and then it ends
         assert serving.service.feed.streams == 0
+
+
+def test_busy_streams_end_with_their_token_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "TOKEN_SECONDS", 0.1)
+    url = f"sqlite:///{tmp_path}/busy.db"
+    builder = Builder("one")
+    builder.node("one", job=nothing)
+    with running(url) as serving, Engine(url, runner=None) as engine:
+        text, token = create_token(serving.service.store, ["read"])
+        over = threading.Event()
+
+        def keep_busy() -> None:
+            while not over.wait(0.02):
+                engine.start(builder)
+
+        busy = threading.Thread(target=keep_busy)
+        busy.start()
+        try:
+            with client(serving, text) as api, api.stream("GET", "/api/v1/events") as stream:
+                told = events_of(stream.iter_lines())
+                assert next(told)[0] == "run"
+                revoke_token(serving.service.store, token.id)
+                until = time.monotonic() + SECONDS
+                for _ in told:
+                    assert time.monotonic() < until, "the stream goes on with a token that was revoked"
+        finally:
+            over.set()
+            busy.join()
 
 
 def wait_until(condition: Any) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
-from stepwell.server.streams.looks import Looks, States
+from stepwell import Engine
+from stepwell.server.serving import Serving
+from stepwell.server.streams import looks
 from tests.pipeline.blog import Ledger, make_blog, write
 from tests.server.running import SECONDS, client, running
 
@@ -63,22 +70,87 @@ def test_a_pipeline_is_looked_at_scanned_and_steered(tmp_path: Path) -> None:
                     break
 
 
-def test_one_look_does_for_all_streams_and_nobody_waits_for_it() -> None:
-    looks, taken = Looks(), []
+class StateEvents:
+    """What a stream told, as a thread reads it until the server ends."""
 
-    def look() -> States:
-        taken.append(looks.states("blog", lambda: {("wrong", ""): {}}))  # another stream, meanwhile
-        return {("stage", "entity"): {"status": "fresh"}}
+    def __init__(self, serving: Serving) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self._serving = serving
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
 
-    found = [looks.states("blog", look) for _ in range(3)]
-    assert found == [{("stage", "entity"): {"status": "fresh"}}] * 3
-    assert taken == [{}]
-    assert looks.states("other", dict) == {}
+    def _read(self) -> None:
+        kind = ""
+        with (
+            contextlib.suppress(httpx.HTTPError),
+            client(self._serving) as api,
+            api.stream("GET", f"{BLOG}/events") as stream,
+        ):
+            for line in stream.iter_lines():
+                if line.startswith("event: "):
+                    kind = line[7:]
+                elif line.startswith("data: "):
+                    self.told.append((kind, json.loads(line[6:])))
+
+    def wait(self, kind: str, stage: str, status: str | None = None) -> None:
+        until = time.monotonic() + SECONDS
+        while not any(
+            (each, data["stage"], data.get("status")) == (kind, stage, status) for each, data in tuple(self.told)
+        ):
+            assert time.monotonic() < until, self.told
+            time.sleep(0.01)
 
 
-def test_a_server_without_a_runner_scans_nothing(tmp_path: Path) -> None:
-    blog = make_blog(tmp_path / "output")
-    with running(f"sqlite:///{tmp_path}/blog.db", pipelines=[blog]) as serving, client(serving) as api:
+@pytest.mark.parametrize("kept_in", ["files", "files that nobody tells of", "sqlite"])
+def test_what_becomes_of_states_is_told_without_waiting_for_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_in: str
+) -> None:
+    if kept_in == "files that nobody tells of":
+        monkeypatch.setitem(sys.modules, "watchfiles", None)
+        monkeypatch.setattr(looks, "LOOK_SECONDS", 0.1)
+    else:
+        monkeypatch.setattr(looks, "LOOK_SECONDS", 3_600.0)  # nobody looks unless something has changed
+    blog = make_blog(f"sqlite:///{tmp_path}/states.db" if kept_in == "sqlite" else tmp_path / "output")
+    with running(f"sqlite:///{tmp_path}/blog.db", worker={}, pipelines=[blog]) as serving, client(serving) as api:
+        events = [StateEvents(serving), StateEvents(serving)]
+        wait_until(lambda: serving.service.looks.streams == 2)
+        blog.put("daily/2026-01-15/a.txt", b"first words")
+        for each in events:
+            each.wait("state", "summary", "stale")
+        assert api.post(f"{BLOG}/scan").status_code == 202
+        events[0].wait("state", "index", "fresh")
+        scanned(api)
+        assert api.post(f"{BLOG}/invalidate", json={"targets": ["summary"]}).json()["changed"]
+        blog.put("daily/2026-01-15/a.txt", b"boom")
+        assert api.post(f"{BLOG}/scan").status_code == 202
+        events[1].wait("state", "summary", "failed")
+        wait_until(lambda: sum(each.name.startswith("stepwell-look-") for each in threading.enumerate()) == 1)
+    for each in events:
+        each.thread.join(SECONDS)
+    wait_until(lambda: not any(each.name.startswith("stepwell-look-") for each in threading.enumerate()))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_server_without_a_runner_scans_with_the_workers_there_are(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/blog.db"
+    blog = make_blog(tmp_path / "output", ledger := Ledger())
+    write(tmp_path / "output", "daily/2026-01-15/a.txt", "first words")
+    with running(url, pipelines=[blog]) as serving, client(serving) as api:
         refused = api.post(f"{BLOG}/scan")
         assert refused.status_code == 409
-        assert "no runner" in refused.json()["detail"]
+        assert "no worker is alive" in refused.json()["detail"]
+        with Engine(url, jobs=["stepwell.pipeline.building.jobs"]) as engine:
+            engine.serve()
+            begun = api.post(f"{BLOG}/scan")
+            assert begun.status_code == 202
+            told = scanned(api)["scan"]
+            assert told["id"] == begun.json()["id"]
+            assert len(told["report"]["produced"]) == 3
+            assert api.get(f"{BLOG}/scans/{told['id']}").json() == told
+    assert len(ledger.take()) == 3

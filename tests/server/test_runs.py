@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import httpx
 import pytest
 
 from stepwell import Builder, Context, Engine
+from stepwell.model import ListLines
+from stepwell.replay.history.checkpoint import effect_data
+from stepwell.server import paging
 from stepwell.server.serving import Serving
 from tests.server.running import ADD, client, ended, running
 
@@ -306,6 +310,52 @@ def ask_three_times(ctx: Context) -> None:
             ctx.effect("call", refuse, number)
 
 
+def ask_at_length(ctx: Context) -> None:
+    for number in range(6):
+        asked = {"number": number, "more": "?" * (20_000 if number % 3 else 1)}
+        ctx.effect("call", lambda asked: asked["more"] * (1 + asked["number"] % 2), asked, durable=number in (2, 3))
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 100])
+def test_a_page_of_effects_is_read_alone_with_what_is_large_of_it(tmp_path: Path, at_once: int) -> None:
+    url = f"sqlite:///{tmp_path}/effects.db"
+    builder = Builder("calls")
+    for name in "ab":
+        builder.node(name, job=ask_at_length)
+    with Engine(url) as engine:
+        run = engine.run(builder)
+        expected = [effect_data(each) for each in run.effects()]
+    with running(url) as serving, client(serving) as api:
+        for rubbish in (["zz", 1], ["zz.", -1], ["", 0], [1, "a"], ["a", True], "x", 7, ["a.1", 2**63]):
+            answer = api.get(f"{RUNS}/{run.id}/effects", params={"cursor": paging.written(rubbish)})
+            assert answer.status_code in (200, 400), answer.text
+        reads: list[int] = []
+        read = serving.service.store.read
+
+        def counted(queries: Any) -> Any:
+            answers = read(queries)
+            lines = [each for asked, each in zip(queries, answers, strict=True) if isinstance(asked, ListLines)]
+            reads.append(sum(map(len, lines)))
+            return answers
+
+        serving.service.store.read = counted  # type: ignore[method-assign]
+        found, cursor = [], None
+        for _ in range(20):
+            reads.clear()
+            page = api.get(
+                f"{RUNS}/{run.id}/effects", params={"limit": at_once, **({"cursor": cursor} if cursor else {})}
+            ).json()
+            assert sum(reads) <= 3 * at_once
+            found += page["items"]
+            cursor = page["next"]
+            if cursor is None:
+                break
+    assert len(found) == 12
+    assert sorted(found, key=str) == sorted(json.loads(json.dumps(expected)), key=str)
+    if at_once == 100:
+        assert found == json.loads(json.dumps(expected))
+
+
 def test_effects_are_pages_and_tell_what_was_raised(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/effects.db"
     builder = Builder("calls")
@@ -326,5 +376,10 @@ def test_the_server_says_how_it_is(api: httpx.Client, server: Serving) -> None:
     text = api.get("/metrics").text
     assert 'stepwell_runs{status="RUNNING"}' in text
     assert "stepwell_http_request_seconds_count" in text
+    assert "\nstepwell_workers_idle 0\n" in text
+    assert '\n# TYPE stepwell_runner_active gauge\nstepwell_runner_active{body="thread"} ' in text
+    assert "\n# TYPE stepwell_runner_executed_total counter\nstepwell_runner_executed_total " in text
+    told = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
+    assert len(told) == len(set(told)), "no series is told twice"
     (worker,) = [each for each in api.get("/api/v1/workers").json()["items"] if each["alive"]]
     assert worker["info"]["pid"] > 0

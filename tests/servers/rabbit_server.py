@@ -78,6 +78,14 @@ class RabbitServer:
         except Exception:
             return False
 
+    def queues(self) -> dict[str, int]:
+        """Every queue there is, and how many messages are in it."""
+        told = subprocess.run(
+            [programs() / "rabbitmqctl", "--quiet", "list_queues", "name", "messages", "--no-table-headers"],
+            env=self._environment, capture_output=True, text=True, check=True, timeout=START_SECONDS,
+        ).stdout  # fmt: skip
+        return {name: int(messages) for name, messages in (line.split("\t") for line in told.splitlines() if line)}
+
     def purge(self) -> None:
         """Every hint is gone."""
         from kombu import Connection

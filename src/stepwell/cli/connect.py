@@ -18,6 +18,7 @@ from ..store import Store, open_store, public
 
 if TYPE_CHECKING:
     from ..client import Client
+    from ..client.transport import Transport
     from ..handlers import Handlers
     from ..runner import Engine
 
@@ -65,6 +66,11 @@ class Connection:
         if self._client is None:
             self._client = Client(url, self.settings.token, jobs=self.settings.jobs, handlers=self.handlers())
         return self._client
+
+    @property
+    def transport(self) -> Transport | None:
+        """To the server, where one is asked and not a store."""
+        return None if self._server is None else self.client(self._server).transport
 
     @contextmanager
     def store(self) -> Iterator[Store]:

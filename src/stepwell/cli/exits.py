@@ -49,9 +49,9 @@ def code_for(error: BaseException) -> ExitCode:
             return ExitCode.CANCELLED
         case errors.RunNotFound():
             return ExitCode.NOT_FOUND
-        case errors.RunConflict() | errors.RunPaused():
+        case errors.RunConflict() | errors.RunPaused() | errors.PipelineBusy():
             return ExitCode.CONFLICT
-        case errors.StoreError() | errors.ServerError():
+        case errors.StoreError() | errors.ServerError() | errors.PipelineError():
             return ExitCode.STORE
         case errors.InputError() | errors.DefinitionError() | errors.StateError():
             return ExitCode.USAGE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from functools import cached_property
+from typing import Literal
 
 from ..clock import Duration
 from ..ids import RunId
@@ -18,8 +19,7 @@ from ..runner.aio.run import AsyncRun, behind
 from ..runner.aio.triggers import AsyncTriggers
 from ..words import offered
 from .blocking import BlockingClient
-from .events import Event, follow_on_loop
-from .transport import path_of
+from .events import Event, follow_on_loop, path_of_events
 
 
 class AsyncClient:
@@ -64,11 +64,12 @@ class AsyncClient:
         """Two runs side by side; see `Run.diff`."""
         return await self._pool.call(self.sync.compare, behind(first), behind(second))
 
-    def events(self, run: AsyncRun | str | None = None, last: str | None = None) -> AsyncIterator[Event]:
-        """What happens, as it happens: `async for event in client.events(): ...`"""
-        named = run if isinstance(run, str) or run is None else run.id
-        path = path_of("events") if named is None else path_of("runs", named, "events")
-        return follow_on_loop(self.sync.transport, path, last)
+    def events(
+        self, run: AsyncRun | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
+    ) -> AsyncIterator[Event]:
+        """What happens, as it happens: `async for event in client.events(): ...`; see `Client.events`."""
+        path, asked = path_of_events(run.id if isinstance(run, AsyncRun) else run, until)
+        return follow_on_loop(self.sync.transport, path, last, asked)
 
     async def close(self, timeout: Duration | None = None) -> None:
         self._pool.close()

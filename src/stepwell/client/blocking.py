@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from ..clock import Duration
 from ..define import Builder, Workflow
@@ -24,7 +24,7 @@ from ..runner.runs.listing import Runs, run_query
 from ..runner.starting import Startable
 from ..store import Store, reader
 from ..words import shown
-from .events import Event, follow
+from .events import Event, follow, path_of_events
 from .requests import RemoteRequests
 from .store import RemoteStore
 from .transport import SECONDS, Transport, path_of
@@ -188,14 +188,19 @@ class BlockingClient:
         """Wait until a run has ended, or has paused because somebody must decide, and give its status."""
         return self.waiting.wait(run_id, timeout).status
 
-    def events(self, run: Run | str | None = None, last: str | None = None) -> Iterator[Event]:
+    def events(
+        self, run: Run | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
+    ) -> Iterator[Event]:
         """What happens, as it happens: the journal of a run, entry by entry, or how all runs stand, whenever that changes.
 
-        It goes on by itself when the connection breaks; `last` is the id of the last event that was heard before.
+            for event in client.events(run, until="ended"):
+                print(event.kind, event.data)
+
+        It goes on by itself when the connection breaks; `last` is the id of the last event that was heard before. With
+        `until="ended"` it ends when the run has, and the last event is `end`; else only who listens ends it.
         """
-        if run is None:
-            return follow(self.transport, path_of("events"), last)
-        return follow(self.transport, path_of("runs", run if isinstance(run, str) else run.id, "events"), last)
+        path, asked = path_of_events(run.id if isinstance(run, Run) else run, until)
+        return follow(self.transport, path, last, asked)
 
 
 def _startable(workflow: Startable, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from math import inf
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from ..codec import decode
-from ..errors import StoreError
-from .transport import SECONDS, Transport, unreachable
+from ..errors import InputError, StoreError
+from ..words import shown
+from .transport import SECONDS, Transport, path_of, unreachable
 
 QUIET_SECONDS = 45.0
 """A stream has a heartbeat every 15 s: one that is quiet for longer is broken."""
@@ -48,16 +49,33 @@ class EventReader:
         return Event(fields.get("event", ""), fields.get("id"), decode(fields["data"]))
 
 
-def follow(transport: Transport, path: str, last: str | None, *, seconds: float | None = None) -> Iterator[Event]:
+def path_of_events(run_id: str | None, until: str | None) -> tuple[str, dict[str, str]]:
+    """Where events are told, of a run or of all, and what to ask for."""
+    if until is not None and until != "ended":
+        raise InputError(f"until={shown(until)}: 'ended' is needed, or nothing")
+    if run_id is None and until is not None:
+        raise InputError("until='ended' is about one run: name it, client.events(run, until='ended')")
+    asked = {} if until is None else {"until": until}
+    return (path_of("events") if run_id is None else path_of("runs", run_id, "events")), asked
+
+
+def follow(
+    transport: Transport,
+    path: str,
+    last: str | None,
+    asked: Mapping[str, str] | None = None,
+    *,
+    seconds: float | None = None,
+) -> Iterator[Event]:
     """Every event, from after the one with the id `last` on; at most for so many seconds. Ends with the event `end`."""
-    heard_at = time.monotonic()
+    heard_at = monotonic()
     until = inf if seconds is None else heard_at + seconds
-    while (left := until - time.monotonic()) > 0:
+    while (left := until - monotonic()) > 0:
         try:
-            with transport.stream(path, last=last, timeout=min(left, QUIET_SECONDS)) as lines:
+            with transport.stream(path, last=last, timeout=min(left, QUIET_SECONDS), **asked or {}) as lines:
                 reading = EventReader(last)
                 for line in lines:
-                    heard_at = time.monotonic()
+                    heard_at = monotonic()
                     event = reading.line(line)
                     last = reading.last
                     if event is not None:
@@ -68,32 +86,33 @@ def follow(transport: Transport, path: str, last: str | None, *, seconds: float 
                     if until < heard_at or (line.startswith(":") and until < heard_at + QUIET_SECONDS):
                         break
                 else:
-                    time.sleep(AGAIN_SECONDS)
+                    sleep(AGAIN_SECONDS)
         except transport.httpx.ReadTimeout:
             continue
         except (transport.httpx.TransportError, StoreError) as error:  # a server that ends, or begins, answers 503
-            if time.monotonic() - heard_at > GIVE_UP_SECONDS:
+            if monotonic() - heard_at > GIVE_UP_SECONDS:
                 raise unreachable(transport.url, error) from None
-            time.sleep(min(AGAIN_SECONDS, max(0.0, until - time.monotonic())))
+            sleep(min(AGAIN_SECONDS, max(0.0, until - monotonic())))
 
 
-async def follow_on_loop(transport: Transport, path: str, last: str | None) -> AsyncIterator[Event]:
+async def follow_on_loop(
+    transport: Transport, path: str, last: str | None, asked: Mapping[str, str] | None = None
+) -> AsyncIterator[Event]:
     """The same on a loop, which is not blocked; no thread is held."""
     httpx = transport.httpx
     wait = httpx.Timeout(SECONDS, read=QUIET_SECONDS)
-    heard_at = time.monotonic()
+    heard_at = monotonic()
     async with httpx.AsyncClient(base_url=transport.url, headers=transport.headers, timeout=wait) as client:
         while True:
             try:
-                async with client.stream(
-                    "GET", path, headers={} if last is None else {"Last-Event-ID": last}
-                ) as answer:
+                headers = {} if last is None else {"Last-Event-ID": last}
+                async with client.stream("GET", path, params=dict(asked or {}), headers=headers) as answer:
                     if not answer.is_success:
                         await answer.aread()
                         transport.result(answer)
                     reading = EventReader(last)
                     async for line in answer.aiter_lines():
-                        heard_at = time.monotonic()
+                        heard_at = monotonic()
                         event = reading.line(line)
                         last = reading.last
                         if event is not None:
@@ -103,6 +122,6 @@ async def follow_on_loop(transport: Transport, path: str, last: str | None) -> A
             except httpx.ReadTimeout:
                 continue
             except (httpx.TransportError, StoreError) as error:
-                if time.monotonic() - heard_at > GIVE_UP_SECONDS:
+                if monotonic() - heard_at > GIVE_UP_SECONDS:
                     raise unreachable(transport.url, error) from None
             await asyncio.sleep(AGAIN_SECONDS)

@@ -8,8 +8,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from ..codec import decode, encode
-from ..errors import InputError, NotAllowed, RunBusy, RunConflict, RunNotFound, ServerError, StepwellError, StoreError
+from ..codec import decode
+from ..errors import (
+    InputError,
+    NotAllowed,
+    PipelineBusy,
+    RunBusy,
+    RunConflict,
+    RunNotFound,
+    ServerError,
+    StepwellError,
+    StoreError,
+)
+from ..types.codecs import encoded_by_type
 from ..version import __version__
 from ..words import shown
 
@@ -75,7 +86,7 @@ class Transport:
         repeatable: bool = False,
     ) -> Any:
         """The JSON of the answer. What is safe to repeat is asked again when the connection breaks or the server is busy."""
-        content = None if body is None else encode(body)
+        content = None if body is None else encoded_by_type(body)
         more = {**(headers or {}), **({} if body is None else {"Content-Type": "application/json"})}
         chosen = {name: value for name, value in (params or {}).items() if value is not None}
         again = repeatable or method in SAFE_TO_REPEAT
@@ -154,6 +165,8 @@ def error_of(status: int, problem: Mapping[str, Any], url: str) -> StepwellError
         return RunNotFound(run_id, f"asked was {url}")
     if kind == "RunBusy":
         return RunBusy(detail, run_id=run_id)
+    if kind == "PipelineBusy":
+        return PipelineBusy(detail, pipeline=str(problem.get("pipeline", "")))
     if status == 409 and run_id:
         return RunConflict(detail, run_id=run_id)
     if status in (400, 404, 409, 413, 422):

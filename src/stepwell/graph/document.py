@@ -57,10 +57,22 @@ def node_document(spec: NodeSpec) -> dict[str, Any]:
     return node
 
 
-def node_from_document(node: dict[str, Any]) -> NodeSpec:
-    known = {"name": node["id"]} | {field: node[field] for field in NodeSpec._fields if field in node}
-    for field in known.keys() & _READ.keys():
-        known[field] = _READ[field](known[field])
+def nodes_from_document(nodes: Sequence[dict[str, Any]]) -> list[NodeSpec]:
+    """Members of a fan-out share one tuple of dependencies, as a builder makes it: what is said of it is found out once."""
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+    return [node_from_document(node, shared) for node in nodes]
+
+
+def node_from_document(node: dict[str, Any], shared: dict[tuple[str, ...], tuple[str, ...]] | None = None) -> NodeSpec:
+    known = {"name": node["id"]}
+    for field, value in node.items():
+        if field in _READ:
+            known[field] = _READ[field](value)
+        elif field in _FIELDS:
+            known[field] = value
+    if shared is not None and "depends_on" in known:
+        own = known["depends_on"]
+        known["depends_on"] = shared.setdefault(own, own)
     return NodeSpec(**known)
 
 
@@ -83,6 +95,7 @@ def _read_retry(retry: dict[str, Any] | None) -> Retry | None:
     return Retry.stored(retry["max_attempts"], *delays, None if retry_on is None else tuple(retry_on))
 
 
+_FIELDS = frozenset(NodeSpec._fields)
 _WRITE: dict[str, Callable[[Any], Any]] = {
     "needs": sorted,
     "retry": _write_retry,

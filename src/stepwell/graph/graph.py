@@ -12,7 +12,7 @@ from ..errors import GraphError
 from ..ids import Digest, NodeId
 from ..model.lanes import Lane
 from .check import inspect
-from .document import Source, node_document, node_from_document, to_document
+from .document import Source, node_document, node_from_document, nodes_from_document, to_document
 from .order import Ordered, ordered
 from .spec import NodeSpec
 
@@ -48,13 +48,19 @@ class Graph:
         self.nodes: Mapping[str, NodeSpec] = MappingProxyType({spec.id: spec for spec in self._specs})
 
     @staticmethod
-    def load(document: bytes) -> Graph:
-        """The graph whose `document` this is."""
-        found = decode(document)
+    def load(document: bytes, digest: Digest | None = None) -> Graph:
+        """The graph whose `document` this is. With the digest that it was stored under, neither is made again."""
+        graph = Graph._read(decode(document))
+        if digest is not None and sha256(document) == digest:
+            graph.__dict__.update(document=document, digest=digest)  # where cached properties keep what they found
+        return graph
+
+    @staticmethod
+    def _read(found: Any) -> Graph:
         if isinstance(found, dict) and "numbering" in found:
             return Arranged.read(found)
         form: dict[str, Any] = {"nodes": found} if isinstance(found, list) else found
-        nodes = [node_from_document(node) for node in form["nodes"]]
+        nodes = nodes_from_document(form["nodes"])
         return Graph(nodes, state=form.get("state"), source=Source.read(form.get("source")))
 
     def __len__(self) -> int:
@@ -216,7 +222,7 @@ class Arranged(Graph):
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Arranged:
         return cls(
-            [node_from_document(node) for node in document["nodes"]],
+            nodes_from_document(document["nodes"]),
             document["numbering"],
             {index: node_from_document(node) for index, node in document["removed"]},
             document["former_names"],

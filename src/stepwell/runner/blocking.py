@@ -293,15 +293,15 @@ class BlockingEngine(Triggered, Working):
     def _definition_of(self, workflow: Startable, input: Mapping[str, Any] | None = None) -> Definition:
         if isinstance(workflow, str):
             workflow = self.documents.find(workflow)
+        works = self._runner is not None
         if isinstance(workflow, Document):
-            works = self._runner is not None
             return self.code.definition_of_document(workflow, {} if input is None else input, works=works)
         if input is not None:
             raise InputError(
                 "input= is for documents: a class takes its input when it is made, OrderWorkflow(order_id=7)"
             )
-        definition = self.code.definition_of(workflow)
-        if self._runner is not None and isinstance(workflow, Builder):
+        definition = self.code.definition_of(workflow, works=works)
+        if works and isinstance(workflow, Builder):
             workflow.check_named_jobs()  # they would be imported here in a moment
         return definition
 

@@ -1,4 +1,4 @@
-"""A scan that somebody asked for over HTTP: in a thread of its own, one at a time for each pipeline."""
+"""Scans that somebody asked for over HTTP: each in a thread of its own, one at a time for each pipeline."""
 
 from __future__ import annotations
 
@@ -8,33 +8,97 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import StepwellError
+from ..ids import new_run_id
 from ..pipeline import Pipeline
+from ..pipeline.building.build import build
+from ..pipeline.building.report import BuildReport, Tally
+from ..pipeline.building.verdict import list_everything, nothing_to_do
 from ..runner import Engine
 from ..words import message_of, short_name
 
 log = logging.getLogger("stepwell")
 
+KEPT = 20
+"""Scans of a pipeline that are told of after they have ended."""
+
 
 class Build:
-    def __init__(self, pipeline: Pipeline, engine: Engine, targets: Sequence[str], *, force: bool) -> None:
-        self._pipeline, self._engine, self._targets, self._force = pipeline, engine, tuple(targets), force
+    def __init__(
+        self, pipeline: Pipeline, engine: Engine, targets: Sequence[str], *, force: bool, existing: bool
+    ) -> None:
+        self.id = new_run_id()
+        self._pipeline, self._engine, self._targets = pipeline, engine, tuple(targets)
+        self._force, self._existing = force, existing
         self.running = True
-        self._report: dict[str, Any] | None = None
+        self._progress: Tally | None = None
+        self._report: BuildReport | None = None
         self._error: str | None = None
 
     def start(self) -> None:
-        threading.Thread(target=self._build, name=f"stepwell-scan-{self._pipeline.name}", daemon=True).start()
+        threading.Thread(target=self._run, name=f"stepwell-scan-{self._pipeline.name}", daemon=True).start()
 
-    def _build(self) -> None:
+    def _run(self) -> None:
         try:
-            report = self._pipeline.build(self._targets, engine=self._engine, force=self._force)
-            self._report = report.to_json()
-        except Exception as error:  # it is told to who asks for the status
+            self._report = self._build()
+        except Exception as error:  # it is told to who asks for the scan
             self._error = f"{short_name(type(error))}: {message_of(error)}"
             if not isinstance(error, StepwellError):
                 log.exception("the scan of %s failed", self._pipeline.name)
         finally:
             self.running = False
 
+    def _build(self) -> BuildReport:
+        pipeline, force, existing = self._pipeline, self._force, self._existing
+        listed = list_everything(pipeline)
+        if not (self._targets or force or existing) and (done := nothing_to_do(pipeline, listed)) is not None:
+            return done
+        return build(
+            pipeline,
+            self._targets,
+            engine=self._engine,
+            force=force,
+            existing=existing,
+            listed=listed,
+            progress=self._note,
+        )
+
+    def _note(self, tally: Tally) -> None:
+        self._progress = tally
+
     def to_json(self) -> dict[str, Any]:
-        return {"running": self.running, "report": self._report, "error": self._error}
+        running = self.running  # first: once it has ended, what came of it is there
+        return {
+            "id": self.id,
+            "running": running,
+            "progress": None if self._progress is None else self._progress._asdict(),
+            "report": None if self._report is None else self._report.to_json(),
+            "error": self._error,
+        }
+
+
+class Builds:
+    """The scans of this server: of each pipeline the one that runs, and some that have ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._builds: dict[str, list[Build]] = {}
+
+    def begin(self, pipeline: Pipeline, build: Build) -> bool:
+        """Start it; False: one of this pipeline is running already."""
+        with self._lock:
+            known = self._builds.setdefault(pipeline.name, [])
+            if known and known[-1].running:
+                return False
+            known.append(build)
+            del known[:-KEPT]
+        build.start()
+        return True
+
+    def last(self, name: str) -> Build | None:
+        with self._lock:
+            known = self._builds.get(name)
+            return known[-1] if known else None
+
+    def get(self, name: str, build_id: str) -> Build | None:
+        with self._lock:
+            return next((each for each in self._builds.get(name, ()) if each.id == build_id), None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..model import UNFINISHED_RUNS, RunStatus
+from ..runner.reports.workers import is_idle
+from ..runner.worker.metrics import ByKind, EngineMetrics
 from ..store import reader
 from ..store.living import living
 from .counting import BUCKETS, Requests
@@ -13,6 +15,8 @@ from .service import Service
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COUNTED_UP_TO = 10_000
 """Runs of one status that are counted; more are told as this many."""
+_NOW = frozenset({"active", "queued", "most_queued", "step_seconds", "ops_per_commit", "commit_seconds"})
+"""What of an engine's metrics can fall; the others only grow."""
 
 
 def metrics_text(service: Service) -> str:
@@ -24,19 +28,34 @@ def _lines(service: Service) -> Iterator[str]:
     for status in RunStatus:
         if status in UNFINISHED_RUNS:
             yield f'stepwell_runs{{status="{status}"}} {_count(service, status)}'
+    alive = living(service.store)
     yield from _head("stepwell_workers", "gauge", "Workers with a lease.")
-    yield f"stepwell_workers {len(living(service.store))}"
+    yield f"stepwell_workers {len(alive)}"
+    yield from _head("stepwell_workers_idle", "gauge", "Workers that claim nothing though work is ready for them.")
+    yield f"stepwell_workers_idle {sum(map(is_idle, alive))}"
     yield from _head("stepwell_streams", "gauge", "Streams of events that are open.")
-    yield f"stepwell_streams {service.feed.streams}"
+    yield f"stepwell_streams {service.feed.streams + service.looks.streams}"
     requests = service.requests
     if requests is not None:
         yield from _request_lines(requests)
     if service.worker is not None:
-        for name, value in service.worker.metrics._asdict().items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                kind = "counter" if name.startswith(("total", "done", "claimed", "settled", "commits")) else "gauge"
-                yield from _head(f"stepwell_runner_{name}", kind, "See docs/metrics.md.")
-                yield f"stepwell_runner_{name} {value}"
+        yield from _runner_lines(service.worker.metrics)
+
+
+def _runner_lines(metrics: EngineMetrics) -> Iterator[str]:
+    """Of the runner in this process. What it counts for each run is left out: labels would have no bound."""
+    for name, value in metrics._asdict().items():
+        if not isinstance(value, int | float | ByKind):
+            continue
+        told, kind = (
+            (f"stepwell_runner_{name}", "gauge") if name in _NOW else (f"stepwell_runner_{name}_total", "counter")
+        )
+        yield from _head(told, kind, "See docs/metrics.md.")
+        if isinstance(value, ByKind):
+            for body, number in value._asdict().items():
+                yield f'{told}{{body="{body}"}} {number}'
+        else:
+            yield f"{told} {value}"
 
 
 def _count(service: Service, status: RunStatus) -> int:

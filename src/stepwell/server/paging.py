@@ -33,7 +33,7 @@ def read(text: str | None) -> Any:
     try:
         return decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (ValueError, binascii.Error):
-        raise _wrong() from None
+        raise wrong() from None
 
 
 def read_number(text: str | None, default: int) -> int:
@@ -41,16 +41,16 @@ def read_number(text: str | None, default: int) -> int:
     if found is None:
         return default
     if isinstance(found, bool) or not isinstance(found, int) or not -(2**62) < found < 2**62:
-        raise _wrong()
+        raise wrong()
     return found
 
 
 def read_text(text: str | None) -> str | None:
     found = read(text)
     if found is not None and (not isinstance(found, str) or "\x00" in found):
-        raise _wrong()
+        raise wrong()
     return found
 
 
-def _wrong() -> Problem:
+def wrong() -> Problem:
     return Problem(400, "the cursor is not one of this server: take `next` of the page before, as it is")

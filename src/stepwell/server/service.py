@@ -13,13 +13,13 @@ from ..runner import Engine, Run
 from ..runner.runs.stored import StoredRun
 from ..store import Store, reader
 from .access.callers import Callers
+from .builds import Builds
 from .hooks import Hooks
 from .problems import Problem
 from .streams.looks import Looks
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
-    from .builds import Build
     from .counting import Requests
     from .streams.feed import Feed
 
@@ -43,8 +43,7 @@ class Service:
         self.worker = worker
         self.handlers = Handlers() if handlers is None else handlers
         self.engine = Engine(store, runner=None, jobs=jobs, handlers=self.handlers)
-        self.builds: dict[str, Build] = {}
-        """By pipeline: the scan that runs, or ran last."""
+        self.builds = Builds()
         self.pipelines: dict[str, Pipeline] = {each.name: each for each in pipelines}
         self.feed: Feed = Feed(store, self.graph)
         self.hooks = Hooks(self.handlers, self.engine, worker)

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from ..clock import SECOND, Duration
-from ..codec import decode, encode, encode_checked, sha256
+from ..codec import decode, encode_checked, sha256
 from ..errors import NotJson
 from ..templates import Config, compile_config
+from ..types.codecs import encoded_by_type
 from .kinds import CatchUp, Interval, Kind, Overlap, Problem, RunFinished, StateWritten, TriggerError, Webhook, When
 from .reading import read
 from .schedule import Cron
@@ -72,7 +73,7 @@ class Trigger:
         problems: list[Problem] = []
         named = data.get("name") if isinstance(data, Mapping) else None
         try:
-            copied = decode(encode(dict(data) if isinstance(data, Mapping) else data))
+            copied = decode(encoded_by_type(dict(data) if isinstance(data, Mapping) else data))
             found = read(copied, problems)
         except NotJson as error:
             problems.append(Problem((), str(error)))

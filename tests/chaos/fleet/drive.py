@@ -18,6 +18,8 @@ from typing import Any, Protocol
 from stepwell import Engine, StepwellError, StoreError
 from stepwell.model import UNFINISHED_RUNS
 from stepwell.runner.celery.app import make_app
+from stepwell.runner.orchestrator import Orchestrator
+from stepwell.runner.procedures.collect_graphs import collect_graphs
 from stepwell.store import open_store, reader
 from tests.chaos.fleet import work
 from tests.chaos.fleet.oracle import Figures, judge
@@ -40,6 +42,10 @@ class Server(Protocol):
     def start(self) -> None: ...
 
     def flush(self) -> None: ...
+
+    def leftovers(self) -> list[str]:
+        """What is in it although nobody needs it."""
+        ...
 
 
 class Chaos:
@@ -240,15 +246,24 @@ class Chaos:
         return f"{len(left)} runs do not end\n{told}\n{logs}"
 
     def _nothing_is_left(self) -> None:
-        """No lease, and of runs that are deleted no key."""
+        """Of workers that are gone no lease; once the runs are deleted, nothing at all that has no reason to be there, neither
+        in the store nor in the broker."""
         store = open_store(self.fleet.store)
         try:
-            now = store.now()
-            left = [worker.id for worker in reader.list_workers(store) if worker.lease_until > now]
-            # Who was killed while nobody could see it is known until its lease has run out.
-            assert not left or self.faults["kill_worker"] + self.faults["kill_all_workers"], left
+            sweeping, deadline = Orchestrator(store), time.monotonic() + HEAL_SECONDS
+            while left := [worker.id for worker in reader.list_workers(store)]:
+                assert time.monotonic() < deadline, f"these workers are gone, and have a lease: {left}"
+                sweeping.turn()
+                time.sleep(0.1)
+            for run_id in self.started:
+                self.engine.get(run_id).delete()
+            collect_graphs(store, grace=0)
+            assert not list(reader.all_runs(store))
         finally:
             store.close()
+        for server in (self.store, self.broker):
+            found = server.leftovers()
+            assert not found, f"nobody needs this, and it is left in {server.url}: {found[:50]}"
 
     def close(self) -> None:
         self.fleet.close()

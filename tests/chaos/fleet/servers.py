@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
+from tests.chaos.fleet.leftovers import BROKER_KEYS, MOST_HINTS, STORE_KEYS, STORE_TABLES, keys_of, rows_of, unnamed
+from tests.chaos.fleet.transport import COPIES
 from tests.postgres_server import PostgresServer
 from tests.servers.redis_server import RedisServer
 
@@ -24,6 +27,11 @@ class RedisStoreServer:
     def flush(self) -> None:
         raise NotImplementedError("a store that is flushed has lost everything")
 
+    def leftovers(self) -> list[str]:
+        with self._server.client() as client:
+            every = {key.removeprefix("{chaos}:"): kind for key, kind in keys_of(client).items()}
+            return unnamed(every, STORE_KEYS)
+
     def close(self) -> None:
         self._server.stop()
 
@@ -41,6 +49,9 @@ class PostgresStoreServer:
 
     def flush(self) -> None:
         raise NotImplementedError("a store that is flushed has lost everything")
+
+    def leftovers(self) -> list[str]:
+        return unnamed(rows_of(self._server.url("postgres"), "chaos"), STORE_TABLES)
 
     def close(self) -> None:
         self._server.close()
@@ -63,6 +74,13 @@ class RedisBroker:
         with self._server.client() as client:
             client.flushall()
 
+    def leftovers(self) -> list[str]:
+        with self._server.client() as client:
+            found = keys_of(client)
+            most = MOST_HINTS * COPIES  # each hint is there so often
+            crowded = [key for key in found if key.startswith("stepwell.") and client.llen(key) > most]
+            return unnamed(found, BROKER_KEYS) + crowded
+
     def close(self) -> None:
         self._server.stop()
 
@@ -84,6 +102,13 @@ class RabbitBroker:
 
     def flush(self) -> None:
         self._server.purge()
+
+    def leftovers(self) -> list[str]:
+        return [
+            f"{queue}: {messages}"
+            for queue, messages in self._server.queues().items()
+            if not re.fullmatch(r"stepwell\.\w+", queue) or messages > MOST_HINTS
+        ]
 
     def close(self) -> None:
         self._server.stop()

@@ -18,6 +18,8 @@ from stepwell.runner.celery.host import Host
 from stepwell.runner.celery.lifeline import Lifeline
 from stepwell.runner.celery.plan import Plan
 from stepwell.runner.reports.workers import describe_workers
+from stepwell.server.metrics import metrics_text
+from stepwell.server.service import Service
 from tests.runner.celery import work
 from tests.runner.ledger import noted
 from tests.runner.waiting import eventually
@@ -64,12 +66,14 @@ def test_it_says_so_when_it_hears_of_nothing_while_there_is_work(
         assert complained.wait(30)
         (worker,) = describe_workers(engine.store)
         assert worker.idle
+        assert "\nstepwell_workers_idle 1\n" in metrics_text(Service(engine.store))
     assert "no hint reaches it" in caplog.text
     assert host.work() == "worked off"
     before = host.idle_reports
     with fleet.engine() as engine:
         (worker,) = describe_workers(engine.store)
         assert not worker.idle
+        assert "\nstepwell_workers_idle 0\n" in metrics_text(Service(engine.store))
     time.sleep(0.6)
     assert host.idle_reports == before
 

@@ -8,17 +8,25 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import redis
 
+from stepwell.runner.procedures.collect_graphs import collect_graphs
 from stepwell.testing.audit import audit
+from tests.chaos.fleet.leftovers import BROKER_KEYS, MOST_HINTS, STORE_KEYS, keys_of, unnamed
 from tests.runner.celery import work
 from tests.runner.ledger import noted
 from tests.runner.waiting import eventually
 from tests.servers.fleet import Fleet
+from tests.servers.redis_server import RedisServer
 
 WORK = "tests.runner.celery.work"
 
 
-def test_runs_are_worked_off_by_the_processes_of_a_worker(fleet: Fleet, tmp_path: Path) -> None:
+def test_runs_are_worked_off_by_the_processes_of_a_worker_and_nothing_is_left(
+    fleet: Fleet, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """Every key of store and broker is listed, before and after; each that stays is named, with the reason, in `leftovers`."""
+    assert keys(fleet, redis_server) == ({}, {})
     worker = fleet.worker(WORK)
     with fleet.engine() as engine:
         runs = [engine.start(work.Order(order_id=number)) for number in range(6)]
@@ -31,6 +39,23 @@ def test_runs_are_worked_off_by_the_processes_of_a_worker(fleet: Fleet, tmp_path
             assert label not in worker.children, "isolation='process' is a process of its own"
         flaky.wait(60).check()
         assert flaky.output("flaky") == 3, "retries come due without anybody else"
+        assert worker.end() == 0
+        assert fleet.workers() == set(), "who drains signs off"
+        for run in (*runs, flaky):
+            run.delete()
+        collect_graphs(engine.store, grace=0)
+    stored, sent = keys(fleet, redis_server)
+    assert unnamed(stored, STORE_KEYS) == []
+    assert unnamed(sent, BROKER_KEYS) == []
+    with redis.Redis.from_url(fleet.broker) as broker:
+        assert broker.llen("stepwell.default") <= MOST_HINTS
+
+
+def keys(fleet: Fleet, server: RedisServer) -> tuple[dict[str, str], dict[str, str]]:
+    """Every key of the store, and every key of the broker."""
+    namespace = fleet.store.partition("namespace=")[2]
+    with server.client() as client, redis.Redis.from_url(fleet.broker) as broker:
+        return keys_of(client, f"{{{namespace}}}:"), keys_of(broker)
 
 
 def test_a_body_that_overruns_ends_its_process_and_loses_nothing(fleet: Fleet) -> None:

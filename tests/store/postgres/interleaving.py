@@ -205,10 +205,10 @@ class Interleaving:
         self.clock = self.one._clock = self.two._clock = ManualClock()  # type: ignore[assignment]
         world = build(self.one, self.clock)
         answers: list[Any] = []
-        with self.two._connections.one() as waiting:
+        with self.two._connections.one(commits=True) as waiting:
             pid = waiting.info.backend_pid
         thread = threading.Thread(target=lambda: answers.append(self.two.commit([world.ops[second]])[0]))
-        with self.one._connections.one() as connection:
+        with self.one._connections.one(commits=True) as connection:
             connection.execute("BEGIN")
             receipt = self.one._send(connection, Request([world.ops[first]]))[0]
             thread.start()

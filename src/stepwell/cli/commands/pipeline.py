@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ...clock import utc_text
 from ...errors import InputError
 from ...pipeline.finding import find_target, is_stored_name
 from ..connect import Connection
@@ -16,11 +15,24 @@ from ..exits import ExitCode
 from ..streams import json_text, say
 
 if TYPE_CHECKING:
+    from ...client.pipelines import RemotePipeline
     from ...pipeline import Pipeline
+    from ..local_pipeline import LocalPipeline
+
+
+def _asked(place: Connection, named: Sequence[str] | None) -> Sequence[LocalPipeline | RemotePipeline]:
+    """What a command is about: pipelines of this machine, or of the server; of that, without a name, all."""
+    if (transport := place.transport) is not None:
+        from ...client.pipelines import remote_pipelines
+
+        return remote_pipelines(transport, named or ())
+    from ..local_pipeline import LocalPipeline
+
+    return [LocalPipeline(each, place.settings) for each in find_pipelines(place, named)]
 
 
 def find_pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipeline]:
-    place.need_store("pipeline")
+    """Pipelines of this machine."""
     names = tuple(named or ()) or place.settings.pipelines
     if not names:
         raise InputError("which pipeline? name it: -p module:name, STEPWELL_PIPELINES, or `pipelines` in stepwell.toml")
@@ -40,23 +52,20 @@ def _pipeline(place: Connection, name: str) -> Pipeline:
         return stored_pipeline(store, name, handlers=place.handlers(), jobs=place.settings.jobs)
 
 
-def _tell(results: list[dict[str, Any]]) -> None:
+def _tell(results: Sequence[Mapping[str, Any]]) -> None:
     """One pipeline is told as an object, several as a list of them."""
     say(json_text(results[0] if len(results) == 1 else results))
 
 
 def status(place: Connection, *, named: Sequence[str] | None, entity: str | None, matrix: bool, as_json: bool) -> None:
-    from ...pipeline.building.verdict import known_status
-
     found = []
-    for pipeline in find_pipelines(place, named):
+    for pipeline in _asked(place, named):
         if matrix:
             from ..show.pipeline import show_matrix
 
-            show_matrix(pipeline.view())
+            show_matrix(pipeline.stages, pipeline.states())
             continue
-        told = known_status(pipeline) if entity is None else None
-        found.append(told or pipeline.view().status(entity).to_json())
+        found.append(pipeline.status(entity))
     if as_json:
         _tell(found)
     elif found:
@@ -68,14 +77,14 @@ def status(place: Connection, *, named: Sequence[str] | None, entity: str | None
 
 def why(place: Connection, state: str, *, named: Sequence[str] | None, as_json: bool) -> None:
     problem: InputError | None = None
-    for pipeline in find_pipelines(place, named):
+    for pipeline in _asked(place, named):
         try:
             answer = pipeline.why(state)
         except InputError as error:
             problem = error
             continue
         if as_json:
-            say(json_text(answer.to_json()))
+            say(json_text(answer))
         else:
             from ..show.pipeline import explanation
 
@@ -95,46 +104,26 @@ def build(
     existing: bool,
     as_json: bool,
 ) -> None:
-    pipelines = find_pipelines(place, named)
+    from ..show.pipeline import BuildProgress, plan_text, report_text
+
+    pipelines = _asked(place, named)
     targets = targets or ()
     if dry_run:
-        from ..show.pipeline import plan_text
-
         plans = [pipeline.plan(targets, force=force) for pipeline in pipelines]
         if as_json:
-            _tell([plan.to_json() for plan in plans])
+            _tell(plans)
         else:
-            say("\n".join(plan_text(plan) for plan in plans))
+            say("\n".join(map(plan_text, plans)))
         return
-    from ...pipeline.building.verdict import list_everything, nothing_to_do
-    from ..show.pipeline import BuildProgress, report_text
-
     reports = []
     for pipeline in pipelines:
-        listed = list_everything(pipeline)
-        if not targets and not force and not existing and (done := nothing_to_do(pipeline, listed)) is not None:
-            reports.append(done)
-            continue
-        from ...pipeline.building.build import build as build_one
-
         with BuildProgress(pipeline.name, quiet=as_json or not sys.stderr.isatty()) as progress:
-            engine = place.settings.store
-            reports.append(
-                build_one(
-                    pipeline,
-                    targets,
-                    engine=engine,
-                    force=force,
-                    progress=progress,
-                    options=place.settings.for_workers,
-                    existing=existing,
-                )
-            )
+            reports.append(pipeline.build(targets, force=force, existing=existing, progress=progress))
     if as_json:
-        _tell([report.to_json() for report in reports])
+        _tell(reports)
     else:
         say("\n".join(map(report_text, reports)))
-    if any(not report.ok for report in reports):
+    if any(report["failed"] for report in reports):
         raise typer.Exit(ExitCode.RUN_FAILED)
 
 
@@ -143,6 +132,7 @@ def scan(place: Connection, *, named: Sequence[str] | None, dry_run: bool, exist
 
 
 def watch(place: Connection, *, named: Sequence[str] | None, interval: float | None) -> None:
+    place.need_store("pipeline watch")
     from ...pipeline.building.reloading import Reloader
     from ...pipeline.building.watch import Watcher
     from ..show.pipeline import report_text
@@ -152,7 +142,7 @@ def watch(place: Connection, *, named: Sequence[str] | None, interval: float | N
 
     def told(report: Any) -> None:
         if report.produced or report.failed:
-            typer.echo(report_text(report), err=True)
+            typer.echo(report_text(report.to_json()), err=True)
 
     def went_wrong(error: Exception) -> None:
         typer.echo(f"{type(error).__name__}: {error}", err=True)
@@ -174,25 +164,23 @@ def invalidate(
     place: Connection, targets: Sequence[str], *, named: Sequence[str] | None, stage: str | None, as_json: bool
 ) -> None:
     _changed(
-        [each for pipeline in find_pipelines(place, named) for each in pipeline.invalidate(*targets, stage=stage)],
+        [each for pipeline in _asked(place, named) for each in pipeline.invalidate(*targets, stage=stage)],
         "invalidated",
         as_json,
     )
 
 
 def accept(place: Connection, targets: Sequence[str], *, named: Sequence[str] | None, as_json: bool) -> None:
-    _changed(
-        [each for pipeline in find_pipelines(place, named) for each in pipeline.accept(*targets)], "accepted", as_json
-    )
+    _changed([each for pipeline in _asked(place, named) for each in pipeline.accept(*targets)], "accepted", as_json)
 
 
 def retry(place: Connection, targets: Sequence[str] | None, *, named: Sequence[str] | None, as_json: bool) -> None:
-    changed = [each for pipeline in find_pipelines(place, named) for each in pipeline.retry(*targets or ())]
+    changed = [each for pipeline in _asked(place, named) for each in pipeline.retry(*targets or ())]
     _changed(changed, "to be tried again", as_json)
 
 
 def clean(place: Connection, *, named: Sequence[str] | None, dry_run: bool, as_json: bool) -> None:
-    removed = [each for pipeline in find_pipelines(place, named) for each in pipeline.clean(dry_run=dry_run)]
+    removed = [each for pipeline in _asked(place, named) for each in pipeline.clean(dry_run=dry_run)]
     _changed(removed, "would be removed" if dry_run else "removed", as_json)
 
 
@@ -204,30 +192,21 @@ def _changed(changed: Sequence[str], what: str, as_json: bool) -> None:
 
 
 def failures(place: Connection, *, named: Sequence[str] | None, as_json: bool) -> None:
-    from ...pipeline.states.notes import read_failures
-
     found = {
         f"{pipeline.name}: {unit}": failure
-        for pipeline in find_pipelines(place, named)
-        for unit, failure in sorted(read_failures(pipeline.store.notes).items())
+        for pipeline in _asked(place, named)
+        for unit, failure in pipeline.failures().items()
     }
     if as_json:
-        say(json_text({unit: failure.to_json() for unit, failure in found.items()}))
+        say(json_text(found))
         return
-    for unit, failure in found.items():
-        again = (
-            "stays failed until `retry`"
-            if failure.next_retry_at is None
-            else f"again at {utc_text(failure.next_retry_at)}"
-        )
-        say(
-            f"{unit}  {failure.error_type}: {failure.error}  ({failure.attempts} in a row; {again}; run {failure.run_id})"
-        )
-    if not found:
-        say("nothing failed")
+    from ..show.pipeline import failure_text
+
+    say("\n".join([failure_text(unit, failure) for unit, failure in found.items()] or ["nothing failed"]))
 
 
 def put(place: Connection, path: str, file: str, *, named: Sequence[str] | None) -> None:
+    place.need_store("pipeline put")
     (pipeline, *others) = find_pipelines(place, named)
     if others:
         raise InputError("name one pipeline: -p module:name")
@@ -244,6 +223,12 @@ def put(place: Connection, path: str, file: str, *, named: Sequence[str] | None)
 
 
 def graph(place: Connection, *, named: Sequence[str] | None, as_json: bool) -> None:
+    if (transport := place.transport) is not None:
+        from ...client.pipelines import remote_links, remote_pipelines
+
+        found, drawn = remote_links(transport, remote_pipelines(transport, named or ()))
+        say(json_text(found) if as_json else drawn)
+        return
     from ...pipeline.connected import drawing, links
 
     pipelines = find_pipelines(place, named)

@@ -16,7 +16,7 @@ import typer
 
 from ...define import Builder, Workflow
 from ...define.document import Document
-from ...errors import DefinitionError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
+from ...errors import DefinitionError, InputError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
 from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus, Unfinished
 from ...model.origin import origin_of
 from ...runner import Engine, Run
@@ -49,19 +49,34 @@ def run(
     **options: Any,
 ) -> None:
     options["tags"] = dict(map(named_value, tag or ()))
-    workflow: Workflow | Builder | Document | None = None
+    workflow: Workflow | Builder | Document | str | None = None
     if is_file(target):
         workflow = load_file(connection, target)
     elif not names_document(target):
         workflow = make_startable(target, inputs, input_file)
     with _kept(connection) as begun, connection.worker() as engine:
-        if workflow is None:
+        if workflow is None and (schema := _class_of_server(connection, target)) is not None:
+            workflow, options["input"] = target, typed_input(schema, inputs, input_file)
+        elif workflow is None:
             workflow = engine.documents.find(target)
         if isinstance(workflow, Document):
             options["input"] = document_input(workflow, inputs, input_file)
         started = engine.start(workflow, idempotency_key=key, **options)
         begun.append(started)
         _work_to_the_end(connection, engine, started.row)
+
+
+def _class_of_server(connection: Connection, name: str) -> Mapping[str, Any] | None:
+    """What a class that the workers of the server have takes as its input; None if they have none of this name."""
+    if connection.transport is None:
+        return None
+    from ...client.transport import path_of
+
+    try:
+        found = connection.transport.get(path_of("workflows", name))
+    except InputError:
+        return None
+    return found["input"] or {} if found["kind"] == "class" else None
 
 
 @advised

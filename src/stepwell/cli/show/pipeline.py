@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...clock import utc_text
 from ...words import count, duration
 from .words import plain
-
-if TYPE_CHECKING:
-    from ...pipeline.building.build import BuildReport
-    from ...pipeline.building.report import Tally
-    from ...pipeline.looking import Explanation, Plan, StateView, View
 
 SHOWN_UP_TO = 50
 STYLES = {
@@ -58,16 +54,15 @@ def show_status(told: Mapping[str, Any]) -> None:
         screen.print(Text(f"left out: {plain(problem['path'])}: {plain(problem['problem'])}", style="yellow"))
 
 
-def show_matrix(view: View) -> None:
+def show_matrix(stages: Sequence[str], states: Iterable[Mapping[str, Any]]) -> None:
     """Entities and stages: a letter for each status."""
     from rich.text import Text
 
     from .screen import console, table
 
-    stages = list(view.pipeline.stages)
     rows: dict[str, dict[str, str]] = {}
-    for state in (*view.states(), *view.orphans()):
-        rows.setdefault(state.entity, {})[state.stage] = state.standing.status
+    for state in states:
+        rows.setdefault(state["entity"], {})[state["stage"]] = state["status"]
     shown = table("entity", *stages)
     for entity in sorted(rows):
         cells = [rows[entity].get(stage) for stage in stages]
@@ -79,60 +74,70 @@ def show_matrix(view: View) -> None:
     screen.print(Text("  ".join(f"{letter} {status}" for status, letter in _LETTERS.items()), style="dim"))
 
 
-def plan_text(plan: Plan) -> str:
+def plan_text(plan: Mapping[str, Any]) -> str:
     lines = []
-    for title, states in (("will run", plan.will_run), ("may run", plan.may_run)):
+    for title, states in (("will run", plan["willRun"]), ("may run", plan["mayRun"])):
         lines.append(f"{title}: {count(len(states), 'state') if states else 'nothing'}")
         lines += [f"  {_named(state)}  {_causes(state)}" for state in states[:SHOWN_UP_TO]]
         if len(states) > SHOWN_UP_TO:
             lines.append(f"  and {len(states) - SHOWN_UP_TO:,} more; --json has all of them")
-    if plan.may_appear:
-        lines.append(f"  and whatever may appear for {', '.join(plan.may_appear)}")
+    if plan["mayAppear"]:
+        lines.append(f"  and whatever may appear for {', '.join(plan['mayAppear'])}")
     return plain("\n".join(lines))
 
 
-def _named(state: StateView) -> str:
-    return f"{state.stage} {state.entity}".rstrip()
+def _named(state: Mapping[str, Any]) -> str:
+    return f"{state['stage']} {state['entity']}".rstrip()
 
 
-def _causes(state: StateView) -> str:
-    return "; ".join(cause.text for cause in state.standing.causes)
+def _causes(state: Mapping[str, Any]) -> str:
+    return "; ".join(cause["text"] for cause in state["causes"])
 
 
-def explanation(answer: Explanation) -> str:
-    stage = f"made by {answer.stage} {answer.entity}".rstrip() if answer.stage else "a source: no stage makes it"
-    lines = [f"{answer.address} is {answer.standing.status} ({stage})"]
-    for cause in answer.standing.causes:
-        lines.append(f"  {cause.code}: {cause.text}")
-        if cause.code == "code_changed":
-            lines += [f"    {part}" for part in answer.changed_code]
-    lines += [f"  above it: {_named(state)} is {state.standing.status}: {_causes(state)}" for state in answer.upstream]
-    if answer.record is not None:
-        lines.append(f"  produced at {answer.record.produced_at} from {count(len(answer.record.inputs), 'input')}:")
-        lines += [f"    {path}" for path in list(answer.record.inputs)[:10]]
-    if answer.unknown_code:
+def explanation(answer: Mapping[str, Any]) -> str:
+    stage = f"made by {_named(answer)}" if answer["stage"] else "a source: no stage makes it"
+    lines = [f"{answer['state']} is {answer['status']} ({stage})"]
+    for cause in answer["causes"]:
+        lines.append(f"  {cause['cause']}: {cause['text']}")
+        if cause["cause"] == "code_changed":
+            lines += [f"    {part}" for part in answer["changedCode"]]
+    lines += [f"  above it: {_named(state)} is {state['status']}: {_causes(state)}" for state in answer["upstream"]]
+    record = answer["record"]
+    if record is not None:
+        lines.append(f"  produced at {record['producedAt']} from {count(len(record['inputs']), 'input')}:")
+        lines += [f"    {path}" for path in list(record["inputs"])[:10]]
+    if answer["notFollowed"]:
         lines.append("  changes of this are not noticed, unless it is declared (uses=, version=):")
-        lines += [f"    {what}{f' ({where})' if where else ''}" for what, where in answer.unknown_code.items()]
+        lines += [f"    {what}{f' ({where})' if where else ''}" for what, where in answer["notFollowed"].items()]
     return plain("\n".join(lines))
 
 
-def report_text(report: BuildReport) -> str:
-    parts = [f"{len(report.produced):,} produced"]
-    if report.unchanged:
-        parts.append(f"{len(report.unchanged):,} of them unchanged")
-    if report.failed:
-        parts.append(f"{len(report.failed):,} failed")
-    if not report.produced and not report.failed:
-        parts = ["nothing to do" if not report.left else "nothing ran"]
-    lines = [f"{report.pipeline}: {', '.join(parts)} in {duration(report.seconds)}"]
-    lines += [f"  failed: {unit}: {error}" for unit, error in list(report.failed.items())[:SHOWN_UP_TO]]
+def report_text(report: Mapping[str, Any]) -> str:
+    parts = [f"{len(report['produced']):,} produced"]
+    if report["unchanged"]:
+        parts.append(f"{len(report['unchanged']):,} of them unchanged")
+    if report["failed"]:
+        parts.append(f"{len(report['failed']):,} failed")
+    if not report["produced"] and not report["failed"]:
+        parts = ["nothing to do" if not report["left"] else "nothing ran"]
+    lines = [f"{report['pipeline']}: {', '.join(parts)} in {duration(report['seconds'])}"]
+    lines += [f"  failed: {unit}: {error}" for unit, error in list(report["failed"].items())[:SHOWN_UP_TO]]
     kinds: dict[str, int] = {}
-    for status in report.left.values():
+    for status in report["left"].values():
         kinds[status] = kinds.get(status, 0) + 1
     if kinds:
         told = ", ".join(f"{number:,} {status}" for status, number in kinds.items())
         lines.append(f"  left: {told}; `stepwell pipeline status` says why")
     return plain("\n".join(lines))
+
+
+def failure_text(unit: str, failure: Mapping[str, Any]) -> str:
+    due = failure["nextRetryAt"]
+    again = "stays failed until `retry`" if due is None else f"again at {utc_text(due)}"
+    return plain(
+        f"{unit}  {failure['errorType']}: {failure['error']}  "
+        f"({failure['attempts']} in a row; {again}; run {failure['runId']})"
+    )
 
 
 class BuildProgress:
@@ -154,8 +159,9 @@ class BuildProgress:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, tally: Tally) -> None:
-        total = tally.done + tally.failed + tally.running + tally.ready
+    def __call__(self, tally: Mapping[str, int]) -> None:
+        """`done`, `failed`, `running` and `ready`."""
+        total = sum(tally.values())
         if self._quiet or not total:
             return
         if self._bar is None:
@@ -175,6 +181,6 @@ class BuildProgress:
             )
             self._task = self._bar.add_task(self._name, total=total, rate="")
             self._bar.start()
-        done = tally.done + tally.failed
+        done = tally["done"] + tally["failed"]
         rate = done / max(time.monotonic() - self._began, 0.001)
         self._bar.update(self._task, completed=done, total=total, rate=f"{rate:,.0f}/s")

@@ -56,10 +56,18 @@ class NotRegistered(DefinitionError):
     """What came from elsewhere names code that is not registered here. It was not imported."""
 
     def __init__(self, what: str, module: str, why: str = "is not registered here") -> None:
+        allow = f'allow its module: Engine(jobs=["{module}"]), --jobs {module}, or jobs = ["{module}"] in settings'
         super().__init__(
             f"{what} {why}, and what names it came from elsewhere (an imported graph, a cassette, a document, a server); "
-            f'if you trust it, allow its module: Engine(jobs=["{module}"]), --jobs {module}, or jobs = ["{module}"] in settings'
+            f"if you trust it, {allow}"
         )
+        name = what.rpartition(":")[2]
+        self.named_by_builder = (
+            f"{what} {why}: it is given to the Builder as text, and this store is a server, to which others may write; so a "
+            f"text alone is not run. Give the function itself (`job={name}` instead of {what!r}), or {allow}; workers in "
+            f"other processes need the module allowed in either case"
+        )
+        """The same for who wrote the name himself."""
 
 
 class Registry:

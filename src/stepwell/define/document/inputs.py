@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...codec import decode, encode, json_path
+from ...codec import decode, json_path
 from ...errors import InputError
 from ...schemas import check_schema, problems_of, with_defaults
+from ...types.codecs import encoded_by_type
 from .problems import Collected, Path
 
 
@@ -37,7 +38,7 @@ def checked_input(workflow: str, schema: Mapping[str, Any] | None, values: Mappi
     """The input of a run with its defaults; InputError lists everything that does not fit. Without a schema anything does."""
     if not isinstance(values, Mapping):
         raise InputError(f"the input of {workflow} is {values!r}; an object is needed")
-    given: dict[str, Any] = decode(encode(dict(values)))
+    given: dict[str, Any] = decode(encoded_by_type(dict(values)))
     if schema is None:
         return given
     filled: dict[str, Any] = with_defaults(schema, given)

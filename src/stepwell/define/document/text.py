@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Any, Literal, NamedTuple
@@ -77,7 +78,30 @@ def _decoded(data: bytes) -> str:
         raise Unreadable(f"it is not UTF-8: byte 0x{data[error.start]:02x}", line, column) from None
 
 
+_IN_JSON = re.compile(r'"(?:[^"\\\n]|\\.)*"|(//[^\n]*|/\*.*?\*/)', re.DOTALL)
+"""A string, which may hold what looks like a comment, or a comment."""
+
+
 def _json(text: str) -> Read:
+    """What a JSON text says. That of a pipeline may have comments: those of our first users do."""
+    try:
+        return _plain_json(text)
+    except Unreadable:
+        bare = _IN_JSON.sub(_without_comment, text) if "//" in text or "/*" in text else text
+        if bare == text:
+            raise
+        found = _plain_json(bare)
+        if not isinstance(found.data, dict) or found.data.get("mode") != "pipeline":
+            raise
+        return found
+
+
+def _without_comment(found: re.Match[str]) -> str:
+    """Blanks for a comment, so that everything else stays in its line and column."""
+    return re.sub(r"[^\n]", " ", found[0]) if found[1] else found[0]
+
+
+def _plain_json(text: str) -> Read:
     if too_deep(text, MAX_DEPTH):
         raise Unreadable(f"it is nested deeper than {MAX_DEPTH} levels")
     objects = Objects()

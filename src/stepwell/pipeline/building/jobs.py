@@ -22,6 +22,7 @@ from ..stage import Stage
 from ..staleness.units import filled_inputs, input_formats, split_entity, unit_id
 from ..states.port import Draft
 from ..states.records import EXISTS, content_hash
+from ..states.turn import TURN
 from .arguments import Signature, converted, entities_of
 from .found import find_pipeline
 from .made import Source, UnitMade, many_settled, one_settled
@@ -35,6 +36,10 @@ log = logging.getLogger("stepwell.pipeline")
 
 CHANGED_WHILE_READ = 10
 """So often a body runs again because an input changed meanwhile; then it has failed."""
+
+
+INSTANT_SECONDS = 0.001
+"""A body that takes longer may wait for something; others work meanwhile."""
 
 
 def produce(
@@ -68,21 +73,26 @@ def produce_many(
     job = _Job(find_pipeline(home, pipeline, root, stage), stage, ctx)
     made: list[UnitMade] = []
     failed: dict[str, list[str]] = {}
-    for position, entity in enumerate(entities):
-        ctx.check()
-        key = split_entity(entity)
-        work = _Work(job, key, filled_inputs(job.formats, key) if inputs is None else inputs[position])
-        try:
-            if work.begin():
-                made.append(work.end(work.call()))
-        except RetryLater:
-            work.discard()  # its input changes just now: the next scan finds it stale
-        except Exception as error:
-            work.discard()
-            name = unit_id(stage, key)
-            log.exception("%s failed", name)
-            failed[name] = [exception_name(type(error)), message_of(error)]
-    return many_settled(job.source(), made, failed)
+    with TURN.taken():
+        for position, entity in enumerate(entities):
+            ctx.check()
+            key = split_entity(entity)
+            work = _Work(job, key, filled_inputs(job.formats, key) if inputs is None else inputs[position])
+            try:
+                if work.begin():
+                    began = time.perf_counter()
+                    result = work.call()
+                    if time.perf_counter() - began > INSTANT_SECONDS:
+                        TURN.give_back()  # others may work while such bodies wait
+                    made.append(work.end(result))
+            except RetryLater:
+                work.discard()  # its input changes just now: the next scan finds it stale
+            except Exception as error:
+                work.discard()
+                name = unit_id(stage, key)
+                log.exception("%s failed", name)
+                failed[name] = [exception_name(type(error)), message_of(error)]
+    return many_settled(job.source(), made, failed, *(job.plain_paths() if inputs is None else ()))
 
 
 async def produce_async(
@@ -122,6 +132,12 @@ class _Job:
         """What tells the drafts of one unit from all others."""
         self._units += 1
         return f"{self._token}{self._units:x}"
+
+    def plain_paths(self) -> tuple[list[str], list[str]] | tuple[()]:
+        """What units read and write, for `str.format`, if all of it are files that the key names, and no two the same."""
+        reads = list(self.formats.values())
+        files = all(output.kind == "file" for output in self.stage.outputs.values())
+        return (reads, list(self.outputs.values())) if files and len(set(reads)) == len(reads) > 0 else ()
 
     def source(self) -> Source:
         current, by = self.pipeline.code.current(self.stage.name), f"{self.pipeline.name}#{self.stage.name}"

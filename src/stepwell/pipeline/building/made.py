@@ -68,22 +68,45 @@ def one_settled(source: Source, unit: UnitMade) -> dict[str, Any]:
     return {"made": made, "seconds": source.seconds}
 
 
-def many_settled(source: Source, units: Sequence[UnitMade], failed: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """The output of a node that made many: what their records have in common is there once."""
-    return {
+def many_settled(
+    source: Source,
+    units: Sequence[UnitMade],
+    failed: Mapping[str, Sequence[str]],
+    reads: Sequence[str] = (),
+    writes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The output of a node that made many: what their records have in common is there once.
+
+    `reads` and `writes` are given if the key of a unit tells what it reads and writes, each a file: then only hashes and
+    drafts are left to say, in lists of their own, which are written and read in a fraction of the time.
+    """
+    told: dict[str, Any] = {
         "stage": source.stage,
         "current": list(source.current),
         "producedAt": source.produced_at,
         "producedBy": source.produced_by,
         "seconds": source.seconds,
-        "units": [[unit.entity, *unit.kept(), unit.outputs] for unit in units],
+        "units": [],
         "failed": failed,
+    }
+    if not reads or any(len(unit.inputs) != len(reads) for unit in units):
+        return {**told, "units": [[unit.entity, *unit.kept(), unit.outputs] for unit in units]}
+    return {
+        **told,
+        "reads": reads,
+        "writes": writes,
+        "entities": [unit.entity for unit in units],
+        "inputs": [digest for unit in units for digest in unit.inputs.values()],
+        "places": [output[1] for unit in units for output in unit.outputs],
+        "hashes": [output[2] for unit in units for output in unit.outputs],
     }
 
 
 def _read_many(output: Mapping[str, Any]) -> dict[str, Outputs]:
     stage = output["stage"]
     source = Source(stage, Current(*output["current"]), output["producedAt"], output["producedBy"])
+    if "reads" in output:
+        return _read_files(source, output)
     return {
         f"{stage} {entity}".rstrip(): {
             address: Made(place, source.record(entity, inputs, digest, members, common))
@@ -91,6 +114,23 @@ def _read_many(output: Mapping[str, Any]) -> dict[str, Outputs]:
         }
         for entity, common, inputs, outputs in output["units"]
     }
+
+
+def _read_files(source: Source, output: Mapping[str, Any]) -> dict[str, Outputs]:
+    """Of units whose keys tell what they read and write."""
+    stage, reads, writes = source.stage, output["reads"], output["writes"]
+    read, made = iter(output["inputs"]), iter(zip(output["places"], output["hashes"], strict=True))
+    found: dict[str, Outputs] = {}
+    for entity in output["entities"]:
+        key = entity.split("/")
+        inputs = {each.format(*key): next(read) for each in reads}
+        common = inputs_hash(inputs)
+        outputs: Outputs = {}
+        for each in writes:
+            place, digest = next(made)
+            outputs[each.format(*key)] = Made(place, source.record(entity, inputs, digest, None, common))
+        found[f"{stage} {entity}".rstrip()] = outputs
+    return found
 
 
 class Results(NamedTuple):

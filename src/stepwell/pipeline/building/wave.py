@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from ...errors import PipelineBusy
 from ..looking import View, no_collections
-from ..staleness.standing import FRESH
+from ..staleness.shortcuts import is_plainly_missing
+from ..staleness.standing import FRESH, Standing
 from ..staleness.units import Unit
+from ..states.turn import TURN
 from .report import Outcome, Tally
 from .work import Open, Runs
 
@@ -77,14 +79,14 @@ class Wave:
             ended = self.runs.next()
             self._check_lease()
             with no_collections():
-                self._settle(ended)
+                with TURN.taken():
+                    self._settle(ended)
                 self._adapt(len(ended.units))
                 self._start()
 
     def _settle(self, ended: Open) -> None:
         """Settle what ended, and find what is ready because of it."""
-        touched = self.runs.settle(ended, self.view, self.outcome, self._forced)
-        if touched is None:
+        if self.runs.settle(ended, self.view, self.outcome, self._forced):
             self.view.model = self.view.make_model()
             self._ready.clear()
             self._chosen = self.view.chosen(self.targets)
@@ -156,9 +158,11 @@ class Wave:
         model = self.view.model
         for unit in units:
             if model.is_behind(unit):
-                self._ready.get(unit.stage.name, {}).pop(unit.id, None)
+                if ready := self._ready.get(unit.stage.name):
+                    ready.pop(unit.id, None)
                 continue
-            standing = model.standing(unit)
+            missing = unit.standing is None and is_plainly_missing(model, unit)
+            standing = None if missing else model.standing(unit)
             if standing is FRESH and not self._forced:
                 continue
             if (
@@ -168,11 +172,13 @@ class Wave:
             ):
                 continue
             ready = self._ready.setdefault(unit.stage.name, {})
-            forced = unit.id in self._forced and standing.status != "blocked"
-            if (standing.status == "stale" or forced) and not self._waits(unit):
+            if (standing is None or self._is_due(unit, standing)) and not self._waits(unit):
                 ready[unit.id] = unit
             else:
                 ready.pop(unit.id, None)
+
+    def _is_due(self, unit: Unit, standing: Standing) -> bool:
+        return standing.status == "stale" or (unit.id in self._forced and standing.status != "blocked")
 
     def _waits(self, unit: Unit) -> bool:
         """Whether something above it is being made, or will be because it is forced."""

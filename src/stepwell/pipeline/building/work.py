@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...define import Builder
 from ...model import RunStatus
 from ..staleness.judge import identity
+from ..staleness.shortcuts import take_in_made
 from ..staleness.units import Unit, filled_inputs, input_formats
 from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
@@ -149,9 +150,9 @@ class Runs:
             raise error
         return ended._replace(seconds=time.monotonic() - ended.began)
 
-    def settle(self, ended: Open, view: View, outcome: Outcome, forced: set[str]) -> list[Unit] | None:
-        """Publish what was made, write down what failed. The units that may stand otherwise now; None: all of them may, and
-        the model has to be made anew.
+    def settle(self, ended: Open, view: View, outcome: Outcome, forced: set[str]) -> bool:
+        """Publish what was made, write down what failed. True: any unit may stand otherwise now, and the model has to be made
+        anew; else only these and what is below them.
         """
         before = {
             address: view.snapshot.records.get(address) for unit in ended.units for address in unit.outputs.values()
@@ -168,9 +169,7 @@ class Runs:
             self.paused |= {unit.id: ended.run.id for unit in ended.units if unit.id not in done}
         failures: dict[str, Failure | None] = {}
         structural = False
-        touched: list[str] = []
         for unit in ended.units:
-            touched += unit.outputs.values()
             if unit.id in failed:
                 failures[unit.id] = self.failure(unit, view, failed[unit.id], ended.run.id)
                 outcome.failed[unit.id] = failed[unit.id][1]
@@ -190,7 +189,9 @@ class Runs:
                         outcome.unchanged.append(unit.id)
                 structural = structural or any(output.kind != "file" for output in unit.stage.outputs.values())
         self.note(failures, view)
-        return None if structural else view.model.touch(touched)
+        if not structural:
+            take_in_made(view.model, ended.units)
+        return structural
 
     def note(self, failures: Mapping[str, Failure | None], view: View) -> None:
         """Write down what failed; None: what no longer does."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections.abc import Callable
 
 from ...errors import UnsafePath
 
@@ -124,6 +125,23 @@ class SafeRoot:
             self._known.clear()
         self._known[folder] = (home, found.st_ino, found.st_dev)
         return joined
+
+    def joiner(self) -> Callable[[str], str]:
+        """`join` for many paths at one moment: each directory is looked at once."""
+        known: dict[str, str] = {}
+
+        def join(path: str) -> str:
+            folder, _, name = path.rpartition("/")
+            home = known.get(folder)
+            if home is None or not name:
+                joined = self.join(path)
+                if self.knows(folder) and name:
+                    known[folder] = joined[: -len(name)]
+                return joined
+            checked_path(path)
+            return home + name
+
+        return join
 
 
 def folded(path: str) -> str:

@@ -44,7 +44,7 @@ class Model:
         self.ambiguous: list[tuple[str, str]] = []
         """Paths that match a pattern in more than one way, and that pattern."""
         self._folders: list[str] = []
-        self._has_directories = any(
+        self.has_directories = any(
             pattern.is_directory
             for stage in connections.order
             for pattern in (*stage.inputs.values(), *(output.pattern for output in stage.outputs.values()))
@@ -248,10 +248,15 @@ class Model:
             unit.standing = judge(self.facts(unit), self._now())
         return unit.standing
 
+    def is_fresh(self, unit: Unit) -> bool:
+        if unit.standing is None and not self.snapshot.records.keys() >= set(unit.outputs.values()):
+            return False  # whatever else may be said of it
+        return self.standing(unit) is FRESH
+
     def is_behind(self, unit: Unit) -> bool:
         """Whether something that it is made of is not fresh."""
         return any(
-            maker is not unit and self.standing(maker) is not FRESH
+            maker is not unit and not self.is_fresh(maker)
             for path in unit.input_paths()
             if (maker := self.producer.get(path) or self._maker_of_directory(path)) is not None
         )
@@ -278,7 +283,7 @@ class Model:
 
     def _maker_of_directory(self, path: str) -> Unit | None:
         """Who makes the directory that a path is in."""
-        while self._has_directories and "/" in path:
+        while self.has_directories and "/" in path:
             path = path.rstrip("/").rpartition("/")[0]
             if (maker := self.producer.get(f"{path}/")) is not None:
                 return maker
@@ -363,7 +368,7 @@ class Model:
     def readers(self, path: str) -> list[Unit]:
         """The units that a file is an input of, by itself or in a directory."""
         readers = list(self.consumers.get(path, ()))
-        above = path.rstrip("/") if self._has_directories else ""
+        above = path.rstrip("/") if self.has_directories else ""
         while "/" in above:
             above = above.rpartition("/")[0]
             readers += self.consumers.get(f"{above}/", ())

@@ -13,7 +13,7 @@ from ...errors import StepwellError
 from ...store import open_store
 from ..worker.lookout import Lookout, dismiss_dead
 from .brokered import BrokeredStore
-from .plan import Plan
+from .plan import Plan, with_pipelines
 from .sender import HintSender
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Host:
             dismiss_dead(store)
             engine = Engine(
                 store,
-                jobs=plan.jobs,
+                jobs=with_pipelines(plan.jobs),
                 handlers=plan.handlers(),
                 queues=plan.queues,
                 max_concurrent_nodes=self._slots,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from ...define import Workflow
@@ -13,6 +15,16 @@ SLICE_SECONDS = 5.0
 """How long one hint is worked off before the process looks what else its application has for it."""
 IDLE_SECONDS = 30.0
 """A process that hears of nothing for so long while work it could do is READY says so."""
+
+
+def with_pipelines(jobs: tuple[str, ...]) -> tuple[str, ...]:
+    """The modules whose jobs are allowed, and ours if pipelines are written in one of them.
+
+    Pipelines stand above the runner: who has not loaded them has none.
+    """
+    if "stepwell.pipeline.registry" not in sys.modules:
+        return jobs
+    return (*jobs, *import_module("stepwell.pipeline.building.found").jobs_of(jobs))
 
 
 @dataclass(frozen=True)

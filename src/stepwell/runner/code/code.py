@@ -85,7 +85,8 @@ class Code:
             self._refuse_if(definition.bodies.missing(definition.graph, is_data=True))
         return definition
 
-    def definition_of(self, workflow: Workflow | Builder) -> Definition:
+    def definition_of(self, workflow: Workflow | Builder, *, works: bool = True) -> Definition:
+        """What is to be run. If this engine `works` on it, all that its nodes name must be here, and registered on a server."""
         definition = make_definition(workflow)
         if isinstance(workflow, Workflow):
             self._add(type(workflow))
@@ -96,7 +97,11 @@ class Code:
         if self._rows is ANYTHING:
             return definition
         bodies = definition.bodies.by(self._rows)
-        self._refuse_if(bodies.missing(definition.graph))
+        missing = bodies.missing(definition.graph) if works else []
+        for each in missing:
+            if isinstance(each.__cause__, NotRegistered):
+                each.reason = each.__cause__.named_by_builder
+        self._refuse_if(missing)
         return definition._replace(bodies=bodies)
 
     def _add(self, workflow: type[Workflow]) -> type[Workflow]:

@@ -31,7 +31,7 @@ class Graphs:
             if document is None:
                 of_run = f" of run {run_id}" if run_id else ""
                 raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
-            found = self._kept[digest] = Graph.load(document)
+            found = self._kept[digest] = Graph.load(document, digest)
         return found
 
     def of(self, row: RunRow) -> Graph:

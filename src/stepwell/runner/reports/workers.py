@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ...clock import SECOND
 from ...codec import decode
 from ...ids import RunId, WorkerId
-from ...model import AttemptStatus, ListAttempts, NodeStatus, RunStatus
+from ...model import AttemptStatus, ListAttempts, NodeStatus, RunStatus, WorkerRow
 from ...store import Store, reader
 from ...store.living import may_live
 
@@ -49,12 +50,22 @@ def describe_workers(store: Store) -> list[WorkerView]:
     return [_view(row, holds.get(row.id, ())) for row in reader.list_workers(store)]
 
 
-def _view(row: Any, holds: Any) -> WorkerView:
+def is_idle(row: WorkerRow) -> bool:
+    """Whether a worker says that it hears of nothing although there is work that it could do."""
+    return _said(row).get("idle") is True
+
+
+def _said(row: WorkerRow) -> dict[str, Any]:
+    """What a worker tells of itself."""
     try:
         said = decode(row.info)
     except ValueError:
-        said = {}
-    said = said if isinstance(said, dict) else {}
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _view(row: WorkerRow, holds: Iterable[Hold]) -> WorkerView:
+    said = _said(row)
     queues = said.get("queues")
     return WorkerView(
         row.id,
@@ -66,7 +77,7 @@ def _view(row: Any, holds: Any) -> WorkerView:
         tuple((name, digest, what) for name, digest, what in said.get("lacks", ())),
         row.lease_until,
         row.renewed_at,
-        said.get("idle") is True,
+        is_idle(row),
         may_live(row.info),
         tuple(holds),
     )

@@ -16,7 +16,6 @@ from ...define.code.address import address_of
 from ...define.types.signatures import received
 from ...errors import DataMisfit, InputError, NodeNotFound, RunStillActive
 from ...graph import Graph, NodeSpec
-from ...kernel.folding import in_order
 from ...model import RunStatus
 from ...types.shapes import Shape
 from ...words import shown
@@ -24,7 +23,7 @@ from .stored import StoredRun, too_many
 
 
 class NodeOutputs(dict[str, Any]):
-    """Outputs by name, in the order of the graph; where several nodes have one name, by id. Ids find all of them.
+    """Outputs by name, in the order of declaration; where several nodes have one name, by id. Ids find all of them.
 
     >>> outputs["ship"], outputs["n_8f3a2b11"], outputs.get("pack")                             # doctest: +SKIP
     """
@@ -80,11 +79,14 @@ def typed(shape: Shape | None, run_id: str, spec: NodeSpec, stored: bytes) -> An
 def all_outputs(bodies: Bodies, run_id: str, graph: Graph, found: Mapping[int, bytes]) -> NodeOutputs:
     """Every output. One that does not fit its annotation any more is the JSON that is stored, so that looking is possible."""
     values: dict[int, Any] = {}
-    for index in in_order(graph, found):
-        try:
-            values[index] = typed(bodies.returns_of(graph.in_order[index]), run_id, graph.in_order[index], found[index])
-        except DataMisfit:
-            values[index] = decode(found[index])
+    numbers = graph.index
+    for spec in graph:
+        index = numbers[spec.id]
+        if index in found:
+            try:
+                values[index] = typed(bodies.returns_of(spec), run_id, spec, found[index])
+            except DataMisfit:
+                values[index] = decode(found[index])
     return NodeOutputs(run_id, graph, values)
 
 

@@ -133,7 +133,10 @@ class Run(Controls):
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """The outputs of all completed nodes by name, in order; where several have one name, by id. Ids find all of them."""
+        """The outputs of all completed nodes by name, in the order of declaration; where several have one name, by id.
+
+        Ids find all of them. So a fan-out comes in the order of its items, however its nodes ended.
+        """
         found = reader.get_outputs(self._engine.store, self.id)
         row = self.row  # After the outputs: the run may switch to another graph meanwhile, which only adds numbers.
         return all_outputs(self._engine.code.at_hand(row), self.id, self._engine.code.graphs.of(row), found)

@@ -111,9 +111,12 @@ class StoredRun:
         raise NodeNotFound(told, run_id=self.row.id, node=node)
 
     def result(self, read: Callable[[NodeSpec, bytes], Any] = lambda _, output: decode(output)) -> Any:
-        """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat)."""
+        """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat).
+
+        Several are in the order of declaration.
+        """
         graph = self.graph
-        last = [index for index, own in enumerate(graph.children) if not own and index not in graph.removed]
+        last = [index for index in map(graph.index.__getitem__, graph.nodes) if not graph.children[index]]
         outputs = reader.get_outputs(self.store, self.row.id, tuple(last))
         specs = graph.in_order
         found = {index: read(specs[index], output) for index, output in outputs.items() if output is not None}

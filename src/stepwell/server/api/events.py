@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any, Literal
 
@@ -33,6 +34,8 @@ OLDEST = 24 * 3_600 * SECOND
 """How long a place in the stream of all runs can be come back to."""
 LOG_SECONDS = 0.25
 """Between two looks at the log of a run."""
+TOKEN_SECONDS = HEARTBEAT_SECONDS / 2
+"""Between two looks whether the token of a stream is still valid: so it ends within a heartbeat."""
 _SSE: dict[int | str, dict[str, Any]] = {
     200: {"description": "Server-sent events, until the client goes.", "content": {"text/event-stream": {}}}
 }
@@ -42,16 +45,19 @@ LastEventId = Annotated[
 
 
 class Visitor:
-    """Who listens to a stream: a stream ends with the token it was opened with."""
+    """Who listens to a stream: a stream ends with the token it was opened with, however busy it is."""
 
     def __init__(self, service: Service, request: Request) -> None:
         self._service = service
         principal: Principal | None = request.scope.get(PRINCIPAL)
         self._token = None if principal is None else principal.token
+        self._checked_at = time.monotonic()
 
     async def may_stay(self) -> bool:
-        if self._token is None:
+        """Asked often; looked up once in a heartbeat."""
+        if self._token is None or time.monotonic() < self._checked_at + TOKEN_SECONDS:
             return True
+        self._checked_at = time.monotonic()
         now = await to_thread.run_sync(get_token, self._service.store, self._token.id)
         return now is not None and now.status(self._service.store.now()) == "valid"
 
@@ -93,7 +99,7 @@ async def _run_events(
         place = 0
     with service.feed.watching(row.id, place) as watcher:
         journal = _Journal(service, row, place, watcher)
-        while not watcher.closed:
+        while not watcher.closed and await visitor.may_stay():
             for entry in await journal.next():
                 yield event("journal", entry, entry["seq"])
             if journal.behind:
@@ -102,8 +108,6 @@ async def _run_events(
                 yield event("end", {"run": row.id, "status": journal.row.status})
                 return
             if not await watcher.wait(HEARTBEAT_SECONDS):
-                if not await visitor.may_stay():
-                    return
                 if await journal.is_gone():
                     yield event("reset", {"run": row.id, "seq": None})
                     return
@@ -177,7 +181,7 @@ async def _all_events(service: Service, since: int | None, visitor: Visitor) -> 
             lost = told > MAX_CHANGED
         place = now
         yield event("reset", {}, place) if lost else moved(place)
-        while not watcher.closed:
+        while not watcher.closed and await visitor.may_stay():
             rows, dropped, as_of = watcher.take()
             for each in rows:
                 if isinstance(each, RunRow):
@@ -186,8 +190,6 @@ async def _all_events(service: Service, since: int | None, visitor: Visitor) -> 
                 place = as_of
                 yield event("reset", {}, place) if dropped else moved(place)
             elif not await watcher.wait(HEARTBEAT_SECONDS):
-                if not await visitor.may_stay():
-                    return
                 yield HEARTBEAT
 
 
@@ -246,7 +248,7 @@ async def _log_events(
     run_id: RunId = lines.run.row.id
     quiet = 0.0
     look: Callable[[], Any] = lines.next
-    while not service.feed.closed:
+    while not service.feed.closed and await visitor.may_stay():
         row = await to_thread.run_sync(reader.get_run, service.store, run_id)
         found = await to_thread.run_sync(look)
         for entry, line in found:
@@ -257,7 +259,5 @@ async def _log_events(
         quiet = 0.0 if found else quiet + LOG_SECONDS
         if quiet >= HEARTBEAT_SECONDS:
             quiet = 0.0
-            if not await visitor.may_stay():
-                return
             yield HEARTBEAT
         await service.feed.pause(LOG_SECONDS)

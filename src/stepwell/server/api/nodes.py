@@ -11,10 +11,12 @@ from ...clock import SECOND
 from ...codec import decode, encode, sha256
 from ...errors import InputError
 from ...graph import Graph, to_frozen
+from ...ids import AttemptId
 from ...model import ListJournal, ListLines, ListNodes, NodeRow, NodeStatus
 from ...model.lines import LOG, in_order_of_time
 from ...model.outputs import output_of
 from ...replay.history.checkpoint import effect_data
+from ...runner.reports.effects import page_of_effects
 from ...runner.runs.records import graph_record, line_record
 from ...runner.runs.stored import StoredRun
 from ...runner.runs.views import AttemptView
@@ -210,24 +212,20 @@ def list_logs(
     """What the bodies of a run logged and printed, attempt by attempt; `events` follows it."""
     run = service.stored(run_id)
     index = None if node is None else service.index_of(run, node)
-    after = paging.read(cursor)
-    if after is not None and not _is_line(after):
-        raise Problem(400, "the cursor is not one of this server: take `next` of the page before, as it is")
-    asked = ListLines(run.row.id, index, limit, None if after is None else tuple(after), attempt, LOG)
+    asked = ListLines(run.row.id, index, limit, _line_cursor(cursor), attempt, LOG)
     (rows,) = service.store.read([asked])
     items = [line_record(run, row, line) for row, line in in_order_of_time(rows)]
     return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
 
 
-def _is_line(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == 2
-        and isinstance(value[0], str)
-        and "\x00" not in value[0]
-        and type(value[1]) is int
-        and abs(value[1]) < 2**62
-    )
+def _line_cursor(cursor: str | None) -> tuple[AttemptId, int] | None:
+    found = paging.read(cursor)
+    if found is None:
+        return None
+    match found:
+        case [str(attempt), int(index)] if "\x00" not in attempt and not isinstance(index, bool) and abs(index) < 2**62:
+            return AttemptId(attempt), index
+    raise paging.wrong()
 
 
 @routes.get("/runs/{run_id}/effects", "read")
@@ -239,15 +237,13 @@ def list_effects(
     cursor: paging.Cursor = None,
     limit: paging.Limit = 100,
 ) -> Page[EffectModel]:
-    """What bodies asked of the outside world and were answered, as it was recorded."""
-    if node is not None:
-        service.index_of(service.stored(run_id), node)
-    first = max(0, paging.read_number(cursor, 0))
-    found = service.run(run_id).effects(node, attempt)
-    items = [effect_data(effect) for effect in found[first : first + limit]]
-    return Page.model_validate(
-        {"items": items, "next": paging.written(first + limit) if found[first + limit :] else None}
+    """What bodies asked of the outside world and were answered, as it was recorded; by attempt, as it was stored."""
+    run = service.stored(run_id)
+    index = None if node is None else service.index_of(run, node)
+    found, following = page_of_effects(
+        service.store, run.row.id, run.graph.order, index=index, number=attempt, after=_line_cursor(cursor), limit=limit
     )
+    return Page.model_validate({"items": list(map(effect_data, found)), "next": paging.written(following)})
 
 
 @routes.get("/runs/{run_id}/checkpoints", "read")

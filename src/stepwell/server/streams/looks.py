@@ -1,46 +1,170 @@
-"""How the states of pipelines stand, for all streams together: a look goes through files, and one must do for all of them."""
+"""How the states of pipelines stand, for all streams together: a look goes through files, and one must do for all of them.
+
+A thread for each pipeline that somebody follows looks when something has changed: the system tells of files where the package
+watchfiles is installed, and databases are asked. Without it, and for what time alone changes, it looks every two seconds.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
+import os
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+from ...errors import StepwellError
+from ...pipeline import Pipeline
+
+log = logging.getLogger("stepwell")
 
 LOOK_SECONDS = 2.0
-"""Between two looks at the states of a pipeline; more when looking takes long."""
+"""Between two looks when nothing is said to have changed."""
+ASK_SECONDS = 0.2
+"""Between two questions to a database whether it has changed."""
 SHARE_OF_TIME = 0.1
+"""Looking must not slow down the work: what takes long is done less often."""
+_FAILURES = os.path.join(".stepwell", "failures.json")
 
 States = dict[tuple[str, str], dict[str, Any]]
 """By stage and entity."""
 
 
-class _Look(NamedTuple):
-    until: float
-    """When to look again, on the monotonic clock."""
-    states: States
+class Follower:
+    """One stream of a pipeline: the loop it is on, and how the states stood when they were last looked at."""
+
+    def __init__(self) -> None:
+        self.states: States | None = None
+        """None: nobody has looked so far."""
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+
+    def tell(self, states: States) -> None:
+        """From the thread that looks."""
+        self.states = states
+        with contextlib.suppress(RuntimeError):  # its loop was closed
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+    async def wait(self, seconds: float) -> bool:
+        """Until somebody has looked and found a change; False if that takes longer."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return False
+        self._changed.clear()
+        return True
+
+
+class _Followed:
+    """A pipeline that somebody follows."""
+
+    def __init__(self, pipeline: Pipeline, lock: threading.Lock) -> None:
+        self._lock = lock
+        self.followers: set[Follower] = set()
+        self.states: States | None = None
+        self.stop = threading.Event()
+        self._pipeline = pipeline
+        self._thread = threading.Thread(target=self._run, name=f"stepwell-look-{pipeline.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self.stop.is_set():
+            try:
+                for _ in changes(self._pipeline, self.stop):
+                    began = time.monotonic()
+                    found = look_at(self._pipeline)
+                    if found != self.states:
+                        with self._lock:  # whoever comes just now is told this, or is among those who are
+                            self.states = found
+                            for follower in self.followers:
+                                follower.tell(found)
+                    self.stop.wait((time.monotonic() - began) / SHARE_OF_TIME)
+            except (StepwellError, OSError) as error:
+                log.warning("the states of %s cannot be looked at: %s; it is tried again", self._pipeline.name, error)
+                self.stop.wait(LOOK_SECONDS)
+            except Exception:
+                log.exception("the states of %s cannot be looked at; it is tried again", self._pipeline.name)
+                self.stop.wait(LOOK_SECONDS)
+
+
+def look_at(pipeline: Pipeline) -> States:
+    """How all states stand, orphans too."""
+    view = pipeline.view()
+    return {(each.stage, each.entity): each.to_json() for each in (*view.states(), *view.orphans())}
+
+
+def changes(pipeline: Pipeline, stop: threading.Event) -> Iterator[None]:
+    """Now, and whenever the states may have changed, until somebody stops it."""
+    if pipeline.store.files.change_mark() is not None:
+        return _changes_of_database(pipeline, stop)
+    try:
+        import watchfiles
+    except ImportError:
+        return _now_and_then(stop)
+    return _changes_of_files(watchfiles, os.path.realpath(pipeline.root), stop)
+
+
+def _changes_of_database(pipeline: Pipeline, stop: threading.Event) -> Iterator[None]:
+    while not stop.is_set():
+        mark, until = pipeline.store.files.change_mark(), time.monotonic() + LOOK_SECONDS
+        yield
+        while time.monotonic() < until and pipeline.store.files.change_mark() == mark:
+            if stop.wait(ASK_SECONDS):
+                return
+
+
+def _now_and_then(stop: threading.Event) -> Iterator[None]:
+    yield
+    while not stop.wait(LOOK_SECONDS):
+        yield
+
+
+def _changes_of_files(watchfiles: Any, root: str, stop: threading.Event) -> Iterator[None]:
+    os.makedirs(root, exist_ok=True)
+    looked_at = -inf  # the first turn comes once everything is watched, so nothing is missed between it and the next
+    options = {"debounce": 100, "step": 20, "rust_timeout": 100, "yield_on_timeout": True, "watch_filter": None}
+    for found in watchfiles.watch(root, stop_event=stop, raise_interrupt=False, **options):
+        own = f"{os.sep}.stepwell"  # what looking and scanning write for themselves
+        told = any(own not in path or path.endswith(_FAILURES) for _, path in found)
+        if told or time.monotonic() - looked_at >= LOOK_SECONDS:
+            looked_at = time.monotonic()
+            yield
 
 
 class Looks:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._looking: set[str] = set()
-        self._last: dict[str, _Look] = {}
+        self._followed: dict[str, _Followed] = {}
 
-    def states(self, name: str, look: Callable[[], States]) -> States:
-        """The states of this pipeline as they were a moment ago. While somebody looks nobody waits for that: requests share
-        a few threads."""
+    @property
+    def streams(self) -> int:
         with self._lock:
-            last = self._last.get(name)
-            if name in self._looking or (last is not None and time.monotonic() < last.until):
-                return {} if last is None else last.states
-            self._looking.add(name)
+            return sum(len(each.followers) for each in self._followed.values())
+
+    @contextlib.contextmanager
+    def following(self, pipeline: Pipeline) -> Iterator[Follower]:
+        """A stream of this pipeline. The first begins to look, and the last ends it."""
+        follower = Follower()
+        with self._lock:
+            followed = self._followed.get(pipeline.name)
+            begins = followed is None
+            if followed is None:
+                followed = self._followed[pipeline.name] = _Followed(pipeline, self._lock)
+            followed.followers.add(follower)
+            if followed.states is not None:
+                follower.tell(followed.states)
+        if begins:
+            followed.start()
         try:
-            began = time.monotonic()
-            found = look()
-            now = time.monotonic()
-            self._last[name] = _Look(now + max(LOOK_SECONDS, (now - began) / SHARE_OF_TIME), found)
-            return found
+            yield follower
         finally:
             with self._lock:
-                self._looking.discard(name)
+                followed.followers.discard(follower)
+                if not followed.followers:
+                    followed.stop.set()
+                    del self._followed[pipeline.name]

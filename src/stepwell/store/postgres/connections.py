@@ -50,21 +50,23 @@ class Connections:
         """`most`: how many are used at once; whoever needs another waits for one."""
         self._address = address
         self._permits = contextlib.nullcontext() if most is None else threading.BoundedSemaphore(most)
-        self._idle: list[psycopg.Connection[Any]] = []
+        self._idle: dict[bool, list[psycopg.Connection[Any]]] = {False: [], True: []}
+        """By whether they were last used to commit: a session makes its plans of the functions when it first calls them, which
+        takes as long as some hundred nodes do."""
         self._lock = threading.Lock()
         self._closed = False
         self.pooled = address.pooled
         """Somebody else keeps connections, behind an address that they are asked for by the transaction."""
 
     @contextmanager
-    def one(self) -> Iterator[psycopg.Connection[Any]]:
+    def one(self, *, commits: bool = False) -> Iterator[psycopg.Connection[Any]]:
         """A connection for one use. One that broke is closed, and with it those that have been idle: they broke, too."""
-        with self._permits, self._used() as connection:
+        with self._permits, self._used(commits) as connection:
             yield connection
 
     @contextmanager
-    def _used(self) -> Iterator[psycopg.Connection[Any]]:
-        connection = self._take()
+    def _used(self, commits: bool) -> Iterator[psycopg.Connection[Any]]:
+        connection = self._take(commits)
         try:
             yield connection
         except BaseException:
@@ -72,9 +74,9 @@ class Connections:
                 connection.close()
                 self._drop_idle()
                 raise
-            self._give_back(connection)
+            self._give_back(connection, commits)
             raise
-        self._give_back(connection)
+        self._give_back(connection, commits)
 
     def connect(self, purpose: str = "", *, ours: bool = True) -> psycopg.Connection[Any]:
         """A connection of one's own; `ours`: with the settings that our statements need."""
@@ -122,27 +124,29 @@ class Connections:
         with contextlib.suppress(psycopg.Error):  # there are platforms on which the server cannot notice that
             connection.execute("SELECT set_config('client_connection_check_interval', '2s', false)")
 
-    def _take(self) -> psycopg.Connection[Any]:
+    def _take(self, commits: bool) -> psycopg.Connection[Any]:
         with self._lock:
             if self._closed:
                 raise StoreError(f"the store {self._address.url} is closed")
-            while self._idle:
-                connection = self._idle.pop()
-                if not connection.closed:
-                    return connection
+            for idle in (self._idle[commits], self._idle[not commits]):
+                while idle:
+                    connection = idle.pop()
+                    if not connection.closed:
+                        return connection
         return self.connect()
 
-    def _give_back(self, connection: psycopg.Connection[Any]) -> None:
+    def _give_back(self, connection: psycopg.Connection[Any], commits: bool) -> None:
         with self._lock:
-            if not self._closed and len(self._idle) < KEPT:
-                self._idle.append(connection)
+            if not self._closed and sum(map(len, self._idle.values())) < KEPT:
+                self._idle[commits].append(connection)
                 return
         connection.close()
 
     def _drop_idle(self) -> None:
         with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
+            dropped = [connection for idle in self._idle.values() for connection in idle]
+            self._idle = {False: [], True: []}
+        for connection in dropped:
             connection.close()
 
     def close(self) -> None:

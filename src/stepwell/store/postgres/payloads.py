@@ -1,9 +1,11 @@
-"""Payloads on their way in: large ones are kept once for each run, and rows hold references."""
+"""Rows and payloads on their way in, as arrays. Large payloads are kept once for each run, and rows hold references."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from ...model import LayoutRow
 from ..rules.payloads import is_large, reference
 
 
@@ -46,6 +48,24 @@ class Packer:
         self.second.append(second)
         self.third.append(third)
 
+    def add_completed(
+        self,
+        names: Sequence[tuple[str, int]],
+        code: int,
+        outputs: Sequence[bytes | None],
+        outcomes: Sequence[bytes | None],
+    ) -> None:
+        """Rows of attempts that completed with small payloads and nothing else, as nearly all do: no call for each."""
+        size = len(names)
+        self.claims += [claim for claim, _ in names]
+        self.ordinals += [ordinal for _, ordinal in names]
+        self.codes += [code] * size
+        self.numbers += [0] * size
+        self.kinds += [None] * size
+        self.first += outputs
+        self.second += [None] * size
+        self.third += outcomes
+
     def shorten(self, payload: bytes | None, place: int, large: list[tuple[int, int]]) -> bytes | None:
         """What a row holds of a payload. `large` gets those that are to be kept: (row of its set, number from 1)."""
         if payload is None or not is_large(payload):
@@ -58,21 +78,43 @@ class Packer:
         """As the function takes them; None where no row has anything. Written here: the driver takes ten times as long."""
         if not self.first:
             return (None,) * 9
-        named = any(claim is not None for claim in self.claims)
+        named = _has_any(self.claims)
         return (
             texts(self.claims) if named else None,
             _numbers(self.ordinals) if named else None,
             _numbers(self.codes) if named else None,
             _numbers(self.numbers) if named else None,
-            texts(self.kinds) if any(self.kinds) else None,
+            texts(self.kinds) if _has_any(self.kinds) else None,
             _bytes(self.first),
-            _bytes(self.second) if any(value is not None for value in self.second) else None,
-            _bytes(self.third) if any(value is not None for value in self.third) else None,
+            _bytes(self.second) if _has_any(self.second) else None,
+            _bytes(self.third) if _has_any(self.third) else None,
             _bytes(self.large) if self.large else None,
         )
 
 
-def _numbers(values: list[int]) -> str:
+def graph_columns(start: int, rows: Sequence[LayoutRow]) -> dict[str, Any]:
+    """Rows of a graph, column by column: lanes are numbered from 1, a parent or a need stands beside its child."""
+    lanes = {lane: number for number, lane in enumerate(dict.fromkeys(row.lane for row in rows), 1)}
+    parents = [(parent, start + place) for place, row in enumerate(rows) for parent in dict.fromkeys(row.parents)]
+    needs = [(need, start + place) for place, row in enumerate(rows) for need in dict.fromkeys(row.needs)]
+    columns: dict[str, Any] = {
+        "lanes": [lane[:3] for lane in lanes],
+        "ids": texts([row.id for row in rows]),
+        "lane": _numbers(lanes[row.lane] for row in rows),
+        "ranks": _numbers(row.rank for row in rows),
+        "counts": _numbers(len(row.parents) for row in rows),
+        "removed": _numbers(start + place for place, row in enumerate(rows) if row.removed),
+    }
+    for name, pairs in (("parents", parents), ("needs", needs)):
+        columns[name] = [_numbers(before for before, _ in pairs), _numbers(child for _, child in pairs)]
+    return columns
+
+
+def _has_any(values: list[Any]) -> bool:
+    return values.count(None) < len(values)
+
+
+def _numbers(values: Iterable[int]) -> str:
     return f"{{{','.join(map(str, values))}}}"
 
 

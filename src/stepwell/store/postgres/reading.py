@@ -40,13 +40,11 @@ from ...model import (
     ReadyRuns,
     RunPage,
     RunStatus,
-    Unfinished,
     WorkerRow,
 )
 from ...model.outputs import Completion
 from ..rules.codes import (
     ATTEMPT_STATUS,
-    G_OPEN,
     KIND_CODE,
     KINDS,
     NODE_CODE,
@@ -60,6 +58,7 @@ from .receipts import attempts, run_row
 from .records import ask_record
 from .texts import storable
 from .versions import ask_version
+from .work import ask_ready, ask_unfinished
 
 Rows = list[tuple[Any, ...]]
 LAST = chr(0x10FFFF)
@@ -111,7 +110,9 @@ def question(query: Query) -> Question:
 SELECT n.status, count(*) FROM run r JOIN node n ON n.run = r.key WHERE r.id = %(run)s GROUP BY n.status"""
             return Question(statement, {"run": storable(run_id)}, lambda rows: {NODE_STATUS[s]: n for s, n in rows})
         case ReadyRuns() | ListReady():
-            return _ready(query)
+            return Question(*ask_ready(query))
+        case ListUnfinished():
+            return Question(*ask_unfinished(query))
         case GetVersion() | ListVersions() | ListNames():
             return Question(*ask_version(query))
         case GetRecord() | ListRecords():
@@ -121,7 +122,7 @@ SELECT n.status, count(*) FROM run r JOIN node n ON n.run = r.key WHERE r.id = %
 
 
 def _the_rest(
-    query: GetGraph | GetGraphAges | ListUnusedGraphs | ListStops | ListWorkers | ListUnfinished,
+    query: GetGraph | GetGraphAges | ListUnusedGraphs | ListStops | ListWorkers,
 ) -> Question:
     match query:
         case GetGraph(digest):
@@ -148,16 +149,6 @@ SELECT id, lease_until, renewed_at, info FROM worker WHERE id > %(after)s ORDER 
             given = {"after": storable(first or ""), "limit": limit}
             return Question(
                 statement, given, lambda rows: page_of([WorkerRow(*row) for row in rows], limit, attrgetter("id"))
-            )
-        case ListUnfinished(last, limit):
-            workflow, target, named = ("", "", "") if last is None else (last[0], last[1] or "", last[2])
-            statement = """
-SELECT DISTINCT r.workflow, r.target, g.digest, coalesce(r.target, '') FROM run r JOIN graph g ON g.key = r.graph
- WHERE r.ended_as IS NULL AND (r.workflow, coalesce(r.target, ''), g.digest) > (%(workflow)s, %(target)s, %(digest)s)
- ORDER BY r.workflow, coalesce(r.target, ''), g.digest LIMIT %(limit)s"""
-            given = {"workflow": workflow, "target": target, "digest": named, "limit": limit}
-            return Question(
-                statement, given, lambda rows: page_of([Unfinished(*row[:3]) for row in rows], limit, tuple)
             )
         case _:
             assert_never(query)
@@ -356,42 +347,3 @@ def _start(after: tuple[AttemptId, int] | None) -> dict[str, Any]:
 def _line_page(rows: Rows, limit: int) -> Any:
     found = [LineRow(attempt_id(row[0], row[1]), *row[2:]) for row in rows]
     return page_of(found, limit, attrgetter("attempt", "index"))
-
-
-_READY = f"""
-SELECT r.id FROM unnest(%(runs)s::text[]) WITH ORDINALITY i(id, place) JOIN run r ON r.id = i.id
- WHERE r.gate = {G_OPEN} AND EXISTS (SELECT FROM ready y WHERE y.run = r.key) ORDER BY i.place
-"""
-_LANES = """
-lane l ON l.queue = q.queue AND l.body = q.body AND l.careful = q.careful AND l.suspect = q.suspect
-"""
-_IN_LANES = """
-unnest(%(queues)s::text[], %(bodies)s::text[], %(careful)s::bool[], %(suspect)s::bool[]) q(queue, body, careful, suspect)
-"""
-_READY_IN_LANES = f"""
-WITH lanes AS MATERIALIZED (SELECT l.key FROM {_IN_LANES} JOIN {_LANES}),
-found AS (
-  SELECT r.key FROM unnest(%(runs)s::text[]) i(id) JOIN run r ON r.id = i.id
-  UNION
-  SELECT o.run FROM lanes l CROSS JOIN unnest(%(workflows)s::text[], %(digests)s::text[]) s(workflow, digest)
-    JOIN graph g ON g.digest = s.digest JOIN offer o ON o.lane = l.key AND o.graph = g.key AND o.workflow = s.workflow)
-SELECT r.id FROM found f JOIN run r ON r.key = f.key
- WHERE r.gate = {G_OPEN} AND EXISTS (SELECT FROM lanes l JOIN ready y ON y.run = r.key AND y.lane = l.key)
- ORDER BY r.urgency, r.key LIMIT %(limit)s
-"""
-
-
-def _ready(query: ReadyRuns | ListReady) -> Question:
-    given: dict[str, Any] = {"runs": [*map(storable, query.runs)]}
-    if isinstance(query, ReadyRuns):
-        return Question(_READY, given, lambda rows: tuple(run for (run,) in rows))
-    given |= {
-        "queues": [storable(lane.queue) for lane in query.lanes],
-        "bodies": [storable(lane.body) for lane in query.lanes],
-        "careful": [lane.careful for lane in query.lanes],
-        "suspect": [lane.suspect for lane in query.lanes],
-        "workflows": [storable(workflow) for workflow, _ in query.serves],
-        "digests": [storable(digest) for _, digest in query.serves],
-        "limit": query.limit,
-    }
-    return Question(_READY_IN_LANES, given, lambda rows: tuple(run for (run,) in rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...ids import AttemptId, RunId, attempt_id
@@ -61,6 +61,10 @@ def nothing(answer: Any, _: Bytes) -> Sequence[Receipt]:
 
 def settled(ops: Sequence[Settle], legal: Sequence[bool], answer: Any) -> list[Receipt]:
     runs = {row[0]: news(row) for row in answer["news"]}
+    if "run" in answer:
+        return [Settled(False, runs[answer["run"]])] * len(ops)
+    if "verdicts" not in answer:
+        return [Settled(False, runs[run]) for run in answer["runs"]]
     found: list[Receipt] = []
     for op, allowed, verdict, run in zip(ops, legal, answer["verdicts"], answer["runs"], strict=True):
         if verdict:
@@ -91,7 +95,37 @@ def claimed(op: Claim, answer: Any, payloads: Bytes) -> Receipt:
     inputs: dict[int, list[tuple[int, bytes]]] = {}
     for ordinal, ancestor in answer.get("inputs") or ():
         inputs.setdefault(ordinal, []).append((ancestor, next(payloads) or b""))
-    grants = tuple(
+    taken = answer.get("taken")
+    grants = _repeated(op, answer["grants"], inputs) if taken is None else _taken(op, taken, inputs)
+    rows = answer.get("runs") or ()
+    contents = [next(payloads) or b"" for _ in rows]
+    forks = [next(payloads) for _ in rows]
+    runs = tuple(run_row(row, content, fork) for row, content, fork in zip(rows, contents, forks, strict=True))
+    return Claimed(grants, runs, answer["contended"])
+
+
+def _taken(op: Claim, taken: Any, inputs: Mapping[int, list[tuple[int, bytes]]]) -> tuple[Grant, ...]:
+    """What a claim took now: nearly all of it nodes that have never run."""
+    claim, places = op.claim_id, list(map(int, taken["idxs"].split(",")))
+    runs = [taken["run"]] * len(places) if "run" in taken else taken["ids"]
+    grants = [
+        Grant(attempt_id(claim, ordinal), run, idx, 1, 0, 0)
+        for ordinal, (run, idx) in enumerate(zip(runs, places, strict=True))
+    ]
+    for ordinal, number, failures, losses, generation, postponed in taken["past"] or ():
+        past = {"number": number, "failures": failures, "losses": losses}
+        grants[ordinal] = grants[ordinal]._replace(**past, generation=generation, postponed=postponed)
+    for ordinal, given in inputs.items():
+        grants[ordinal] = grants[ordinal]._replace(inputs=tuple(given))
+    if taken["heals"]:
+        heals = taken["heals"]
+        grants = [grant._replace(heals=heals.get(grant.run_id, 0)) for grant in grants]
+    return tuple(grants)
+
+
+def _repeated(op: Claim, rows: Any, inputs: Mapping[int, list[tuple[int, bytes]]]) -> tuple[Grant, ...]:
+    """What is still current of a claim that was made before."""
+    return tuple(
         Grant(
             attempt_id(op.claim_id, ordinal),
             run,
@@ -104,13 +138,8 @@ def claimed(op: Claim, answer: Any, payloads: Bytes) -> Receipt:
             heals,
             postponed,
         )
-        for ordinal, run, idx, number, failures, losses, generation, heals, postponed in answer["grants"]
+        for ordinal, run, idx, number, failures, losses, generation, heals, postponed in rows
     )
-    rows = answer.get("runs") or ()
-    contents = [next(payloads) or b"" for _ in rows]
-    forks = [next(payloads) for _ in rows]
-    runs = tuple(run_row(row, content, fork) for row, content, fork in zip(rows, contents, forks, strict=True))
-    return Claimed(grants, runs, answer["contended"])
 
 
 def run_row(row: Sequence[Any], content: bytes, fork: bytes | None) -> RunRow:

@@ -97,14 +97,14 @@ class PostgresStore:
         self._check_process()
         link = self._links.find(batch)
         if link is not None:
-            answer = self._patiently(lambda connection: self._send_link(connection, link), RETRY_SECONDS)
+            answer = self._patiently(lambda connection: self._send_link(connection, link), RETRY_SECONDS, commits=True)
             if answer is not None:
                 return answer
             self._links.refused(link)
         request = Request(batch)
         if request.empty and batch:
             return Answer(request.receipts((), None), self.now())
-        return self._patiently(lambda connection: self._send(connection, request), RETRY_SECONDS)
+        return self._patiently(lambda connection: self._send(connection, request), RETRY_SECONDS, commits=True)
 
     def _send_link(self, connection: psycopg.Connection[Any], link: Link) -> Answer | None:
         given = (*link.parameters(), *self._test_clock())
@@ -185,14 +185,14 @@ class PostgresStore:
     def _prepare(self) -> bool:
         return not self._address.pooled
 
-    def _patiently(self, use: Callable[[psycopg.Connection[Any]], T], seconds: float) -> T:
+    def _patiently(self, use: Callable[[psycopg.Connection[Any]], T], seconds: float, *, commits: bool = False) -> T:
         """Use a connection. What the server undid, and what may not have arrived, is asked again: a batch that is repeated
         answers the same question again."""
         self._check_open()
         give_up_at, pause = time.monotonic() + seconds, 0.01
         while True:
             try:
-                with self._connections.one() as connection:
+                with self._connections.one(commits=commits) as connection:
                     return use(connection)
             except psycopg.Error as error:
                 last = self._ends.is_set() or time.monotonic() + pause > give_up_at

@@ -63,7 +63,7 @@ class Logged:
         return written if written.startswith(self._head) and written.endswith(_TAIL) else None
 
     def _with_log(self, values: dict[str, Any]) -> dict[str, Any]:
-        for line in self._lines():
+        for line, _ in self._lines():
             if line.get("value") is None:
                 values.pop(line["key"], None)
             else:
@@ -98,17 +98,33 @@ class Logged:
         log = _size(self.log_path)
         if not log or log <= max(FOLD_BYTES, _size(self.json_path) // 4):
             return
-        values = self.read()
-        if values:
-            write_durably(self.json_path, self._written(values))
+        lines = self._raw()
+        if lines:
+            write_durably(self.json_path, self._joined(lines))
         else:
             remove_if_there(self.json_path)
         remove_if_there(self.log_path)
 
     def _written(self, values: Mapping[str, Any]) -> bytes:
+        return self._joined({key: encode_checked(value) for key, value in values.items()})
+
+    def _joined(self, values: Mapping[str, bytes]) -> bytes:
         """One line for each value: people and repositories see what changed."""
-        lines = [b"%s: %s" % (encode_checked(key), encode_checked(values[key])) for key in sorted(values)]
+        lines = [b"%s: %s" % (encode_checked(key), values[key]) for key in sorted(values)]
         return self._head + b",\n".join(lines) + _TAIL
+
+    def _raw(self) -> dict[str, bytes]:
+        """The values by key, as they are written: what the log has is not encoded anew."""
+        values = {key: encode_checked(value) for key, value in self._base().items()}
+        for line, text in self._lines():
+            key, mark = line["key"], text.find(b'","value":')
+            if line.get("value") is None:
+                values.pop(key, None)
+            elif text.startswith(b'{"key":"') and mark > 0:
+                values[key] = text[mark + 10 : -1]
+            else:  # written by hand
+                values[key] = encode_checked(line["value"])
+        return values
 
     @property
     def _head(self) -> bytes:
@@ -129,7 +145,8 @@ class Logged:
             raise self._unreadable(self.json_path, f"it is of version {found['version']}, which a newer Stepwell wrote")
         return values
 
-    def _lines(self) -> list[dict[str, Any]]:
+    def _lines(self) -> list[tuple[dict[str, Any], bytes]]:
+        """What the log has, and how it is written."""
         try:
             with open(self.log_path, "rb") as file:
                 written = file.read().split(b"\n")
@@ -142,7 +159,7 @@ class Logged:
             except ValueError:
                 continue  # torn by a crash: what it would have said was never acknowledged
             if isinstance(line, dict) and isinstance(line.get("key"), str):
-                lines.append(line)
+                lines.append((line, text))
         return lines
 
     def _unreadable(self, path: str, problem: str) -> ManifestError:

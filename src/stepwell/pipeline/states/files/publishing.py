@@ -41,19 +41,28 @@ def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
         answers: dict[str, Published] = {}
         accepted = []
         found: dict[str, str | None] = {}
+        join = home.files.safe.joiner()
         for each in publications:
-            found[each.draft.address] = there = _content_at(home, each.draft.address, each.record)
-            problem = _problem(each, there)
             address = each.draft.address
+            if each.record.members is None and not os.access(join(address), os.F_OK):
+                there = None  # the most common case, without a look at more
+            else:
+                there = _content_at(home, address, each.record)
+            found[address] = there
+            problem = _problem(each, there)
             answers[address] = Published(address, problem in ("", "done"), problem if problem != "done" else "")
             if problem == "":
                 accepted.append(each)
         if accepted:
             _remove_former_members(home, accepted)
             home.manifests.store({each.draft.address: each.record for each in accepted})
+            join = home.files.safe.joiner()
             for each in accepted:
                 address = each.draft.address
-                _reveal(home, address, each.draft.place, each.record, each.expected, found[address])
+                if each.record.members is None and found[address] is None:
+                    os.replace(each.draft.place, join(address))
+                else:
+                    _reveal(home, address, each.draft.place, each.record, each.expected, found[address])
     for each in publications:
         if not answers[each.draft.address].done:
             discard(each.draft)
@@ -76,7 +85,7 @@ def _remove_former_members(home: Home, publications: Sequence[Publication]) -> N
 def _problem(publication: Publication, there: str | None) -> str:
     """Why it cannot be published where this content is; "done" if it is already."""
     draft, record = publication.draft, publication.record
-    if not os.path.lexists(draft.place):
+    if not os.access(draft.place, os.F_OK):
         return "done" if there == record.content_hash else "lost"
     if there is None or there == record.content_hash or publication.replace or publication.expected is not None:
         return ""

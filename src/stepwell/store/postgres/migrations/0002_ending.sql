@@ -31,7 +31,7 @@ BEGIN
   INSERT INTO offer (lane, graph, workflow, urgency, run)
   SELECT l.key, r.graph, r.workflow, r.urgency, r.key
     FROM unnest(p_runs) k(key) JOIN run r ON r.key = k.key AND r.gate = {G_OPEN} CROSS JOIN lane l
-   WHERE EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.key)
+   WHERE EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.key OFFSET 0)
       ON CONFLICT DO NOTHING;
 END $$;
 
@@ -106,7 +106,9 @@ BEGIN
            AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, output, error, outcome)
      WHERE a.key = e.attempt
     RETURNING a.worker, a.key)
-  DELETE FROM held h USING ended WHERE h.worker = ended.worker AND h.attempt = ended.key;
+  DELETE FROM held
+   WHERE ctid = ANY(array(SELECT h.ctid FROM ended e CROSS JOIN LATERAL
+                          (SELECT ctid FROM held WHERE worker = e.worker AND attempt = e.key OFFSET 0) h));
 
   UPDATE node n
      SET status = e.node, due_at = e.due_at, reason = e.reason, losses = n.losses + e.loss, lane = coalesce(e.lane, n.lane),

@@ -21,6 +21,7 @@ BEGIN
   RETURN to_jsonb(v_runs);
 END $$;
 
+-- Answers the verdict on each (none: all were accepted), its run ("run": that of all), and how the runs stand.
 -- A code is the attempt's status, 16 times the node's, and 256 if the body asked to be tried again later.
 CREATE FUNCTION settle_1(p_attempts bigint[], p_codes integer[], p_delays bigint[],
                          p_output bytea[], p_error bytea[], p_outcome bytea[], p_now bigint)

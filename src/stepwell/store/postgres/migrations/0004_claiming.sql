@@ -28,7 +28,13 @@ BEGIN
   END IF;
   LOOP
     -- Of each lane the first runs, as many as have the nodes that are wanted.
-    IF p_runs IS NOT NULL THEN
+    IF cardinality(p_runs) = 1 THEN   -- which need not be counted
+      o_runs := (SELECT ARRAY[r.key] FROM run r
+                  WHERE r.id = p_runs[1] AND r.gate = {G_OPEN} AND r.key <> ALL(v_theirs)
+                    AND (r.key = ANY(v_mine)
+                         OR EXISTS (SELECT FROM unnest(p_lanes) l(lane)
+                                     WHERE EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.lane OFFSET 0))));
+    ELSIF p_runs IS NOT NULL THEN
       SELECT array_agg(run ORDER BY urgency, run) INTO o_runs
         FROM (SELECT DISTINCT g.run, g.urgency
                 FROM (SELECT f.run, f.urgency, f.most, sum(f.ready) OVER (ORDER BY f.place, f.urgency, f.run) - f.ready AS before
@@ -56,8 +62,9 @@ BEGIN
                                                WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
                                                  AND o.run <> ALL(v_theirs)
                                                ORDER BY o.urgency, o.run LIMIT v_room + {STALE}) q
-                                       WHERE EXISTS (SELECT FROM ready y WHERE y.run = q.run AND y.lane = l.lane)
-                                         AND EXISTS (SELECT FROM run r WHERE r.key = q.run AND r.gate = {G_OPEN} AND r.graph = g.key)
+                                       WHERE EXISTS (SELECT FROM ready y WHERE y.run = q.run AND y.lane = l.lane OFFSET 0)
+                                         AND EXISTS (SELECT FROM run r WHERE r.key = q.run AND r.gate = {G_OPEN} AND r.graph = g.key
+                                                     OFFSET 0)
                                        LIMIT v_room) o) f) g
                WHERE g.before < g.most
                GROUP BY g.run, g.urgency) h;
@@ -112,8 +119,8 @@ BEGIN
       FROM unnest(p_lanes) l(lane) CROSS JOIN unnest(p_workflows, p_digests) s(workflow, digest) JOIN graph g ON g.digest = s.digest
            CROSS JOIN LATERAL (SELECT o.run FROM offer o WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
                                 ORDER BY o.urgency, o.run LIMIT 2 * {STALE}) o
-     WHERE NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = l.lane)
-        OR NOT EXISTS (SELECT FROM run r WHERE r.key = o.run AND r.gate = {G_OPEN} AND r.graph = g.key)
+     WHERE NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = l.lane OFFSET 0)
+        OR NOT EXISTS (SELECT FROM run r WHERE r.key = o.run AND r.gate = {G_OPEN} AND r.graph = g.key OFFSET 0)
      LIMIT {STALE});
   o_found := cardinality(v_runs);
   IF o_found > 0 THEN
@@ -121,7 +128,7 @@ BEGIN
               || lock_free_1(array(SELECT run FROM unnest(v_runs) u(run) WHERE run <> ALL(p_mine)));
     DELETE FROM offer o USING run r
      WHERE o.run = ANY(v_runs) AND o.lane = ANY(p_lanes) AND r.key = o.run
-       AND (r.gate <> {G_OPEN} OR r.graph <> o.graph OR NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = o.lane));
+       AND (r.gate <> {G_OPEN} OR r.graph <> o.graph OR NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = o.lane OFFSET 0));
     GET DIAGNOSTICS o_forgotten = ROW_COUNT;
   END IF;
 END $$;
@@ -164,52 +171,61 @@ BEGIN
     FROM unnest(o_runs, o_lanes, o_ranks, o_idxs) WITH ORDINALITY u(run, lane, rank, idx, place) WHERE place = ANY(v_chosen);
 END $$;
 
--- The nodes become RUNNING. What their claim is answered: [ordinal, run, idx, number, failures, losses, generation, heals, postponed].
--- `o_needs`: in some of the runs bodies take outputs as parameters.
+-- The nodes become RUNNING, in the order of their ordinals. What their claim is answered: "idxs", with commas; "run", or "ids" if they
+-- are of several; "heals" of the runs that were healed; "past" of the nodes that have one: [ordinal, number, failures, losses,
+-- generation, postponed]. `o_needs`: in some of the runs bodies take outputs as parameters. (Rows in JSON took longer than all writing.)
 CREATE FUNCTION start_1(p_claim bigint, p_worker text, p_runs bigint[], p_lanes integer[], p_ranks integer[], p_idxs integer[],
-                        p_now bigint, OUT o_grants jsonb, OUT o_needs boolean, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
+                        p_now bigint, OUT o_taken jsonb, OUT o_needs boolean, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_places bigint[];   -- of the nodes, as they were updated
-  v_runs bigint[];
-  v_idxs integer[];
-  v_numbers integer[];
-  v_rest jsonb[];
+  v_size integer := cardinality(p_runs);
+  v_first bigint := p_claim * {ORDINALS} - 1;   -- the attempts have the numbers after this one
+  v_seq bigint;
+  v_seqs bigint[];
+  v_ids jsonb;
+  v_heals jsonb;
+  v_past jsonb;
+  v_started bigint;
 BEGIN
-  DELETE FROM ready y USING unnest(p_runs, p_lanes, p_ranks, p_idxs) u(run, lane, rank, idx)
-   WHERE y.run = u.run AND y.lane = u.lane AND y.rank = u.rank AND y.idx = u.idx;
-
-  WITH started AS (
-    UPDATE node n SET status = {N_RUNNING}, attempt = n.attempt + 1
-      FROM unnest(p_runs, p_idxs) WITH ORDINALITY u(run, idx, place) WHERE n.run = u.run AND n.idx = u.idx
-    RETURNING u.place, n.run, n.idx, n.attempt, n.failures, n.losses, n.generation, n.postponed),
-  attempts AS (
-    INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
-    SELECT p_claim * {ORDINALS} + place - 1, run, idx, attempt, {A_RUNNING}, p_worker, p_now FROM started),
-  holding AS (
-    INSERT INTO held (worker, attempt) SELECT p_worker, p_claim * {ORDINALS} + place - 1 FROM started)
-  SELECT array_agg(place), array_agg(run), array_agg(idx), array_agg(attempt),
-         array_agg(CASE WHEN failures + losses + generation + postponed > 0
-                        THEN jsonb_build_array(failures, losses, generation, postponed) END)
-    INTO v_places, v_runs, v_idxs, v_numbers, v_rest FROM started;
+  DELETE FROM ready
+   WHERE ctid = ANY(array(SELECT y.ctid FROM unnest(p_runs, p_lanes, p_ranks, p_idxs) u(run, lane, rank, idx) CROSS JOIN LATERAL
+                          (SELECT ctid FROM ready
+                            WHERE run = u.run AND lane = u.lane AND rank = u.rank AND idx = u.idx OFFSET 0) y));
 
   WITH counted AS (
     UPDATE run r SET seq = r.seq + t.started, started_at = coalesce(r.started_at, p_now),
                      status = CASE r.status WHEN {R_PENDING} THEN {R_RUNNING} ELSE r.status END
       FROM (SELECT run, count(*) AS started FROM unnest(p_runs) u(run) GROUP BY run) t WHERE r.key = t.run
-    RETURNING r.key, r.graph)
-  SELECT bool_or(g.has_needs), array_agg(c.key) INTO o_needs, o_runs FROM counted c JOIN graph g ON g.key = c.graph;
+    RETURNING r.key, r.id, r.graph, r.seq, r.heals)
+  SELECT bool_or(g.has_needs), array_agg(c.key), max(c.seq), to_jsonb(max(c.id)), jsonb_object_agg(c.id, c.heals) FILTER (WHERE c.heals > 0)
+    INTO o_needs, o_runs, v_seq, v_ids, v_heals FROM counted c JOIN graph g ON g.key = c.graph;
+  IF cardinality(o_runs) = 1 THEN
+    v_seqs := array(SELECT generate_series(v_seq - v_size + 1, v_seq));
+  ELSE
+    SELECT array_agg(seq), jsonb_agg(id) INTO v_seqs, v_ids
+      FROM (SELECT r.id, r.seq + 1 - row_number() OVER (PARTITION BY u.run ORDER BY u.place DESC) AS seq
+              FROM unnest(p_runs) WITH ORDINALITY u(run, place) JOIN run r ON r.key = u.run
+             ORDER BY u.place) s;
+  END IF;
 
-  WITH granted AS (
-    SELECT u.place, u.run, u.idx, u.number, u.rest, r.id, r.heals, r.seq
-      FROM unnest(v_places, v_runs, v_idxs, v_numbers, v_rest) u(place, run, idx, number, rest) JOIN run r ON r.key = u.run),
+  WITH started AS (
+    UPDATE node n SET status = {N_RUNNING}, attempt = n.attempt + 1
+      FROM unnest(p_runs, p_idxs, v_seqs) WITH ORDINALITY u(run, idx, seq, place) WHERE n.run = u.run AND n.idx = u.idx
+    RETURNING u.place, u.seq, n.run, n.idx, n.attempt, n.failures, n.losses, n.generation, n.postponed),
+  attempts AS (
+    INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
+    SELECT v_first + place, run, idx, attempt, {A_RUNNING}, p_worker, p_now FROM started),
+  holding AS (
+    INSERT INTO held (worker, attempt) SELECT p_worker, v_first + place FROM started),
   noted AS (
-    INSERT INTO journal (run, seq, at, kind, idx, number)
-    SELECT run, seq + 1 - row_number() OVER (PARTITION BY run ORDER BY place DESC), p_now, {K_CLAIMED}, idx, number FROM granted)
-  SELECT jsonb_agg(CASE WHEN rest IS NULL THEN jsonb_build_array(place - 1, id, idx, number, 0, 0, 0, heals, 0)
-                        ELSE jsonb_build_array(place - 1, id, idx, number, rest -> 0, rest -> 1, rest -> 2, heals, rest -> 3) END
-                   ORDER BY place)
-    INTO o_grants FROM granted;
+    INSERT INTO journal (run, seq, at, kind, idx, number) SELECT run, seq, p_now, {K_CLAIMED}, idx, attempt FROM started)
+  SELECT count(*), jsonb_agg(jsonb_build_array(place - 1, attempt, failures, losses, generation, postponed))
+                   FILTER (WHERE attempt > 1 OR failures + losses + generation + postponed > 0)
+    INTO v_started, v_past FROM started;
+  ASSERT v_started = v_size, 'a READY node is not there';
+
+  o_taken := jsonb_build_object('idxs', array_to_string(p_idxs, ','), CASE cardinality(o_runs) WHEN 1 THEN 'run' ELSE 'ids' END, v_ids,
+                                'heals', v_heals, 'past', v_past);
 END $$;
 
 -- The payload that a row of a run holds or refers to.
@@ -235,7 +251,8 @@ DECLARE
   t_lanes integer[];
   t_ranks integer[];
   t_idxs integer[];
-  v_grants jsonb;
+  v_grants jsonb;   -- of a repeat
+  v_taken jsonb;
   v_needs boolean;
   v_inputs jsonb;
   v_rows jsonb;
@@ -267,14 +284,15 @@ BEGIN
       -- Others may have emptied a run after it was found and before it was locked: then there may be more behind it.
       v_contended := v_contended OR coalesce(cardinality(t_runs), 0) < (SELECT max(l) FROM unnest(v_limits) u(l))
         AND EXISTS (SELECT FROM unnest(v_runs) u(run)
-                     WHERE NOT EXISTS (SELECT FROM ready y WHERE y.run = u.run AND y.lane = ANY(v_lanes)));
+                     WHERE run <> ALL(coalesce(p_mine, '{}'))
+                       AND NOT EXISTS (SELECT FROM ready y WHERE y.run = u.run AND y.lane = ANY(v_lanes) OFFSET 0));
     END IF;
     IF t_runs IS NULL THEN
       o_receipt := jsonb_build_object('grants', '[]'::jsonb, 'contended', v_contended);
       RETURN;
     END IF;
     INSERT INTO claim (id) VALUES (p_op ->> 'claim') RETURNING key INTO v_claim;
-    SELECT o_grants, o_needs, o_runs INTO v_grants, v_needs, v_runs
+    SELECT o_taken, o_needs, o_runs INTO v_taken, v_needs, v_runs
       FROM start_1(v_claim, p_op ->> 'worker', t_runs, t_lanes, t_ranks, t_idxs, p_now);
   ELSE
     SELECT coalesce(jsonb_agg(jsonb_build_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation,
@@ -299,7 +317,7 @@ BEGIN
     SELECT o_rows, o_bytes INTO v_rows, v_more FROM run_rows_1(v_runs);
     o_bytes := coalesce(o_bytes, '{}') || v_more;
   END IF;
-  o_receipt := jsonb_build_object('grants', v_grants, 'inputs', v_inputs, 'runs', v_rows, 'contended', v_contended);
+  o_receipt := jsonb_build_object('grants', v_grants, 'taken', v_taken, 'inputs', v_inputs, 'runs', v_rows, 'contended', v_contended);
 END $$;
 
 -- Rows of runs, by id; of each its input and its fork are apart.

@@ -90,10 +90,11 @@ BEGIN
   END IF;
   v_free := array(SELECT key FROM run WHERE key = ANY(v_free) AND gate = {G_OPEN});
   WITH waking AS (
-    SELECT d.run, d.at, d.idx FROM unnest(v_free) k(key) JOIN due d ON d.run = k.key
-     WHERE d.at <= p_now ORDER BY d.at, d.run, d.idx LIMIT p_limit),
+    SELECT d.ctid FROM unnest(v_free) k(key) CROSS JOIN LATERAL
+           (SELECT ctid, run, at, idx FROM due WHERE run = k.key AND at <= p_now ORDER BY at, idx LIMIT p_limit) d
+     ORDER BY d.at, d.run, d.idx LIMIT p_limit),
   gone AS (
-    DELETE FROM due d USING waking w WHERE d.run = w.run AND d.at = w.at AND d.idx = w.idx RETURNING d.run, d.at, d.idx)
+    DELETE FROM due WHERE ctid = ANY(array(SELECT ctid FROM waking)) RETURNING run, at, idx)
   SELECT array_agg(run ORDER BY at, run, idx), array_agg(idx ORDER BY at, run, idx) INTO v_runs, v_idxs FROM gone;
   IF v_runs IS NOT NULL THEN
     o_count := cardinality(v_runs);

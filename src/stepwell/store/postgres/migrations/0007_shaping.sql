@@ -1,6 +1,6 @@
 -- Ops that make graphs and runs. Their names are locked already: nobody else stores the same graph or creates the same run.
 
--- Rows of a graph from `start` on: [id, queue, body, careful, rank, removed, parents, needs].
+-- The nodes of a graph from `start` on, column by column, arrays as texts (payloads.py): rows in JSON took most of the time.
 CREATE FUNCTION add_graph_1(p_op jsonb, p_document bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -8,8 +8,11 @@ DECLARE
   v_loaded integer;
   v_total integer;
   v_start integer := (p_op ->> 'start')::int;
-  v_rows jsonb := p_op -> 'rows';
+  v_lanes integer[];
+  v_removed integer[] := (p_op ->> 'removed')::int[];
   v_new integer;
+  v_roots integer;
+  v_needs integer;
 BEGIN
   SELECT key, loaded, total INTO v_graph, v_loaded, v_total FROM graph WHERE digest = p_op ->> 'digest';
   IF v_graph IS NULL AND v_start > 0 OR v_start > v_loaded THEN
@@ -22,30 +25,29 @@ BEGIN
   ELSE
     UPDATE graph SET registered_at = p_now WHERE key = v_graph;
   END IF;
-  v_new := greatest(0, v_start + jsonb_array_length(v_rows) - v_loaded);
+  v_new := greatest(0, v_start + (p_op ->> 'size')::int - v_loaded);
   IF v_new > 0 THEN
-    INSERT INTO layout (graph, idx, id, parents, lane, rank, removed)
-    SELECT v_graph, v_start + r.place - 1, r.row ->> 0, jsonb_array_length(r.row -> 6), l.key, (r.row ->> 4)::int, (r.row ->> 5)::boolean
-      FROM jsonb_array_elements(v_rows) WITH ORDINALITY r(row, place)
-           JOIN lane l ON l.queue = r.row ->> 1 AND l.body = r.row ->> 2 AND l.careful = (r.row ->> 3)::boolean AND NOT l.suspect
-     WHERE v_start + r.place - 1 >= v_loaded;
-    INSERT INTO edge (graph, parent, child)
-    SELECT v_graph, p.parent::int, v_start + r.place - 1
-      FROM jsonb_array_elements(v_rows) WITH ORDINALITY r(row, place)
-           CROSS JOIN LATERAL jsonb_array_elements_text(r.row -> 6) p(parent)
-     WHERE v_start + r.place - 1 >= v_loaded
-        ON CONFLICT DO NOTHING;
+    v_lanes := array(SELECT l.key
+                       FROM jsonb_array_elements(p_op -> 'lanes') WITH ORDINALITY r(lane, place)
+                            JOIN lane l ON l.queue = r.lane ->> 0 AND l.body = r.lane ->> 1 AND l.careful = (r.lane ->> 2)::boolean
+                                       AND NOT l.suspect
+                      ORDER BY r.place);
+    WITH added AS (
+      INSERT INTO layout (graph, idx, id, parents, lane, rank, removed)
+      SELECT v_graph, v_start + r.place - 1, r.id, r.parents, v_lanes[r.lane], r.rank, v_start + r.place - 1 = ANY(v_removed)
+        FROM unnest((p_op ->> 'ids')::text[], (p_op ->> 'counts')::int[], (p_op ->> 'lane')::int[], (p_op ->> 'ranks')::int[])
+             WITH ORDINALITY r(id, parents, lane, rank, place)
+       WHERE v_start + r.place - 1 >= v_loaded
+      RETURNING parents)
+    SELECT count(*) FILTER (WHERE parents = 0) INTO v_roots FROM added;
+    INSERT INTO edge (graph, parent, child)   -- none of these children is there
+    SELECT v_graph, parent, child FROM unnest((p_op -> 'parents' ->> 0)::int[], (p_op -> 'parents' ->> 1)::int[]) e(parent, child)
+     WHERE child >= v_loaded;
     INSERT INTO need (graph, child, ancestor)
-    SELECT v_graph, v_start + r.place - 1, n.ancestor::int
-      FROM jsonb_array_elements(v_rows) WITH ORDINALITY r(row, place)
-           CROSS JOIN LATERAL jsonb_array_elements_text(r.row -> 7) n(ancestor)
-     WHERE v_start + r.place - 1 >= v_loaded
-        ON CONFLICT DO NOTHING;
-    UPDATE graph g
-       SET loaded = g.loaded + v_new,
-           roots = roots + (SELECT count(*) FROM layout l WHERE l.graph = v_graph AND l.idx >= v_loaded AND l.parents = 0),
-           has_needs = has_needs OR EXISTS (SELECT FROM need d WHERE d.graph = v_graph AND d.child >= v_loaded)
-     WHERE g.key = v_graph;
+    SELECT v_graph, child, ancestor FROM unnest((p_op -> 'needs' ->> 0)::int[], (p_op -> 'needs' ->> 1)::int[]) n(ancestor, child)
+     WHERE child >= v_loaded;
+    GET DIAGNOSTICS v_needs = ROW_COUNT;
+    UPDATE graph SET loaded = v_loaded + v_new, roots = roots + v_roots, has_needs = has_needs OR v_needs > 0 WHERE key = v_graph;
   END IF;
   RETURN jsonb_build_array(v_loaded + v_new, v_total);
 END $$;

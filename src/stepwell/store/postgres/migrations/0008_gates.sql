@@ -62,11 +62,15 @@ BEGIN
                     FROM jsonb_array_elements(p_rows) WITH ORDINALITY r(row, place)
                          LEFT JOIN node n ON n.run = p_run AND n.idx = (r.row ->> 0)::int) f) c;
   IF v_idx IS NOT NULL THEN
-    DELETE FROM ready y USING node n
-     WHERE n.run = p_run AND n.idx = ANY(v_idx) AND n.status = {N_READY}
-       AND y.run = n.run AND y.lane = n.lane AND y.rank = n.rank AND y.idx = n.idx;
-    DELETE FROM due d USING node n
-     WHERE n.run = p_run AND n.idx = ANY(v_idx) AND n.due_at IS NOT NULL AND d.run = n.run AND d.at = n.due_at AND d.idx = n.idx;
+    DELETE FROM ready
+     WHERE ctid = ANY(array(SELECT y.ctid FROM node n CROSS JOIN LATERAL
+                            (SELECT ctid FROM ready
+                              WHERE run = n.run AND lane = n.lane AND rank = n.rank AND idx = n.idx OFFSET 0) y
+                             WHERE n.run = p_run AND n.idx = ANY(v_idx) AND n.status = {N_READY}));
+    DELETE FROM due
+     WHERE ctid = ANY(array(SELECT d.ctid FROM node n CROSS JOIN LATERAL
+                            (SELECT ctid FROM due WHERE run = n.run AND at = n.due_at AND idx = n.idx OFFSET 0) d
+                             WHERE n.run = p_run AND n.idx = ANY(v_idx) AND n.due_at IS NOT NULL));
     UPDATE node n
        SET status = c.status, reason = c.reason, due_at = NULL, generation = n.generation + (c.was = {N_COMPLETED})::int,
            failures = CASE WHEN c.fresh THEN 0 ELSE n.failures END, postponed = CASE WHEN c.fresh THEN 0 ELSE n.postponed END,

@@ -51,8 +51,12 @@ BEGIN
          JOIN blob b ON b.run = p_origin AND b.hash = substr(v.value, 2)
    WHERE substr(v.value, 1, 1) = '\x00'
       ON CONFLICT DO NOTHING;
-  DELETE FROM ready y USING attempt a
-   WHERE a.key BETWEEN p_claim * {ORDINALS} AND p_claim * {ORDINALS} + {ORDINALS} - 1 AND y.run = a.run AND y.idx = a.idx;
+  DELETE FROM ready
+   WHERE ctid = ANY(array(SELECT y.ctid
+                            FROM attempt a JOIN node n ON n.run = a.run AND n.idx = a.idx CROSS JOIN LATERAL
+                                 (SELECT ctid FROM ready
+                                   WHERE run = n.run AND lane = n.lane AND rank = n.rank AND idx = n.idx OFFSET 0) y
+                           WHERE a.key BETWEEN p_claim * {ORDINALS} AND p_claim * {ORDINALS} + {ORDINALS} - 1));
   WITH moved AS (
     UPDATE node n SET status = {N_COMPLETED}, attempt = 1
       FROM attempt a

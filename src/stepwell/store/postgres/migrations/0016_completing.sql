@@ -10,6 +10,9 @@ DECLARE
   v_graphs bigint[];
   v_seqs bigint[];
   v_plain boolean;
+  v_size integer := cardinality(p_attempts);
+  v_run bigint;
+  v_other bigint;   -- another, if there are several
   v_released bigint[];   -- the run of every child that became READY
   v_lanes integer[];
   v_ended bigint[];
@@ -18,15 +21,26 @@ DECLARE
   v_news jsonb;
 BEGIN
   -- Sorted once, below, and not by each aggregate; that holds as long as none of them has an ORDER BY or a DISTINCT.
-  SELECT array_agg(run), array_agg(idx), array_agg(number), array_agg(graph), array_agg(seq), bool_and(plain)
-    INTO v_runs, v_idxs, v_numbers, v_graphs, v_seqs, v_plain
-    FROM (SELECT s.place, a.run, a.idx, a.number, r.graph, r.seq + row_number() OVER (PARTITION BY a.run ORDER BY s.place) AS seq,
-                 a.status = {A_RUNNING} AND r.gate = {G_OPEN} AND r.failed = 0 AND NOT r.stopping AND r.heals = 0
-                 AND r.fork IS NULL AS plain
-            FROM unnest(p_attempts) WITH ORDINALITY s(attempt, place)
-                 JOIN attempt a ON a.key = s.attempt JOIN run r ON r.key = a.run
+  SELECT array_agg(run), array_agg(idx), array_agg(number), bool_and(status = {A_RUNNING}), min(run), max(run)
+    INTO v_runs, v_idxs, v_numbers, v_plain, v_run, v_other
+    FROM (SELECT a.run, a.idx, a.number, a.status
+            FROM unnest(p_attempts) WITH ORDINALITY s(attempt, place) JOIN attempt a ON a.key = s.attempt
            ORDER BY s.place) judged;
-  IF v_plain IS NOT TRUE OR cardinality(v_runs) < cardinality(p_attempts) THEN
+  IF v_plain IS NOT TRUE OR cardinality(v_runs) < v_size THEN
+    RETURN NULL;
+  END IF;
+  IF v_run = v_other THEN
+    SELECT array_fill(graph, ARRAY[v_size]), array(SELECT generate_series(seq + 1, seq + v_size)),
+           gate = {G_OPEN} AND failed = 0 AND NOT stopping AND heals = 0 AND fork IS NULL
+      INTO v_graphs, v_seqs, v_plain FROM run WHERE key = v_run;
+  ELSE
+    SELECT array_agg(graph), array_agg(seq), bool_and(plain) INTO v_graphs, v_seqs, v_plain
+      FROM (SELECT r.graph, r.seq + row_number() OVER (PARTITION BY s.run ORDER BY s.place) AS seq,
+                   r.gate = {G_OPEN} AND r.failed = 0 AND NOT r.stopping AND r.heals = 0 AND r.fork IS NULL AS plain
+              FROM unnest(v_runs) WITH ORDINALITY s(run, place) JOIN run r ON r.key = s.run
+             ORDER BY s.place) judged;
+  END IF;
+  IF NOT v_plain THEN
     RETURN NULL;
   END IF;
 
@@ -35,7 +49,9 @@ BEGIN
       FROM unnest(p_attempts, p_output, p_outcome) e(attempt, output, outcome)
      WHERE a.key = e.attempt
     RETURNING a.worker, a.key)
-  DELETE FROM held h USING ended WHERE h.worker = ended.worker AND h.attempt = ended.key;
+  DELETE FROM held
+   WHERE ctid = ANY(array(SELECT h.ctid FROM ended e CROSS JOIN LATERAL
+                          (SELECT ctid FROM held WHERE worker = e.worker AND attempt = e.key OFFSET 0) h));
 
   UPDATE node n SET status = {N_COMPLETED}, due_at = NULL, reason = NULL
     FROM unnest(v_runs, v_idxs) e(run, idx) WHERE n.run = e.run AND n.idx = e.idx;
@@ -47,13 +63,14 @@ BEGIN
       FROM (SELECT e.run, c.child, count(*)::int AS by
               FROM unnest(v_runs, v_idxs, v_graphs) e(run, idx, graph)
                    CROSS JOIN LATERAL (SELECT child FROM edge WHERE graph = e.graph AND parent = e.idx OFFSET 0) c
-             GROUP BY e.run, c.child) l
+             GROUP BY e.run, c.child ORDER BY e.run, c.child) l   -- in the order of the indexes
      WHERE n.run = l.run AND n.idx = l.child
     RETURNING n.run, n.lane, n.rank, n.idx, n.status, n.waiting),
   marked AS (
     INSERT INTO ready (run, lane, rank, idx)
-    SELECT run, lane, rank, idx FROM moved WHERE status = {N_READY} AND waiting = 0
-        ON CONFLICT DO NOTHING)
+    SELECT run, lane, rank, idx FROM moved m
+     WHERE status = {N_READY} AND waiting = 0   -- asked, because ON CONFLICT writes twice, and nobody else has the run
+       AND NOT EXISTS (SELECT FROM ready y WHERE y.run = m.run AND y.lane = m.lane AND y.rank = m.rank AND y.idx = m.idx OFFSET 0))
   SELECT array_agg(run), array_agg(lane) INTO v_released, v_lanes FROM moved WHERE status = {N_READY} AND waiting = 0;
 
   WITH total AS (
@@ -92,5 +109,6 @@ BEGIN
     PERFORM conclude_1(v_stuck, p_now);
     v_news := news_1(array(SELECT DISTINCT run FROM unnest(v_runs) r(run)));
   END IF;
-  RETURN jsonb_build_object('verdicts', array_fill(1, ARRAY[cardinality(v_runs)]), 'runs', v_runs, 'news', v_news);
+  RETURN CASE WHEN v_run = v_other THEN jsonb_build_object('run', v_run, 'news', v_news)
+              ELSE jsonb_build_object('runs', v_runs, 'news', v_news) END;
 END $$;

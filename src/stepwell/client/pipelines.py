@@ -1,0 +1,115 @@
+"""Pipelines of a server: how they stand and why, scans, and what is asked of states. Answers are data, as the API gives it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..errors import InputError, PipelineBusy, PipelineError
+from .transport import Transport, path_of
+
+LOOK_SECONDS = (0.05, 0.1, 0.2, 0.5)
+"""Between looks at a scan, the last one again and again."""
+PAGE = 1_000
+
+
+def remote_pipelines(transport: Transport, names: Iterable[str] = ()) -> list[RemotePipeline]:
+    """The pipelines with these names, or all that the server has."""
+    served = {each["name"]: each for each in transport.get(path_of("pipelines"))}
+    known = ", ".join(served) or "none: `stepwell serve -p` names them"
+    chosen = list(names) or list(served)
+    for name in chosen:
+        if name not in served:
+            raise InputError(f"the server {transport.url} has no pipeline {name!r}; there are: {known}")
+    if not chosen:
+        raise InputError(f"the server {transport.url} has no pipelines: `stepwell serve -p` names them")
+    return [RemotePipeline(transport, name, served[name]["stages"]) for name in chosen]
+
+
+class RemotePipeline:
+    def __init__(self, transport: Transport, name: str, stages: Sequence[str]) -> None:
+        self._transport = transport
+        self.name = name
+        self.stages = tuple(stages)
+
+    def status(self, entity: str | None = None) -> dict[str, Any]:
+        found: dict[str, Any] = self._transport.get(self._path("status"), entity=entity)
+        del found["scan"]
+        return found
+
+    def states(self) -> Iterator[Mapping[str, Any]]:
+        """Every state, orphans too."""
+        cursor = None
+        while True:
+            page = self._transport.get(self._path("states"), cursor=cursor, limit=PAGE)
+            yield from page["items"]
+            cursor = page["next"]
+            if cursor is None:
+                return
+
+    def why(self, state: str) -> dict[str, Any]:
+        return dict(self._transport.get(self._path("why"), state=state))
+
+    def failures(self) -> dict[str, dict[str, Any]]:
+        return dict(self._transport.get(self._path("failures"))["failures"])
+
+    def plan(self, targets: Sequence[str] = (), *, force: bool = False) -> dict[str, Any]:
+        body = {"targets": list(targets), "force": force, "dry_run": True}
+        return dict(self._transport.post(self._path("scan"), body, repeatable=True))
+
+    def build(
+        self,
+        targets: Sequence[str] = (),
+        *,
+        force: bool = False,
+        existing: bool = False,
+        progress: Callable[[Mapping[str, int]], None] | None = None,
+        patience: float = 3_600.0,
+    ) -> dict[str, Any]:
+        """Have the server produce what is missing or stale, and wait for that; what was done. While another scan runs it
+        waits for it, up to `patience` seconds."""
+        body = {"targets": list(targets), "force": force, "existing": existing}
+        until = time.monotonic() + patience
+        while True:
+            try:
+                scan = self._transport.post(self._path("scan"), body)
+                break
+            except PipelineBusy:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(LOOK_SECONDS[-1])
+        looks = 0
+        while scan["running"]:
+            time.sleep(LOOK_SECONDS[min(looks, len(LOOK_SECONDS) - 1)])
+            looks += 1
+            scan = self._transport.get(self._path("scans", scan["id"]))
+            if progress is not None and scan["progress"] is not None:
+                progress(scan["progress"])
+        if scan["error"] is not None:
+            raise PipelineError(f"the scan of {self.name} failed: {scan['error']}", pipeline=self.name)
+        return dict(scan["report"])
+
+    def invalidate(self, *targets: str, stage: str | None = None) -> list[str]:
+        return self._changed("invalidate", targets=list(targets), stage=stage)
+
+    def accept(self, *targets: str) -> list[str]:
+        return self._changed("accept", targets=list(targets))
+
+    def retry(self, *targets: str) -> list[str]:
+        return self._changed("retry", targets=list(targets))
+
+    def clean(self, *, dry_run: bool = False) -> list[str]:
+        return self._changed("clean", dry_run=dry_run)
+
+    def _changed(self, verb: str, **body: Any) -> list[str]:
+        return list(self._transport.post(self._path(verb), body)["changed"])
+
+    def _path(self, *parts: str) -> str:
+        return path_of("pipelines", self.name, *parts)
+
+
+def remote_links(transport: Transport, pipelines: Sequence[RemotePipeline]) -> tuple[list[dict[str, str]], str]:
+    """Which stages of these read what others write, and the same as a flowchart."""
+    found = transport.get(path_of("pipeline-links"), name=[each.name for each in pipelines])
+    return found["links"], found["mermaid"]

@@ -1,0 +1,71 @@
+"""Judgements that need no facts: of the many that are made for the first time, and were made just now. What they say is what
+`judge` would; where they cannot tell, it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .model import Model
+from .standing import FRESH
+from .units import Unit
+
+
+def is_plainly_missing(model: Model, unit: Unit) -> bool:
+    """Whether a unit that nothing keeps from running has neither records nor files. What it is made of is fresh."""
+    stage, snapshot = unit.stage, model.snapshot
+    if unit.clash is not None or unit.missing or stage.quiet or unit.id in snapshot.failures:
+        return False
+    for name, address in unit.outputs.items():
+        if (
+            address in snapshot.records
+            or stage.outputs[name].kind != "file"
+            or model.stamp(address) is not None
+            or address in snapshot.publishing
+        ):
+            return False
+    return True
+
+
+def take_in_made(model: Model, units: Iterable[Unit]) -> None:
+    """These were made just now: their standing follows, and what is below them is judged again when it is asked for."""
+    for unit in units:
+        unit.standing = FRESH if _is_plainly_fresh(model, unit) else None
+        waiting = [reader for path in unit.outputs.values() for reader in model.readers(path)]
+        while waiting:
+            reader = waiting.pop()
+            # Who has a standing was judged after all it is made of: below one that has none nobody has.
+            if reader.standing is not None:
+                reader.standing = None
+                waiting += [below for path in model.paths_of(reader) for below in model.readers(path)]
+
+
+def _is_plainly_fresh(model: Model, unit: Unit) -> bool:
+    """Whether records and files are those of now, told without a look at anything that is not known."""
+    stage, snapshot = unit.stage, model.snapshot
+    if unit.clash is not None or unit.missing or stage.min_size or stage.gates:
+        return False
+    hashes, current = snapshot.hashes, model.current(stage.name)
+    inputs: dict[str, str | None] = {}
+    for path in unit.input_paths():
+        maker = model.producer.get(path)
+        if maker is None:
+            if path[-1] == "/" or model.has_directories:
+                return False
+        elif maker.standing is not FRESH:
+            return False
+        inputs[path] = hashes.get(path)
+    for address in unit.outputs.values():
+        record = snapshot.records.get(address)
+        if (
+            record is None
+            or record.inputs != inputs
+            or record.content_hash != hashes.get(address)
+            or record.code_hash != current.code_hash
+            or record.config_hash != current.config_hash
+            or record.check_hash != current.check_hash
+            or record.stale
+            or model.stamp(address) is None
+        ):
+            return False
+    return True
