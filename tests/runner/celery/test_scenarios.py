@@ -78,9 +78,14 @@ def test_hints_that_are_purged_or_revoked_cost_only_time(engine: Engine, two_wor
     app = make_app(two_workers.broker)
     held = engine.start(work.Held(ledger=ledger, go_on=str(go_on)))
     eventually(lambda: work.begun(ledger))
-    answers = app.control.broadcast("active", reply=True, timeout=30, limit=2)
-    hints = [task["id"] for answer in answers for tasks in answer.values() for task in tasks]
-    assert hints, answers
+    hints: list[str] = []
+
+    def active() -> list[str]:
+        answers = app.control.broadcast("active", reply=True, timeout=30, limit=2)
+        hints.extend(task["id"] for answer in answers for tasks in answer.values() for task in tasks)
+        return hints
+
+    eventually(active)
     app.control.revoke(hints)
     runs = []
     with app.connection_for_write() as connection:

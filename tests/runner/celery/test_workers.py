@@ -33,12 +33,12 @@ def test_runs_are_worked_off_by_the_processes_of_a_worker_and_nothing_is_left(
         flaky = engine.start(work.Flaky(ledger=str(tmp_path / "ledger")))
         for run in runs:
             run.wait(60).check()
-            audit(engine.store)
             reserve, charge, label = run.output("label")
             assert {reserve, charge} <= set(worker.children)
             assert label not in worker.children, "isolation='process' is a process of its own"
         flaky.wait(60).check()
         assert flaky.output("flaky") == 3, "retries come due without anybody else"
+        audit(engine.store)  # once all have ended: it reads rows of one run at several moments
         assert worker.end() == 0
         assert fleet.workers() == set(), "who drains signs off"
         for run in (*runs, flaky):

@@ -61,7 +61,8 @@ class Follower:
 class _Followed:
     """A pipeline that somebody follows."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, lock: threading.Lock) -> None:
+        self._lock = lock
         self.followers: set[Follower] = set()
         self.states: States | None = None
         self.stop = threading.Event()
@@ -78,9 +79,10 @@ class _Followed:
                     began = time.monotonic()
                     found = look_at(self._pipeline)
                     if found != self.states:
-                        self.states = found
-                        for follower in tuple(self.followers):
-                            follower.tell(found)
+                        with self._lock:  # whoever comes just now is told this, or is among those who are
+                            self.states = found
+                            for follower in self.followers:
+                                follower.tell(found)
                     self.stop.wait((time.monotonic() - began) / SHARE_OF_TIME)
             except (StepwellError, OSError) as error:
                 log.warning("the states of %s cannot be looked at: %s; it is tried again", self._pipeline.name, error)
@@ -152,7 +154,7 @@ class Looks:
             followed = self._followed.get(pipeline.name)
             begins = followed is None
             if followed is None:
-                followed = self._followed[pipeline.name] = _Followed(pipeline)
+                followed = self._followed[pipeline.name] = _Followed(pipeline, self._lock)
             followed.followers.add(follower)
             if followed.states is not None:
                 follower.tell(followed.states)

@@ -3,6 +3,9 @@
 The client opens them (name, password, TLS, sentinels); what is sent and read over one goes past it. Its own way of sending a
 command takes three times as long, mostly because it asks the system each time whether the line still stands. Here a line that
 was cut is noticed when it is used, and what was asked is asked again over a new one: every batch may be sent again.
+
+The socket of a connection is no public name of redis-py. Should a version of it call that otherwise, its public methods are
+used instead, which take somewhat longer and do the same.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import builtins
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -29,7 +32,7 @@ class Calls:
     def __init__(self, client: Any, most: int | None = None) -> None:
         """`most`: how many connections are used at once; whoever needs another waits for one."""
         self._pool = client.connection_pool
-        self._free: list[Line] = []
+        self._free: list[Line | ClientLine] = []
         self._permits = nullcontext() if most is None else threading.BoundedSemaphore(most)
 
     def call(self, *commands: Sequence[Arg]) -> list[Any]:
@@ -59,7 +62,7 @@ class Calls:
             try:
                 line = self._free.pop()
             except IndexError:
-                line = Line(self._pool.get_connection())
+                line = open_line(self._pool.get_connection())
             try:
                 answers = line.ask(packed, count)
             except BaseException as error:
@@ -75,14 +78,40 @@ class Calls:
         raise AssertionError
 
 
-class Line:
-    """A connection that the client has opened, and what has come over it so far."""
+def open_line(connection: Any) -> Line | ClientLine:
+    """A line over a connection that the client has opened."""
+    socket = getattr(connection, "_sock", None)
+    to_error = getattr(getattr(connection, "_parser", None), "parse_error", None)
+    if callable(getattr(socket, "recv_into", None)) and callable(to_error):
+        return Line(connection, socket, to_error)
+    return ClientLine(connection)
+
+
+class ClientLine:
+    """A connection whose socket is not known by name: everything goes through its public methods."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
+
+    def ask(self, packed: bytes, count: int) -> list[Any]:
+        self.connection.send_packed_command([packed], check_health=False)
+        return [self._answer() for _ in range(count)]
+
+    def _answer(self) -> Any:
+        try:
+            return self.connection.read_response()
+        except ResponseError as error:
+            return error
+
+
+class Line:
+    """A connection and its socket, and what has come over it so far."""
+
+    def __init__(self, connection: Any, socket: Any, to_error: Callable[[str], Exception]) -> None:
+        self.connection = connection
         self._host = f"{connection.host}:{connection.port}"
-        self._socket = connection._sock
-        self._reader = Reader(InvalidResponse, connection._parser.parse_error, notEnoughData=_INCOMPLETE)
+        self._socket = socket
+        self._reader = Reader(InvalidResponse, to_error, notEnoughData=_INCOMPLETE)
         self._buffer = bytearray(_READ_BYTES)
 
     def ask(self, packed: bytes, count: int) -> list[Any]:

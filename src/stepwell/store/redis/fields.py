@@ -21,14 +21,17 @@ LONGEST = 2**52
 ENTRY = struct.Struct(">B7sII")
 NO_NODE = 0xFFFFFFFF
 """The index of a journal entry that is about no node."""
-_HEX = frozenset("0123456789abcdef")
-_HEX_DIGITS = 32
+_ID_BYTES = 16
 
 
 def pack_id(text: str) -> bytes:
     """The id of a claim in half the bytes, if it is one of ours."""
-    if len(text) == _HEX_DIGITS and _HEX.issuperset(text):
-        return b"\x01" + bytes.fromhex(text)
+    try:
+        packed = bytes.fromhex(text)
+    except ValueError:
+        packed = b""
+    if len(packed) == _ID_BYTES and packed.hex() == text:  # as we spell it
+        return b"\x01" + packed
     return b"\x02" + text.encode()
 
 

@@ -243,6 +243,13 @@ def test_what_unfinished_runs_need_is_listed_once(store: Store) -> None:
     }
     found = reader.list_unfinished(store)
     assert list(found) == sorted(expected, key=lambda item: (item[0], item[1] or "", item[2]))
+    for limit in (1, 2, 3):
+        paged: list[Any] = []
+        (page,) = store.read([ListUnfinished(limit=limit)])
+        while page:
+            paged += page
+            (page,) = store.read([ListUnfinished(page[-1], limit)])
+        assert paged == list(found)
     for run in ("one", "two", "three", "four", "six"):
         end_run(store, run)
     assert reader.list_unfinished(store) == ()

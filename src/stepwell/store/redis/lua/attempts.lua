@@ -58,7 +58,7 @@ end
 -- A completed attempt with at most an output, as it is stored.
 local function completed_value(ordinal, claim, output)
   if not output then return pack(ATTEMPT_HEAD, A.COMPLETED, 0, ordinal, now + 1, #claim) .. claim end
-  return pack(ATTEMPT_HEAD .. 'c0I4c0', A.COMPLETED, 1, ordinal, now + 1, #claim, claim, #output, output)
+  return pack('>BBI2I7Bc0I4c0', A.COMPLETED, 1, ordinal, now + 1, #claim, claim, #output, output)
 end
 
 -- An attempt is a table when somebody asks for it with get_attempt; what can be done with its bytes (`values`) is done with them,

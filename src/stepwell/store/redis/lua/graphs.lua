@@ -67,6 +67,7 @@ local function cell_at(graph, i)
 end
 
 local function flags_of(graph, i)
+  if not graph.cells[i] and i >= graph.low and i <= graph.high then return byte(graph.text, (i - graph.low) * GRAPH_CELL + 7) end
   local text, at = cell_at(graph, i)
   return byte(text, at + 6)
 end

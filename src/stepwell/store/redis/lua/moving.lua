@@ -209,10 +209,10 @@ end
 -- The attempt need not be read: the node runs and its latest attempt is this one, so it is RUNNING, and its claim has all
 -- that is kept of it. Cells of neighbours are mostly alike, so what becomes of one is kept for the next.
 local function complete_many(set, k, from, runs, nodes, numbers, of)
-  local run, first, heads, outputs = runs[k], k, set.heads, set.outputs
+  local run, first, heads, outputs, claims = runs[k], k, set.heads, set.outputs, set.claims
   if run.stopping or run.gate ~= G.OPEN then return k, from end
   local cells, touched, values, order, journal, of_claims = run.cells, run.touched, run.values, run.values_order, run.journal, set.completed
-  local entries, written = #journal - k + 1, #order - k + 1
+  local graph, entries, written = graph_of(run), #journal - k + 1, #order - k + 1
   local entry, completed = pack('>BI7', A.COMPLETED + ENDS, now), char(N.COMPLETED)
   local was, was_number, done
   while runs[k] == run do
@@ -223,9 +223,9 @@ local function complete_many(set, k, from, runs, nodes, numbers, of)
       local status, attempt = unpack_bytes('>BI4', cell)
       was, was_number, done = cell, number, status == N.RUNNING and attempt == number and completed .. sub(cell, 2)
     end
-    if kind == AS_OTHER or not done or run.nodes[i] or run.attempts[name] ~= nil or is_removed(run, i) then break end
+    if kind == AS_OTHER or not done or run.nodes[i] or run.attempts[name] ~= nil or has(flags_of(graph, i), REMOVED) then break end
     local output = kind == WITH_OUTPUT and sub(outputs, from, from + size - 1) or nil
-    values[name] = completed_value(ordinal, set.claims[place], output)
+    values[name] = completed_value(ordinal, claims[place], output)
     order[written + k], journal[entries + k] = name, entry .. name .. completed
     cells[i], touched[i] = done, true
     of_claims[place] = (of_claims[place] or 0) + 1

@@ -158,8 +158,11 @@ local function node_at(run, i)
 end
 
 local function cell_of(run, i)
-  local text, at = node_at(run, i)
-  return #text == NODE_CELL and text or sub(text, at, at + NODE_CELL - 1)
+  local own = run.cells[i]
+  if own then return own end
+  if i < run.low or i > run.high then return (node_at(run, i)) end
+  local at = (i - run.low) * NODE_CELL
+  return sub(run.text, at + 1, at + NODE_CELL)
 end
 
 local function get_node(run, i)

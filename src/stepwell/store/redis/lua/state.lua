@@ -37,7 +37,7 @@ local function new_state(found)
   }
 end
 
-local function int(number) return format('%.0f', number) end
+local function int(number) return format('%d', number) end
 
 local function sorts_before(a, b)
   for i = 1, min(#a, #b) do

@@ -19,7 +19,7 @@ end
 -- The only child of the node, if this node is all that it waits for: its number, its cell, and what the graph says of it.
 local function find_child(key, digest, i, cells)
   local graph = graph_key('cells', digest)
-  local layout, child = call('GETRANGE', graph, i * GRAPH_CELL, (i + 2) * GRAPH_CELL - 1), i + 1
+  local layout, child = call('GETRANGE', graph, int(i * GRAPH_CELL), int((i + 2) * GRAPH_CELL - 1)), i + 1
   if has(byte(layout, 7), REMOVED) then return nil end
   if byte(layout, GRAPH_CELL) == 0 then
     child = call('GETRANGE', graph_key('child', digest), 4 * i, 4 * i + 3)
@@ -57,7 +57,7 @@ take_step = function(op, marker)
   if row[3] ~= op.run or not none_ready(row[2]) then return nil end
   local status, gate, flags, open, active, failed, run_running, tolerated, seq, loaded, heals, orders = unpack_bytes(RUN_HEAD, row[1])
   if status ~= R.RUNNING or gate ~= G.OPEN or flags ~= 0 or failed > 0 or open < 2 then return nil end
-  local cells = call('GETRANGE', nodes_key, i * NODE_CELL, (i + 2) * NODE_CELL - 1)
+  local cells = call('GETRANGE', nodes_key, int(i * NODE_CELL), int((i + 2) * NODE_CELL - 1))
   local attempt_key = sub(old, cell_from + 6, cell_from + 13)
   if byte(cells) ~= N.RUNNING or sub(cells, 2, 5) ~= sub(attempt_key, 5) then return nil end
   local child, next_attempt, child_rest, layout = find_child(nodes_key, row[4], i, cells)
@@ -82,7 +82,7 @@ take_step = function(op, marker)
   local done = char(N.COMPLETED) .. sub(cells, 2, NODE_CELL)
   local begun = pack('>BI4I4', N.RUNNING, next_attempt, 0) .. child_rest
   if child == i + 1 then
-    call('SETRANGE', nodes_key, i * NODE_CELL, done .. begun)
+    call('SETRANGE', nodes_key, int(i * NODE_CELL), done .. begun)
   else
     call('SETRANGE', nodes_key, i * NODE_CELL, done)
     call('SETRANGE', nodes_key, child * NODE_CELL, begun)
