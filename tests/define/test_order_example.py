@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from examples import orders
 from examples.orders import OrderWorkflow
 from stepwell import codec
 from stepwell.define import definition_of, load_target
@@ -18,8 +18,8 @@ from stepwell.define import definition_of, load_target
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(seconds: float) -> None: ...
 
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(asyncio, "sleep", at_once)
+    monkeypatch.setattr(orders, "time", SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setattr(orders, "asyncio", SimpleNamespace(sleep=at_once))
 
 
 def outputs_of(workflow: OrderWorkflow) -> dict[str, Any]:

@@ -57,6 +57,10 @@ class Connection:
         """For a command that a server cannot do for somebody else."""
         if self._typed:
             raise InputError(f"{what} needs the store itself: leave out --server, and name the store with --store")
+        if self._server is not None and not self._named:
+            raise InputError(
+                f"{what} needs the store itself, and the settings name the server {self._server}: name the store with --store"
+            )
         self._server = None
 
     def client(self, url: str) -> Client:
