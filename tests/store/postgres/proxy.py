@@ -47,11 +47,11 @@ class Proxy:
                 if seconds == CUT:
                     break
                 time.sleep(seconds)
-                for start in range(0, len(data), self.trickle) if self.trickle else ():
-                    give.sendall(data[start : start + self.trickle])
-                    time.sleep(0.0005)
-                if not self.trickle:
-                    give.sendall(data)
+                few = self.trickle or len(data)  # once: it may be changed while this is passed on
+                for start in range(0, len(data), few):
+                    give.sendall(data[start : start + few])
+                    if few < len(data):
+                        time.sleep(0.0005)
         for line in (take, give):
             with contextlib.suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)

@@ -75,7 +75,6 @@ class PostgresStore:
         self._links = Links()
         self._ahead = 0
         """What the server's clock is ahead of this machine's monotonic one, as of the last answer."""
-        """How long a small commit takes, lately."""
         self._ends = threading.Event()
         self._said = False
 

@@ -19,7 +19,7 @@ class FileDrafts:
         self._files = files
 
     def open(self, address: str, token: str) -> Draft:
-        is_file = address[-1] != "/" and "{" not in address
+        is_file = address[-1:] != "/" and "{" not in address
         if is_file:
             folder, _, key = address.rpartition("/")
             probe, name = address, key
