@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,7 @@ from stepwell.errors import UnsafePath
 from stepwell.pipeline.building.made import Source, UnitMade, _read_many, many_settled
 from stepwell.pipeline.patterns.paths import SafeRoot
 from stepwell.pipeline.staleness.judge import Current
-from stepwell.pipeline.states import turn
 from stepwell.pipeline.states.files.logged import Logged, store_changes
-from stepwell.pipeline.states.turn import Turn
 
 
 @pytest.mark.parametrize("same", [False, True])
@@ -44,29 +41,6 @@ def test_many_paths_are_joined_as_safely_as_one(tmp_path: Path) -> None:
     for path in ("in/../a", "in/.a", "in/a\n", "out/a", "../a", "/a", "in//a"):
         with pytest.raises(UnsafePath):
             join(path)
-
-
-def test_a_turn_that_somebody_keeps_holds_nobody_up_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn, "PATIENCE_SECONDS", 0.05)
-    turns, kept, end = Turn(), threading.Event(), threading.Event()
-
-    def keep() -> None:
-        with turns.taken():
-            kept.set()
-            assert end.wait(30)
-
-    thread = threading.Thread(target=keep)
-    thread.start()
-    assert kept.wait(30)
-    with turns.taken():
-        assert not turns.give_back()  # it goes on without
-    end.set()
-    thread.join(30)
-    with turns.taken(), turns.given_back(), turns.taken():
-        assert turns.give_back()
-    with turns.taken():
-        assert turns.give_back()
-        assert not turns.give_back()
 
 
 def test_a_log_is_folded_as_it_would_be_read(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from ..stage import Stage
 from ..staleness.units import filled_inputs, input_formats, split_entity, unit_id
 from ..states.port import Draft
 from ..states.records import EXISTS, content_hash
-from ..states.turn import TURN
 from .arguments import Signature, converted, entities_of
 from .found import find_pipeline
 from .made import Source, UnitMade, many_settled, one_settled
@@ -36,10 +35,6 @@ log = logging.getLogger("stepwell.pipeline")
 
 CHANGED_WHILE_READ = 10
 """So often a body runs again because an input changed meanwhile; then it has failed."""
-
-
-INSTANT_SECONDS = 0.001
-"""A body that takes longer may wait for something; others work meanwhile."""
 
 
 def produce(
@@ -73,25 +68,20 @@ def produce_many(
     job = _Job(find_pipeline(home, pipeline, root, stage), stage, ctx)
     made: list[UnitMade] = []
     failed: dict[str, list[str]] = {}
-    with TURN.taken():
-        for position, entity in enumerate(entities):
-            ctx.check()
-            key = split_entity(entity)
-            work = _Work(job, key, filled_inputs(job.formats, key) if inputs is None else inputs[position])
-            try:
-                if work.begin():
-                    began = time.perf_counter()
-                    result = work.call()
-                    if time.perf_counter() - began > INSTANT_SECONDS:
-                        TURN.give_back()  # others may work while such bodies wait
-                    made.append(work.end(result))
-            except RetryLater:
-                work.discard()  # its input changes just now: the next scan finds it stale
-            except Exception as error:
-                work.discard()
-                name = unit_id(stage, key)
-                log.exception("%s failed", name)
-                failed[name] = [exception_name(type(error)), message_of(error)]
+    for position, entity in enumerate(entities):
+        ctx.check()
+        key = split_entity(entity)
+        work = _Work(job, key, filled_inputs(job.formats, key) if inputs is None else inputs[position])
+        try:
+            if work.begin():
+                made.append(work.end(work.call()))
+        except RetryLater:
+            work.discard()  # its input changes just now: the next scan finds it stale
+        except Exception as error:
+            work.discard()
+            name = unit_id(stage, key)
+            log.exception("%s failed", name)
+            failed[name] = [exception_name(type(error)), message_of(error)]
     return many_settled(job.source(), made, failed, *(job.plain_paths() if inputs is None else ()))
 
 

@@ -16,7 +16,6 @@ from ..looking import View, no_collections
 from ..staleness.shortcuts import is_plainly_missing
 from ..staleness.standing import FRESH, Standing
 from ..staleness.units import Unit
-from ..states.turn import TURN
 from .report import Outcome, Tally
 from .work import Open, Runs
 
@@ -79,8 +78,7 @@ class Wave:
             ended = self.runs.next()
             self._check_lease()
             with no_collections():
-                with TURN.taken():
-                    self._settle(ended)
+                self._settle(ended)
                 self._adapt(len(ended.units))
                 self._start()
 

@@ -10,8 +10,6 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from ..turn import TURN
-
 ONE_BY_ONE = 24
 """Up to so many files are synced one by one. Syncing the file system costs about as much as a few of them, and waits for
 what others are writing, too."""
@@ -21,16 +19,15 @@ def sync_files(paths: Sequence[str]) -> None:
     """Have the system store what was written to these files, before they are renamed."""
     if len(paths) > ONE_BY_ONE and sync_file_system(os.path.dirname(paths[0])):
         return
-    with TURN.given_back():
-        for path in paths:
-            try:
-                descriptor = os.open(path, os.O_RDONLY)
-            except FileNotFoundError:
-                continue  # whoever renames it finds out
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+    for path in paths:
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # whoever renames it finds out
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def sync_folders(folders: Iterable[str]) -> None:
@@ -40,13 +37,12 @@ def sync_folders(folders: Iterable[str]) -> None:
     given = list(folders)
     if len(given) > ONE_BY_ONE and sync_file_system(given[0]):
         return
-    with TURN.given_back():
-        for folder in given:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+    for folder in given:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def sync_file_system(folder: str) -> bool:
@@ -56,9 +52,7 @@ def sync_file_system(folder: str) -> bool:
         return False
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with TURN.given_back():
-            failed = call(descriptor) != 0
-        if failed:
+        if call(descriptor) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), folder)
     finally:
