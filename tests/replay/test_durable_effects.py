@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -58,6 +59,30 @@ def test_it_is_stored_before_the_body_goes_on(engine: Engine) -> None:
             ctx.effect("plain", abs, -1)
             ctx.effect("durable", abs, -2, durable=True)
             go_on.wait(60)
+
+    run = engine.start(Charge())
+    try:
+        eventually(run.effects)
+        assert [each.name for each in run.effects()] == ["durable"]
+    finally:
+        go_on.set()
+    run.wait(30)
+    assert [each.name for each in run.effects()] == ["plain", "durable"]
+
+
+def test_on_the_loop_too_and_only_what_is_durable(engine: Engine) -> None:
+    go_on = threading.Event()
+
+    async def later(value: int) -> int:
+        return value
+
+    class Charge(Workflow):
+        @step
+        async def charge(self, ctx: Context) -> None:
+            await ctx.effect("plain", later, 1)
+            await ctx.effect("durable", later, 2, durable=True)
+            while not go_on.is_set():
+                await asyncio.sleep(0.01)
 
     run = engine.start(Charge())
     try:

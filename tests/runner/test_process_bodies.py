@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -141,3 +142,12 @@ def test_a_script_that_a_process_would_run_again_is_refused_there_and_told(tmp_p
     assert 'Is what the main module does when it is run below `if __name__ == "__main__":`?' in done.stdout
     assert "which opens an engine: put what it does when it is run below" in done.stderr
     assert "1 run" in done.stdout
+
+
+def test_what_a_child_said_last_is_heard_although_it_is_gone() -> None:
+    """It speaks and ends between a look at the pipe and the question whether it lives."""
+    child: Any = _Child.__new__(_Child)
+    looks = iter([False, True, True])
+    child._pipe = SimpleNamespace(poll=lambda *seconds: next(looks), recv=lambda: "the last")
+    child.is_alive = lambda: False
+    assert child.receive() == "the last"
