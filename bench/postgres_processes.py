@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from stepwell import Engine
 from stepwell.model import Claim, Settle
-from stepwell.store.postgres import PostgresStore
+from stepwell.store.postgres.store import PostgresStore
 from tests.postgres_server import ROOT, PostgresServer
 
 from .rows import Row

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from stepwell import Builder, Engine
-from stepwell.store.postgres import PostgresStore
+from stepwell.store.postgres.store import PostgresStore
 from stepwell.testing.audit import audit
 from tests.chaos import test_real_graphs as real_graphs
 from tests.chaos import work

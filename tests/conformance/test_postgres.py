@@ -7,7 +7,7 @@ import pytest
 from stepwell.clock import ManualClock
 from stepwell.errors import StoreError
 from stepwell.model import ListRuns, Sweep
-from stepwell.store.postgres import PostgresStore
+from stepwell.store.postgres.store import PostgresStore
 from stepwell.testing.clocks import RunningClock
 from stepwell.testing.conformance import *  # noqa: F403
 from tests.postgres_server import PostgresServer, empty

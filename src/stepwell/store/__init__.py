@@ -51,7 +51,7 @@ def public(url: str) -> str:
 
 def _open_postgres(url: str, clock: Clock | None, connections: int | None) -> Store:
     try:
-        from .postgres import PostgresStore
+        from .postgres.store import PostgresStore
     except ModuleNotFoundError as error:
         if error.name != "psycopg":
             raise

@@ -42,8 +42,8 @@ from stepwell.model import (
 )
 from stepwell.store import Store, reader
 from stepwell.store.memory import MemoryStore
-from stepwell.store.postgres import PostgresStore
 from stepwell.store.postgres.request import Request
+from stepwell.store.postgres.store import PostgresStore
 from stepwell.testing.audit import audit
 from stepwell.testing.conformance.forking import PLACE
 from stepwell.testing.ops import (

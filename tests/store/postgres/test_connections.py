@@ -9,8 +9,8 @@ import pytest
 from stepwell.errors import StoreError
 from stepwell.ids import AttemptId
 from stepwell.model import Claim, Claimed, Created, Hint, Settled, Sweep
-from stepwell.store.postgres import PostgresStore
 from stepwell.store.postgres import store as store_module
+from stepwell.store.postgres.store import PostgresStore
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import (
     WORKER,

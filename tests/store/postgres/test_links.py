@@ -8,8 +8,8 @@ import pytest
 
 from stepwell.ids import RunId
 from stepwell.model import Batch, Claimed, Grant, Hint, Settled
-from stepwell.store.postgres import PostgresStore
 from stepwell.store.postgres.links import USUAL
+from stepwell.store.postgres.store import PostgresStore
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import RUN, WORKER, add_graph, claim_op, completed, create, enlist, graph
 from tests.postgres_server import PostgresServer

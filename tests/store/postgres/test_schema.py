@@ -12,10 +12,10 @@ import pytest
 from stepwell.errors import InputError, SchemaTooNew, StoreError, StoreReadOnly
 from stepwell.model import ListRuns, Sweep
 from stepwell.store import open_store
-from stepwell.store.postgres import PostgresStore
 from stepwell.store.postgres.address import parse
 from stepwell.store.postgres.durability import _judged
 from stepwell.store.postgres.schema import migrations, script
+from stepwell.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
 
 

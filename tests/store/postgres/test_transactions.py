@@ -16,7 +16,7 @@ import pytest
 from stepwell import Builder, Context, DefinitionError, Engine, InputError, Run, Workflow, step
 from stepwell.model import AttemptStatus, NodeStatus, Settle
 from stepwell.store import reader
-from stepwell.store.postgres import PostgresStore
+from stepwell.store.postgres.store import PostgresStore
 from stepwell.testing.audit import audit
 from tests.postgres_server import ROOT, PostgresServer
 from tests.store.postgres.paying import LEASE_SECONDS, PLACES, Pay
