@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from stepwell import InputError
+from stepwell.cli.connect import Connection
 from stepwell.settings import Settings, read_settings
 from tests.cli.conftest import Shop
 
@@ -101,3 +103,19 @@ def test_mistakes_in_tables_are_told_without_what_was_written(tmp_path: Path) ->
         '{ file = "/run/crm" }',
         "STEPWELL_SERVICES: a table is needed, one entry for each service",
     ]
+
+
+def test_the_default_store_does_not_stand_for_one_behind_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # to which a command adds the folder
+    monkeypatch.delenv("STEPWELL_STORE", raising=False)
+    monkeypatch.setenv("STEPWELL_SERVER", "http://127.0.0.1:1")
+    with pytest.raises(InputError, match=r"gc needs the store itself, and the settings name the server .* --store"):
+        Connection(None).need_store("gc")
+    Connection("sqlite:///other.db").need_store("gc")
+    monkeypatch.setenv("STEPWELL_STORE", "sqlite:///named.db")
+    place = Connection(None)
+    place.need_store("gc")
+    assert place.where == "sqlite:///named.db"
