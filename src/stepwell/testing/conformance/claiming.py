@@ -130,6 +130,29 @@ def test_a_claim_may_name_the_workflows_it_has_code_for(store: Store) -> None:
     assert claim(store, serves=both) == ()
 
 
+def test_who_serves_a_version_finds_what_was_given_back(store: Store, clock: ManualClock) -> None:
+    """By somebody, by one who gives back several, and by one who is gone: also after a claim that found nothing."""
+    of = graph(a="", b="")
+    serve(store, of, seconds=600)
+    enlist(store, "gone", seconds=10)
+    serves = (("orders", of.digest),)
+
+    def take(worker: str = WORKER) -> tuple[Grant, ...]:
+        grants = claim(store, worker, serves=serves)
+        assert claim(store, serves=serves) == ()
+        return grants
+
+    first, second = take()
+    store.commit([released(first)])
+    (third,) = take()
+    assert third.index == first.index
+    store.commit([released(second), released(third)])
+    assert len(take("gone")) == 2
+    clock.advance(10)
+    assert sweep(store).lost == 2
+    assert len(take()) == 2
+
+
 def test_a_claim_of_nothing_in_particular_takes_nothing(store: Store) -> None:
     start(store, graph(a=""))
     enlist(store)
