@@ -277,7 +277,7 @@ def test_a_run_is_cancelled_and_its_body_told(opened: Open) -> None:
     run_main(main())
 
 
-def test_leaving_gives_back_what_does_not_end(tmp_path: Path) -> None:
+def test_leaving_gives_back_what_does_not_end_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     url = f"sqlite:///{tmp_path}/x.db"
 
     async def main() -> None:
@@ -289,6 +289,7 @@ def test_leaving_gives_back_what_does_not_end(tmp_path: Path) -> None:
             await engine.get("w")
 
     run_main(main())
+    assert "1 run unfinished that it started: w (" in caplog.text
     with Engine(url, runner=None) as engine:
         (node,) = engine.get("w").nodes()
         assert (node.status, [attempt.status for attempt in node.attempts]) == ("READY", ["LOST"])
