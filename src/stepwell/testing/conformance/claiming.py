@@ -64,6 +64,28 @@ def test_within_a_run_nodes_nearer_to_the_roots_come_first(store: Store) -> None
     assert named(of, claim(store)) == ["y", "c"]
 
 
+def test_what_becomes_ready_again_or_late_comes_before_what_lies_behind_it(store: Store, clock: ManualClock) -> None:
+    of = serve(store, graph(a="", b="a", c="b", d="c", x="", y="x"), seconds=600)
+    first = by_name(of, claim(store))
+    store.commit([completed(first["a"])])
+    for name in "bc":
+        (grant,) = claim(store)
+        assert named(of, (grant,)) == [name]
+        store.commit([completed(grant)])
+    assert statuses(store)["d"] == "READY"
+    store.commit([completed(first["x"])])
+    late = claim(store)
+    assert named(of, late) == ["y", "d"]
+    store.commit([released(grant) for grant in late])
+    (given_back,) = claim(store, limit=1)
+    assert named(of, (given_back,)) == ["y"]
+    store.commit([retried(given_back, 5)])
+    assert named(of, claim(store)) == ["d"]
+    clock.advance(6)
+    sweep(store)
+    assert named(of, claim(store)) == ["y"]
+
+
 def lanes_graph() -> Graph:
     careful, loop = spec("careful", on_lost="interrupt"), spec("async", body="loop")
     return graph(spec("usual"), careful, loop, spec("gpu", queue="gpu"), spec("second"))
