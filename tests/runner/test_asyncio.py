@@ -318,7 +318,7 @@ def test_a_loop_that_closes_gives_its_bodies_back(tmp_path: Path) -> None:
         assert other.adopt("later").wait(SECONDS).output("ship") == "shipped 7"
 
 
-def test_a_loop_that_is_just_closed_is_noticed(tmp_path: Path) -> None:
+def test_a_loop_that_is_just_closed_is_noticed_and_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     engine = Engine(f"sqlite:///{tmp_path}/x.db", close_seconds=1)
 
     async def main() -> None:
@@ -335,6 +335,9 @@ def test_a_loop_that_is_just_closed_is_noticed(tmp_path: Path) -> None:
         loop.close()
         run = engine.get("w")
         eventually(lambda: run.node("until_the_gate_opens").status == "READY", "it was not given back")
+        assert engine._runner is not None
+        engine._runner.loop_bodies.look()
+        assert caplog.text.count("was closed before the engine") == 1
         left.get_coro().close()  # type: ignore[union-attr]
 
 

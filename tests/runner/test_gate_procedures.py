@@ -114,6 +114,17 @@ def test_a_rewrite_that_somebody_left_half_done_is_finished_by_another() -> None
     assert set(statuses(store).values()) == {"CANCELLED"}
 
 
+def test_who_asks_for_what_somebody_left_half_done_is_answered_as_if_it_was_his_own() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    start(store, graph(a=""))
+    step(store, controls.cancel(RUN, grace=0), 1)  # dies with the gate in its hand
+    clock.advance(60)
+    news = carry_out(store, controls.cancel(RUN, grace=0))
+    assert news is not None
+    assert news.status is RunStatus.CANCELLED
+
+
 def test_a_reattempt_is_not_refused_for_what_it_has_done_itself() -> None:
     """The node is PENDING when the plan is computed anew, because another one ended between two parts of it."""
     store, other = failed_run_with_a_running_sibling()
