@@ -91,7 +91,8 @@ def test_what_becomes_ready_late_is_found_whatever_else_the_batch_settles(store:
     other = start(store, graph(z=""), "other")
     held = by_name(of, claim(store, runs=(RUN,))) | by_name(other, claim(store, runs=("other",)))
     store.commit([completed(held["a"])])
-    store.commit([completed(*claim(store, runs=(RUN,)))])
+    (second,) = claim(store, runs=(RUN,))
+    store.commit([completed(second)])
     assert named(of, claim(store, runs=(RUN,))) == ["c"]
     store.commit([completed(held["x"]), failed(held["z"])])
     assert named(of, claim(store, runs=(RUN,))) == ["y"]
